@@ -1,0 +1,81 @@
+# Two commands from nothing: `make up` runs Freehold, `make test` proves it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := .cache/stamps
+STATIC := src/freehold/gateway/static
+WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
+
+.PHONY: help up test check format bench web lock generated system system-test clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+up: system $(STAMPS)/runtime $(STAMPS)/web ## set up what is missing and run Freehold here
+	@exec $(BIN)/freehold up
+
+test: system-test $(STAMPS)/dev $(STAMPS)/web check ## everything that CI runs
+	$(BIN)/pytest
+
+check: $(STAMPS)/dev ## format, lint, types, import rules, generated files
+	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.generate --check
+
+format: $(STAMPS)/dev ## rewrite the sources as the checks want them
+	$(BIN)/ruff format src tests bench examples
+	$(BIN)/ruff check --fix src tests bench examples
+
+generated: $(STAMPS)/dev ## write schema, references and API description anew
+	$(BIN)/python -m tools.generate
+
+bench: $(STAMPS)/dev ## every benchmark, quickly
+	@for file in bench/[a-z]*.py; do name=$$(basename $$file .py); [ $$name = harness ] || $(BIN)/python -m bench.$$name --quick || failed="$${failed:-} $$name"; done; [ -z "$${failed:-}" ] || { echo "aims missed in:$$failed"; exit 1; }
+
+lock: ## compile the lock files again (needs uv)
+	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in -o requirements/runtime.lock
+	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in requirements/dev.in -c requirements/runtime.lock -o requirements/dev.lock
+
+web: $(STAMPS)/web ## build the control center
+
+system:
+	@tools/system-packages run
+
+system-test:
+	@tools/system-packages test
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Freehold needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/runtime: requirements/runtime.lock pyproject.toml | $(BIN)/python
+	@mkdir -p $(STAMPS)
+	@[ -e $(STAMPS)/dev ] && [ $(STAMPS)/dev -nt requirements/dev.lock ] || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(STAMPS)/dev: requirements/dev.lock pyproject.toml | $(BIN)/python
+	@mkdir -p $(STAMPS)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(STAMPS)/web: $(WEB_SOURCES) | $(STAMPS)/python-ready
+	@mkdir -p $(STAMPS)
+	tools/build-web $(BIN) $(STATIC)
+	@touch $@
+
+$(STAMPS)/python-ready:
+	@[ -e $(STAMPS)/dev ] || [ -e $(STAMPS)/runtime ] || $(MAKE) --no-print-directory $(STAMPS)/runtime
+	@touch $@
+
+clean: ## remove everything that was built (never your data)
+	rm -rf $(VENV) .cache web/node_modules web/dist $(STATIC)

@@ -1,0 +1,1 @@
+"""One command a question, always beside a peer or the physical limit."""

@@ -1,0 +1,1 @@
+"""The owner's words: one module a verb, found by its file name."""

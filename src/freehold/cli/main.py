@@ -1,0 +1,75 @@
+"""The `freehold` command. Every module beside this one that does not start with `_` is a verb."""
+
+import pkgutil
+import sys
+from importlib import import_module
+
+import click
+
+import freehold.cli
+from freehold import __version__
+from freehold.errors import FreeholdError
+
+
+class Verbs(click.Group):
+    """Loads a verb only when it is asked for, so that `freehold status` does not pay for `freehold chat`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = (module.name for module in pkgutil.iter_modules(freehold.cli.__path__))
+        return sorted(name for name in names if name != "main" and not name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = import_module(f"freehold.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            verbs = ", ".join(self.list_commands(ctx))
+            ctx.fail(f"There is no verb '{args[0]}'. The verbs are: {verbs}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="freehold")
+def freehold_command() -> None:
+    """Your own agent computer: one owner, one brain, one computer.
+
+    \b
+    Start here:
+      freehold up          start it here, in the foreground
+      freehold status      what is running
+      freehold undo        take back the last change to your files
+    """
+
+
+def main() -> None:
+    """Run the command; an explained problem exits 1, wrong usage exits 2."""
+    try:
+        freehold_command.main(standalone_mode=False)
+    except click.UsageError as error:
+        error.show()
+        sys.exit(2)
+    except click.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(1)
+    except FreeholdError as error:
+        click.secho(f"error: {error.message}", fg="red", err=True, nl=False)
+        click.secho(f"  [{error.code}]", dim=True, err=True)
+        if error.hint:
+            click.echo(f"  {error.hint}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()
