@@ -1,0 +1,25 @@
+import type { Problem } from "../../client/http";
+
+/** What the gateway offers somebody who is not signed in (`GET /v1/sign-in`). */
+export interface SignInOffer {
+  atproto: { handle: string | null } | null;
+  link: boolean;
+}
+
+export type SignInState =
+  | { step: "loading" }
+  | { step: "redeeming" }
+  | { step: "offer"; offer: SignInOffer; problem: Problem | null }
+  | { step: "leaving" }
+  | { step: "failed"; problem: Problem };
+
+/** The one-time token of a sign-in link: only ever in the fragment, which browsers do not send. */
+export function tokenFromFragment(fragment: string): string | null {
+  const token = fragment.startsWith("#") ? fragment.slice(1) : fragment;
+  return /^[A-Za-z0-9_-]{20,200}$/.test(token) ? token : null;
+}
+
+export function buttonLabel(offer: SignInOffer): string {
+  const handle = offer.atproto?.handle;
+  return handle ? `Sign in as @${handle}` : "Sign in with Bluesky";
+}

@@ -1,0 +1,15 @@
+import type { Problem } from "../client/http";
+
+/** A failure, in the owner's words, with a way out. */
+export function Notice({ problem, action }: { problem: Problem; action?: { label: string; run: () => void } }) {
+  return (
+    <section className="notice" role="alert">
+      <p>
+        <strong>{problem.message}</strong>
+      </p>
+      {problem.hint && <p>{problem.hint}</p>}
+      {problem.error_id && <p className="quiet">Error {problem.error_id}</p>}
+      {action && <button onClick={action.run}>{action.label}</button>}
+    </section>
+  );
+}
