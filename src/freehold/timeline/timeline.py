@@ -1,0 +1,234 @@
+"""Append, read and follow; several threads and several processes at once."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from freehold.errors import FreeholdError
+from freehold.timeline import database
+from freehold.timeline.event import Event, Json, check_kind, check_who, digest, encode_data
+from freehold.timeline.faults import explain
+from freehold.timeline.verify import Problem, verify_chain
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+NO_DATA: Mapping[str, Json] = {}
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def instant(moment: datetime) -> str:
+    """The moment as the timeline writes it: UTC, milliseconds, of equal length and so in order as text."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Tx:
+    """One write transaction. What is done through it is kept wholly or not at all."""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], datetime]) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
+        return self._connection.execute(sql, parameters)
+
+    def append(self, kind: str, data: Mapping[str, Json] = NO_DATA, *, who: str = "freehold") -> Event:
+        """Adds the event; it has happened for others when the transaction has ended without an error."""
+        check_kind(kind)
+        check_who(who)
+        text = encode_data(kind, data)
+        last, previous = self._connection.execute("SELECT seq, hash FROM head").fetchone()
+        seq, at = last + 1, instant(self._clock())
+        chained = digest(previous, seq, at, kind, who, text)
+        self._connection.execute(
+            "INSERT INTO event (seq, at, kind, who, data, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (seq, at, kind, who, text, previous, chained),
+        )
+        self._connection.execute("UPDATE head SET seq = ?, hash = ?", (seq, chained))
+        return Event(seq, at, kind, who, json.loads(text), chained, previous)
+
+
+class Timeline:
+    """Everything that happened, in order, in one file.
+
+    All calls but `follow` block on the disk: from a coroutine use `asyncio.to_thread`. When `append` or
+    `transaction` has returned, the event is on the disk. With `readonly` the file must exist and is never written.
+    """
+
+    def __init__(self, path: Path | str, *, readonly: bool = False, clock: Callable[[], datetime] = _now) -> None:
+        self.path = Path(path)
+        self._clock = clock
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+        self._holder: int | None = None
+        with self._explained():
+            self._writer = None if readonly else database.open_writer(self.path)
+            try:
+                self._reader = database.open_reader(self.path)
+            except BaseException:
+                if self._writer is not None:
+                    self._writer.close()
+                raise
+
+    def append(self, kind: str, data: Mapping[str, Json] = NO_DATA, *, who: str = "freehold") -> Event:
+        with self.transaction() as tx:
+            return tx.append(kind, data, who=who)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Tx]:
+        """An event and the state it changes, together. The only writer of the file while it lasts: keep it short.
+
+        A broken constraint is raised as `sqlite3.IntegrityError`; whatever is raised inside undoes everything.
+        """
+        if self._writer is None:
+            raise FreeholdError(
+                "timeline.read-only",
+                f"{self.path} was opened for reading only",
+                hint="Open it without readonly to write to it",
+            )
+        if self._holder == threading.get_ident():
+            raise RuntimeError("already in a transaction of this timeline: use the Tx it gave")
+        with self._writing, self._explained():
+            self._holder = threading.get_ident()
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                yield Tx(self._writer, self._clock)
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+            finally:
+                self._holder = None
+
+    def ensure_schema(self, room: str, *steps: str) -> None:
+        """Gives a room its own tables in this file. Every step runs once in the life of the file, in order.
+
+        A step is one or more SQL statements. To change tables later add a step; never edit one that was released.
+        Table names start with the room's name. Idempotent; safe when several processes start at once.
+        """
+        with self.transaction() as tx:
+            database.grow(tx._connection, room, steps, self.path)
+
+    def query(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+        """Reads committed state of a room's tables."""
+        with self._reading, self._explained():
+            return self._reader.execute(sql, parameters).fetchall()
+
+    def read(
+        self,
+        after: int = 0,
+        until: int | None = None,
+        kinds: Sequence[str] = (),
+        since: datetime | None = None,
+        limit: int = 1000,
+    ) -> list[Event]:
+        """Events with `after < seq <= until`, oldest first, at most `limit`.
+
+        `kinds` holds exact kinds or patterns such as `egress.*`; `since` compares with what the clock said then.
+        """
+        sql, parameters = _selection(after, until, kinds, since)
+        with self._explained():
+            return [self._event(row) for row in self.query(f"{sql} ORDER BY seq LIMIT ?", (*parameters, limit))]
+
+    def tail(self, count: int, kinds: Sequence[str] = (), since: datetime | None = None) -> list[Event]:
+        """The last `count` events of these kinds, oldest first."""
+        sql, parameters = _selection(0, None, kinds, since)
+        rows = self.query(f"{sql} ORDER BY seq DESC LIMIT ?", (*parameters, count))
+        return [self._event(row) for row in reversed(rows)]
+
+    def last(self) -> Event | None:
+        found = self.tail(1)
+        return found[0] if found else None
+
+    def follow(self, after: int | None = None, kinds: Sequence[str] = ()) -> AsyncGenerator[Event, None]:
+        """Events after `after` (default: from now on), then new ones as they are written by any process.
+
+        Ends only when it is closed: use `contextlib.aclosing`. Each follower has its own connection.
+        """
+        from freehold.timeline.follow import follow_events
+
+        return follow_events(self.path, after, kinds)
+
+    def verify(
+        self, progress: Callable[[int, int], None] | None = None, known: tuple[int, str] | None = None
+    ) -> list[Problem]:
+        """Every changed, missing or reordered entry; an empty list when all is well.
+
+        `progress` is called with entries done and entries in all. `known` is a sequence number and its hash that
+        were noted elsewhere: with it even a chain that was rewritten whole is found.
+        """
+        return verify_chain(self.path, progress, known)
+
+    def close(self) -> None:
+        """Idempotent. Waits for a transaction that is under way."""
+        with self._writing, self._reading:
+            self._reader.close()
+            if self._writer is not None:
+                self._writer.close()
+
+    def __enter__(self) -> "Timeline":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _event(self, row: tuple[Any, ...]) -> Event:
+        seq, at, kind, who, text, chained, previous = row
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise FreeholdError(
+                "timeline.tampered",
+                f"Entry {seq} of {self.path} does not hold what was written",
+                hint="Run freehold timeline verify to see every entry that was changed",
+            ) from error
+        return Event(seq, at, kind, who, data, chained, previous)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.Error as error:
+            explained = explain(error, self.path)
+            if explained is None:
+                raise
+            raise explained from error
+
+
+def _selection(
+    after: int, until: int | None, kinds: Sequence[str], since: datetime | None
+) -> tuple[str, tuple[Any, ...]]:
+    where, parameters = ["seq > ?"], [after]  # type: tuple[list[str], list[Any]]
+    if until is not None:
+        where.append("seq <= ?")
+        parameters.append(until)
+    if since is not None:
+        where.append("at >= ?")
+        parameters.append(instant(since))
+    if kinds and "*" not in kinds:
+        either = []
+        for pattern in kinds:
+            if pattern.endswith(".*"):
+                # A range and not LIKE, so that the index serves it; "/" is the character after ".".
+                either.append("(kind >= ? AND kind < ?)")
+                parameters += [pattern[:-1], pattern[:-2] + "/"]
+            else:
+                check_kind(pattern)
+                either.append("kind = ?")
+                parameters.append(pattern)
+        where.append(f"({' OR '.join(either)})")
+    # Only our own words are joined here; every value is a parameter.
+    sql = f"SELECT seq, at, kind, who, data, hash, previous FROM event WHERE {' AND '.join(where)}"  # noqa: S608
+    return sql, tuple(parameters)
