@@ -27,11 +27,11 @@ CREATE TABLE links (
     hash BLOB PRIMARY KEY, purpose TEXT NOT NULL, created REAL NOT NULL, expires REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE tokens (
-    hash BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL, created REAL NOT NULL,
-    expires REAL, used REAL
+    hash BLOB PRIMARY KEY, id TEXT NOT NULL UNIQUE, did TEXT, name TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL,
+    created REAL NOT NULL, expires REAL, used REAL
 ) WITHOUT ROWID;
 CREATE TABLE sign_ins (
-    hash BLOB PRIMARY KEY, binding BLOB NOT NULL, created REAL NOT NULL, expires REAL NOT NULL, body TEXT NOT NULL
+    hash BLOB PRIMARY KEY, created REAL NOT NULL, expires REAL NOT NULL, sealed BLOB NOT NULL
 ) WITHOUT ROWID;
 """
 
