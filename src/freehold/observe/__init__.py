@@ -1,1 +1,4 @@
+"""What can be seen of a Freehold: logs, metrics, traces and probes.
 
+Import from the modules themselves: `logs`, `metrics`, `exposition`, `process`, `tracing`, `probes`, `secrets`.
+"""

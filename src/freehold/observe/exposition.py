@@ -1,0 +1,103 @@
+"""The metrics' own port: a few lines of HTTP, so that a process without a web server can be watched too."""
+
+import asyncio
+import errno
+import ipaddress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from freehold.errors import FreeholdError
+from freehold.observe.metrics import Registry, registry
+
+REQUEST_LIMIT = 8 * 1024
+PATIENCE = 5.0
+CONNECTIONS = 32
+
+
+@asynccontextmanager
+async def serve_metrics(host: str = "127.0.0.1", port: int = 9091, metrics: Registry = registry) -> AsyncIterator[int]:
+    """Answers `GET /metrics` until the block ends; gives the port (useful with port 0)."""
+    at_work: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(at_work) >= CONNECTIONS:
+            writer.close()
+            return
+        at_work.add(task)
+        try:
+            await _converse(reader, writer, host, metrics)
+        finally:
+            at_work.discard(task)
+            writer.close()
+
+    try:
+        server = await asyncio.start_server(handle, host, port, limit=REQUEST_LIMIT)
+    except OSError as error:
+        raise _explained(error, host, port) from error
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in at_work:
+            task.cancel()
+        await asyncio.gather(*at_work, return_exceptions=True)
+        await server.wait_closed()
+
+
+async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, metrics: Registry) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.write(_respond(head.decode("latin-1"), host, metrics))
+            await writer.drain()
+    except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        return  # whoever it was is gone, too slow or not speaking HTTP
+
+
+def _respond(head: str, host: str, metrics: Registry) -> bytes:
+    line, *rest = head.split("\r\n")
+    method, _, target = line.partition(" ")
+    names = [value.strip() for name, _, value in (row.partition(":") for row in rest) if name.lower() == "host"]
+    if _is_loopback(host) and not all(_is_loopback(_host_of(name)) for name in names):
+        # A page in the owner's browser could point a name of its own at 127.0.0.1 and read along.
+        return _response("421 Misdirected Request", "this port answers to its own address only\n")
+    if method not in ("GET", "HEAD"):
+        return _response("405 Method Not Allowed", "only GET\n", "Allow: GET, HEAD\r\n")
+    if target.split(" ")[0].split("?")[0] != "/metrics":
+        return _response("404 Not Found", "the metrics are at /metrics\n")
+    answer = _response("200 OK", metrics.expose(), kind="text/plain; version=0.0.4; charset=utf-8")
+    return answer if method == "GET" else answer[: answer.index(b"\r\n\r\n") + 4]
+
+
+def _response(status: str, body: str, extra: str = "", kind: str = "text/plain; charset=utf-8") -> bytes:
+    content = body.encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n{extra}Connection: close\r\n\r\n"
+    return head.encode() + content
+
+
+def _host_of(name: str) -> str:
+    return name[1 : name.find("]")] if name.startswith("[") else name.rpartition(":")[0] or name
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _explained(error: OSError, host: str, port: int) -> FreeholdError:
+    if error.errno == errno.EADDRINUSE:
+        return FreeholdError(
+            "observe.port-in-use",
+            f"Port {port} on {host} is in use, so that metrics cannot be served there",
+            hint=f"Set observe.metrics_port in freehold.toml to another port, or see who has it: ss -ltnp 'sport = {port}'",
+        )
+    return FreeholdError(
+        "observe.cannot-listen",
+        f"Metrics cannot be served at {host}:{port}: {error.strerror or error}",
+        hint="Set observe.metrics_port in freehold.toml to a port from 1024 to 65535",
+    )
