@@ -133,7 +133,9 @@ def _cut_off(method: str) -> FreeholdError:
 
 def _silent(method: str, patience: float | None) -> FreeholdError:
     return FreeholdError(
-        "keeper.silent", f"The keeper did not answer {method} within {patience:g} s", hint="See why with: freehold logs keeper"
+        "keeper.silent",
+        f"The keeper did not answer {method} within {patience:g} s",
+        hint="See why with: freehold logs keeper",
     )
 
 

@@ -27,6 +27,7 @@ class RpcLimits:
     answer_bytes: int = MAX_ANSWER
     # A reader that leaves its answers lying this long is dropped; nobody waits for it.
     write_patience: float = 10.0
+    farewell: float = 0.3
 
 
 class RpcServer:
@@ -37,6 +38,7 @@ class RpcServer:
         self._methods = methods
         self._limits = limits or RpcLimits()
         self._clients = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
@@ -48,8 +50,7 @@ class RpcServer:
                     yield
                 finally:
                     accepting.cancel()
-                    # Answers being written when the keeper stops get a moment; the rest is cut.
-                    group.create_task(self._cut(group))
+                    group.create_task(self._cut())
         finally:
             listener.close()
             self._path.unlink(missing_ok=True)
@@ -67,13 +68,18 @@ class RpcServer:
                 connection.close()
                 continue
             self._clients += 1
-            group.create_task(self._client(connection, group), name="rpc-client")
+            self._track(group.create_task(self._client(connection, group)))
 
-    async def _cut(self, group: asyncio.TaskGroup) -> None:
-        tasks = [task for task in asyncio.all_tasks() if task.get_name() in ("rpc-client", "rpc-call")]
-        if tasks:
-            await asyncio.wait(tasks, timeout=0.5)
-        for task in tasks:
+    def _track(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _cut(self) -> None:
+        """Answers being written when the keeper stops get a moment; the rest is cut."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._limits.farewell)
+        for task in self._tasks:
             task.cancel()
 
     async def _client(self, connection: socket.socket, group: asyncio.TaskGroup) -> None:
@@ -102,35 +108,38 @@ class RpcServer:
                     await answers.error(None, FreeholdError("keeper.too-long", "A request may have at most 1 MiB"))
                     return
                 await slots.acquire()
-                task = await self._begin(line, answers, group)
+                task = await self._begin(line, answers, group, streams)
                 if task is None:
                     slots.release()
                     continue
-                if task.get_name() == "rpc-stream":
-                    streams.add(task)
-                    task.add_done_callback(streams.discard)
                 task.add_done_callback(lambda _: slots.release())
         finally:
             for stream in streams:
                 stream.cancel()
 
-    async def _begin(self, line: bytes, answers: "_Answers", group: asyncio.TaskGroup) -> asyncio.Task[None] | None:
+    async def _begin(
+        self, line: bytes, answers: "_Answers", group: asyncio.TaskGroup, streams: set[asyncio.Task[None]]
+    ) -> asyncio.Task[None] | None:
         identity: Any = None
         try:
             message = decode(line)
             identity = message.get("id")
             name = message.get("method")
             if not isinstance(name, str) or not isinstance(identity, int | str):
-                raise FreeholdError("keeper.bad-message", "A request needs an id and a method")
+                await answers.error(None, FreeholdError("keeper.bad-message", "A request needs an id and a method"))
+                return None
             params = message.get("params", {})
             if (call := self._methods.calls.get(name)) is not None:
-                return group.create_task(answers.call(identity, name, call(params)), name="rpc-call")
+                return self._track(group.create_task(answers.call(identity, name, call(params))))
             if (stream := self._methods.streams.get(name)) is not None:
-                return group.create_task(answers.stream(identity, name, stream(params)), name="rpc-stream")
-            raise self._methods.unknown(name)
+                task = self._track(group.create_task(answers.stream(identity, name, stream(params))))
+                streams.add(task)
+                task.add_done_callback(streams.discard)
+                return task
+            await answers.error(identity, self._methods.unknown(name))
         except FreeholdError as error:
             await answers.error(identity, error)
-            return None
+        return None
 
 
 class _Answers:
@@ -179,7 +188,9 @@ class _Answers:
             return
         line = encode(message)
         if len(line) > self._limits.answer_bytes:
-            too_long = FreeholdError("keeper.answer-too-long", f"The answer has {len(line)} bytes", hint="Ask for less of it")
+            too_long = FreeholdError(
+                "keeper.answer-too-long", f"The answer has {len(line)} bytes", hint="Ask for less of it"
+            )
             line = encode({"id": message["id"], "error": too_long.body()})
         try:
             self._writer.write(line)

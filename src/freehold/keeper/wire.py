@@ -45,5 +45,7 @@ def error_of(body: dict[str, Any]) -> FreeholdError:
 
 def not_running(home: Home) -> FreeholdError:
     return FreeholdError(
-        "keeper.not-running", f"No keeper answers for {home.root}", hint="Start it with: freehold up (or freehold up -d)"
+        "keeper.not-running",
+        f"No keeper answers for {home.root}",
+        hint="Start it with: freehold up (or freehold up -d)",
     )

@@ -1,0 +1,96 @@
+"""The keeper's pen: events go to the timeline in order, from a thread, and nobody waits for it.
+
+When the disk refuses (full, read-only), events wait in memory, bounded, and are written when it takes them again.
+"""
+
+import asyncio
+import collections
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from freehold.errors import FreeholdError
+from freehold.timeline import Event, Json, Timeline
+
+log = logging.getLogger(__name__)
+
+WAITING = 2000
+RETRY_FIRST = 0.1
+RETRY_LIMIT = 5.0
+
+
+class Record(Protocol):
+    def __call__(self, kind: str, data: Mapping[str, Json], *, who: str = ...) -> None: ...
+
+
+class Recorder:
+    def __init__(self, path: Path, now: Callable[[], float]) -> None:
+        self._path = path
+        self._now = now
+        self._waiting: collections.deque[tuple[str, Mapping[str, Json], str]] = collections.deque()
+        self._lost = 0
+        self._more = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._timeline: Timeline | None = None
+        self.trouble: str | None = None
+
+    def __call__(self, kind: str, data: Mapping[str, Json], *, who: str = "keeper") -> None:
+        """Note that something happened. Never blocks, never fails."""
+        if len(self._waiting) >= WAITING:
+            self._waiting.popleft()
+            self._lost += 1
+        self._waiting.append((kind, data, who))
+        self._idle.clear()
+        self._more.set()
+
+    async def write(self) -> None:
+        """The task that writes, until cancelled."""
+        wait = RETRY_FIRST
+        while True:
+            if not self._waiting:
+                self._idle.set()
+                self._more.clear()
+                await self._more.wait()
+            if await asyncio.to_thread(self.write_now):
+                wait = RETRY_FIRST
+            else:
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, RETRY_LIMIT)
+
+    async def flushed(self) -> None:
+        """Returns when everything noted so far is on disk; the caller sets the deadline."""
+        await self._idle.wait()
+
+    def write_now(self) -> bool:
+        """Write what waits, from this thread; False when the disk refuses."""
+        try:
+            if self._timeline is None:
+                self._timeline = Timeline(self._path, clock=lambda: datetime.fromtimestamp(self._now(), UTC))
+            while self._waiting:
+                kind, data, who = self._waiting[0]
+                if self._lost:
+                    self._timeline.append("timeline.events_lost", {"count": self._lost}, who="keeper")
+                    self._lost = 0
+                self._timeline.append(kind, data, who=who)
+                self._waiting.popleft()
+        except (FreeholdError, OSError) as error:
+            if self.trouble is None:
+                log.warning("the timeline takes no events for now: %s", error)
+            self.trouble = str(error)
+            return False
+        self.trouble = None
+        return True
+
+    def tail(self, count: int) -> list[Event]:
+        """The last events, from any thread; empty while the timeline cannot be read."""
+        try:
+            return self._timeline.tail(count) if self._timeline is not None else []
+        except FreeholdError:
+            return []
+
+    def close(self) -> None:
+        if self._timeline is not None:
+            self._timeline.close()
