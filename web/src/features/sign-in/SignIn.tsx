@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { request, RequestFailed, type Problem } from "../../client/http";
 import { Notice } from "../../ui/Notice";
-import { buttonLabel, tokenFromFragment, type SignInOffer, type SignInState } from "./signIn.logic";
+import { buttonLabel, elsewhere, tokenFromFragment, type SignInOffer, type SignInState } from "./signIn.logic";
 
 function problemOf(error: unknown): Problem {
   if (error instanceof RequestFailed) return error.problem;
@@ -37,7 +37,10 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
       }
       try {
         const offer = await request<SignInOffer>("/v1/sign-in");
-        if (current) setState({ step: "offer", offer, problem });
+        if (!current) return;
+        const other = elsewhere(offer, location.origin);
+        if (other !== null) location.replace(other);
+        else setState({ step: "offer", offer, problem });
       } catch (error) {
         if (current) setState({ step: "failed", problem: problemOf(error) });
       }

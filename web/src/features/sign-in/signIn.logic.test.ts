@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { buttonLabel, tokenFromFragment } from "./signIn.logic";
+import { buttonLabel, elsewhere, tokenFromFragment } from "./signIn.logic";
 
 test("a token is taken from the fragment only when it has a token's shape", () => {
   expect(tokenFromFragment("#abcDEF0123456789_-abcd")).toBe("abcDEF0123456789_-abcd");
@@ -9,6 +9,13 @@ test("a token is taken from the fragment only when it has a token's shape", () =
 });
 
 test("the button names the owner when the handle is known", () => {
-  expect(buttonLabel({ atproto: { handle: "alice.test" }, link: false })).toBe("Sign in as @alice.test");
-  expect(buttonLabel({ atproto: { handle: null }, link: false })).toBe("Sign in with Bluesky");
+  expect(buttonLabel({ atproto: { handle: "alice.test", origin: "http://127.0.0.1:3000" }, link: false })).toBe("Sign in as @alice.test");
+  expect(buttonLabel({ atproto: { handle: null, origin: "http://127.0.0.1:3000" }, link: false })).toBe("Sign in with Bluesky");
+});
+
+test("a sign-in begins where its answer will come back", () => {
+  const offer = { atproto: { handle: null, origin: "http://127.0.0.1:3000" }, link: false };
+  expect(elsewhere(offer, "http://localhost:3000")).toBe("http://127.0.0.1:3000/sign-in");
+  expect(elsewhere(offer, "http://127.0.0.1:3000")).toBeNull();
+  expect(elsewhere({ atproto: null, link: true }, "http://localhost:3000")).toBeNull();
 });

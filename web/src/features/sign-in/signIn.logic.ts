@@ -2,7 +2,7 @@ import type { Problem } from "../../client/http";
 
 /** What the gateway offers somebody who is not signed in (`GET /v1/sign-in`). */
 export interface SignInOffer {
-  atproto: { handle: string | null } | null;
+  atproto: { handle: string | null; origin: string } | null;
   link: boolean;
 }
 
@@ -22,4 +22,10 @@ export function tokenFromFragment(fragment: string): string | null {
 export function buttonLabel(offer: SignInOffer): string {
   const handle = offer.atproto?.handle;
   return handle ? `Sign in as @${handle}` : "Sign in with Bluesky";
+}
+
+/** Where the sign-in must begin when this page is not it: the answer comes back there, with that host's cookies. */
+export function elsewhere(offer: SignInOffer, origin: string): string | null {
+  const wanted = offer.atproto?.origin;
+  return wanted !== undefined && wanted !== origin ? `${wanted}/sign-in` : null;
 }

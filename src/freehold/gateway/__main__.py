@@ -1,0 +1,69 @@
+"""The gateway as a program: `python -m freehold.gateway --home FOLDER`, started by the keeper."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+
+from freehold.errors import FreeholdError
+from freehold.home import Home, find_home
+from freehold.manifest import require_manifest
+from freehold.observe.logs import configure_logging
+
+# A stop drains requests for this long; the keeper's own deadline is longer.
+DRAIN = 5
+
+
+async def serve(home: Home) -> None:
+    import uvicorn
+
+    from freehold.gateway.app import build_app
+    from freehold.gateway.house import open_house
+    from freehold.observe.exposition import serve_metrics
+    from freehold.observe.tracing import configure_tracing
+
+    loaded = require_manifest(home.manifest, os.environ)
+    manifest = loaded.manifest
+    configure_tracing(manifest.observe.otlp_endpoint)
+    with open_house(home, loaded) as house:
+        config = uvicorn.Config(
+            build_app(house),
+            host=manifest.gateway.host,
+            port=manifest.gateway.port,
+            http="httptools",
+            ws="websockets-sansio",
+            ws_max_size=64 * 1024,
+            ws_per_message_deflate=False,
+            ws_ping_interval=20,
+            ws_ping_timeout=20,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            # Forwarded headers are read by the guard, which knows whom to believe.
+            proxy_headers=False,
+            timeout_graceful_shutdown=DRAIN,
+            limit_concurrency=4096,
+            h11_max_incomplete_event_size=64 * 1024,
+        )
+        async with serve_metrics(manifest.observe.metrics_host, manifest.observe.metrics_port):
+            await uvicorn.Server(config).serve()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m freehold.gateway")
+    parser.add_argument("--home", required=True)
+    options = parser.parse_args()
+    home = find_home(options.home)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the keeper's to handle
+    configure_logging("info", "json", "gateway")
+    try:
+        asyncio.run(serve(home))
+    except FreeholdError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - captured by the keeper
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The gateway's application: routes, the guard around them, and what runs beside them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from freehold import __version__
+from freehold.gateway.addresses import serve_at
+from freehold.gateway.feeds import Feeds
+from freehold.gateway.guard import Guard
+from freehold.gateway.house import House
+from freehold.gateway.live import end_revoked_connections
+from freehold.gateway.needs import read_needs
+from freehold.gateway.refusals import add_error_answers
+from freehold.gateway.routes.credentials import add_credentials
+from freehold.gateway.routes.description import add_description
+from freehold.gateway.routes.pages import add_pages
+from freehold.gateway.routes.probes import add_probes
+from freehold.gateway.routes.sign_in import add_sign_in
+from freehold.gateway.routes.timeline import add_timeline
+from freehold.gateway.socket import add_socket
+
+
+def describe_app() -> FastAPI:
+    """A bare application with our error answers; no route of the framework's own."""
+    app = FastAPI(
+        title="Freehold",
+        version=__version__,
+        description="Your own agent computer. Sign in with a browser, or send `Authorization: Bearer fh_…`.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    add_error_answers(app)
+    return app
+
+
+def build_routes(house: House, feeds: Feeds) -> FastAPI:
+    """Every route and socket, unguarded: for the guard below, the API description, and the benchmark's peer."""
+    app = describe_app()
+    add_probes(app, house, feeds)
+    app.state.door = add_sign_in(app, house)
+    add_credentials(app, house)
+    add_timeline(app, house)
+    add_socket(app, feeds.topics)
+    add_description(app)
+    add_pages(app)
+    return app
+
+
+def build_app(house: House, *, on_ready: Callable[[], None] | None = None) -> ASGIApp:
+    """The application the world sees."""
+    feeds = Feeds(house)
+    app = build_routes(house, feeds)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            await feeds.start()
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks = [
+                group.create_task(end_revoked_connections(house.live, house.sessions, house.tokens)),
+                group.create_task(feeds.run()),
+            ]
+            if on_ready is not None:
+                on_ready()
+            yield
+            for task in tasks:
+                task.cancel()
+            app.state.door.close()
+
+    app.router.lifespan_context = lifespan
+    gateway = house.manifest.gateway
+    return Guard(
+        app,
+        needs=read_needs(app.routes),
+        addresses=serve_at(port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies),
+        sessions=house.sessions,
+        tokens=house.tokens,
+        live=house.live,
+    )

@@ -1,0 +1,61 @@
+"""What the gateway asks to know whether the house is well. Nothing is healthy because it was configured."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from freehold.errors import FreeholdError
+from freehold.gateway.house import House
+from freehold.home import Home
+from freehold.observe.probes import Answer, Changed, Component, Health, Probe
+
+SLOTS = ("beads", "pods", "memory", "events", "orchestrator")
+
+
+@dataclass(frozen=True)
+class Seal:
+    """The keeper's word that every required program has answered."""
+
+    since: str
+    requirements: tuple[str, ...]
+
+
+def read_seal(home: Home) -> Seal | None:
+    """The seal, or None when there is none; an unreadable one is none."""
+    try:
+        found: Any = json.loads(home.seal.read_bytes())
+        return Seal(str(found["since"]), tuple(str(name) for name in found["requirements"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def watch_health(house: House, changed: Changed) -> Health:
+    async def timeline() -> None:
+        await asyncio.to_thread(house.timeline.last)
+
+    async def keeper() -> Answer | None:
+        status = await house.keeper.call("status")
+        lost = [program["name"] for program in status["programs"] if program["state"] not in ("ready", "running")]
+        return Answer("degraded", f"not ready: {', '.join(lost)}") if lost else None
+
+    components = [
+        Component("timeline", timeline),
+        Component("keeper", keeper),
+        *(Component(f"slot.{name}", _slot(house, name), required=_required(house, name)) for name in SLOTS),
+    ]
+    return Health(components, on_change=changed)
+
+
+def _required(house: House, name: str) -> bool:
+    return bool(getattr(house.manifest.slots, name).required)
+
+
+def _slot(house: House, name: str) -> Probe:
+    async def probe() -> Answer | None:
+        mode = getattr(house.manifest.slots, name).mode
+        if mode == "off":
+            return Answer("off")
+        raise FreeholdError("slot.not-built", f"slots.{name} is {mode}, and this version has no {name} slot")
+
+    return probe

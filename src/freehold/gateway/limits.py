@@ -1,0 +1,41 @@
+"""How often somebody may knock: token buckets, bounded in number."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MOST_BUCKETS = 10_000
+
+
+@dataclass
+class _Bucket:
+    tokens: float
+    at: float
+
+
+class RateLimit:
+    """`rate` a second with bursts of `burst`, for each key. The least recently seen keys are forgotten first."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def wait(self, key: str) -> float:
+        """Take one token; 0 when there was one, else how many seconds until there is."""
+        now = self._clock()
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            if len(self._buckets) >= MOST_BUCKETS:
+                self._buckets.popitem(last=False)
+            self._buckets[key] = _Bucket(self._burst - 1, now)
+            return 0.0
+        self._buckets.move_to_end(key)
+        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.at) * self._rate)
+        bucket.at = now
+        if bucket.tokens >= 1:
+            bucket.tokens -= 1
+            return 0.0
+        return (1 - bucket.tokens) / self._rate

@@ -1,0 +1,170 @@
+"""Who is signed in, with what: `/v1/me`, `/v1/sessions`, `/v1/tokens`."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+
+from fastapi import FastAPI, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from freehold.errors import FreeholdError
+from freehold.gateway.guard import principal_of
+from freehold.gateway.house import House
+from freehold.gateway.needs import needs
+from freehold.identity.sessions import Session
+from freehold.identity.tokens import Scope, Token
+
+MOST_TOKEN_DAYS = 366
+
+
+class Me(BaseModel):
+    """The caller, as Freehold knows them."""
+
+    who: str
+    did: str | None
+    handle: str | None
+    session: str | None
+    scopes: list[Scope] | None = Field(
+        description="The scopes of the API token used; null for a browser, which has all."
+    )
+
+
+class SessionRow(BaseModel):
+    """One signed-in browser."""
+
+    id: str
+    label: str
+    address: str
+    method: str
+    created: datetime
+    seen: datetime
+    expires: datetime
+    current: bool
+
+
+class TokenRow(BaseModel):
+    """One API token; its secret is shown only when it is made."""
+
+    name: str
+    scopes: list[Scope]
+    created: datetime
+    expires: datetime | None
+    used: datetime | None
+
+
+class NewToken(BaseModel):
+    """A token to make."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=40)
+    scopes: list[Scope] = Field(min_length=1)
+    days: int | None = Field(default=30, ge=1, le=MOST_TOKEN_DAYS, description="Days until it ends; null for never.")
+
+
+class MadeToken(TokenRow):
+    """The token that was made, with its secret, this once."""
+
+    secret: str
+
+
+class Ended(BaseModel):
+    """How many were ended."""
+
+    ended: int
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _session_row(session: Session, current: str | None) -> SessionRow:
+    return SessionRow(
+        id=session.id,
+        label=session.label,
+        address=session.address,
+        method=session.method,
+        created=_moment(session.created),
+        seen=_moment(session.seen),
+        expires=_moment(session.expires),
+        current=session.id == current,
+    )
+
+
+def _token_row(token: Token) -> TokenRow:
+    return TokenRow(
+        name=token.name,
+        scopes=sorted(token.scopes),
+        created=_moment(token.created),
+        expires=None if token.expires is None else _moment(token.expires),
+        used=None if token.used is None else _moment(token.used),
+    )
+
+
+def add_credentials(app: FastAPI, house: House) -> None:
+    def current(request: Request) -> str | None:
+        session = principal_of(request.scope).session
+        return None if session is None else session.id
+
+    @app.get("/v1/me")
+    @needs("read")
+    async def me(request: Request) -> Me:
+        """Who the caller is."""
+        principal = principal_of(request.scope)
+        owner = house.manifest.owner
+        scopes = None if principal.token is None else sorted(principal.token.scopes)
+        return Me(who=principal.who, did=owner.did, handle=owner.handle, session=current(request), scopes=scopes)
+
+    @app.get("/v1/sessions")
+    @needs("admin")
+    async def list_sessions(request: Request) -> list[SessionRow]:
+        """Every signed-in browser, the last used first."""
+        found = await asyncio.to_thread(house.sessions.list)
+        return [_session_row(session, current(request)) for session in found]
+
+    @app.delete("/v1/sessions/{session_id}")
+    @needs("admin")
+    async def revoke_session(session_id: str, request: Request) -> Ended:
+        """Sign one browser out. Its sockets and streams close at once."""
+        if not await asyncio.to_thread(house.sessions.revoke, session_id):
+            raise FreeholdError("session.not-found", "There is no such session", hint="GET /v1/sessions lists them")
+        await _note(house, "identity.session_revoked", request, session=session_id)
+        return Ended(ended=1)
+
+    @app.delete("/v1/sessions")
+    @needs("admin")
+    async def revoke_sessions(request: Request, keep_current: bool = False) -> Ended:
+        """Sign out everywhere; with `keep_current`, everywhere else."""
+        kept = current(request) if keep_current else None
+        ended = await asyncio.to_thread(house.sessions.revoke_all, kept)
+        await _note(house, "identity.session_revoked", request, all=True, ended=ended)
+        return Ended(ended=ended)
+
+    @app.get("/v1/tokens")
+    @needs("admin")
+    async def list_tokens() -> list[TokenRow]:
+        """Every API token, by name."""
+        return [_token_row(token) for token in await asyncio.to_thread(house.tokens.list)]
+
+    @app.post("/v1/tokens", status_code=201)
+    @needs("browser")
+    async def create_token(new: NewToken, request: Request) -> MadeToken:
+        """Make an API token. Only a signed-in browser may: a token cannot make another."""
+        expires = None if new.days is None else time.time() + new.days * 86_400
+        token, secret = await asyncio.to_thread(house.tokens.create, new.name, new.scopes, expires)
+        await _note(house, "identity.token_created", request, name=new.name, scopes=list(new.scopes))
+        return MadeToken(**_token_row(token).model_dump(), secret=secret)
+
+    @app.delete("/v1/tokens/{name}")
+    @needs("admin")
+    async def revoke_token(name: str, request: Request) -> Ended:
+        """End an API token."""
+        if not await asyncio.to_thread(house.tokens.revoke, name):
+            raise FreeholdError("token.not-found", "There is no such token", hint="GET /v1/tokens lists them")
+        await _note(house, "identity.token_revoked", request, name=name)
+        return Ended(ended=1)
+
+
+async def _note(house: House, kind: str, request: Request, **data: str | int | bool | list[Scope]) -> None:
+    who = principal_of(request.scope).who
+    await asyncio.to_thread(house.timeline.append, kind, data, who=who)

@@ -1,0 +1,45 @@
+"""The record of everything, for those who may read it."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query
+from pydantic import BaseModel, Field
+
+from freehold.gateway.house import House
+from freehold.gateway.needs import needs
+
+
+class EventRow(BaseModel):
+    """One entry of the timeline."""
+
+    seq: int
+    at: str
+    kind: str
+    who: str
+    data: dict[str, Any]
+    hash: str
+
+
+class EventPage(BaseModel):
+    """Entries in order; `next` is the `after` of the following page, null when this was the last."""
+
+    events: list[EventRow]
+    next: int | None = Field(description="Give this as `after` for the following page.")
+
+
+def add_timeline(app: FastAPI, house: House) -> None:
+    @app.get("/v1/timeline")
+    @needs("read")
+    async def read_timeline(
+        after: Annotated[int, Query(ge=0)] = 0,
+        kind: Annotated[list[str] | None, Query(max_length=20)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> EventPage:
+        """Entries after a sequence number, oldest first; `kind` takes patterns such as `egress.*`."""
+        events = await asyncio.to_thread(house.timeline.read, after, None, tuple(kind or ()), None, limit + 1)
+        rows = [
+            EventRow(seq=event.seq, at=event.at, kind=event.kind, who=event.who, data=dict(event.data), hash=event.hash)
+            for event in events[:limit]
+        ]
+        return EventPage(events=rows, next=rows[-1].seq if len(events) > limit else None)
