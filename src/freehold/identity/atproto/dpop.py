@@ -1,0 +1,39 @@
+"""A key that lives for one sign-in, and proofs that whoever holds it sends the request."""
+
+import json
+import secrets
+from collections.abc import Callable
+from typing import Self
+
+from joserfc import jwt
+from joserfc.jwk import ECKey
+
+
+class DpopKey:
+    def __init__(self, key: ECKey) -> None:
+        self._key = key
+
+    @classmethod
+    def generate(cls) -> Self:
+        return cls(ECKey.generate_key("P-256"))
+
+    @classmethod
+    def load(cls, text: str) -> Self:
+        return cls(ECKey.import_key(json.loads(text)))
+
+    def dump(self) -> str:
+        """With the private part: only for the sealed record of a sign-in that is under way."""
+        return json.dumps(self._key.as_dict(private=True))
+
+    def proof(self, method: str, url: str, *, nonce: str | None, clock: Callable[[], float]) -> str:
+        """A fresh proof for one request. There is no `ath`: the tokens are never used, only asked for and revoked."""
+        claims: dict[str, object] = {
+            "jti": secrets.token_urlsafe(16),
+            "htm": method,
+            "htu": url.split("?")[0].split("#")[0],
+            "iat": int(clock()),
+        }
+        if nonce is not None:
+            claims["nonce"] = nonce
+        header = {"typ": "dpop+jwt", "alg": "ES256", "jwk": self._key.as_dict(private=False)}
+        return jwt.encode(header, claims, self._key, algorithms=["ES256"])
