@@ -1,1 +1,25 @@
+"""The sealed machine, host side. Imports nothing outside the standard library until a computer is started."""
 
+from freehold.computer.backend import Backend, Isolation, LimitEvent, Machine, Usage
+from freehold.computer.computer import Computer
+from freehold.computer.connection import State
+from freehold.computer.launch import launch
+from freehold.computer.process import Exit, Process, Result
+from freehold.computer.spec import ComputerSpec, Limits, Mount
+
+__all__ = [
+    "Backend",
+    "Computer",
+    "ComputerSpec",
+    "Exit",
+    "Isolation",
+    "LimitEvent",
+    "Limits",
+    "Machine",
+    "Mount",
+    "Process",
+    "Result",
+    "State",
+    "Usage",
+    "launch",
+]

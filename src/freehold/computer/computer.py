@@ -1,0 +1,232 @@
+"""The library's front door: a sealed computer to run commands in."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from freehold.computer import process as processes
+from freehold.computer.backend import Backend, Machine
+from freehold.computer.connection import Connection, State
+from freehold.computer.launch import launch
+from freehold.computer.process import Command, Process, Result
+from freehold.computer.spec import ComputerSpec, Limits, Mount
+from freehold.errors import FreeholdError
+
+_PATIENCE = 15.0
+"""Seconds beyond a command's own limit after which a guest that did not end it is taken for broken."""
+
+
+class Opening:
+    """`await` it for a computer that you close yourself, or use it with `async with`."""
+
+    def __init__(self, open_computer: Callable[[], Awaitable["Computer"]]) -> None:
+        self._open = open_computer
+        self._computer: Computer | None = None
+
+    def __await__(self) -> Generator[Any, None, "Computer"]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> "Computer":
+        self._computer = await self._open()
+        return self._computer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._computer is not None:
+            await self._computer.close()
+
+
+class Computer:
+    """A sealed computer, the owner's or a throw-away one.
+
+    Get one from `Computer.start` (its life is yours) or `Computer.connect` (it is somebody else's). Everything that
+    is started through it ends with it, terminals of a connected computer excepted.
+    """
+
+    def __init__(
+        self, connection: Connection, limits: Limits, machine: Machine | None = None, folder: Path | None = None
+    ) -> None:
+        self._connection = connection
+        self._folder = folder
+        self.limits = limits
+        self.machine = machine
+
+    @classmethod
+    def start(
+        cls,
+        workspace: str | Path | None = None,
+        home: str | Path | None = None,
+        *,
+        limits: Limits | None = None,
+        mounts: Sequence[Mount] = (),
+        environment: Mapping[str, str] | None = None,
+        image: str | Path | None = None,
+        hostname: str = "freehold",
+        backend: Backend | None = None,
+    ) -> Opening:
+        """Start a computer. Folders that are not given are made, and removed again when it is closed."""
+
+        async def open_computer() -> Computer:
+            folder = Path(tempfile.mkdtemp(prefix="freehold-"))
+            try:
+                spec = ComputerSpec(
+                    workspace=_place(workspace, folder / "workspace"),
+                    home=_place(home, folder / "home"),
+                    limits=limits or Limits(),
+                    mounts=tuple(mounts),
+                    environment=dict(environment or {}),
+                    image=Path(image) if image is not None else None,
+                    hostname=hostname,
+                )
+                # The folder belongs to the owner, but the computer's uid must reach the folders in it.
+                folder.chmod(0o711)
+                machine = await launch(spec, folder / "link", backend)
+                try:
+                    connection = Connection(folder / "link", reconnect=False)
+                    await _open_or_tell(connection, machine)
+                except BaseException:
+                    await machine.stop(0)
+                    raise
+            except BaseException:
+                _remove(folder)
+                raise
+            return cls(connection, spec.limits, machine, folder)
+
+        return Opening(open_computer)
+
+    @classmethod
+    def connect(cls, socket_path: str | Path, *, limits: Limits | None = None) -> Opening:
+        """Reach a computer that runs already. The link is made again whenever it is lost, until `close`."""
+
+        async def open_computer() -> Computer:
+            connection = Connection(Path(socket_path))
+            await connection.open()
+            return cls(connection, limits or Limits())
+
+        return Opening(open_computer)
+
+    @property
+    def state(self) -> State:
+        return self._connection.state
+
+    def subscribe(self, callback: Callable[[State, FreeholdError | None], None]) -> Callable[[], None]:
+        """Be told of each change of `state`, with its reason; returns the way to stop that."""
+        return self._connection.subscribe(callback)
+
+    async def wait_connected(self) -> None:
+        """Return as soon as the computer can be reached (again)."""
+        await self._connection.wait_connected()
+
+    async def run(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str | None] | None = None,
+        stdin: bytes | str | None = None,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+    ) -> Result:
+        """Run a command to its end. Text is given to /bin/sh, a sequence is started as it is.
+
+        At the timeout (the limit on wall time, unless a shorter one is given) it is ended with everything it started,
+        and the result says so; so it is when the awaiting task is cancelled. What it leaves running in the background
+        of its own accord keeps running.
+        """
+        limits = limits or self.limits
+        time_limit = min(timeout, limits.wall_time) if timeout is not None else float(limits.wall_time)
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        request = processes.spawn_request(
+            command,
+            cwd,
+            env,
+            limits,
+            timeout=time_limit,
+            capture=limits.output,
+            stdin=True if data is not None else None,
+        )
+        return await processes.run(self._connection.link, request, data, limits.output, time_limit + _PATIENCE)
+
+    async def spawn(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str | None] | None = None,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+        merge_stderr: bool = False,
+    ) -> Process:
+        """Start a command and get its streams. It has no time limit unless one is given."""
+        request = processes.spawn_request(
+            command, cwd, env, limits, timeout=timeout, stdin=True, merge=merge_stderr or None
+        )
+        return await Process.start(self._connection.link, request)
+
+    async def close(self) -> None:
+        """Drop the link; a computer that was started here is stopped, and its throw-away folders are removed. Idempotent."""
+        await self._connection.close()
+        if self.machine is not None:
+            await self.machine.stop()
+        if self._folder is not None:
+            await asyncio.to_thread(_remove, self._folder)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _place(chosen: str | Path | None, otherwise: Path) -> Path:
+    if chosen is None:
+        otherwise.mkdir()
+        return otherwise
+    place = Path(chosen).expanduser().absolute()
+    if not place.is_dir():
+        raise FreeholdError("computer.no-folder", f"{place} is not a folder", hint=f"mkdir -p {place}")
+    return place
+
+
+async def _open_or_tell(connection: Connection, machine: Machine) -> None:
+    """Connect, or say that the machine ended before it could be reached."""
+    opening = asyncio.ensure_future(connection.open())
+    ending = asyncio.ensure_future(machine.wait())
+    try:
+        await asyncio.wait({opening, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            raise FreeholdError(
+                "computer.ended",
+                f"The computer ended as it started (status {ending.result()})",
+                hint="freehold doctor tells what is missing",
+            )
+        await opening
+    finally:
+        for task in (opening, ending):
+            task.cancel()
+        await asyncio.gather(opening, ending, return_exceptions=True)
+
+
+def _remove(folder: Path) -> None:
+    """What was made inside may be unreadable to begin with, but a folder of ours is always ours to empty."""
+
+    def retry(remove: Callable[[str], object], path: str, trouble: object) -> None:
+        for place in (Path(path).parent, Path(path)):
+            try:
+                if not place.is_symlink():
+                    place.chmod(0o700)
+            except OSError:
+                continue
+        try:
+            remove(path)
+        except OSError:
+            return
+
+    shutil.rmtree(folder, onerror=retry)

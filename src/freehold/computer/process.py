@@ -1,0 +1,376 @@
+"""Commands inside: run to the end with their output captured, or spawned with streams."""
+
+import asyncio
+import signal as signals
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from freehold.computer import answers
+from freehold.computer.channel import Channel
+from freehold.computer.link import Link
+from freehold.computer.spec import Limits
+from freehold.errors import FreeholdError
+
+Command = str | Sequence[str]
+LimitName = Literal["wall_time", "cpu_time", "file_size", "memory", "output"]
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a process ended: `code` or `signal`, never both."""
+
+    code: int | None
+    signal: int | None
+    duration: float
+    cpu: float
+    memory: int
+    timed_out: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished command. `exit_code` is negative for a signal, as in `subprocess`.
+
+    `truncated` counts the bytes of stdout and stderr that were beyond the output limit and thrown away.
+    `limit` names the limit that ended it, or that its output met.
+    """
+
+    stdout: bytes
+    stderr: bytes
+    exit_code: int
+    signal: int | None
+    duration: float
+    truncated: int
+    limit: LimitName | None
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0
+
+    @property
+    def text(self) -> str:
+        """stdout as UTF-8, what is not being replaced."""
+        return self.stdout.decode(errors="replace")
+
+
+def spawn_request(
+    command: Command, cwd: str | None, env: Mapping[str, str | None] | None, limits: Limits | None, **more: object
+) -> dict[str, Any]:
+    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    request: dict[str, Any] = {
+        "op": "spawn",
+        "argv": argv,
+        **{name: value for name, value in more.items() if value is not None},
+    }
+    if cwd is not None:
+        request["cwd"] = cwd
+    if env:
+        request["env"] = dict(env)
+    if limits is not None:
+        request["limits"] = {
+            "cpu_time": limits.cpu_time,
+            "file_size": limits.file_size,
+            "open_files": limits.open_files,
+        }
+    return request
+
+
+def read_exit(message: dict[str, Any]) -> Exit:
+    return Exit(
+        code=answers.whole_or_none(message, "exit"),
+        signal=answers.whole_or_none(message, "signal"),
+        duration=answers.number(message, "duration"),
+        cpu=answers.number(message, "cpu"),
+        memory=answers.whole(message, "memory"),
+        timed_out=answers.text(message, "reason") == "timeout",
+    )
+
+
+class Capture:
+    """Receiver that gathers a command's output up to a limit on each stream."""
+
+    def __init__(self, output: int) -> None:
+        self._output = output
+        self._parts: tuple[list[bytes], list[bytes]] = ([], [])
+        self._sizes = [0, 0]
+        self._dropped = 0
+        self._exit: Exit | None = None
+        self._error: FreeholdError | None = None
+        self.channel: Channel | None = None
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def data(self, stream: int, payload: bytes) -> None:
+        size = len(payload)
+        room = self._output - self._sizes[stream]
+        if room > 0:
+            self._parts[stream].append(payload[:room])
+        self._dropped += max(0, size - max(room, 0))
+        self._sizes[stream] += size
+        if self.channel is not None:
+            self.channel.grant(stream, size)
+
+    def end(self, stream: int) -> None:
+        return
+
+    def message(self, message: dict[str, Any]) -> None:
+        self._error = self._error or answers.failure(message)
+        if "exit" in message:
+            self._exit = read_exit(message)
+            self._dropped += sum(
+                answers.whole({"dropped": count}, "dropped") for count in answers.items(message, "dropped", most=2)
+            )
+
+    def closed(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+    def lost(self, error: FreeholdError) -> None:
+        self._error = error
+        self.closed()
+
+    def result(self) -> Result:
+        if self._error is not None:
+            raise self._error
+        if self._exit is None:
+            raise FreeholdError("link.protocol", "The computer closed a command without telling how it ended")
+        end = self._exit
+        limit: LimitName | None = None
+        if end.timed_out:
+            limit = "wall_time"
+        elif end.signal == signals.SIGXCPU:
+            limit = "cpu_time"
+        elif end.signal == signals.SIGXFSZ:
+            limit = "file_size"
+        elif self._dropped:
+            limit = "output"
+        return Result(
+            stdout=b"".join(self._parts[0]),
+            stderr=b"".join(self._parts[1]),
+            exit_code=end.code if end.code is not None else -(end.signal or 0),
+            signal=end.signal,
+            duration=end.duration,
+            truncated=self._dropped,
+            limit=limit,
+        )
+
+
+async def run(link: Link, request: dict[str, Any], stdin: bytes | None, output: int, patience: float | None) -> Result:
+    """Cancelling this ends the command with everything it started. `patience` is for a guest that keeps no time."""
+    capture = Capture(output)
+    channel = capture.channel = link.open(request, capture)
+    try:
+        if stdin:
+            async with asyncio.timeout(patience):
+                await channel.write(stdin)
+        if stdin is not None:
+            channel.send_end()
+        if patience is None:
+            await capture.done
+        else:
+            async with asyncio.timeout(patience):
+                await capture.done
+    except TimeoutError:
+        raise FreeholdError("computer.unresponsive", "The computer did not end a command at its time limit") from None
+    finally:
+        channel.close()
+    return capture.result()
+
+
+class Stream:
+    """What a process writes, read at your own pace: the process waits when you do."""
+
+    def __init__(self) -> None:
+        self._parts: deque[bytes] = deque()
+        self._ended = False
+        self._error: FreeholdError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._channel: Channel | None = None
+        self._number = 0
+
+    def attach(self, channel: Channel, number: int) -> None:
+        self._channel, self._number = channel, number
+
+    def put(self, payload: bytes) -> None:
+        self._parts.append(payload)
+        self._wake()
+
+    def end(self, error: FreeholdError | None = None) -> None:
+        self._ended = True
+        self._error = self._error or error
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def read(self, most: int = 256 * 1024) -> bytes:
+        """What is there, at least one byte; empty at the end. Raises when the link was lost."""
+        while not self._parts:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                return b""
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        part = self._parts.popleft()
+        if len(part) > most:
+            self._parts.appendleft(part[most:])
+            part = part[:most]
+        if self._channel is not None:
+            self._channel.grant(self._number, len(part))
+        return part
+
+    async def read_all(self, most: int = 64 * 1024 * 1024) -> bytes:
+        """Everything to the end; raises `computer.too-large` past `most` bytes."""
+        parts, size = [], 0
+        while part := await self.read():
+            size += len(part)
+            if size > most:
+                raise FreeholdError("computer.too-large", f"More than {most} bytes of output")
+            parts.append(part)
+        return b"".join(parts)
+
+    async def read_exactly(self, size: int) -> bytes:
+        """`size` bytes, or `asyncio.IncompleteReadError`."""
+        parts: list[bytes] = []
+        missing = size
+        while missing:
+            part = await self.read(missing)
+            if not part:
+                raise asyncio.IncompleteReadError(b"".join(parts), size)
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    async def lines(self, most: int = 16 * 1024 * 1024) -> AsyncIterator[bytes]:
+        """Lines with their newline; the last may lack it. Raises `computer.too-large` on a longer one."""
+        rest = bytearray()
+        while part := await self.read():
+            start = len(rest)
+            rest += part
+            done = 0
+            while (at := rest.find(b"\n", max(start, done))) >= 0:
+                yield bytes(rest[done : at + 1])
+                done = at + 1
+            del rest[:done]
+            if len(rest) > most:
+                raise FreeholdError("computer.too-large", f"A line of more than {most} bytes")
+        if rest:
+            yield bytes(rest)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while part := await self.read():
+            yield part
+
+
+class Process:
+    """A running process. Leaving its `async with`, or losing the link, ends it with everything it started."""
+
+    def __init__(self) -> None:
+        self.stdout = Stream()
+        self.stderr = Stream()
+        self.pid = 0
+        self._channel: Channel | None = None
+        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._exit: Exit | None = None
+        self._error: FreeholdError | None = None
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    async def start(cls, link: Link, request: dict[str, Any]) -> "Process":
+        process = cls()
+        channel = process._channel = link.open(request, process)
+        process.stdout.attach(channel, 0)
+        process.stderr.attach(channel, 1)
+        try:
+            await process._started
+        except asyncio.CancelledError:
+            channel.close()
+            raise
+        if process._error is not None:
+            raise process._error
+        return process
+
+    @property
+    def exit(self) -> Exit | None:
+        """None while it runs."""
+        return self._exit
+
+    async def write(self, data: bytes) -> None:
+        """Feed stdin; waits while the process does not read. Does nothing once the process is gone."""
+        await self._there.write(data)
+
+    def close_stdin(self) -> None:
+        self._there.send_end()
+
+    def signal(self, number: int, *, group: bool = True) -> None:
+        self._there.say({"signal": int(number), "group": group})
+
+    def terminate(self) -> None:
+        self.signal(signals.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and everything it started, daemons included."""
+        self._there.say({"kill": True})
+
+    async def wait(self) -> Exit:
+        """How it ended. Raises when the link was lost; the process is then ended by the guest."""
+        await asyncio.shield(self._over)
+        if self._exit is None:
+            raise self._error or FreeholdError("computer.ended", "The process was given up")
+        return self._exit
+
+    async def close(self) -> None:
+        """Idempotent. Does not wait for the guest's answer."""
+        self._there.close()
+        self._finish(None)
+
+    @property
+    def _there(self) -> Channel:
+        if self._channel is None:
+            raise FreeholdError("computer.ended", "The process was never started")
+        return self._channel
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def data(self, stream: int, payload: bytes) -> None:
+        (self.stderr if stream else self.stdout).put(payload)
+
+    def end(self, stream: int) -> None:
+        (self.stderr if stream else self.stdout).end()
+
+    def message(self, message: dict[str, Any]) -> None:
+        error = answers.failure(message)
+        if error is not None:
+            self._error = error
+        elif "exit" in message:
+            self._exit = read_exit(message)
+        elif not self._started.done():
+            self.pid = answers.whole(message, "pid", most=2**31)
+            self._started.set_result(None)
+
+    def closed(self) -> None:
+        self._finish(None)
+
+    def lost(self, error: FreeholdError) -> None:
+        self._finish(error)
+
+    def _finish(self, error: FreeholdError | None) -> None:
+        self._error = self._error or error
+        self.stdout.end(error)
+        self.stderr.end(error)
+        for waiting in (self._started, self._over):
+            if not waiting.done():
+                waiting.set_result(None)

@@ -1,0 +1,288 @@
+"""One link to the host: frames in, frames out, credit for every stream, and a bounded amount waiting to leave."""
+
+from __future__ import annotations
+
+import os
+from _socket import MSG_DONTWAIT
+
+from freehold.guest import wire
+from freehold.guest.codec import decode, encode
+from freehold.guest.loop import HANG_UP, READ, WRITE, complain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Callable
+    from typing import Any
+
+    from freehold.guest.loop import Loop
+
+CONGESTED = 512 * 1024
+"""Bytes waiting for the socket above which the link takes nothing more from processes and files."""
+BATCH = 64
+RECEIVE = 256 * 1024
+MAX_CHANNELS = 16384
+
+
+class Operation:
+    """What a channel does. Methods are called by the link; a subclass overrides the ones it has a use for."""
+
+    def data(self, stream: int, payload: bytes) -> None:
+        """Bytes came in. Must be answered with `channel.grant` once they are used up."""
+
+    def end(self, stream: int) -> None:
+        """No more bytes will come in on the stream."""
+
+    def message(self, message: dict[str, Any]) -> None:
+        """The host says something about a running operation."""
+
+    def credited(self) -> None:
+        """More may be sent: the host granted credit, or the link is no longer congested."""
+
+    def closed(self) -> None:
+        """The host gave up on the channel or the link is gone. Nothing may be sent any more."""
+
+
+class Channel:
+    """One operation's streams. `credit` is what the host still lets us send, `allowed` what it may still send us."""
+
+    __slots__ = ("allowed", "credit", "link", "number", "open", "operation")
+
+    def __init__(self, link: Link, number: int, window: int) -> None:
+        self.link = link
+        self.number = number
+        self.credit = [window, window]
+        self.allowed = [wire.WINDOW, wire.WINDOW]
+        self.operation = Operation()
+        self.open = True
+
+    def room(self, stream: int) -> int:
+        """How much may be sent now; 0 means wait for `credited`."""
+        if self.link.waiting > CONGESTED:
+            self.link.parched.add(self)
+            return 0
+        return min(self.credit[stream], wire.MAX_PAYLOAD)
+
+    def send(self, stream: int, payload: bytes) -> None:
+        self.credit[stream] -= len(payload)
+        self.link.put(wire.SIDE if stream else wire.DATA, self.number, payload)
+
+    def send_end(self, stream: int) -> None:
+        self.link.put(wire.END, self.number, bytes((stream,)))
+
+    def grant(self, stream: int, amount: int) -> None:
+        if self.open and amount:
+            self.allowed[stream] += amount
+            self.link.put(wire.GRANT, self.number, wire.CREDIT.pack(stream, amount))
+
+    def say(self, message: dict[str, Any]) -> None:
+        self.link.put(wire.MESSAGE, self.number, encode(message))
+
+    def finish(self, message: dict[str, Any] | None = None) -> None:
+        """Send the last word and close our side. Idempotent."""
+        if not self.open:
+            return
+        if message is not None:
+            self.say(message)
+        self.open = False
+        self.link.put(wire.CLOSE, self.number)
+        self.link.release(self)
+
+    def fail(self, code: str, message: str) -> None:
+        self.finish({"error": [code, message[:1000]]})
+
+
+class Link:
+    def __init__(
+        self,
+        loop: Loop,
+        connection: socket,
+        begin: Callable[[Channel, dict[str, Any]], Operation],
+        gone: Callable[[Link], None],
+    ) -> None:
+        self._loop = loop
+        self._socket = connection
+        self._descriptor = connection.fileno()
+        self._begin = begin
+        self._gone = gone
+        self._inbox = b""
+        self._greeted = False
+        self._outbox: list[bytes] = [wire.PREAMBLE]
+        self._scheduled = False
+        self._blocked = False
+        self.waiting = len(wire.PREAMBLE)
+        self.parched: set[Channel] = set()
+        self.channels: dict[int, Channel] = {}
+        self._own = 0
+        self.alive = True
+        connection.setblocking(False)
+        loop.watch(self._descriptor, READ, self._ready)
+        self._flush()
+
+    def put(self, kind: int, channel: int, payload: bytes = b"") -> None:
+        if not self.alive:
+            return
+        size = len(payload)
+        header = wire.HEADER.pack(size, kind, channel)
+        if size <= 4096:
+            self._outbox.append(header + payload)
+        else:
+            self._outbox.append(header)
+            self._outbox.append(payload)
+        self.waiting += size + wire.HEADER.size
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.after(self._flush)
+
+    def open(self, message: dict[str, Any]) -> Channel:
+        """Open a channel towards the host, for a connection made inside to a port that the host listens on."""
+        self._own += 2
+        channel = Channel(self, self._own, wire.WINDOW)
+        self.channels[channel.number] = channel
+        self.put(wire.OPEN, channel.number, encode(message))
+        return channel
+
+    def release(self, channel: Channel) -> None:
+        self.channels.pop(channel.number, None)
+        self.parched.discard(channel)
+
+    def cut(self, reason: str = "") -> None:
+        """End the link: every operation on it is told, the socket is closed. Idempotent."""
+        if not self.alive:
+            return
+        self.alive = False
+        self._loop.forget(self._descriptor)
+        self._socket.close()
+        channels = list(self.channels.values())
+        self.channels.clear()
+        self.parched.clear()
+        self._outbox.clear()
+        for channel in channels:
+            channel.open = False
+            try:
+                channel.operation.closed()
+            except Exception as error:
+                complain(error)
+        if reason:
+            os.write(2, f"guest: link cut: {reason}\n".encode(errors="replace"))
+        self._gone(self)
+
+    def _ready(self, events: int) -> None:
+        if events & WRITE:
+            self._flush()
+        if events & (READ | HANG_UP) and self.alive:
+            try:
+                data = self._socket.recv(RECEIVE)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self.cut()
+                return
+            try:
+                self._feed(data)
+            except wire.WireError as error:
+                self._flush()
+                self.cut(str(error))
+
+    def _feed(self, data: bytes) -> None:
+        inbox = self._inbox + data if self._inbox else data
+        at = 0
+        if not self._greeted:
+            if len(inbox) < len(wire.PREAMBLE):
+                self._inbox = inbox
+                return
+            if inbox[: len(wire.PREAMBLE)] != wire.PREAMBLE:
+                raise wire.WireError("the host speaks another version of the link")
+            self._greeted = True
+            at = len(wire.PREAMBLE)
+        header = wire.HEADER.size
+        while len(inbox) - at >= header:
+            size, kind, number = wire.HEADER.unpack_from(inbox, at)
+            if size > wire.MAX_PAYLOAD:
+                raise wire.WireError(f"a frame of {size} bytes")
+            end = at + header + size
+            if len(inbox) < end:
+                break
+            self._dispatch(kind, number, inbox[at + header : end])
+            at = end
+            if not self.alive:
+                return
+        self._inbox = inbox[at:]
+
+    def _dispatch(self, kind: int, number: int, payload: bytes) -> None:
+        if kind == wire.OPEN:
+            self._accept(number, payload)
+            return
+        if kind == wire.PING:
+            self.put(wire.PONG, 0, payload[:8])
+            return
+        channel = self.channels.get(number)
+        if channel is None:
+            return  # it crossed our close on the way
+        if kind in (wire.DATA, wire.SIDE):
+            stream = kind - wire.DATA
+            channel.allowed[stream] -= len(payload)
+            if channel.allowed[stream] < 0:
+                raise wire.WireError(f"more bytes than were granted on channel {number}")
+            channel.operation.data(stream, payload)
+        elif kind == wire.GRANT:
+            if len(payload) != wire.CREDIT.size or payload[0] > 1:
+                raise wire.WireError("a bad grant")
+            stream, amount = wire.CREDIT.unpack(payload)
+            channel.credit[stream] += amount
+            channel.operation.credited()
+        elif kind == wire.MESSAGE:
+            channel.operation.message(decode(payload))
+        elif kind == wire.END and len(payload) == 1:
+            channel.operation.end(payload[0])
+        elif kind == wire.CLOSE:
+            channel.operation.closed()
+            channel.finish()
+        else:
+            raise wire.WireError(f"a frame of kind {kind}")
+
+    def _accept(self, number: int, payload: bytes) -> None:
+        if number % 2 == 0 or number in self.channels or len(self.channels) >= MAX_CHANNELS:
+            raise wire.WireError(f"channel {number} cannot be opened")
+        request = decode(payload)
+        window = request.get("window", wire.WINDOW)
+        if not isinstance(window, int) or not 0 < window <= wire.MAX_WINDOW:
+            raise wire.WireError("a bad window")
+        channel = Channel(self, number, window)
+        self.channels[number] = channel
+        channel.operation = self._begin(channel, request)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        outbox = self._outbox
+        while outbox and self.alive:
+            try:
+                sent = self._socket.sendmsg(outbox[:BATCH], (), MSG_DONTWAIT)
+            except (BlockingIOError, InterruptedError):
+                self._blocked = True
+                self._loop.watch(self._descriptor, READ | WRITE, self._ready)
+                return
+            except OSError:
+                self.cut()
+                return
+            self.waiting -= sent
+            done = 0
+            for part in outbox:
+                if sent < len(part):
+                    break
+                sent -= len(part)
+                done += 1
+            del outbox[:done]
+            if sent:
+                outbox[0] = outbox[0][sent:]
+        if not self.alive:
+            return
+        if self._blocked:
+            self._blocked = False
+            self._loop.watch(self._descriptor, READ, self._ready)
+        if self.parched:
+            parched, self.parched = self.parched, set()
+            for channel in parched:
+                channel.operation.credited()

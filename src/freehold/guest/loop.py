@@ -1,0 +1,138 @@
+"""One thread, one epoll: descriptors, timers and long work in slices, none able to starve another."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import select
+import sys
+import time
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+READ = select.EPOLLIN
+WRITE = select.EPOLLOUT
+HANG_UP = select.EPOLLHUP | select.EPOLLERR
+SLICE = 0.005
+"""Seconds that one job may work before the others have their turn."""
+
+
+class Timer:
+    __slots__ = ("action", "at")
+
+    def __init__(self, at: float, action: Callable[[], None]) -> None:
+        self.at = at
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        self.action = None
+
+    def __lt__(self, other: Timer) -> bool:
+        return self.at < other.at
+
+
+class Loop:
+    """`watch` a descriptor, call something `later`, or `work` through an iterator a slice at a time."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._timers: list[Timer] = []
+        self._jobs: deque[Iterator[None]] = deque()
+        self._after: list[Callable[[], None]] = []
+        self.running = True
+
+    def watch(self, descriptor: int, events: int, handler: Callable[[int], None]) -> None:
+        if descriptor in self._handlers:
+            self._epoll.modify(descriptor, events)
+        else:
+            self._epoll.register(descriptor, events)
+        self._handlers[descriptor] = handler
+
+    def forget(self, descriptor: int) -> None:
+        """Idempotent. Must come before the descriptor is closed."""
+        if self._handlers.pop(descriptor, None) is not None:
+            try:
+                self._epoll.unregister(descriptor)
+            except OSError:
+                return
+
+    def later(self, seconds: float, action: Callable[[], None]) -> Timer:
+        timer = Timer(time.monotonic() + seconds, action)
+        heapq.heappush(self._timers, timer)
+        return timer
+
+    def after(self, action: Callable[[], None]) -> None:
+        """Call once when the present round of events is over; frames gathered in a round leave in one write."""
+        self._after.append(action)
+
+    def work(self, job: Iterator[None]) -> None:
+        """Run an iterator between events. It yields whenever it may be interrupted, and handles its own errors."""
+        self._jobs.append(job)
+
+    def run(self) -> None:
+        while self.running:
+            for descriptor, events in self._epoll.poll(self._patience(), 128):
+                handler = self._handlers.get(descriptor)
+                if handler is not None:
+                    self._guard(handler, events)
+            self._run_timers()
+            self._run_jobs()
+            while self._after:
+                pending, self._after = self._after, []
+                for action in pending:
+                    self._guard(action)
+
+    def _patience(self) -> float:
+        if self._jobs or self._after:
+            return 0
+        while self._timers and self._timers[0].action is None:
+            heapq.heappop(self._timers)
+        if not self._timers:
+            return -1
+        return max(0.0, self._timers[0].at - time.monotonic())
+
+    def _run_timers(self) -> None:
+        if not self._timers:
+            return
+        now = time.monotonic()
+        while self._timers and self._timers[0].at <= now:
+            action = heapq.heappop(self._timers).action
+            if action is not None:
+                self._guard(action)
+
+    def _run_jobs(self) -> None:
+        for _ in range(len(self._jobs)):
+            job = self._jobs.popleft()
+            limit = time.monotonic() + SLICE
+            try:
+                for _step in job:
+                    if time.monotonic() >= limit:
+                        self._jobs.append(job)
+                        break
+            except Exception as error:
+                complain(error)
+
+    def _guard(self, action: Callable[..., None], *arguments: int) -> None:
+        try:
+            action(*arguments)
+        except Exception as error:
+            complain(error)
+
+
+def complain(error: BaseException) -> None:
+    """One line on stderr, which the backend may keep; never an exception of its own."""
+    try:
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f"{place.tb_frame.f_code.co_name}:{place.tb_lineno}" if place is not None else "?"
+        os.write(
+            sys.__stderr__.fileno() if sys.__stderr__ else 2,
+            f"guest: {type(error).__name__} in {where}: {error}\n".encode(errors="replace"),
+        )
+    except (OSError, ValueError, MemoryError):
+        return

@@ -1,0 +1,222 @@
+"""Processes: started on a channel, streamed on it, ended with it, and reaped whoever's children they are."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from freehold.guest.census import command_line, end_all_of, residents, send
+from freehold.guest.kernel import signals
+from freehold.guest.link import Operation
+from freehold.guest.spawn import Request, SpawnError, start
+from freehold.guest.streams import Sink, Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from resource import struct_rusage
+    from typing import Any
+
+    from freehold.guest.link import Channel
+    from freehold.guest.loop import Loop, Timer
+
+LINGER = 0.1
+"""Seconds that output is still taken after a command ended while something in the background holds its pipes."""
+
+
+class Nursery:
+    """Every child by pid, and the reaping of those and of strangers. One a guest."""
+
+    def __init__(self, loop: Loop, workspace: bytes) -> None:
+        self.loop = loop
+        self.workspace = workspace
+        self.environment = dict(os.environb)
+        self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        self._children: dict[int, Callable[[int, struct_rusage], None]] = {}
+        self._names: dict[int, str] = {}
+        self._count = 0
+        self._nonce = os.urandom(4).hex()
+        self._wake, wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        os.set_blocking(wake, False)
+        signals.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        loop.watch(self._wake, 1, self._woken)
+
+    def name(self) -> bytes:
+        """A marker that no other command of this computer has."""
+        self._count += 1
+        return f"{self._nonce}-{self._count}".encode()
+
+    def adopt(self, pid: int, ended: Callable[[int, struct_rusage], None], label: str = "") -> None:
+        self._children[pid] = ended
+        self._names[pid] = label
+
+    def leaders(self) -> list[int]:
+        return list(self._children)
+
+    def census(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "pid": one.pid, "parent": one.parent, "name": one.name, "state": one.state, "cpu": one.cpu, "memory": one.memory,
+                "threads": one.threads, "session": one.session, "started": one.started,
+                "command": command_line(one.pid), "leader": one.pid in self._children,
+            }
+            for one in residents()
+        ]  # fmt: skip
+
+    def _woken(self, events: int) -> None:
+        if events:
+            os.read(self._wake, 4096)
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._names.pop(pid, None)
+            ended = self._children.pop(pid, None)
+            if ended is not None:
+                ended(status, usage)
+
+
+class Process(Operation):
+    """One command with pipes. The channel's end, by close or lost link, is its end and that of all it started."""
+
+    def __init__(self, nursery: Nursery, channel: Channel, message: dict[str, Any]) -> None:
+        self._nursery = nursery
+        self._channel = channel
+        self._identity = nursery.name()
+        self._status: int | None = None
+        self._usage: struct_rusage | None = None
+        self._reason = ""
+        self._timer: Timer | None = None
+        self._sources: list[Source] = []
+        self._sink: Sink | None = None
+        self._linger = message.get("linger", LINGER)
+        capture = message.get("capture")
+        self._began = time.monotonic()
+        self.pid = self._start(message, capture)
+        nursery.adopt(self.pid, self._exited)
+        channel.say({"pid": self.pid})
+        timeout = message.get("timeout")
+        if timeout is not None:
+            self._timer = nursery.loop.later(max(0.0, float(timeout)), self._late)
+
+    def _start(self, message: dict[str, Any], capture: int | None) -> int:
+        nursery, loop = self._nursery, self._nursery.loop
+        request = Request(message, nursery.environment, nursery.workspace, self._identity)
+        pipes: list[int] = []
+        try:
+            inward = (nursery.null, -1)
+            if message.get("stdin"):
+                inward = os.pipe()
+                pipes += inward
+            outward = os.pipe()
+            pipes += outward
+            aside = outward
+            if not message.get("merge"):
+                aside = os.pipe()
+                pipes += aside
+            pid = start(request, inward[0], outward[1], aside[1])
+        except OSError as error:
+            for descriptor in pipes:
+                os.close(descriptor)
+            raise SpawnError(
+                "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
+            ) from None
+        except SpawnError:
+            for descriptor in pipes:
+                os.close(descriptor)
+            raise
+        os.close(outward[1])
+        self._sources.append(Source(loop, self._channel, 0, outward[0], self._settle, capture))
+        if aside is not outward:
+            os.close(aside[1])
+            self._sources.append(Source(loop, self._channel, 1, aside[0], self._settle, capture))
+        if inward[1] >= 0:
+            os.close(inward[0])
+            self._sink = Sink(loop, self._channel, 0, inward[1])
+        return pid
+
+    def data(self, stream: int, payload: bytes) -> None:
+        if self._sink is None:
+            self._channel.grant(stream, len(payload))
+        else:
+            self._sink.put(payload)
+
+    def end(self, stream: int) -> None:
+        if self._sink is not None:
+            self._sink.end()
+
+    def credited(self) -> None:
+        for source in self._sources:
+            source.resume()
+
+    def message(self, message: dict[str, Any]) -> None:
+        number = message.get("signal")
+        if isinstance(number, int) and 0 < number < 65 and self._status is None:
+            if message.get("group", True):
+                try:
+                    os.killpg(self.pid, number)
+                except OSError:
+                    return
+            else:
+                send(self.pid, number)
+        elif message.get("kill"):
+            end_all_of(self.pid, self._identity)
+
+    def closed(self) -> None:
+        """Also after an orderly exit of the leader: what it left in the background keeps running then."""
+        if self._status is None:
+            end_all_of(self.pid, self._identity)
+        self._release()
+
+    def _late(self) -> None:
+        self._reason = "timeout"
+        end_all_of(self.pid, self._identity)
+
+    def _exited(self, status: int, usage: struct_rusage) -> None:
+        self._status = status
+        self._usage = usage
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._over() and self._linger is not None:
+            self._timer = self._nursery.loop.later(float(self._linger), self._abandon)
+
+    def _abandon(self) -> None:
+        for source in self._sources:
+            source.drain()
+        for source in self._sources:
+            source.close()
+        self._over()
+
+    def _settle(self) -> None:
+        self._over()
+
+    def _over(self) -> bool:
+        """Whether all is over; the last word is sent then."""
+        if self._status is None or any(source.live for source in self._sources):
+            return False
+        usage = self._usage
+        self._channel.finish(
+            {
+                "exit": os.WEXITSTATUS(self._status) if os.WIFEXITED(self._status) else None,
+                "signal": os.WTERMSIG(self._status) if os.WIFSIGNALED(self._status) else None,
+                "duration": time.monotonic() - self._began,
+                "cpu": usage.ru_utime + usage.ru_stime if usage else 0.0,
+                "memory": usage.ru_maxrss * 1024 if usage else 0,
+                "reason": self._reason,
+                "dropped": [source.dropped for source in self._sources],
+            }
+        )
+        self._release()
+        return True
+
+    def _release(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for source in self._sources:
+            source.close()
+        if self._sink is not None:
+            self._sink.close()
