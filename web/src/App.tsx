@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 import { request, RequestFailed, type Problem } from "./client/http";
+import { DevicePage } from "./features/device/DevicePage";
 import { HealthPage } from "./features/health/HealthPage";
 import { SignIn } from "./features/sign-in/SignIn";
 import { Notice } from "./ui/Notice";
@@ -9,7 +10,7 @@ type Door = { at: "looking" } | { at: "outside" } | { at: "inside" } | { at: "un
 export function App() {
   const [door, setDoor] = useState<Door>({ at: "looking" });
   const signedIn = useCallback(() => {
-    history.replaceState(null, "", "/");
+    if (location.pathname === "/sign-in") history.replaceState(null, "", "/");
     setDoor({ at: "inside" });
   }, []);
   const signedOut = useCallback(() => setDoor({ at: "outside" }), []);
@@ -33,7 +34,7 @@ export function App() {
     case "outside":
       return <SignIn onSignedIn={signedIn} />;
     case "inside":
-      return <HealthPage onSignedOut={signedOut} />;
+      return location.pathname === "/device" ? <DevicePage /> : <HealthPage onSignedOut={signedOut} />;
     case "unreachable":
       return (
         <main className="door">

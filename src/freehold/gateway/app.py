@@ -17,6 +17,7 @@ from freehold.gateway.needs import read_needs
 from freehold.gateway.refusals import add_error_answers
 from freehold.gateway.routes.credentials import add_credentials
 from freehold.gateway.routes.description import add_description
+from freehold.gateway.routes.devices import add_devices
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.sign_in import add_sign_in
@@ -45,6 +46,7 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_probes(app, house, feeds)
     app.state.door = add_sign_in(app, house)
     add_credentials(app, house)
+    add_devices(app, house)
     add_timeline(app, house)
     add_socket(app, feeds.topics)
     add_description(app)
