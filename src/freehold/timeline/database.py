@@ -15,6 +15,8 @@ APPLICATION_ID = 0x46484C44  # "FHLD"
 FORMAT = 1
 PATIENCE = 30.0
 """How long a writer waits for its turn, in seconds."""
+TURN = 5
+"""Milliseconds between two tries. SQLite by itself waits up to 100, and a busy writer would starve the others."""
 
 # The triggers stop mistakes, not a thief with the file: against that stands the chain, and `verify`.
 _TABLES = """
@@ -46,10 +48,24 @@ def open_writer(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     try:
         _prepare(connection, path)
+        connection.execute(f"PRAGMA busy_timeout = {TURN}")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Begins a write transaction as soon as no other process has one."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 def open_reader(path: Path) -> sqlite3.Connection:

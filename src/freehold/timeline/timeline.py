@@ -98,7 +98,7 @@ class Timeline:
         with self._writing, self._explained():
             self._holder = threading.get_ident()
             try:
-                self._writer.execute("BEGIN IMMEDIATE")
+                database.begin(self._writer)
                 yield Tx(self._writer, self._clock)
                 self._writer.execute("COMMIT")
             except BaseException:

@@ -1,0 +1,209 @@
+"""`freehold timeline`."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from freehold.cli._options import home_option, json_option
+from freehold.home import Home
+
+if TYPE_CHECKING:
+    from freehold.timeline import Event, Timeline
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_AGO = re.compile(r"(\d{1,9})([smhdw])")
+_ROOM_COLORS = ("cyan", "green", "magenta", "blue", "yellow")
+
+
+class Since(click.ParamType[datetime]):
+    """`2h`, or a moment; one without a zone is in this machine's."""
+
+    name = "since"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        text = str(value)
+        ago = _AGO.fullmatch(text)
+        try:
+            if ago:
+                return datetime.now(UTC) - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
+            return datetime.fromisoformat(text).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"'{text}' is not a time. Say 30m, 2h, 7d, or a moment such as 2026-01-31T18:00", param, ctx)
+
+
+class Head(click.ParamType[tuple[int, str]]):
+    """A sequence number and its hash, as `timeline verify` prints them."""
+
+    name = "head"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, str]:
+        found = re.fullmatch(r"(\d{1,18}):([0-9a-f]{64})", str(value))
+        if not found:
+            self.fail(f"'{value}' is not a number, a colon and a hash, as timeline verify prints them", param, ctx)
+        return int(found[1]), found[2]
+
+
+@click.group(invoke_without_command=True)
+@click.option("-f", "--follow", is_flag=True, help="Keep printing what happens, until Ctrl-C.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only these, such as 'egress.*'. May be repeated.")
+@click.option("--since", type=Since(), metavar="WHEN", help="Only what happened since: 30m, 2h, 7d, or a moment.")
+@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Only what came after this sequence number.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most N events: the last ones, or with --after the first. [default: 50; none with --since or --after]",
+)
+@home_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    follow: bool,
+    kinds: tuple[str, ...],
+    since: datetime | None,
+    after: int | None,
+    limit: int | None,
+    home: Home,
+    as_json: bool,
+) -> None:
+    """Print what happened here, one line an event. Needs nothing to be running.
+
+    \b
+    Examples:
+      freehold timeline -f
+      freehold timeline --kind 'egress.*' --since 2h
+      freehold timeline --after 1200 --json
+      freehold timeline verify
+    """
+    if ctx.invoked_subcommand is not None:
+        ctx.obj = (home, as_json)
+        return
+    from freehold.timeline import Timeline
+
+    with Timeline(home.timeline, readonly=True) as timeline:
+        last = _print_past(timeline, kinds, since, after, limit, as_json)
+        if follow:
+            import asyncio
+
+            asyncio.run(_print_future(timeline, last, kinds, as_json))
+
+
+@command.command()
+@click.option(
+    "--head", "known", type=Head(), metavar="SEQ:HASH", help="A head noted earlier, which must still be there."
+)
+@home_option
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_json: bool) -> None:
+    """Check that nothing in the timeline was changed, removed or reordered.
+
+    Exits 1 when something was. A thief with write access to the whole file could rewrite it from some entry on; note
+    the head that is printed here in another place, and give it with --head to rule that out.
+
+    \b
+    Examples:
+      freehold timeline verify
+      freehold timeline verify --json
+    """
+    from freehold.timeline import Timeline
+
+    outer_home, outer_json = ctx.obj
+    as_json = as_json or outer_json
+    if ctx.get_parameter_source("home") is click.core.ParameterSource.DEFAULT:
+        home = outer_home
+    with Timeline(home.timeline, readonly=True) as timeline:
+        problems = timeline.verify(known=known)
+        last = timeline.last() if not problems else None
+    if as_json:
+        head = {"seq": last.seq, "hash": last.hash} if last else None
+        found = [{"fault": p.fault, "seq": p.seq, "last": p.last, "detail": p.detail} for p in problems]
+        click.echo(json.dumps({"ok": not problems, "head": head, "problems": found}))
+    elif problems:
+        for problem in problems:
+            click.secho(f"{problem.fault:<10} ", fg="red", nl=False)
+            click.echo(_printable(problem.detail))
+        click.echo(f"{len(problems)} problem{'s' * (len(problems) > 1)} in {home.timeline}", err=True)
+    elif last:
+        click.echo(f"{last.seq} events, none changed, missing or reordered\nhead {last.seq}:{last.hash}")
+    else:
+        click.echo("The timeline is empty")
+    if problems:
+        ctx.exit(1)
+
+
+def _print_past(
+    timeline: "Timeline",
+    kinds: Sequence[str],
+    since: datetime | None,
+    after: int | None,
+    limit: int | None,
+    as_json: bool,
+) -> int:
+    """Gives the last sequence number there was, so that following resumes without a gap."""
+    newest = timeline.last()
+    head = newest.seq if newest else 0
+    if after is None and (limit is not None or since is None):
+        for event in timeline.tail(limit or 50, kinds, since):
+            _print(event, as_json)
+            head = max(head, event.seq)
+        return head
+    after, left = after or 0, limit
+    while True:
+        page = timeline.read(after, None, kinds, since, min(1000, left) if left is not None else 1000)
+        for event in page:
+            _print(event, as_json)
+        if not page:
+            return max(head, after)
+        after = page[-1].seq
+        if left is not None and (left := left - len(page)) <= 0:
+            return after
+
+
+async def _print_future(timeline: "Timeline", after: int, kinds: Sequence[str], as_json: bool) -> None:
+    from contextlib import aclosing
+
+    async with aclosing(timeline.follow(after, kinds)) as events:
+        async for event in events:
+            _print(event, as_json)
+
+
+def _print(event: "Event", as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(event.as_json()))
+        return
+    room = event.kind.partition(".")[0]
+    color = _ROOM_COLORS[sum(room.encode()) % len(_ROOM_COLORS)]
+    when = _local(event.at)
+    facts = " ".join(f"{name}={_value(value)}" for name, value in event.data.items())
+    line = (
+        click.style(f"{event.seq:>6} ", dim=True)
+        + when
+        + "  "
+        + click.style(f"{event.kind:<28}", fg=color)
+        + click.style(f" {_printable(event.who)}", dim=True)
+        + (f"  {facts}" if facts else "")
+    )
+    click.echo(line)
+
+
+def _local(at: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(at).astimezone():%Y-%m-%d %H:%M:%S}"
+    except ValueError:
+        return _printable(at)
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) and value and " " not in value else json.dumps(value, ensure_ascii=False)
+    return _printable(text if len(text) <= 200 else text[:199] + "…")
+
+
+def _printable(text: str) -> str:
+    """Event data may come out of the computer: control codes are shown, never obeyed by the owner's terminal."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
