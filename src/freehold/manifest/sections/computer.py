@@ -14,16 +14,19 @@ Backend = Literal["bubblewrap", "docker", "microvm"]
 class Limits(Section):
     """What the computer may use. Each is in force with a warning at 80 % and an error that names it."""
 
-    memory: Bytes = Field(default=4 * 1024**3, description="Memory of all processes in the computer together.")
-    processes: int = Field(default=512, description="Processes and threads that may exist at once.")
+    memory: Bytes = Field(
+        default=4 * 1024**3, description="Memory of everything in the computer together, temporary files included."
+    )
+    processes: int = Field(default=1024, description="Processes and threads that may exist at once.")
     cpus: float = Field(default=2.0, description="Processor cores that may be kept busy.", examples=[1.5])
-    open_files: int = Field(default=4096, description="Files one process may hold open.")
-    file_size: Bytes = Field(default=4 * 1024**3, description="The largest file that may be written.")
+    open_files: int = Field(default=16384, description="Files one process may hold open.")
+    file_size: Bytes = Field(default=8 * 1024**3, description="The largest file that may be written.")
     disk: Bytes = Field(default=20 * 1024**3, description="Disk that the persistent folders may fill.")
-    inodes: int = Field(default=1_000_000, description="Files and folders the persistent folders may hold.")
-    output: Bytes = Field(default=4 * 1024**2, description="Output of one command that is kept; the rest is cut.")
+    inodes: int = Field(default=2_000_000, description="Files and folders the persistent folders may hold.")
+    output: Bytes = Field(default=16 * 1024**2, description="Output of one command that is kept; the rest is cut.")
     cpu_time: Seconds = Field(default=3600, description="Processor time of one command.")
-    wall_time: Seconds = Field(default=600, description="How long one command may take when the caller does not say.")
+    wall_time: Seconds = Field(default=3600, description="How long one command may take.")
+    tmp: Bytes = Field(default=1024**3, description="Temporary files; they count as memory too.")
 
 
 class Mount(Section):

@@ -44,6 +44,10 @@ class SecurityException(Section):
         default=None, description="The last day on which it holds.", examples=["2027-06-30"]
     )
 
+    def holds_on(self, day: datetime.date) -> bool:
+        """Whether it was not granted only until some earlier day."""
+        return self.until is None or day <= self.until
+
 
 class Security(Section):
     """What was knowingly loosened."""

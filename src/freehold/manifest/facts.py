@@ -1,0 +1,114 @@
+"""What this machine is, gathered once and handed to the rules, which look at nothing else."""
+
+import datetime
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from freehold.manifest.features import BACKENDS
+from freehold.manifest.sections.computer import Backend
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The machine as the rules see it."""
+
+    home: Path
+    """The folder of this Freehold."""
+    user_home: Path
+    memory: int
+    cpus: int
+    free_disk: int
+    """Bytes that can still be written where this Freehold lives."""
+    backends: Mapping[Backend, str]
+    """Why each backend cannot run here; an empty text when it can."""
+    environ: Mapping[str, str] = field(repr=False)
+    is_root: bool
+    today: datetime.date
+    real: Callable[[str], Path] = field(repr=False)
+    """A path of the host with `~` and links followed; never raises."""
+    exists: Callable[[Path], bool] = field(repr=False)
+    history_size: Callable[[], int] = field(repr=False)
+    """Bytes that history holds already; walks the folder, so it is asked only when it matters."""
+
+    @classmethod
+    def of_this_machine(cls, home: Path, environ: Mapping[str, str] | None = None) -> "Facts":
+        """Looks, and starts nothing: whether the walls really hold is for `freehold doctor` to try."""
+        environ = os.environ if environ is None else environ
+        return cls(
+            home=_real(str(home)),
+            user_home=_real("~"),
+            memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            cpus=len(os.sched_getaffinity(0)),
+            free_disk=_free_disk(home),
+            backends={backend: _why_not(backend, environ) for backend in ("bubblewrap", "docker", "microvm")},
+            environ=environ,
+            is_root=os.geteuid() == 0,
+            today=datetime.datetime.now(tz=datetime.UTC).date(),
+            real=_real,
+            exists=_exists,
+            history_size=lambda: _size_of(home / "history"),
+        )
+
+
+def _real(path: str) -> Path:
+    try:
+        return Path(os.path.realpath(Path(path).expanduser()))
+    except (OSError, RuntimeError, ValueError):
+        return Path(path)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _free_disk(home: Path) -> int:
+    place = home.absolute()
+    while not _exists(place) and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def _size_of(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.lstat().st_blocks * 512
+        except OSError:
+            continue  # gone since it was listed
+    return total
+
+
+def _why_not(backend: Backend, environ: Mapping[str, str]) -> str:
+    if backend not in BACKENDS:
+        return f"this version of Freehold does not have the {backend} backend yet"
+    search = environ.get("PATH", os.defpath)
+    match backend:
+        case "bubblewrap":
+            return _why_no_bubblewrap(search)
+        case "docker":
+            return "" if shutil.which("docker", path=search) else "there is no docker command in PATH"
+        case "microvm":
+            return "" if shutil.which("qemu-system-x86_64", path=search) else "QEMU is not installed"
+
+
+def _why_no_bubblewrap(search: str) -> str:
+    if not shutil.which("bwrap", path=search):
+        return "bwrap is not installed (apt install bubblewrap)"
+    if _kernel_setting("user/max_user_namespaces") == "0":
+        return "user namespaces are switched off (sysctl user.max_user_namespaces)"
+    if os.geteuid() != 0 and _kernel_setting("kernel/unprivileged_userns_clone") == "0":
+        return "unprivileged user namespaces are switched off (sysctl kernel.unprivileged_userns_clone)"
+    return ""
+
+
+def _kernel_setting(name: str) -> str | None:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,74 @@
+"""What this version can do, and which of it lowers a wall and must be said aloud."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from freehold.manifest.addresses import host_of, is_loopback, is_private, split_rule
+from freehold.manifest.model import Manifest
+from freehold.manifest.problem import KeyPath
+from freehold.manifest.sections.computer import Backend
+
+BACKENDS: frozenset[Backend] = frozenset({"bubblewrap"})
+"""The walls this version can build."""
+
+AGENTS: frozenset[str] = frozenset({"builtin"})
+"""The agents that are known without a word in the manifest."""
+
+BUILT: frozenset[str] = frozenset()
+"""Of `ssh`, `mesh` and the five slots: those that this version has. What is asked for and not here earns W731."""
+
+UNASKED_MODES = frozenset({"auto", "bypasspermissions", "dontask", "full-access", "fullaccess", "never", "yolo"})
+"""Session modes, lower case, in which an agent does not ask before it acts."""
+
+Uses = Iterator[tuple[KeyPath, str]]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that may only be used with `[security.exceptions.<name>]`."""
+
+    name: str
+    why: str
+    uses: Callable[[Manifest], Uses]
+    """The keys that use it, each with what it says there."""
+
+
+def _public_keeper(manifest: Manifest) -> Uses:
+    if not is_loopback(manifest.keeper.host):
+        yield ("keeper", "host"), manifest.keeper.host
+
+
+def _public_metrics(manifest: Manifest) -> Uses:
+    if not is_loopback(manifest.observe.metrics_host):
+        yield ("observe", "metrics_host"), manifest.observe.metrics_host
+
+
+def _private_egress(manifest: Manifest) -> Uses:
+    for index, rule in enumerate(manifest.egress.allow):
+        if is_private(split_rule(rule)[0]):
+            yield ("egress", "allow", index), rule
+
+
+def _unasked_agent(manifest: Manifest) -> Uses:
+    for name, agent in manifest.agents.named.items():
+        if agent.mode and agent.mode.lower() in UNASKED_MODES:
+            yield ("agents", name, "mode"), agent.mode
+
+
+def _plain_model(manifest: Manifest) -> Uses:
+    for name, model in manifest.models.items():
+        address = model.base_url or ""
+        if model.enabled and model.key and address.lower().startswith("http:") and not is_loopback(host_of(address)):
+            yield ("models", name, "base_url"), address
+
+
+EXCEPTIONAL: Mapping[str, Feature] = {
+    feature.name: feature
+    for feature in (
+        Feature("public-keeper", "undo and restart would be offered to the network over plain HTTP", _public_keeper),
+        Feature("public-metrics", "metrics tell anyone what runs here, and have no sign-in", _public_metrics),
+        Feature("private-egress", "the agent would reach this machine or its network", _private_egress),
+        Feature("unasked-agent", "the agent would act without asking the owner", _unasked_agent),
+        Feature("plain-model", "the provider's key would travel unencrypted", _plain_model),
+    )
+}

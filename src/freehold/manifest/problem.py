@@ -1,0 +1,70 @@
+"""What is wrong with a manifest, said so that the owner can mend it."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+KeyPath = tuple[str | int, ...]
+
+ENVIRONMENT = "environment"
+"""Stands in `Problem.file` for a value that came from an environment variable."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem. `E…` codes stop Freehold, `W…` codes advise and never do."""
+
+    code: str
+    message: str
+    hint: str
+    file: str
+    line: int | None = None
+    key: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        return severity_of(self.code)
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+def severity_of(code: str) -> Severity:
+    return "error" if code.startswith("E") else "warning"
+
+
+def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Errors first, then by where they stand, each said once."""
+    return tuple(sorted(set(problems), key=lambda p: (p.severity, p.file, p.line or 0, p.code, p.key, p.message)))
+
+
+def dotted(path: KeyPath) -> str:
+    """`("agents", "my.agent", "env")` → `agents."my.agent".env`, as TOML spells it; cut when it is endless."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            bare = part.replace("_", "").replace("-", "")
+            name = part if bare.isascii() and bare.isalnum() else json.dumps(part, ensure_ascii=False)
+            text += f".{name}" if text else name
+    return _printable(text, 120)
+
+
+def show(value: object, most: int = 60) -> str:
+    """A value on one line, cut, with nothing in it that a terminal would obey."""
+    return _printable(json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value), most)
+
+
+def _printable(text: str, most: int) -> str:
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def file_name(path: Path) -> str:
+    """A path as it can be printed, whatever its bytes are."""
+    return str(path).encode(errors="replace").decode()

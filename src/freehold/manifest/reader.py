@@ -1,0 +1,121 @@
+"""From bytes on the disk to a tree of plain values, or to the reason why not."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from freehold.manifest.lines import line_of, lines_of
+from freehold.manifest.problem import KeyPath, Problem, dotted, file_name
+
+MOST_BYTES = 256 * 1024
+MOST_DEEP = 16
+
+_AT_LINE = re.compile(r"^(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|(?P<end>end of document))\)$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one file holds. `tree` is empty when it could not be read, and then `problems` says why."""
+
+    path: Path
+    tree: Mapping[str, object]
+    text: str
+    problems: tuple[Problem, ...] = ()
+
+    def line(self, path: KeyPath) -> int | None:
+        return line_of(path, lines_of(self.text)) if self.text else None
+
+
+def read_source(path: Path) -> Source:
+    """Read a manifest. A file that does not exist is an empty one."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        return Source(path, {}, "")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return _refuse(
+            path,
+            "E001",
+            f"The manifest cannot be read: {reason}",
+            "Check its owner and mode: it should be a file of yours with mode 0600",
+        )
+    if len(data) > MOST_BYTES:
+        return _refuse(
+            path,
+            "E004",
+            f"The manifest is larger than {MOST_BYTES // 1024} KiB",
+            "A manifest is a page or two; is this the right file?",
+        )
+    return parse_source(path, data)
+
+
+def parse_source(path: Path, data: bytes) -> Source:
+    """The same for bytes that are already here."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        return _refuse(path, "E002", "The manifest is not UTF-8 text", "Save it as UTF-8", line=line)
+    try:
+        tree = tomllib.loads(text)
+    except RecursionError:
+        return _too_deep(path)
+    except ValueError as error:
+        return _bad_syntax(path, text, str(error))
+    return _check_values(Source(path, tree, text))
+
+
+def _bad_syntax(path: Path, text: str, said: str) -> Source:
+    found = _AT_LINE.match(said)
+    what, line = said, None
+    if found:
+        what = found["what"]
+        line = int(found["line"]) if found["line"] else text.count("\n") + 1
+    return _refuse(
+        path,
+        "E003",
+        f"This is not TOML: {what}",
+        'Strings need quotes, tables look like [gateway], keys like port = 3000, lists like ["a", "b"]',
+        line=line,
+    )
+
+
+def _check_values(source: Source) -> Source:
+    """Refuses what TOML can say and nothing here can mean: endless nesting, NUL in a string, endless numbers."""
+    problems: list[Problem] = []
+    open_values: list[tuple[KeyPath, object]] = [((), source.tree)]
+    while open_values:
+        path, value = open_values.pop()
+        if len(path) > MOST_DEEP:
+            return _too_deep(source.path)
+        wrong = ""
+        if isinstance(value, dict):
+            open_values += [((*path, key), below) for key, below in value.items()]
+            wrong = "A key holds a NUL character" if any("\0" in key for key in value) else ""
+        elif isinstance(value, list):
+            open_values += [((*path, index), below) for index, below in enumerate(value)]
+        elif isinstance(value, str) and "\0" in value:
+            wrong = "A string holds a NUL character"
+        elif isinstance(value, int) and value.bit_length() > 63:
+            wrong = "A number is too large for TOML, which ends at 9223372036854775807"
+        if wrong:
+            place = file_name(source.path)
+            problems.append(Problem("E006", wrong, "Take it out", place, source.line(path), dotted(path)))
+    return Source(source.path, {}, source.text, tuple(problems)) if problems else source
+
+
+def _too_deep(path: Path) -> Source:
+    return _refuse(
+        path,
+        "E004",
+        f"The manifest is nested more than {MOST_DEEP} levels deep",
+        "Nothing in a manifest is nested deeper than five",
+    )
+
+
+def _refuse(path: Path, code: str, message: str, hint: str, *, line: int | None = None) -> Source:
+    return Source(path, {}, "", (Problem(code, message, hint, file_name(path), line),))

@@ -1,0 +1,176 @@
+"""The sealed machine: backend, limits and services."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from freehold.manifest.facts import Facts
+from freehold.manifest.model import Manifest
+from freehold.manifest.problem import KeyPath, dotted, show
+from freehold.manifest.rules import Finding, rule
+from freehold.manifest.sections.computer import Limits
+from freehold.manifest.units import show_size
+
+EGRESS_PORT = 3128
+"""Where the computer finds its way out; no service may sit there."""
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?", re.ASCII)
+
+
+@rule("E201")
+def backend_cannot_run_here(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """The chosen backend cannot build its walls on this machine."""
+    backend = manifest.computer.backend
+    reason = facts.backends[backend]
+    if reason:
+        others = [name for name, why in facts.backends.items() if not why]
+        either = f"Use backend = {show(others[0])}" if others else "Make that possible"
+        yield Finding(
+            ("computer", "backend"),
+            f"computer.backend is {show(backend)}, and {reason}",
+            f"{either}; `freehold doctor` says what this machine can do",
+        )
+
+
+@rule("E202")
+def limit_of_zero(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A limit is zero or less, which nothing could live in."""
+    for name in Limits.model_fields:
+        value: float = getattr(manifest.computer.limits, name)
+        if value <= 0:
+            yield Finding(
+                ("computer", "limits", name),
+                f"computer.limits.{name} is {show(value)}, and nothing can run with that",
+                "Leave the line out for the default, or give it a value above zero; no limit can be switched off",
+            )
+
+
+def _beyond(manifest: Manifest, facts: Facts) -> Iterator[tuple[str, str, str, str]]:
+    """Limits above what the machine has: name, value, what there is, and a value that fits."""
+    limits = manifest.computer.limits
+    if limits.memory > facts.memory:
+        fitting = max(facts.memory * 3 // 4 // 1024**2, 1) * 1024**2
+        yield "memory", show_size(limits.memory), f"{facts.memory / 1024**3:.1f} GiB", f'"{show_size(fitting)}"'
+    if limits.cpus > facts.cpus:
+        yield "cpus", f"{limits.cpus:g}", f"{facts.cpus} cores", f"{float(facts.cpus)}"
+
+
+@rule("E203")
+def limit_above_the_machine(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A limit that is written down is more than the machine has."""
+    for name, value, there, fitting in _beyond(manifest, facts):
+        if name in manifest.computer.limits.model_fields_set:
+            yield Finding(
+                ("computer", "limits", name),
+                f"computer.limits.{name} is {value}, and this machine has {there}",
+                f"Give it less than there is: {name} = {fitting}",
+            )
+
+
+@rule("W204")
+def default_limit_above_the_machine(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """The default of a limit is more than this machine has, so it would not protect it."""
+    for name, value, there, fitting in _beyond(manifest, facts):
+        if name not in manifest.computer.limits.model_fields_set and name != "cpus":
+            yield Finding(
+                ("computer", "limits", name),
+                f"computer.limits.{name} is {value} by default, and this machine has {there}",
+                f"Write under [computer.limits]: {name} = {fitting}",
+            )
+
+
+@rule("W205")
+def disk_limit_above_free_disk(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """The persistent folders may grow beyond what is free on the disk."""
+    disk = manifest.computer.limits.disk
+    if "disk" in manifest.computer.limits.model_fields_set and disk > facts.free_disk:
+        yield Finding(
+            ("computer", "limits", "disk"),
+            f"computer.limits.disk is {show_size(disk)}, and {facts.free_disk / 1024**3:.1f} GiB are free",
+            "The disk would be full before the limit helps: give it less, or make room",
+        )
+
+
+@rule("E206")
+def service_without_command(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A service has no command."""
+    for name, service in manifest.computer.services.items():
+        if not service.command or not service.command[0]:
+            key: KeyPath = ("computer", "services", name)
+            yield Finding(key, f"[{dotted(key)}] has no command", 'Example: command = "npm run dev"')
+
+
+@rule("E207")
+def service_port_outside_the_computer(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A service uses a port that it cannot have inside the computer."""
+    taken: dict[int, str] = {}
+    for name, service in manifest.computer.services.items():
+        port = service.port
+        if port is None:
+            continue
+        key: KeyPath = ("computer", "services", name, "port")
+        if port < 1024:
+            yield Finding(
+                key, f"{dotted(key)} is {port}, and nobody in the computer may open a port below 1024", "port = 5173"
+            )
+        elif port == EGRESS_PORT:
+            yield Finding(key, f"{dotted(key)} is {port}, where the computer finds its way out", "port = 5173")
+        elif port in taken:
+            yield Finding(
+                key, f"{dotted(key)} is {port}, as is that of {show(taken[port])}", "Give each service its own port"
+            )
+        taken.setdefault(port, name)
+
+
+@rule("E208")
+def service_folder_outside_the_computer(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A service starts in a folder that the computer does not have."""
+    for name, service in manifest.computer.services.items():
+        folder = PurePosixPath(service.folder)
+        if not folder.is_absolute() or ".." in folder.parts:
+            key: KeyPath = ("computer", "services", name, "folder")
+            yield Finding(
+                key,
+                f"{dotted(key)} is {show(service.folder)}",
+                'A path inside the computer: folder = "/workspace/site"',
+            )
+
+
+@rule("W209")
+def engine_address_without_docker(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """The address of a docker engine is given, and docker is not used."""
+    if manifest.computer.host and manifest.computer.backend != "docker":
+        yield Finding(
+            ("computer", "host"),
+            f"computer.host is {show(manifest.computer.host)}, and the {manifest.computer.backend} backend does not use it",
+            'backend = "docker", or leave host (and SANDBOX_HOST) out',
+        )
+
+
+@rule("E210")
+def image_is_missing(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """The root folder for the computer is not there."""
+    image = manifest.computer.image
+    if image is not None and manifest.computer.backend == "bubblewrap" and not facts.exists(facts.real(image) / "usr"):
+        yield Finding(
+            ("computer", "image"),
+            f"computer.image is {show(image)}, and there is no root file system in that folder",
+            "A folder that holds usr, bin and so on, as mmdebstrap makes it; or leave it out to use this machine's own",
+        )
+
+
+@rule("E211")
+def unusable_name(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A service, model or agent has a name that cannot be used in a URL, a path and a variable alike."""
+    tables: tuple[tuple[KeyPath, tuple[str, ...]], ...] = (
+        (("computer", "services"), tuple(manifest.computer.services)),
+        (("models",), tuple(manifest.models)),
+        (("agents",), tuple(manifest.agents.named)),
+    )
+    for path, names in tables:
+        for name in names:
+            if not _NAME.fullmatch(name):
+                key = (*path, name)
+                yield Finding(
+                    key, f"{show(name)} cannot be a name", "Up to 40 lower-case letters, digits, - and _: my-agent"
+                )

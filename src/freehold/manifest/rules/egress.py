@@ -1,0 +1,96 @@
+"""The only way out."""
+
+import ipaddress
+from collections.abc import Iterator
+
+from freehold.manifest.addresses import is_host_name, parse_ip, split_rule
+from freehold.manifest.facts import Facts
+from freehold.manifest.model import Manifest
+from freehold.manifest.problem import KeyPath, dotted, show
+from freehold.manifest.rules import Finding, rule
+
+
+def _rules(manifest: Manifest) -> Iterator[tuple[KeyPath, str]]:
+    for index, text in enumerate(manifest.egress.allow):
+        yield ("egress", "allow", index), text
+    for index, text in enumerate(manifest.egress.deny):
+        yield ("egress", "deny", index), text
+
+
+def _is_range(text: str) -> bool:
+    if "/" not in text:
+        return False
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+@rule("W301")
+def everything_may_leave(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """Egress lets everything through that no rule refuses."""
+    if manifest.egress.mode == "allow":
+        yield Finding(
+            ("egress", "mode"),
+            'egress.mode is "allow": whatever the agent reads, it can send anywhere',
+            'mode = "ask" remembers your answers, so that it asks less and less',
+        )
+
+
+@rule("E302")
+def egress_rule_is_a_range(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """An egress rule is a range of addresses."""
+    for key, text in _rules(manifest):
+        if _is_range(text):
+            yield Finding(
+                key,
+                f"{dotted(key)} is {show(text)}, a range of addresses",
+                "Rules name hosts, one by one: api.example.com:443",
+            )
+
+
+@rule("E303")
+def egress_rule_is_a_bare_tld(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """An egress rule is everything, or everything under a top-level domain."""
+    for key, text in _rules(manifest):
+        host = split_rule(text)[0].lower().removesuffix(".").removeprefix("*.")
+        whole = host in ("*", "") or (
+            "." not in host and host != "localhost" and is_host_name(host) and parse_ip(host) is None
+        )
+        if whole and text.strip() and not host.isdigit():
+            yield Finding(
+                key,
+                f"{dotted(key)} is {show(text)}, which is half the internet",
+                "Name a host: example.com or *.example.com",
+            )
+
+
+@rule("E304")
+def egress_rule_is_no_host(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """An egress rule is neither a host, nor `*.` and a host, nor an address."""
+    for key, text in _rules(manifest):
+        host, port = split_rule(text)
+        name = host.removeprefix("*.")
+        odd_port = port is not None and not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= 65535)
+        numeric = name.rstrip(".").rsplit(".", 1)[-1]
+        odd_number = parse_ip(host) is None and (numeric.isdigit() or numeric.lower().startswith("0x"))
+        if name == "*" or _is_range(text):
+            continue
+        if odd_port or odd_number or not (parse_ip(host) or is_host_name(name)):
+            yield Finding(
+                key, f"{dotted(key)} is {show(text)}, which is no host", 'Examples: "api.test", "*.code.test:443"'
+            )
+
+
+@rule("W305")
+def allowed_and_denied(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A host is both allowed and denied; it is denied."""
+    denied = {text.lower() for text in manifest.egress.deny}
+    for index, text in enumerate(manifest.egress.allow):
+        if text.lower() in denied:
+            yield Finding(
+                ("egress", "allow", index),
+                f"{show(text)} stands in egress.allow and in egress.deny, and deny wins",
+                "Take it out of one of them",
+            )

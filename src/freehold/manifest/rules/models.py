@@ -1,0 +1,176 @@
+"""Providers, their keys and their budgets; and keys that stand where they should not."""
+
+from collections.abc import Iterator
+
+from freehold.manifest.addresses import host_of, is_private
+from freehold.manifest.facts import Facts
+from freehold.manifest.model import Manifest
+from freehold.manifest.problem import KeyPath, dotted, show
+from freehold.manifest.rules import Finding, rule
+from freehold.manifest.secrecy import looks_placeholder, looks_secret, mask, names_secret, parse_reference
+from freehold.manifest.sections.minds import Budget
+
+
+def _references(manifest: Manifest) -> Iterator[tuple[KeyPath, str]]:
+    """Every value that should be a reference to a secret."""
+    for name, model in manifest.models.items():
+        if model.key is not None:
+            yield ("models", name, "key"), model.key
+    for slot in type(manifest.slots).model_fields:
+        for setting, value in getattr(manifest.slots, slot).settings.items():
+            if names_secret(setting):
+                yield ("slots", slot, "settings", setting), value
+
+
+def _texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Every string in the manifest."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, below in value.items():
+            yield from _texts(below, (*path, key))
+    elif isinstance(value, (list, tuple)):
+        for index, below in enumerate(value):
+            yield from _texts(below, (*path, index))
+
+
+@rule("E401")
+def secret_written_as_a_value(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A key, token or password stands in the manifest itself."""
+    references = dict(_references(manifest))
+    for path, text in references.items():
+        if not text or looks_placeholder(text):
+            continue
+        if text.startswith(("env:", "secret:")) and not looks_secret(text):
+            if parse_reference(text) is None:
+                yield Finding(
+                    path,
+                    f"{dotted(path)} is {show(text)}, which names no variable or secret",
+                    "env:OPENAI_API_KEY, or secret:openai",
+                )
+        else:
+            yield Finding(
+                path,
+                f"{dotted(path)} holds a secret: {mask(text)}",
+                "Put it where the agent cannot read it and name the place: env:OPENAI_API_KEY, or secret:openai. Then replace that key: it has been in a file",
+            )
+    for path, text in _texts(manifest.model_dump(exclude_unset=True)):
+        if path not in references and looks_secret(text):
+            yield Finding(
+                path,
+                f"{dotted(path)} holds something with the shape of a key: {mask(text)}",
+                "Keys stay out of the manifest and of the computer: name them under [models.<name>] as env:NAME or secret:name",
+            )
+
+
+@rule("E402")
+def placeholder_secret(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A secret was never filled in."""
+    for path, text in _references(manifest):
+        reference = parse_reference(text)
+        value = facts.environ.get(reference[1], "") if reference and reference[0] == "env" else ""
+        if looks_placeholder(text):
+            yield Finding(
+                path,
+                f"{dotted(path)} is {show(text)}, a placeholder",
+                "Name where the key is: env:OPENAI_API_KEY, or secret:openai",
+            )
+        elif value and looks_placeholder(value):
+            yield Finding(
+                path,
+                f"{dotted(path)} names {show(text)}, and that variable holds a placeholder",
+                f"Set {reference[1] if reference else text} to the real key",
+            )
+        elif not text:
+            yield Finding(
+                path, f"{dotted(path)} is empty", "Leave it out, or name where the key is: env:OPENAI_API_KEY"
+            )
+
+
+@rule("E403")
+def variable_is_unset(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A reference names an environment variable that is not set."""
+    for path, text in _references(manifest):
+        reference = parse_reference(text)
+        off = path[0] == "models" and not manifest.models[str(path[1])].enabled
+        if (
+            reference
+            and reference[0] == "env"
+            and not facts.environ.get(reference[1])
+            and not off
+            and not looks_placeholder(text)
+        ):
+            yield Finding(
+                path,
+                f"{dotted(path)} names {show(text)}, and {reference[1]} is not set",
+                f"export {reference[1]}=… where Freehold is started, or use secret:name",
+            )
+
+
+@rule("E404")
+def provider_without_address(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A provider has no base URL, and its kind has no usual one."""
+    for name, model in manifest.models.items():
+        if model.enabled and not model.address:
+            key: KeyPath = ("models", name)
+            yield Finding(
+                key,
+                f"[{dotted(key)}] has no base_url",
+                'Example: base_url = "http://127.0.0.1:11434/v1", or say its kind',
+            )
+
+
+@rule("E405")
+def provider_without_key(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A provider elsewhere has no key."""
+    for name, model in manifest.models.items():
+        if model.enabled and model.key is None and model.address and not is_private(host_of(model.address)):
+            key: KeyPath = ("models", name)
+            yield Finding(
+                key,
+                f"[{dotted(key)}] is reached at {show(model.address)} and has no key",
+                'Example: key = "env:OPENAI_API_KEY"',
+            )
+
+
+@rule("W406")
+def all_models_off(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """Models are described, and every one is switched off."""
+    if manifest.models and not any(model.enabled for model in manifest.models.values()):
+        names = ", ".join(manifest.models)
+        yield Finding(
+            ("models",),
+            f"Every model is switched off ({show(names)}), so no agent can think",
+            "Set enabled = true on one",
+        )
+
+
+@rule("E407")
+def budget_of_nothing(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """A budget is zero or less."""
+    for name, model in manifest.models.items():
+        for key in Budget.model_fields:
+            value: float | None = getattr(model.budget, key)
+            if value is not None and value <= 0:
+                path: KeyPath = ("models", name, "budget", key)
+                yield Finding(
+                    path,
+                    f"{dotted(path)} is {show(value)}",
+                    "To use nothing of it write enabled = false; for no bound leave the line out",
+                )
+
+
+@rule("W408")
+def day_above_month(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """The budget of a day is above that of a month."""
+    for name, model in manifest.models.items():
+        for unit in ("cost", "tokens"):
+            day: float | None = getattr(model.budget, f"day_{unit}")
+            month: float | None = getattr(model.budget, f"month_{unit}")
+            if day is not None and month is not None and day > month:
+                path: KeyPath = ("models", name, "budget", f"day_{unit}")
+                yield Finding(
+                    path,
+                    f"{dotted(path)} ({day:g}) is above that of the month ({month:g})",
+                    "Make the day the smaller one",
+                )
