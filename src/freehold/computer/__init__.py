@@ -6,6 +6,7 @@ from freehold.computer.connection import State
 from freehold.computer.launch import launch
 from freehold.computer.process import Exit, Process, Result
 from freehold.computer.spec import ComputerSpec, Limits, Mount
+from freehold.computer.tunnel import Listening, Tunnel
 
 __all__ = [
     "Backend",
@@ -15,11 +16,13 @@ __all__ = [
     "Isolation",
     "LimitEvent",
     "Limits",
+    "Listening",
     "Machine",
     "Mount",
     "Process",
     "Result",
     "State",
+    "Tunnel",
     "Usage",
     "launch",
 ]

@@ -14,6 +14,7 @@ from freehold.computer.connection import Connection, State
 from freehold.computer.launch import launch
 from freehold.computer.process import Command, Process, Result
 from freehold.computer.spec import ComputerSpec, Limits, Mount
+from freehold.computer.tunnel import Handler, Listening, Tunnel
 from freehold.errors import FreeholdError
 
 _PATIENCE = 15.0
@@ -53,6 +54,7 @@ class Computer:
     ) -> None:
         self._connection = connection
         self._folder = folder
+        self._listening: list[Listening] = []
         self.limits = limits
         self.machine = machine
 
@@ -168,8 +170,24 @@ class Computer:
         )
         return await Process.start(self._connection.link, request)
 
+    async def forward(self, port: int | str) -> Tunnel:
+        """A stream to a port on the computer's loopback, or to a unix socket there when given a path."""
+        return await Tunnel.connect(self._connection.link, {"op": "forward", **_where(port)})
+
+    async def listen(self, port: int | str, handler: Handler) -> Listening:
+        """Listen inside on a loopback port (0 chooses one) or a unix socket's path; each connection comes to `handler`.
+
+        It is listened on again after each reconnection, until the `Listening` or the computer is closed.
+        """
+        listening = Listening(self._connection, {"op": "listen", **_where(port)}, handler)
+        await listening.open()
+        self._listening.append(listening)
+        return listening
+
     async def close(self) -> None:
         """Drop the link; a computer that was started here is stopped, and its throw-away folders are removed. Idempotent."""
+        for listening in self._listening:
+            await listening.close()
         await self._connection.close()
         if self.machine is not None:
             await self.machine.stop()
@@ -183,6 +201,10 @@ class Computer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _where(port: int | str) -> dict[str, int | str]:
+    return {"path": port} if isinstance(port, str) else {"port": port}
 
 
 def _place(chosen: str | Path | None, otherwise: Path) -> Path:

@@ -12,6 +12,7 @@ from freehold.guest.kernel import signals
 from freehold.guest.link import Link, Operation
 from freehold.guest.loop import READ, Loop, complain
 from freehold.guest.process import Nursery, Process
+from freehold.guest.relay import Forward, Listener
 from freehold.guest.spawn import SpawnError
 
 TYPE_CHECKING = False
@@ -121,6 +122,14 @@ def _spawn(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation
     return Process(guest.nursery, channel, request)
 
 
+def _forward(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    return Forward(guest.loop, channel, request)
+
+
+def _listen(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    return Listener(guest.loop, channel, request)
+
+
 def _processes(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
     channel.finish({"ok": guest.nursery.census()})
 
@@ -130,7 +139,13 @@ def _shut_down(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
     guest.loop.after(guest.shut_down)
 
 
-OPERATIONS: dict[str, Begin] = {"spawn": _spawn, "processes": _processes, "shutdown": _shut_down}
+OPERATIONS: dict[str, Begin] = {
+    "spawn": _spawn,
+    "forward": _forward,
+    "listen": _listen,
+    "processes": _processes,
+    "shutdown": _shut_down,
+}
 
 
 def main() -> None:

@@ -114,6 +114,7 @@ class Link:
         self.parched: set[Channel] = set()
         self.channels: dict[int, Channel] = {}
         self._own = 0
+        self.accepted = 0
         self.alive = True
         connection.setblocking(False)
         loop.watch(self._descriptor, READ, self._ready)
@@ -139,11 +140,13 @@ class Link:
         self._own += 2
         channel = Channel(self, self._own, wire.WINDOW)
         self.channels[channel.number] = channel
+        self.accepted += 1
         self.put(wire.OPEN, channel.number, encode(message))
         return channel
 
     def release(self, channel: Channel) -> None:
-        self.channels.pop(channel.number, None)
+        if self.channels.pop(channel.number, None) is not None and channel.number % 2 == 0:
+            self.accepted -= 1
         self.parched.discard(channel)
 
     def cut(self, reason: str = "") -> None:

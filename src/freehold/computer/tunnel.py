@@ -1,0 +1,197 @@
+"""Streams to ports inside, and from inside to handlers here."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self
+
+from freehold.computer import answers
+from freehold.computer.channel import Channel
+from freehold.computer.connection import Connection
+from freehold.computer.link import Link
+from freehold.computer.stream import Stream
+from freehold.errors import FreeholdError
+
+_log = logging.getLogger(__name__)
+Handler = Callable[["Tunnel"], Awaitable[None]]
+
+
+class Tunnel:
+    """One connection to or from the computer, both ways. What comes out of it was written by whoever is inside."""
+
+    def __init__(self) -> None:
+        self._stream = Stream()
+        self._channel: Channel | None = None
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._error: FreeholdError | None = None
+        self._over = False
+
+    @classmethod
+    async def connect(cls, link: Link, request: dict[str, Any]) -> "Tunnel":
+        tunnel = cls()
+        tunnel.attach(link.open(request, tunnel))
+        try:
+            await tunnel._opened
+        except asyncio.CancelledError:
+            await tunnel.close()
+            raise
+        if tunnel._error is not None:
+            raise tunnel._error
+        return tunnel
+
+    def attach(self, channel: Channel) -> None:
+        self._channel = channel
+        self._stream.attach(channel, 0)
+
+    @property
+    def closed_there(self) -> bool:
+        """Whether the other side is gone altogether."""
+        return self._over
+
+    async def read(self, most: int = 256 * 1024) -> bytes:
+        """What is there, at least one byte; empty at the end."""
+        return await self._stream.read(most)
+
+    async def read_exactly(self, size: int) -> bytes:
+        return await self._stream.read_exactly(size)
+
+    def lines(self, most: int = 64 * 1024) -> AsyncIterator[bytes]:
+        return self._stream.lines(most)
+
+    async def write(self, data: bytes) -> None:
+        """Waits while the other side does not read. Raises `computer.ended` when it is gone."""
+        if self._channel is None or self._channel.over:
+            raise FreeholdError("computer.ended", "The other side of the connection is gone")
+        await self._channel.write(data)
+
+    async def write_eof(self) -> None:
+        """No more will be written; reading goes on."""
+        if self._channel is not None:
+            self._channel.send_end()
+
+    async def close(self) -> None:
+        """Idempotent."""
+        if self._channel is not None:
+            self._channel.close()
+        self._finish(None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # What the channel calls
+
+    def data(self, stream: int, payload: bytes) -> None:
+        self._stream.put(payload)
+
+    def end(self, stream: int) -> None:
+        self._stream.end()
+
+    def message(self, message: dict[str, Any]) -> None:
+        self._error = self._error or answers.failure(message)
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    def closed(self) -> None:
+        self._finish(None)
+
+    def lost(self, error: FreeholdError) -> None:
+        self._error = self._error or error
+        self._finish(error)
+
+    def _finish(self, error: FreeholdError | None) -> None:
+        self._over = True
+        self._stream.end(error)
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+
+class Listening:
+    """A port inside whose connections come to a handler here, on this link and on each that replaces it."""
+
+    def __init__(self, connection: Connection, request: dict[str, Any], handler: Handler) -> None:
+        self._connection = connection
+        self._request = request
+        self._handler = handler
+        self._tunnel: Tunnel | None = None
+        self._key: tuple[int, int] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    async def open(self) -> None:
+        await self._listen(self._connection.link)
+        self._connection.restored.append(self._listen)
+
+    async def close(self) -> None:
+        """Stop listening and end the connections that are open. Idempotent."""
+        if self._listen in self._connection.restored:
+            self._connection.restored.remove(self._listen)
+        self._forget()
+        if self._tunnel is not None:
+            await self._tunnel.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _listen(self, link: Link) -> None:
+        self._forget()
+        tunnel = _Waiting()
+        channel = link.open(self._request, tunnel)
+        tunnel.attach(channel)
+        self._key = (id(link), channel.number)
+        self._connection.accepts[self._key] = self._take
+        self.port = await tunnel.listening()
+        self._tunnel = tunnel
+
+    def _forget(self) -> None:
+        if self._key is not None:
+            self._connection.accepts.pop(self._key, None)
+
+    def _take(self, link: Link, number: int) -> None:
+        tunnel = Tunnel()
+        tunnel.attach(link.adopt(number, tunnel))
+        task = asyncio.get_running_loop().create_task(self._serve(tunnel), name="a connection from inside")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, tunnel: Tunnel) -> None:
+        try:
+            await self._handler(tunnel)
+        except FreeholdError as error:
+            _log.info("a connection from the computer ended: %s", error)
+        except Exception:
+            _log.exception("the handler of a connection from the computer failed")
+        finally:
+            await tunnel.close()
+
+
+class _Waiting(Tunnel):
+    """The receiver of a listening channel: learns the port, then only whether it is still there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._port = 0
+
+    def message(self, message: dict[str, Any]) -> None:
+        if "ok" in message:
+            self._port = answers.whole(message, "ok", most=65535)
+        super().message(message)
+
+    async def listening(self) -> int:
+        await self._opened
+        if self._error is not None:
+            raise self._error
+        return self._port
