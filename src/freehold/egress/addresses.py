@@ -1,0 +1,161 @@
+"""Where a name may lead: resolved once, checked, and the checked address is the one that is dialled."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+
+from freehold.egress.names import IPAddress
+from freehold.egress.stream import SocketStream
+from freehold.errors import FreeholdError
+
+Resolver = Callable[[str], Awaitable[Sequence[IPAddress]]]
+"""From a normalised name to its addresses; raises `egress.no-address` when there is none."""
+
+AddressCheck = Callable[[IPAddress], str | None]
+"""Why an address is refused, or None. The seam by which tests reach servers on loopback by name."""
+
+MOST_ADDRESSES = 8
+STAGGER = 0.25
+
+# Spelled out rather than left to `is_global`, whose answer differs between versions of Python.
+_REFUSED: tuple[tuple[str, str], ...] = (
+    ("0.0.0.0/8", "unspecified"),
+    ("10.0.0.0/8", "private"),
+    ("100.64.0.0/10", "carrier-grade NAT"),
+    ("127.0.0.0/8", "loopback"),
+    ("168.63.129.16/32", "metadata"),  # Azure's, at a public address
+    ("169.254.0.0/16", "link-local or metadata"),
+    ("172.16.0.0/12", "private"),
+    ("192.0.0.0/24", "reserved"),
+    ("192.0.2.0/24", "documentation"),
+    ("192.88.99.0/24", "6to4 relay"),
+    ("192.168.0.0/16", "private"),
+    ("198.18.0.0/15", "benchmarking"),
+    ("198.51.100.0/24", "documentation"),
+    ("203.0.113.0/24", "documentation"),
+    ("224.0.0.0/4", "multicast"),
+    ("240.0.0.0/4", "reserved"),
+    ("::/128", "unspecified"),
+    ("::1/128", "loopback"),
+    ("fc00::/7", "private or metadata"),
+    ("fe80::/10", "link-local"),
+    ("fec0::/10", "site-local"),
+    ("ff00::/8", "multicast"),
+    ("2001::/32", "Teredo"),
+    ("2001::/23", "reserved"),
+    ("2001:db8::/32", "documentation"),
+    ("2002::/16", "6to4"),
+    ("3fff::/20", "documentation"),
+)
+_REFUSED_4 = tuple((net, why) for text, why in _REFUSED if isinstance(net := ip_network(text), IPv4Network))
+_REFUSED_6 = tuple((net, why) for text, why in _REFUSED if isinstance(net := ip_network(text), IPv6Network))
+_GLOBAL_6 = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def why_refused(address: IPAddress) -> str | None:
+    """Which kind of not-public address this is, or None for one on the open internet."""
+    if isinstance(address, IPv4Address):
+        return next((why for net, why in _REFUSED_4 if address in net), None)
+    if address.ipv4_mapped is not None:
+        return "IPv4-mapped"
+    if address in _NAT64:
+        # The one embedding that honest networks use: on an IPv6-only machine every IPv4 host looks like this.
+        embedded = why_refused(IPv4Address(int(address) & 0xFFFFFFFF))
+        return f"NAT64 of a {embedded} address" if embedded else None
+    named = next((why for net, why in _REFUSED_6 if address in net), None)
+    return named or (None if address in _GLOBAL_6 else "reserved")
+
+
+def why_refused_here(address: IPAddress) -> str | None:
+    """`why_refused`, and this machine's own public addresses besides: behind them are services meant for nobody else."""
+    return why_refused(address) or ("this machine's own" if _is_own(address) else None)
+
+
+def _is_own(address: IPAddress) -> bool:
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    try:
+        # Connecting a datagram socket sends nothing; the kernel answers an own address with itself as the source.
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), 9))
+            return str(probe.getsockname()[0]) == str(address)
+    except OSError:
+        return False
+
+
+async def resolve_by_dns(name: str) -> Sequence[IPAddress]:
+    """Asks the servers of /etc/resolv.conf for the absolute name: no search domains, no hosts file, one answer."""
+    from dns.asyncresolver import Resolver as DnsResolver
+    from dns.exception import DNSException
+    from dns.rdatatype import AAAA, A, RdataType
+
+    found: dict[RdataType, list[str]] = {AAAA: [], A: []}
+    try:
+        resolver = DnsResolver()
+        resolver.lifetime = 8.0
+
+        async def ask(kind: RdataType) -> None:
+            answer = await resolver.resolve(f"{name}.", kind, search=False, raise_on_no_answer=False)
+            found[kind] = [record.to_text() for record in answer]
+
+        results = await asyncio.gather(ask(AAAA), ask(A), return_exceptions=True)
+    except (DNSException, OSError) as error:
+        raise no_address(name, "this machine has no resolver") from error
+    for problem in results:
+        if isinstance(problem, BaseException) and not isinstance(problem, DNSException | OSError):
+            raise problem
+    six = [IPv6Address(text) for text in found[AAAA]]
+    four = [IPv4Address(text) for text in found[A]]
+    if not six and not four:
+        raise no_address(name, "the name does not resolve")
+    return _interleaved(six, four)
+
+
+def no_address(name: str, why: str) -> FreeholdError:
+    return FreeholdError(
+        "egress.no-address", f"{name} has no address: {why}", hint=f"Try it on the host: getent hosts {name}"
+    )
+
+
+def _interleaved(six: Sequence[IPAddress], four: Sequence[IPAddress]) -> list[IPAddress]:
+    mixed: list[IPAddress] = []
+    for place in range(max(len(six), len(four))):
+        mixed += [*six[place : place + 1], *four[place : place + 1]]
+    return mixed[:MOST_ADDRESSES]
+
+
+async def dial(addresses: Sequence[IPAddress], port: int, *, timeout: float) -> SocketStream:
+    """Connects to the first of the addresses that answers, starting the next try a quarter of a second after the last.
+
+    Only addresses are taken, never a name, so nothing is looked up a second time. Raises `egress.unreachable`.
+    """
+    queue = list(addresses)
+    tries: set[asyncio.Task[SocketStream]] = set()
+    try:
+        async with asyncio.timeout(timeout):
+            while queue or tries:
+                if queue:
+                    tries.add(asyncio.ensure_future(_connect(queue.pop(0), port)))
+                done, tries = await asyncio.wait(
+                    tries, timeout=STAGGER if queue else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                winners = [task.result() for task in done if task.exception() is None]
+                for loser in winners[1:]:
+                    await loser.close()
+                if winners:
+                    return winners[0]
+    except TimeoutError:
+        pass
+    finally:
+        for task in tries:
+            task.cancel()
+        for late in await asyncio.gather(*tries, return_exceptions=True):
+            if isinstance(late, SocketStream):
+                await late.close()
+    raise FreeholdError("egress.unreachable", f"None of its {len(addresses)} addresses answered on port {port}")
+
+
+async def _connect(address: IPAddress, port: int) -> SocketStream:
+    reader, writer = await asyncio.open_connection(str(address), port)
+    return SocketStream(reader, writer)

@@ -1,0 +1,145 @@
+"""The connections that are open now, what they carried, and how they are cut."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from freehold.egress.names import Host, IPAddress
+from freehold.egress.policy import Policy
+from freehold.errors import FreeholdError
+
+
+@dataclass
+class Counters:
+    """Since this process started; read by metrics."""
+
+    connections: int = 0
+    allowed: int = 0
+    refused: int = 0
+    asked: int = 0
+    revoked: int = 0
+    malformed: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """In seconds and numbers; each has its default here."""
+
+    connections: int = 256
+    waiting: int = 64
+    head: float = 15.0
+    connect: float = 10.0
+    ask: float = 60.0
+    idle: float = 600.0
+    half_closed: float = 60.0
+    total: float = 6 * 3600.0
+
+
+@dataclass(eq=False)
+class Connection:
+    """One stream from inside. `host` is known once it was permitted; from then on a change of policy may cut it."""
+
+    who: str
+    counters: Counters
+    host: Host | None = None
+    port: int = 0
+    once: bool = False
+    refused: str | None = None
+    """What is wrong with the host where it is an address that only a rule lets pass."""
+    addresses: dict[IPAddress, str | None] = field(default_factory=dict)
+    """Where it leads or is about to lead, each with what only a rule can excuse."""
+    bytes_up: int = 0
+    bytes_down: int = 0
+    half_closed: bool = False
+    answered: bool = False
+    """Whether the client has begun to get an answer, after which it can no longer be told anything else."""
+    cut_because: str = ""
+    opened: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    active: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    _scope: asyncio.Timeout | None = None
+
+    def cut(self, because: str) -> None:
+        """Ends the connection now, from wherever in the loop's thread. Idempotent."""
+        if not self.cut_because:
+            self.cut_because = because
+            if self._scope is not None:
+                self._scope.reschedule(asyncio.get_running_loop().time())
+
+    def sent(self, count: int) -> None:
+        self.bytes_up += count
+        self.counters.bytes_up += count
+        self.active = asyncio.get_running_loop().time()
+
+    def received(self, count: int) -> None:
+        self.bytes_down += count
+        self.counters.bytes_down += count
+        self.active = asyncio.get_running_loop().time()
+
+    def still_allowed(self, policy: Policy) -> bool:
+        if self.host is None:
+            return True
+        verdict = policy.decide(self.host, self.port, self.refused).verdict
+        if verdict == "deny" or (verdict == "ask" and not self.once):
+            return False
+        if self.host.address is not None:
+            return True
+        return all(
+            policy.decide_address(address, self.port, refused).verdict == "allow"
+            for address, refused in self.addresses.items()
+        )
+
+
+class Connections:
+    """All that are open. Bounded: one more than the limit is refused."""
+
+    def __init__(self, limits: Limits, counters: Counters) -> None:
+        self._limits = limits
+        self._counters = counters
+        self._open: set[Connection] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(tuple(self._open))
+
+    @asynccontextmanager
+    async def admit(self, who: str) -> AsyncIterator[Connection]:
+        """A place for one connection. What is cut inside ends with `TimeoutError` within this block."""
+        if len(self._open) >= self._limits.connections:
+            raise FreeholdError(
+                "egress.too-many",
+                f"{self._limits.connections} connections are open already",
+                hint="Close some and try again",
+            )
+        connection = Connection(who, self._counters)
+        self._counters.connections += 1
+        self._open.add(connection)
+        try:
+            async with asyncio.timeout(None) as connection._scope:
+                yield connection
+        finally:
+            self._open.discard(connection)
+
+    def revoke(self, policy: Policy) -> list[Connection]:
+        """Cuts every connection that the policy would not let out again, and returns them."""
+        gone = [
+            connection for connection in self if not connection.cut_because and not connection.still_allowed(policy)
+        ]
+        for connection in gone:
+            self._counters.revoked += 1
+            connection.cut("revoked")
+        return gone
+
+    def sweep(self) -> None:
+        """Cuts what has been silent or open for too long. Called every second."""
+        now = asyncio.get_running_loop().time()
+        for connection in self:
+            idle = self._limits.half_closed if connection.half_closed else self._limits.idle
+            if connection.host is not None and now - connection.active > idle:
+                connection.cut("idle")
+            elif now - connection.opened > self._limits.total:
+                connection.cut("total")

@@ -1,0 +1,128 @@
+"""Every decision becomes an event, and no number of decisions fills the disk.
+
+The first of a kind is written before the connection goes on; the same again within a minute is counted and written
+as one event with its count; beyond a steady rate only sums and some examples are kept.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from freehold.timeline import Json, Timeline
+
+WINDOW = 60.0
+BURST = 120
+PER_SECOND = 0.5
+EXAMPLES = 20
+RECENT = 100
+
+Outcome = Literal["connection_allowed", "connection_refused", "connection_revoked", "request_refused"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Who wanted what, what became of it, and why."""
+
+    outcome: Outcome
+    who: str
+    target: str
+    reason: str
+    rule: str = ""
+    address: str = ""
+
+    def as_json(self) -> dict[str, Json]:
+        data: dict[str, Json] = {"target": self.target, "reason": self.reason}
+        if self.rule:
+            data["rule"] = self.rule
+        if self.address:
+            data["address"] = self.address
+        return data
+
+
+@dataclass(frozen=True)
+class Recent:
+    at: str
+    entry: Entry
+
+    def as_json(self) -> dict[str, Json]:
+        return {"at": self.at, "outcome": self.entry.outcome, "who": self.entry.who, **self.entry.as_json()}
+
+
+@dataclass
+class _Repeats:
+    until: float
+    count: int = 0
+
+
+@dataclass
+class _Sum:
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+
+
+class Journal:
+    def __init__(self, timeline: Timeline, clock: Callable[[], float] = time.monotonic) -> None:
+        self._timeline = timeline
+        self._clock = clock
+        self._known: dict[Entry, _Repeats] = {}
+        self._sum = _Sum()
+        self._sum_due = 0.0
+        self._tokens = float(BURST)
+        self._refilled = clock()
+        self.recent: deque[Recent] = deque(maxlen=RECENT)
+
+    async def record(self, entry: Entry) -> None:
+        """Returns when the event is on the disk, or counted with one that is. Raises when it cannot be written."""
+        self.recent.append(Recent(datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"), entry))
+        now = self._clock()
+        known = self._known.get(entry)
+        if known is not None and now < known.until:
+            known.count += 1
+        elif self._spend(now):
+            repeats = known.count if known is not None else 0
+            self._known[entry] = _Repeats(now + WINDOW)
+            await asyncio.to_thread(self._write, [self._event(entry, repeats)])
+        else:
+            self._sum.counts[entry.outcome] = self._sum.counts.get(entry.outcome, 0) + 1
+            if len(self._sum.examples) < EXAMPLES:
+                self._sum.examples.append(entry.target)
+
+    async def flush(self, *, everything: bool = False) -> None:
+        """Writes the counts whose minute is over. Called every second, and with `everything` at the end."""
+        now = self._clock()
+        over = [(entry, repeats) for entry, repeats in self._known.items() if everything or now >= repeats.until]
+        events = []
+        for entry, repeats in over:
+            del self._known[entry]
+            if repeats.count:
+                events.append(self._event(entry, repeats.count))
+        if self._sum.counts and (everything or now >= self._sum_due):
+            data: dict[str, Json] = {**self._sum.counts, "examples": list(self._sum.examples)}
+            events.append(("egress.decisions_summed", data, "egress"))
+            self._sum, self._sum_due = _Sum(), now + WINDOW
+        if events:
+            await asyncio.to_thread(self._write, events)
+
+    @staticmethod
+    def _event(entry: Entry, repeats: int) -> tuple[str, dict[str, Json], str]:
+        data = entry.as_json()
+        if repeats:
+            data["repeated"] = repeats
+        return f"egress.{entry.outcome}", data, entry.who
+
+    def _spend(self, now: float) -> bool:
+        self._tokens = min(float(BURST), self._tokens + (now - self._refilled) * PER_SECOND)
+        self._refilled = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def _write(self, events: list[tuple[str, dict[str, Json], str]]) -> None:
+        with self._timeline.transaction() as tx:
+            for kind, data, who in events:
+                tx.append(kind, data, who=who)
