@@ -102,10 +102,16 @@ def test_a_full_file_system_is_explained_and_recovers(small_disk: Path) -> None:
         assert timeline.verify() == []
 
 
-def test_a_read_only_file_system_can_be_read_and_says_why_it_cannot_be_written(small_disk: Path) -> None:
+@pytest.mark.parametrize("leftovers", [False, True], ids=["clean", "with the files of an earlier reader"])
+def test_a_read_only_file_system_can_be_read_and_says_why_it_cannot_be_written(
+    small_disk: Path, leftovers: bool
+) -> None:
     path = small_disk / "timeline.db"
     with Timeline(path) as timeline:
         timeline.append("keeper.started")
+    if leftovers:
+        Timeline(path, readonly=True).close()
+    assert path.with_name("timeline.db-wal").exists() == leftovers
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     with refused("timeline.read-only"):
         Timeline(path)

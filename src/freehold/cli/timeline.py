@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -134,7 +135,7 @@ def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_jso
     else:
         click.echo("The timeline is empty")
     if problems:
-        ctx.exit(1)
+        sys.exit(1)
 
 
 def _print_past(
