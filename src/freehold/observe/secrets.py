@@ -53,7 +53,7 @@ _SECRETS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SECRET_NAME = re.compile(
-    r"(?:^|[_.-])(?:authorization|cookie|set-cookie|password|passphrase|secret|token|api_?key|private_?key)$",
+    r"(?:^|[_.-])(?:authorization|cookie|set-cookie|password|passphrase|secret|token|api[_-]?key|private[_-]?key)$",
     re.IGNORECASE,
 )
 
