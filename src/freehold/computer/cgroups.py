@@ -1,0 +1,252 @@
+"""Control groups: where the kernel itself holds memory, processes and processor time of a whole computer.
+
+Version 2 and version 1 are taken per controller, since many machines mix them. Whoever may not write here (an owner
+without root and without a delegated group) gets none, and the limits fall back to rlimits and the watch.
+"""
+
+import contextlib
+import itertools
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from freehold.computer.spec import Limits
+
+ROOT = Path("/sys/fs/cgroup")
+CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
+PERIOD = 100_000
+PREFIX = "freehold-"
+
+Version = Literal[1, 2]
+_serial = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A group in which we may make our own, with what it offers."""
+
+    folder: Path
+    version: Version
+
+
+def find_parents(root: Path = ROOT, own: str | None = None) -> dict[str, Parent]:
+    """For each controller, the group to make computers' groups in. Only what can be written is named."""
+    lines = (Path("/proc/self/cgroup").read_text() if own is None else own).splitlines()
+    found: dict[str, Parent] = {}
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            for controller, parent in _parents_v2(root, path).items():
+                found.setdefault(controller, parent)
+        for controller in controllers.split(","):
+            if controller not in CONTROLLERS:
+                continue
+            # The mount may show the tree from its top or, in a container, from our own group.
+            for folder in (root / controller / path.lstrip("/"), root / controller):
+                if os.access(folder, os.W_OK | os.X_OK) and (folder / "cgroup.procs").exists():
+                    found[controller] = Parent(folder, 1)
+                    break
+    return found
+
+
+def _parents_v2(root: Path, path: str) -> dict[str, Parent]:
+    """Root makes its group at the top, as docker does; anybody else beside their own, where a delegation allows it."""
+    mount = root if (root / "cgroup.controllers").exists() else root / "unified"
+    if not (mount / "cgroup.controllers").exists():
+        return {}
+    parent = mount if os.geteuid() == 0 else (mount / path.lstrip("/")).parent
+    if not os.access(parent, os.W_OK | os.X_OK) or not os.access(parent / "cgroup.procs", os.W_OK):
+        return {}
+    wanted = [c for c in ("memory", "pids", "cpu") if c in (parent / "cgroup.controllers").read_text().split()]
+    for controller in wanted:
+        # EBUSY: a group with processes of its own may not share out; then what is shared already is what there is.
+        with contextlib.suppress(OSError):
+            (parent / "cgroup.subtree_control").write_text(f"+{controller}")
+    shared = (parent / "cgroup.subtree_control").read_text().split()
+    return {controller: Parent(parent, 2) for controller in wanted if controller in shared}
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """One computer's groups: a folder per controller (version 1) or one for all (version 2)."""
+
+    folders: Mapping[str, Path]
+    versions: Mapping[str, Version]
+
+    @property
+    def entrances(self) -> tuple[Path, ...]:
+        """The files into which a process writes its pid to come under the limits."""
+        return tuple(dict.fromkeys(folder / "cgroup.procs" for folder in self.folders.values()))
+
+    def processes(self) -> list[int]:
+        for entrance in self.entrances:
+            return [int(line) for line in entrance.read_text().split()]
+        return []
+
+    def memory(self) -> int | None:
+        """What could not be given back: the page cache of files on a disk does not count, temporary files do."""
+        total = self._number("memory", "memory.usage_in_bytes", "memory.current")
+        if total is None:
+            return None
+        cache = self._keyed("memory", "memory.stat", "memory.stat", "file" if self.versions["memory"] == 2 else "cache")
+        shared = self._keyed("memory", "memory.stat", "memory.stat", "shmem")
+        return max(0, total - (cache or 0) + (shared or 0))
+
+    def memory_peak(self) -> int | None:
+        return self._number("memory", "memory.max_usage_in_bytes", "memory.peak")
+
+    def out_of_memory_kills(self) -> int:
+        return self._keyed("memory", "memory.oom_control", "memory.events", "oom_kill") or 0
+
+    def process_count(self) -> int | None:
+        return self._number("pids", "pids.current", "pids.current")
+
+    def refused_forks(self) -> int:
+        return self._keyed("pids", "pids.events", "pids.events", "max") or 0
+
+    def cpu_seconds(self) -> float | None:
+        if self.versions.get("cpu") == 2:
+            micro = self._keyed("cpu", "", "cpu.stat", "usage_usec")
+            return None if micro is None else micro / 1e6
+        nano = self._number("cpuacct", "cpuacct.usage", "")
+        return None if nano is None else nano / 1e9
+
+    def freeze(self, frozen: bool) -> bool:
+        """Holds every process still; False where the kernel offers no way to."""
+        with contextlib.suppress(OSError):
+            if "freezer" in self.folders:
+                (self.folders["freezer"] / "freezer.state").write_text("FROZEN" if frozen else "THAWED")
+                return True
+            for controller, folder in self.folders.items():
+                if self.versions[controller] == 2:
+                    (folder / "cgroup.freeze").write_text("1" if frozen else "0")
+                    return True
+        return False
+
+    def kill(self) -> None:
+        """Ends all that is inside. A fork racing with this is met by the next call; `remove` insists."""
+        for controller, folder in self.folders.items():
+            if self.versions[controller] == 2 and (folder / "cgroup.kill").exists():
+                with contextlib.suppress(OSError):
+                    (folder / "cgroup.kill").write_text("1")
+                return
+        with contextlib.suppress(OSError):
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def remove(self) -> bool:
+        """True once nothing is left of it; a group is busy until its last process is reaped."""
+        gone = True
+        for folder in dict.fromkeys(self.folders.values()):
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                gone = False
+        return gone
+
+    def _number(self, controller: str, v1: str, v2: str) -> int | None:
+        folder = self.folders.get(controller)
+        if folder is None:
+            return None
+        try:
+            return int((folder / (v1 if self.versions[controller] == 1 else v2)).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _keyed(self, controller: str, v1: str, v2: str, key: str) -> int | None:
+        folder = self.folders.get(controller)
+        if folder is None:
+            return None
+        try:
+            text = (folder / (v1 if self.versions[controller] == 1 else v2)).read_text()
+        except OSError:
+            return None
+        for line in text.splitlines():
+            name, _, value = line.partition(" ")
+            if name == key:
+                return int(value)
+        return None
+
+
+def make_cgroup(limits: Limits, parents: Mapping[str, Parent]) -> Cgroup | None:
+    """A new group with the limits written, or None where there is nowhere to make one."""
+    name = f"{PREFIX}{os.getpid()}-{_started(os.getpid())}-{next(_serial)}"
+    folders: dict[str, Path] = {}
+    versions: dict[str, Version] = {}
+    for controller, parent in parents.items():
+        folder = parent.folder / name
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError:
+            continue
+        folders[controller] = folder
+        versions[controller] = parent.version
+    group = Cgroup(folders, versions)
+    for controller in tuple(folders):
+        try:
+            for setting, value in _settings(controller, versions[controller], limits):
+                (folders[controller] / setting).write_text(value)
+        except OSError:
+            # A controller that does not take its limit holds nothing: whoever asks must hear of the next mechanism.
+            folder = folders.pop(controller)
+            versions.pop(controller)
+            if folder not in folders.values():
+                folder.rmdir()
+    for controller in folders:
+        _write_if_there(folders[controller], controller)
+    return group if folders else None
+
+
+def _settings(controller: str, version: Version, limits: Limits) -> list[tuple[str, str]]:
+    if controller == "memory":
+        name = "memory.limit_in_bytes" if version == 1 else "memory.max"
+        return [(name, str(limits.memory))]
+    if controller == "pids":
+        return [("pids.max", str(limits.processes))]
+    if controller == "cpu":
+        quota = max(1000, int(limits.cpus * PERIOD))
+        if version == 1:
+            return [("cpu.cfs_period_us", str(PERIOD)), ("cpu.cfs_quota_us", str(quota))]
+        return [("cpu.max", f"{quota} {PERIOD}")]
+    return []
+
+
+def _write_if_there(folder: Path, controller: str) -> None:
+    """Swap would be memory by another name; kernels without swap accounting lack these files, and swap with them."""
+    if controller != "memory":
+        return
+    with contextlib.suppress(OSError):
+        (folder / "memory.swap.max").write_text("0")
+    with contextlib.suppress(OSError):
+        (folder / "memory.memsw.limit_in_bytes").write_text((folder / "memory.limit_in_bytes").read_text().strip())
+    with contextlib.suppress(OSError):
+        (folder / "memory.swappiness").write_text("0")
+
+
+def sweep_stale(parents: Mapping[str, Parent]) -> int:
+    """Ends and removes groups whose keeper is gone; returns how many folders went."""
+    swept = 0
+    for parent in set(parents.values()):
+        for folder in parent.folder.glob(f"{PREFIX}*-*-*"):
+            _, pid, started, _ = folder.name.split("-")
+            if _started(int(pid)) == started:
+                continue
+            group = Cgroup({"any": folder}, {"any": parent.version})
+            group.kill()
+            swept += group.remove()
+    return swept
+
+
+def _started(pid: int) -> str:
+    """When the process was started, in clock ticks: with the pid it names one process and no later one."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat[stat.rindex(")") + 2 :].split()[19]

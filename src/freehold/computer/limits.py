@@ -1,0 +1,155 @@
+"""Watches a computer against its limits: says what is near, what was reached, and holds what no kernel mechanism does."""
+
+import os
+import resource
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+from freehold.computer.backend import LimitEvent, Mechanism, Usage
+from freehold.computer.cgroups import Cgroup
+from freehold.computer.disk import CALM, NEAR, QUICK, DiskGuard
+from freehold.computer.population import Population
+from freehold.computer.spec import Limits
+
+
+def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, Mechanism]:
+    """Which mechanism holds each limit."""
+
+    def grouped(controller: str, otherwise: Mechanism) -> Mechanism:
+        if cgroup is None or controller not in cgroup.versions:
+            return otherwise
+        return "cgroup v2" if cgroup.versions[controller] == 2 else "cgroup v1"
+
+    return {
+        "memory": grouped("memory", "watch"),
+        "processes": grouped("pids", "rlimit"),
+        "cpus": grouped("cpu", "affinity"),
+        "open_files": "rlimit",
+        "file_size": "rlimit",
+        "disk": "watch",
+        "inodes": "watch",
+        "output": "guest",
+        "cpu_time": "guest",
+        "wall_time": "guest",
+        "tmp": "tmpfs",
+    }
+
+
+def apply_rlimits(pid: int, limits: Limits, mechanisms: Mapping[str, Mechanism]) -> None:
+    """Sets on pid 1, before it has children, what all of them inherit. Hard limits: nobody inside can raise them."""
+    wanted = {
+        resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_FSIZE: limits.file_size,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 8 * 1024 * 1024,
+        resource.RLIMIT_MSGQUEUE: 819_200,
+        resource.RLIMIT_SIGPENDING: 4096,
+        resource.RLIMIT_NICE: 0,
+        resource.RLIMIT_RTPRIO: 0,
+    }
+    if mechanisms["processes"] == "rlimit":
+        wanted[resource.RLIMIT_NPROC] = limits.processes
+    if mechanisms["memory"] == "watch":
+        # One process can then never outrun the watch, which adds up all of them.
+        wanted[resource.RLIMIT_DATA] = limits.memory
+    for kind, value in wanted.items():
+        _, ceiling = resource.prlimit(pid, kind)
+        bound = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+        resource.prlimit(pid, kind, (bound, bound))
+    if mechanisms["cpus"] == "affinity":
+        usable = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(pid, usable[: max(1, round(limits.cpus))])
+
+
+class LimitWatch:
+    """One computer's counters. `sample` may be called from any thread; events come out once each."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        cgroup: Cgroup | None,
+        population: Population,
+        disk: DiskGuard,
+        report: Callable[[LimitEvent], None],
+    ) -> None:
+        self._limits = limits
+        self._cgroup = cgroup
+        self._population = population
+        self._disk = disk
+        self._report = report
+        self._lock = threading.Lock()
+        self._warned: set[str] = set()
+        self._killed = 0
+        self._refused = 0
+        self._ran = 0.0
+
+    @property
+    def pause(self) -> float:
+        held_here = self._cgroup is None or self._cgroup.memory() is None
+        return min(self._disk.pause, QUICK * 2 if held_here else CALM)
+
+    def sample(self) -> Usage:
+        """Reads the counters and reports what they say."""
+        with self._lock:
+            usage = self._read()
+            events = list(self._judge(usage))
+        for event in events:
+            self._report(event)
+        return usage
+
+    def look(self) -> None:
+        """The watch's round: counters first, then the disk, which may take long and is never done by `sample`."""
+        usage = self.sample()
+        ran = usage.cpu_seconds
+        busy = ran is None or ran - self._ran > 0.05
+        for event in self._disk.look(busy=busy):
+            self._report(event)
+        if busy and ran is not None:
+            self._ran = ran
+
+    def _read(self) -> Usage:
+        group, disk = self._cgroup, self._disk.use
+        memory = group.memory() if group else None
+        count = group.process_count() if group else None
+        return Usage(
+            memory=self._population.memory() if memory is None else memory,
+            memory_peak=group.memory_peak() if group else None,
+            processes=len(self._population.members()) if count is None else count,
+            cpu_seconds=group.cpu_seconds() if group else None,
+            disk=disk.size if disk else None,
+            inodes=disk.inodes if disk else None,
+        )
+
+    def _judge(self, usage: Usage) -> Iterator[LimitEvent]:
+        yield from self._judge_memory(usage.memory or 0)
+        allowed = self._limits.processes
+        refused = self._cgroup.refused_forks() if self._cgroup else 0
+        if refused > self._refused:
+            self._refused = refused
+            yield LimitEvent(
+                "reached", "processes", allowed, allowed, f"no more than {allowed} processes: a new one was refused"
+            )
+        yield from self._warn("processes", usage.processes or 0, allowed)
+
+    def _judge_memory(self, used: int) -> Iterator[LimitEvent]:
+        allowed = self._limits.memory
+        killed = self._cgroup.out_of_memory_kills() if self._cgroup else 0
+        if killed > self._killed:
+            self._killed = killed
+            yield LimitEvent(
+                "reached", "memory", allowed, allowed, f"more than {allowed} bytes were asked for: a process was ended"
+            )
+        elif (self._cgroup is None or "memory" not in self._cgroup.folders) and used > allowed:
+            self._population.end_largest()
+            yield LimitEvent(
+                "reached", "memory", used, allowed, f"{used} of {allowed} bytes are used: the largest process was ended"
+            )
+        yield from self._warn("memory", used, allowed)
+
+    def _warn(self, limit: str, used: int, allowed: int) -> Iterator[LimitEvent]:
+        share = used / allowed
+        if share < NEAR:
+            self._warned.discard(limit)
+        elif limit not in self._warned:
+            self._warned.add(limit)
+            yield LimitEvent("warning", limit, used, allowed, f"{share:.0%} of computer.limits.{limit} is used")

@@ -1,0 +1,113 @@
+"""The filters on system calls, compiled once a process by libseccomp and handed to the sandbox as programs.
+
+Two filters are stacked, and the kernel takes the stricter answer of both: one lists the calls that may be made at all,
+the other refuses some of them by their arguments. libseccomp cannot say both about one call in one filter.
+"""
+
+import errno
+import functools
+import os
+import stat
+from types import ModuleType
+from typing import Any
+
+from freehold.computer.syscalls import ALLOWED, REFUSED
+from freehold.errors import FreeholdError
+
+CLONE_NEW = {
+    "CLONE_NEWNS": 0x00020000,
+    "CLONE_NEWCGROUP": 0x02000000,
+    "CLONE_NEWUTS": 0x04000000,
+    "CLONE_NEWIPC": 0x08000000,
+    "CLONE_NEWUSER": 0x10000000,
+    "CLONE_NEWPID": 0x20000000,
+    "CLONE_NEWNET": 0x40000000,
+}
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_MAX = 1, 2, 10, 16, 64
+NETLINK_ROUTE = 0
+PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+# Plain Linux, 32-bit programs' view, both again without address randomisation (gdb), and asking what is set.
+PERSONALITIES = (0x0, 0x0008, 0x00040000, 0x00040008, 0xFFFFFFFF)
+# The kernel reads an int: a call with bits set above it must not slip past a comparison of 64.
+INT = 0xFFFFFFFF
+
+
+@functools.cache
+def compile_filters() -> tuple[bytes, ...]:
+    """The BPF programs for this machine. Raises `computer.no-isolation` where libseccomp is missing."""
+    seccomp = _load_library()
+    return _export(_calls(seccomp)), _export(_arguments(seccomp))
+
+
+def _load_library() -> ModuleType:
+    try:
+        import pyseccomp  # here, since importing it looks for the C library
+    except (ImportError, RuntimeError, OSError) as error:
+        raise FreeholdError(
+            "computer.no-isolation",
+            f"The filter on system calls cannot be built: {error}",
+            hint="Install libseccomp (apt install libseccomp2, dnf install libseccomp)",
+        ) from error
+    return pyseccomp  # type: ignore[no-any-return]
+
+
+def _calls(seccomp: Any) -> Any:
+    rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.ENOSYS))
+    # Only the machine's own architecture: i386 and x32 calls would walk around the numbers checked here.
+    rules.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.KILL_PROCESS)
+    for name in ALLOWED:
+        _add(seccomp, rules, seccomp.ALLOW, name)
+    for name in REFUSED:
+        _add(seccomp, rules, seccomp.ERRNO(errno.EPERM), name)
+    for persona in PERSONALITIES:
+        _add(seccomp, rules, seccomp.ALLOW, "personality", seccomp.Arg(0, seccomp.EQ, persona))
+    return rules
+
+
+def _arguments(seccomp: Any) -> Any:
+    rules = seccomp.SyscallFilter(seccomp.ALLOW)
+    rules.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.KILL_PROCESS)
+    refuse = seccomp.ERRNO(errno.EPERM)
+
+    def masked(place: int, mask: int, value: int) -> Any:
+        return seccomp.Arg(place, seccomp.MASKED_EQ, mask, value)
+
+    for flag in CLONE_NEW.values():
+        _add(seccomp, rules, refuse, "clone", masked(0, flag, flag))
+    # A terminal's keystrokes must not be forged.
+    for request in (TIOCSTI, TIOCLINUX):
+        _add(seccomp, rules, refuse, "ioctl", masked(1, INT, request))
+    # A debugger may trace the child that asks for it (TRACEME); nobody may seize a process that did not.
+    for request in (PTRACE_ATTACH, PTRACE_SEIZE):
+        _add(seccomp, rules, refuse, "ptrace", masked(0, INT, request))
+    for name, place in (("mknod", 1), ("mknodat", 2)):
+        for kind in (stat.S_IFCHR, stat.S_IFBLK):
+            _add(seccomp, rules, refuse, name, masked(place, 0o170000, kind))
+    # Unix and loopback sockets; packet, vsock, alg, bluetooth … are as if not compiled in. Of netlink only the route
+    # protocol is left, by which Node and the C library list interfaces: here it shows loopback and changes nothing.
+    absent = seccomp.ERRNO(errno.EAFNOSUPPORT)
+    for family in range(AF_MAX):
+        if family not in (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK):
+            _add(seccomp, rules, absent, "socket", masked(0, INT, family))
+    _add(seccomp, rules, absent, "socket", seccomp.Arg(0, seccomp.GE, AF_MAX))
+    beyond_route = seccomp.Arg(2, seccomp.GT, NETLINK_ROUTE)
+    _add(seccomp, rules, absent, "socket", masked(0, INT, AF_NETLINK), beyond_route)
+    return rules
+
+
+def _add(seccomp: Any, rules: Any, action: int, name: str, *conditions: Any) -> None:
+    """Adds a rule unless this architecture (or this libseccomp) has no such call: what is unknown stays unallowed."""
+    try:
+        number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
+    except OSError:
+        return
+    if number >= 0:
+        rules.add_rule(action, number, *conditions)
+
+
+def _export(rules: Any) -> bytes:
+    with os.fdopen(os.memfd_create("seccomp"), "w+b") as program:
+        rules.export_bpf(program)
+        program.seek(0)
+        return program.read()
