@@ -18,6 +18,7 @@ from freehold.gateway.refusals import add_error_answers
 from freehold.gateway.routes.credentials import add_credentials
 from freehold.gateway.routes.description import add_description
 from freehold.gateway.routes.devices import add_devices
+from freehold.gateway.routes.egress import add_egress
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.sign_in import add_sign_in
@@ -48,6 +49,7 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_credentials(app, house)
     add_devices(app, house)
     add_timeline(app, house)
+    add_egress(app, house)
     add_socket(app, feeds.topics)
     add_description(app)
     add_pages(app)
@@ -66,6 +68,7 @@ def build_app(house: House, *, on_ready: Callable[[], None] | None = None) -> AS
             group = await stack.enter_async_context(asyncio.TaskGroup())
             tasks = [
                 group.create_task(end_revoked_connections(house.live, house.sessions, house.tokens)),
+                group.create_task(house.sealed.run()),
                 group.create_task(feeds.run()),
             ]
             if on_ready is not None:

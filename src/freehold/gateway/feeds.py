@@ -33,8 +33,9 @@ class Feeds:
         self.timeline = Topic("timeline", backlog=self._missed_events)
         self.files = Topic("files")
         self.health_topic = Topic("health")
+        self.egress = Topic("egress")
         self.health = watch_health(house, self._health_changed)
-        self.topics = {topic.name: topic for topic in (self.timeline, self.files, self.health_topic)}
+        self.topics = {topic.name: topic for topic in (self.timeline, self.files, self.health_topic, self.egress)}
 
     async def start(self) -> None:
         last = await asyncio.to_thread(self._house.timeline.last)
@@ -46,6 +47,7 @@ class Feeds:
             group.create_task(self.health.run())
             group.create_task(self._follow_timeline())
             group.create_task(self._follow_files())
+            group.create_task(self._follow_egress())
 
     async def _missed_events(self, after: int) -> list[Encoded] | None:
         events = await asyncio.to_thread(self._house.timeline.read, after, None, (), None, MOST_MISSED + 1)
@@ -71,6 +73,11 @@ class Feeds:
                 log.debug("the keeper's file changes ended", extra={"error": error})
             await asyncio.sleep(wait)
             wait = min(LONGEST_RETRY, wait * 2)
+
+    async def _follow_egress(self) -> None:
+        async with aclosing(self._house.sealed.egress_changes()) as changes:
+            async for snapshot in changes:
+                self.egress.publish(snapshot.as_json())
 
     async def _health_changed(self, _before: ComponentState, after: ComponentState) -> None:
         self.health_topic.publish(after.as_json())

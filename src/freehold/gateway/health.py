@@ -42,6 +42,8 @@ def watch_health(house: House, changed: Changed) -> Health:
     components = [
         Component("timeline", timeline),
         Component("keeper", keeper),
+        Component("computer", house.sealed.probe_computer),
+        Component("egress", house.sealed.probe_egress, required=False),
         *(Component(f"slot.{name}", _slot(house, name), required=_required(house, name)) for name in SLOTS),
     ]
     return Health(components, on_change=changed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from freehold.gateway.live import LiveConnections
+from freehold.gateway.sealed import Sealed
 from freehold.home import Home
 from freehold.identity.sessions import Sessions
 from freehold.identity.tokens import Tokens
@@ -25,6 +26,7 @@ class House:
     sessions: Sessions
     tokens: Tokens
     keeper: KeeperClient
+    sealed: Sealed
     network: "Network | None" = None
     live: LiveConnections = field(default_factory=LiveConnections)
 
@@ -60,4 +62,5 @@ def open_house(home: Home, loaded: Loaded, network: "Network | None" = None) -> 
         ) as sessions,
         Tokens(home.identity, owner=owner) as tokens,
     ):
-        yield House(home, loaded, timeline, sessions, tokens, KeeperClient(home, timeout=5), network)
+        keeper = KeeperClient(home, timeout=5)
+        yield House(home, loaded, timeline, sessions, tokens, keeper, Sealed(home, manifest, timeline), network)
