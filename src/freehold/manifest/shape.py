@@ -88,7 +88,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def kind_of(field: FieldInfo) -> str:
     """`size`, `duration` or `command` for a value with a spelling of its own, else nothing."""
-    titles = [m.json_schema.get("title") for m in field.metadata if isinstance(m, WithJsonSchema) and m.json_schema]
+    optional = [arg for arg in typing.get_args(field.annotation) if typing.get_origin(arg) is typing.Annotated]
+    metadata = [*field.metadata, *(m for arg in optional for m in arg.__metadata__)]
+    titles = [m.json_schema.get("title") for m in metadata if isinstance(m, WithJsonSchema) and m.json_schema]
     return str(titles[0]) if titles else ""
 
 

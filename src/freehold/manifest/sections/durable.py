@@ -37,12 +37,13 @@ class Ssh(Section):
     lifetime: Seconds = Field(default=86400, description="How long a certificate is valid; 24h at most.")
 
 
+SlotMode = Literal["local", "external", "off"]
+
+
 class Slot(Section):
     """One place for durable state. `beads = "local"` is short for `beads.mode = "local"`."""
 
-    mode: Literal["local", "external", "off"] = Field(
-        default="off", description="Kept here, kept by a service elsewhere, or not at all."
-    )
+    mode: SlotMode = Field(default="off", description="Kept here, kept by a service elsewhere, or not at all.")
     required: bool = Field(default=False, description="Whether Freehold is not ready while this one is unwell.")
     settings: Mapping[str, str] = Field(
         default={},
@@ -55,11 +56,11 @@ def _mode_alone(value: object) -> object:
     return {"mode": value} if isinstance(value, str) else value
 
 
-AnySlot = Annotated[Slot, BeforeValidator(_mode_alone)]
+AnySlot = Annotated[Slot, BeforeValidator(_mode_alone, json_schema_input_type=Slot | SlotMode)]
 
 
 class Slots(Section):
-    """The five places for durable state."""
+    """The five places for durable state, each "local", "external" or "off"; a table, `[slots.beads]`, says more."""
 
     beads: AnySlot = Field(default=Slot(), description="Work items.")
     pods: AnySlot = Field(default=Slot(), description="Personal data.")

@@ -1,0 +1,74 @@
+"""`freehold check`."""
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from freehold.cli._options import home_option, json_option
+from freehold.errors import FreeholdError
+from freehold.home import Home
+
+if TYPE_CHECKING:
+    from freehold.manifest import Loaded, Problem
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@home_option
+@json_option
+def command(file: Path | None, home: Home, as_json: bool) -> None:
+    """Look through a manifest and tell every problem at once.
+
+    FILE is the manifest of this Freehold unless another is named. Errors (E…) stop Freehold and exit 1; warnings
+    (W…) advise.
+
+    \b
+    Example:
+      freehold check
+      freehold check draft.toml --json
+    """
+    from freehold.manifest import load_manifest
+
+    if file is not None and not file.exists():
+        raise FreeholdError("manifest.missing", f"There is no file {file}", hint="freehold init  writes a first one")
+    path = file or home.manifest
+    loaded = load_manifest(path, os.environ, home=home.root)
+    if as_json:
+        click.echo(json.dumps(_as_json(loaded), indent=2))
+    else:
+        _print(loaded, there=path.exists())
+    if loaded.errors:
+        sys.exit(1)
+
+
+def _as_json(loaded: "Loaded") -> dict[str, object]:
+    problems = [{**asdict(problem), "severity": problem.severity} for problem in loaded.problems]
+    return {"file": str(loaded.path), "ok": not loaded.errors, "checksum": loaded.checksum, "problems": problems}
+
+
+def _print(loaded: "Loaded", *, there: bool) -> None:
+    for problem in loaded.problems:
+        _print_problem(problem)
+    if not there:
+        click.echo(f"There is no {loaded.path} yet, so every key has its default. `freehold init` writes one.")
+    errors, warnings = len(loaded.errors), len(loaded.warnings)
+    if errors or warnings:
+        click.echo(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}")
+    else:
+        click.secho(f"No problems in {loaded.path}" if there else "No problems", fg="green")
+
+
+def _print_problem(problem: "Problem") -> None:
+    colour = "red" if problem.severity == "error" else "yellow"
+    click.echo(f"{problem.place}  {click.style(problem.code, fg=colour, bold=True)}  {problem.message}")
+    if problem.hint:
+        click.echo(f"    {problem.hint}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,156 @@
+"""Changing one key and leaving everything else as the owner wrote it."""
+
+import fcntl
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from freehold.errors import FreeholdError
+from freehold.manifest.problem import file_name
+from freehold.manifest.reader import parse_source, read_source
+from freehold.manifest.structure import build_manifest
+
+Plain = str | int | float | bool | list["Plain"] | dict[str, "Plain"]
+
+
+def edit_manifest(path: Path, key: str, value: Plain | None) -> None:
+    """Set one key (`"gateway.port"`), or take it out with None. Comments and order stay.
+
+    Atomic: another reader sees the old file or the new one. A key or type that the manifest does not have is refused,
+    and nothing is written.
+    """
+    path = Path(os.path.realpath(path))
+    parts = _parse_key(key)
+    with _alone_in(path.parent):
+        source = read_source(path)
+        if source.problems:
+            problem = source.problems[0]
+            raise FreeholdError(
+                "manifest.unreadable",
+                f"{problem.place}: {problem.message}",
+                hint="Mend the file first; `freehold check` shows how",
+            )
+        wanted = _with_value(source.tree, parts, value)
+        _refuse_mistakes(source.tree, wanted)
+        text = _rewrite(source.text, parts, value)
+        written = parse_source(path, text.encode())
+        if written.problems or written.tree != wanted:
+            raise FreeholdError(
+                "manifest.cannot-edit",
+                f"{key} cannot be changed in {file_name(path)} without touching what stands around it",
+                hint="Change it by hand in an editor",
+            )
+        write_private(path, text)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file in one step, readable by its owner alone, and on the disk when this returns."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _parse_key(key: str) -> tuple[str, ...]:
+    try:
+        tree: object = tomllib.loads(f"{key} = 0")
+    except ValueError:
+        raise FreeholdError("manifest.bad-key", f"{key!r} is no key", hint="Write it with dots: gateway.port") from None
+    parts: list[str] = []
+    while isinstance(tree, dict):
+        (part, tree) = next(iter(tree.items()))
+        parts.append(part)
+    return tuple(parts)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One writer at a time: reading, changing and replacing belong together."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _with_value(tree: Mapping[str, object], parts: tuple[str, ...], value: Plain | None) -> dict[str, object]:
+    result: dict[str, Any] = deepcopy(dict(tree))
+    at = result
+    for part in parts[:-1]:
+        at = at.setdefault(part, {})
+        if not isinstance(at, dict):
+            raise FreeholdError("manifest.bad-key", f"{'.'.join(parts)} lies below a value", hint="freehold check")
+    if value is None:
+        at.pop(parts[-1], None)
+        return _without_empty(result, parts[:-1], tree)
+    at[parts[-1]] = value
+    return result
+
+
+def _without_empty(result: dict[str, Any], parts: tuple[str, ...], before: Mapping[str, object]) -> dict[str, object]:
+    """Tables that taking a key out would have had to invent do not appear."""
+    at: Any = before
+    for depth, part in enumerate(parts, 1):
+        if part not in at:
+            below: Any = result
+            for known in parts[: depth - 1]:
+                below = below[known]
+            del below[part]
+            return result
+        at = at[part]
+    return result
+
+
+def _refuse_mistakes(before: Mapping[str, object], after: Mapping[str, object]) -> None:
+    known = {mistake.path for mistake in build_manifest(before)[1]}
+    for mistake in build_manifest(after)[1]:
+        if mistake.path not in known:
+            raise FreeholdError("manifest.bad-value", mistake.message, hint=mistake.hint)
+
+
+def _rewrite(text: str, parts: tuple[str, ...], value: Plain | None) -> str:
+    import tomlkit
+    from tomlkit.items import InlineTable
+
+    document = tomlkit.parse(text)
+    at: Any = document
+    for depth, part in enumerate(parts[:-1]):
+        if part not in at:
+            if value is None:
+                return text
+            last = depth == len(parts) - 2
+            new = tomlkit.inline_table() if isinstance(at, InlineTable) else tomlkit.table(is_super_table=not last)
+            at.append(part, new)
+        at = at[part]
+    if value is None:
+        at.pop(parts[-1], None)
+    elif parts[-1] in at:
+        at[parts[-1]] = value
+    else:
+        # A comment at the end of a table most often speaks of the table that follows: the new key goes before it.
+        body = document.body if at is document else at.value.body
+        end = len(body)
+        while end and body[end - 1][0] is None:
+            end -= 1
+        trailing = body[end:]
+        del body[end:]
+        at.append(parts[-1], value)
+        body.extend(trailing)
+    return tomlkit.dumps(document)

@@ -1,0 +1,83 @@
+"""The manifest that `freehold init` writes: every key, commented out at its default, with its sentence."""
+
+import textwrap
+from collections.abc import Mapping
+
+from pydantic.fields import FieldInfo
+
+from freehold.manifest.problem import dotted
+from freehold.manifest.sections.durable import Slot
+from freehold.manifest.sections.minds import Agent, Agents
+from freehold.manifest.shape import ROOT, Shape, default_of, example_of, step, to_toml
+
+_OPENING = """\
+# What this Freehold runs. Every key is here, commented out at its default, or with an example when it has none:
+# take the # away to change one, and `freehold check` looks at it. All of it is explained in docs/manifest.md.
+"""
+_EXAMPLES: Mapping[tuple[str, ...], str] = {
+    ("computer", "services"): "web",
+    ("models",): "local",
+    ("agents",): "opencode",
+    ("security", "exceptions"): "private-egress",
+}
+"""Names for the examples of tables that the owner names."""
+
+
+def starter_manifest(values: Mapping[tuple[str, ...], str]) -> str:
+    """A commented manifest in which only these keys are set."""
+    lines = [_OPENING]
+    for section in ROOT.keys:
+        lines += _lines_at((section,), step(ROOT, section), values, example=False)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _lines_at(
+    path: tuple[str, ...], shape: Shape | None, values: Mapping[tuple[str, ...], str], *, example: bool
+) -> list[str]:
+    if shape is None or shape.model is None:
+        return []
+    if shape.many == "listed":
+        return _table(f"# [[{dotted(path)}]]", path, Shape(shape.model), values, example=True)
+    if shape.many == "named":
+        path = (*path, _EXAMPLES[path])
+        return _table(f"# [{dotted(path)}]", path, Shape(shape.model), values, example=True)
+    header = f"# [{dotted(path)}]" if example else f"[{dotted(path)}]"
+    lines = _table(header, path, shape, values, example=example)
+    if shape.model is Agents:
+        lines += _lines_at((*path, _EXAMPLES[path]), Shape(Agent), values, example=True)
+    return lines
+
+
+def _table(
+    header: str, path: tuple[str, ...], shape: Shape, values: Mapping[tuple[str, ...], str], *, example: bool
+) -> list[str]:
+    """The table itself, then the tables below it: TOML wants keys before sub-tables."""
+    lines = [*_comment(shape.model.__doc__ if shape.model else ""), header]
+    below: list[str] = []
+    for key, field in shape.keys.items():
+        inner = step(shape, key)
+        if inner is not None and inner.model is Slot:
+            lines += [*_comment(field.description), f'# {key} = "{field.default.mode}"']
+            continue
+        if inner is not None and inner.model is not None:
+            below += _lines_at((*path, key), inner, values, example=example)
+            continue
+        lines += _comment(field.description)
+        if (*path, key) in values:
+            lines.append(f"{key} = {to_toml(values[(*path, key)])}")
+        else:
+            lines.append(f"# {_line(key, field, example)}")
+    return [*lines, "", *below]
+
+
+def _line(key: str, field: FieldInfo, example: bool) -> str:
+    default = default_of(field)
+    if default is None or (example and field.examples):
+        return example_of(key, field)
+    return f"{key} = {default}"
+
+
+def _comment(text: str | None) -> list[str]:
+    return textwrap.wrap(
+        (text or "").strip(), 110, initial_indent="## ", subsequent_indent="## ", break_on_hyphens=False
+    )
