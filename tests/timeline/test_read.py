@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from freehold.errors import FreeholdError
-from freehold.timeline import Timeline
+from freehold.timeline import Timeline, wakeup
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 KINDS = ("keeper.started", "egress.asked", "egress.rule.added", "egressive.made", "keeper.stopped")
@@ -65,7 +65,7 @@ def test_a_kind_is_found_through_the_index(timeline: Timeline) -> None:
 
 WRITE = """
 import sys
-from freehold.timeline import Timeline
+from freehold.timeline import Timeline, wakeup
 with Timeline(sys.argv[1]) as timeline:
     for line in sys.stdin:
         print(timeline.append(line.strip()).seq, flush=True)
@@ -117,3 +117,25 @@ async def test_many_events_at_once_all_reach_the_follower(timeline: Timeline) ->
         await asyncio.to_thread(write)
         seen = [(await anext(events)).seq for _ in range(1500)]
     assert seen == list(range(11, 1511))
+
+
+async def test_a_follower_sees_events_where_the_kernel_tells_nothing(
+    timeline: Timeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakeup, "_watch", lambda log: None)
+    async with asyncio.timeout(30), aclosing(timeline.follow(after=9)) as events:
+        assert (await anext(events)).seq == 10
+        waiting = asyncio.ensure_future(anext(events))
+        await asyncio.to_thread(timeline.append, "ssh.opened")
+        assert (await waiting).seq == 11
+
+
+async def test_a_follower_that_is_closed_leaves_no_descriptor_open(timeline: Timeline) -> None:
+    async def follow_one() -> None:
+        async with aclosing(timeline.follow(after=9)) as events:
+            await anext(events)
+
+    await follow_one()
+    before = sorted(Path("/proc/self/fd").iterdir())
+    await follow_one()
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
