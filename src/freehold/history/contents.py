@@ -1,0 +1,257 @@
+"""Contents by their BLAKE3: small ones in SQLite, large ones as chunk files, compressed where that helps."""
+
+import ctypes
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+from blake3 import blake3
+
+from freehold.errors import FreeholdError
+from freehold.history.chunks import LARGEST, first_cut
+
+INLINE = 64 << 10
+RAW, ZSTD, CHUNKED = 0, 1, 2
+_HELPS_FROM = 160  # below this zstd's frame eats what it saves
+_SYNC_ONE_BY_ONE = 32
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class DamagedContent(FreeholdError):
+    """A stored content that no longer has the bytes its hash promises."""
+
+    def __init__(self, content: int, reason: str) -> None:
+        super().__init__(
+            "history.damaged-content",
+            f"Stored content {content} is damaged: {reason}",
+            hint="freehold history verify names the entries and paths it touches",
+        )
+        self.content = content
+        self.reason = reason
+
+
+class Contents:
+    """Writes go through the caller's transaction and are buffered until `flush`; used under the caller's lock."""
+
+    def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
+        self._db = db
+        self.folder = folder
+        self._compress = zstandard.ZstdCompressor(level=1, write_checksum=False).compress
+        self._pending: list[tuple[int, bytes, int, int, bytes | None]] = []
+        self._pending_ids: dict[bytes, int] = {}
+        self._unsynced: list[Path] = []
+        self.pending_bytes = 0
+        self.written_bytes = 0
+        self.reload()
+
+    def reload(self) -> None:
+        """After a rollback: forget what was buffered, and read the next free id again."""
+        self._pending.clear()
+        self._pending_ids.clear()
+        self._unsynced.clear()
+        self.pending_bytes = 0
+        self._next = self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM content").fetchone()[0]
+
+    def find(self, digest: bytes) -> int | None:
+        found = self._pending_ids.get(digest)
+        if found is not None:
+            return found
+        row = self._db.execute("SELECT id FROM content WHERE hash = ?", (digest,)).fetchone()
+        return row[0] if row else None
+
+    def put(self, data: bytes) -> int:
+        """The id of this content; idempotent. For contents of at most a few chunks: larger ones come through a Spool."""
+        if len(data) > INLINE:
+            spool = self.spool()
+            for start in range(0, len(data), LARGEST):
+                spool.write(data[start : start + LARGEST])
+            return spool.finish()
+        digest = blake3(data).digest()
+        found = self.find(digest)
+        if found is not None:
+            return found
+        form, kept = RAW, data
+        if len(data) > _HELPS_FROM:
+            small = self._compress(data)
+            if len(small) < len(data) * 0.9:
+                form, kept = ZSTD, small
+        return self._add(digest, len(data), form, kept)
+
+    def spool(self) -> "Spool":
+        return Spool(self)
+
+    def _add(self, digest: bytes, size: int, form: int, data: bytes | None) -> int:
+        content: int = self._next
+        self._next += 1
+        self._pending.append((content, digest, size, form, data))
+        self._pending_ids[digest] = content
+        self.pending_bytes += len(data) if data else 0
+        self.written_bytes += len(data) if data else 0
+        return content
+
+    def flush(self) -> None:
+        """Hand the buffered contents to SQLite (inside the caller's transaction)."""
+        self._db.executemany("INSERT INTO content VALUES (?, ?, ?, ?, ?)", self._pending)
+        self._pending.clear()
+        self._pending_ids.clear()
+        self.pending_bytes = 0
+
+    def sync(self) -> None:
+        """Chunk files reach the disk before the commit that names them."""
+        if not self._unsynced:
+            return
+        if len(self._unsynced) > _SYNC_ONE_BY_ONE:
+            handle = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if _libc.syncfs(handle) != 0:
+                    raise OSError(ctypes.get_errno(), "syncfs")
+            finally:
+                os.close(handle)
+        else:
+            for path in [*self._unsynced, *{path.parent for path in self._unsynced}]:
+                handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+        self._unsynced.clear()
+
+    def put_chunk(self, data: bytes) -> int:
+        digest = blake3(data).digest()
+        row = self._db.execute("SELECT id FROM chunk WHERE hash = ?", (digest,)).fetchone()
+        if row:
+            return int(row[0])
+        small = self._compress(data)
+        kept = small if len(small) < len(data) * 0.95 else data
+        path = self.chunk_path(digest)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write_all(handle, kept)
+        finally:
+            os.close(handle)
+        fresh.rename(path)
+        self._unsynced.append(path)
+        self.written_bytes += len(kept)
+        cursor = self._db.execute(
+            "INSERT INTO chunk (hash, size, stored) VALUES (?, ?, ?)", (digest, len(data), len(kept))
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def chunk_path(self, digest: bytes) -> Path:
+        name = digest.hex()
+        return self.folder / name[:2] / name[2:]
+
+
+class Spool:
+    """One large content on its way in, piece by piece; nothing refers to it until `finish`."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._hasher = blake3()
+        self._buffer = b""
+        self._chunks: list[int] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        self._hasher.update(data)
+        self._size += len(data)
+        self._buffer += data
+        while len(self._buffer) >= LARGEST:
+            self._emit()
+
+    def _emit(self) -> None:
+        length = first_cut(self._buffer)
+        self._chunks.append(self._contents.put_chunk(self._buffer[:length]))
+        self._buffer = self._buffer[length:]
+
+    def finish(self) -> int:
+        digest = self._hasher.digest()
+        found = self._contents.find(digest)
+        if found is not None:
+            return found
+        while self._buffer:
+            self._emit()
+        content = self._contents._add(digest, self._size, CHUNKED, None)
+        self._contents._db.executemany(
+            "INSERT INTO piece VALUES (?, ?, ?)",
+            [(content, position, chunk) for position, chunk in enumerate(self._chunks)],
+        )
+        return content
+
+
+class ContentReader:
+    """Reads stored contents through one connection; every byte is checked against its hash before it is used."""
+
+    def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
+        self._db = db
+        self._folder = folder
+        self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def size(self, content: int) -> int:
+        row = self._db.execute("SELECT size FROM content WHERE id = ?", (content,)).fetchone()
+        if row is None:
+            raise DamagedContent(content, "it is not in the store")
+        return int(row[0])
+
+    def read(self, content: int) -> bytes:
+        """The whole content. Raises DamagedContent."""
+        return b"".join(self.pieces(content))
+
+    def pieces(self, content: int) -> Iterator[bytes]:
+        """The content in chunks, for those too large to hold. Raises DamagedContent, for a large content possibly midway."""
+        row = self._db.execute("SELECT hash, size, form, data FROM content WHERE id = ?", (content,)).fetchone()
+        if row is None:
+            raise DamagedContent(content, "it is not in the store")
+        digest, size, form, data = row
+        if form != CHUNKED:
+            yield self._inline(content, digest, size, form, data)
+            return
+        total = 0
+        chunks = self._db.execute(
+            "SELECT chunk.hash, chunk.size, chunk.stored FROM piece LEFT JOIN chunk ON chunk.id = piece.chunk WHERE content = ? ORDER BY position",
+            (content,),
+        ).fetchall()
+        for chunk_digest, chunk_size, stored in chunks:
+            if chunk_digest is None:
+                raise DamagedContent(content, "a chunk is not in the store")
+            try:
+                piece = self.read_chunk(chunk_digest, chunk_size, stored)
+            except ValueError as error:
+                raise DamagedContent(content, str(error)) from error
+            total += len(piece)
+            yield piece
+        if total != size:
+            raise DamagedContent(content, f"it has {total} bytes instead of {size}")
+
+    def _inline(self, content: int, digest: bytes, size: int, form: int, data: bytes) -> bytes:
+        try:
+            plain = self._decompress(data, max_output_size=size) if form == ZSTD else bytes(data)
+        except zstandard.ZstdError as error:
+            raise DamagedContent(content, str(error)) from error
+        if blake3(plain).digest() != digest:
+            raise DamagedContent(content, "its bytes do not have its hash")
+        return plain
+
+    def read_chunk(self, digest: bytes, size: int, stored: int) -> bytes:
+        """One chunk; ValueError says what is wrong with it."""
+        name = digest.hex()
+        try:
+            kept = (self._folder / name[:2] / name[2:]).read_bytes()
+            plain = kept if stored == size else self._decompress(kept, max_output_size=size)
+        except (OSError, zstandard.ZstdError) as error:
+            raise ValueError(f"chunk {name[:16]}: {error}") from error
+        if blake3(plain).digest() != digest:
+            raise ValueError(f"chunk {name[:16]}: its bytes do not have its hash")
+        return plain
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]

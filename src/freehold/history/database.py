@@ -1,0 +1,129 @@
+"""The SQLite file of the store: schema, opening, and taking back what a killed process left half done."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from freehold.errors import FreeholdError
+
+SCHEMA_VERSION = 1
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    at REAL NOT NULL,
+    kind TEXT NOT NULL,
+    who TEXT NOT NULL,
+    why TEXT NOT NULL,
+    complete INTEGER NOT NULL DEFAULT 0,
+    equals INTEGER NOT NULL,
+    redo_to INTEGER,
+    redo_next INTEGER,
+    good INTEGER NOT NULL DEFAULT 0,
+    added INTEGER NOT NULL DEFAULT 0,
+    changed INTEGER NOT NULL DEFAULT 0,
+    removed INTEGER NOT NULL DEFAULT 0,
+    lines_added INTEGER,
+    lines_removed INTEGER,
+    notes TEXT NOT NULL DEFAULT '[]'
+);
+CREATE TABLE place (id INTEGER PRIMARY KEY, parent INTEGER NOT NULL, name BLOB NOT NULL);
+CREATE UNIQUE INDEX place_name ON place (parent, name);
+CREATE TABLE version (
+    id INTEGER PRIMARY KEY,
+    place INTEGER NOT NULL,
+    born INTEGER NOT NULL,
+    died INTEGER,
+    mode INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    content INTEGER,
+    flag INTEGER NOT NULL,
+    ino INTEGER NOT NULL,
+    ctime INTEGER NOT NULL,
+    nlink INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX version_place ON version (place, born);
+CREATE UNIQUE INDEX version_live ON version (place) WHERE died IS NULL;
+CREATE INDEX version_born ON version (born);
+CREATE INDEX version_died ON version (died) WHERE died IS NOT NULL;
+CREATE INDEX version_ino ON version (ino) WHERE died IS NULL;
+CREATE TABLE content (id INTEGER PRIMARY KEY, hash BLOB NOT NULL, size INTEGER NOT NULL, form INTEGER NOT NULL, data BLOB);
+CREATE UNIQUE INDEX content_hash ON content (hash);
+CREATE TABLE chunk (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, stored INTEGER NOT NULL);
+CREATE TABLE piece (content INTEGER NOT NULL, position INTEGER NOT NULL, chunk INTEGER NOT NULL, PRIMARY KEY (content, position)) WITHOUT ROWID;
+CREATE TABLE intent (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    kind TEXT NOT NULL,
+    began REAL NOT NULL,
+    before INTEGER NOT NULL,
+    target INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    paths BLOB NOT NULL
+);
+CREATE TABLE notice (code TEXT PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, hint TEXT NOT NULL);
+"""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open for writing, creating it when it is not there. Only one process may hold it (the caller's lock sees to that)."""
+    fresh = not path.exists()
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    db = _connect(f"file:{_quoted(path)}?mode=rw")
+    try:
+        if fresh or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.executescript("BEGIN;" + SCHEMA + f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+        db.execute("PRAGMA journal_mode = WAL")
+        found = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise FreeholdError(
+            "history.damaged",
+            f"The history in {path} cannot be opened: {error}",
+            hint=f"Keep it for rescue and start a new one: mv {path.parent} {path.parent}.damaged",
+        ) from error
+    if found != SCHEMA_VERSION:
+        db.close()
+        raise FreeholdError(
+            "history.schema",
+            f"The history in {path} has schema {found}; this Freehold knows {SCHEMA_VERSION}",
+            hint="Use the Freehold that wrote it, or a newer one",
+        )
+    return db
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A second connection that never writes, so that the log can be read while a long snapshot is being taken."""
+    db = _connect(f"file:{_quoted(path)}?mode=rw")
+    db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    db = sqlite3.connect(
+        uri, uri=True, check_same_thread=False, isolation_level=None, timeout=10.0, cached_statements=256
+    )
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA cache_size = -8192")
+    db.execute("PRAGMA temp_store = MEMORY")
+    return db
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def drop_half_taken(db: sqlite3.Connection) -> int:
+    """Forget entries that were never completed; the state before them is intact. Returns how many there were."""
+    half = [row[0] for row in db.execute("SELECT id FROM entry WHERE complete = 0")]
+    if half:
+        db.execute("BEGIN IMMEDIATE")
+        for entry in half:
+            db.execute("DELETE FROM version WHERE born = ?", (entry,))
+            db.execute("UPDATE version SET died = NULL WHERE died = ?", (entry,))
+            db.execute("DELETE FROM entry WHERE id = ?", (entry,))
+        db.execute("COMMIT")
+    return len(half)

@@ -1,0 +1,258 @@
+"""`History`: every state of the kept folders, and the way back to each."""
+
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from freehold.errors import FreeholdError
+from freehold.history.contents import ContentReader, Contents
+from freehold.history.database import drop_half_taken, open_database, open_reader
+from freehold.history.entries import EntryLog, EntryWriter
+from freehold.history.model import UNKNOWN, Change, Entry, Interrupted, Kind, Mark, Notice, Outcome, Plan, Version, Who
+from freehold.history.names import find_path
+from freehold.history.revert import Choice
+from freehold.history.settings import Settings
+from freehold.history.snapshots import Snapshots
+from freehold.history.states import Places
+from freehold.history.stream import ChangeStream
+from freehold.history.undo import Undoing
+from freehold.history.watching import Watcher
+
+
+class History:
+    """Synchronous and thread-safe; call it from threads. Reading the log never waits for a snapshot.
+
+    One process at a time may hold a history folder: the keeper, or a command under the home's lock when no keeper runs.
+    `start` watches the folders; without it every snapshot is a full scan.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        roots: Mapping[str, Path],
+        settings: Settings | None = None,
+        *,
+        tell: Callable[[Notice], None] = lambda notice: None,
+    ) -> None:
+        self.folder = folder
+        self.roots = {name.encode(): path for name, path in roots.items()}
+        self.settings = settings or Settings()
+        self._tell = tell
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._chunks = folder / "chunks"
+        self._chunks.mkdir(mode=0o700, exist_ok=True)
+        self._staging = folder / "staging"
+        shutil.rmtree(self._staging, ignore_errors=True)
+        self._staging.mkdir(mode=0o700, exist_ok=True)
+        self._lock = threading.RLock()
+        self._db = open_database(folder / "history.db")
+        half = drop_half_taken(self._db)
+        self._reading = threading.RLock()
+        self._reader_db = open_reader(folder / "history.db")
+        self._contents = Contents(self._db, self._chunks)
+        self._entries = EntryWriter(self._db)
+        self._snapshots = Snapshots(self._db, self._contents, self.roots, self.settings.largest_file)
+        self._undoing = Undoing(self._db, self.roots, self._snapshots, self._contents, self._staging)
+        self.stream = ChangeStream()
+        self._watcher: Watcher | None = None
+        self._say_what_happened(half)
+
+    def __enter__(self) -> "History":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Watch the folders from now on."""
+        with self._lock:
+            watcher = Watcher(self.roots, self.stream, lambda: None)
+            watcher.start()
+            self._watcher = self._snapshots.watcher = watcher
+
+    def close(self) -> None:
+        """Idempotent."""
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = self._snapshots.watcher = None
+        self.stream.close()
+        with self._lock, self._reading:
+            self._reader_db.close()
+            self._db.close()
+
+    # Entries.
+
+    def snapshot(self, kind: Kind = "snapshot", who: Who = UNKNOWN, why: str = "") -> Mark:
+        """Take everything written before this call; makes an entry only when something differs."""
+        with self._lock:
+            return self._snapshots.take(kind, who, why)
+
+    def mark(self, phase: Literal["before", "after"], kind: Kind = "turn", who: Who = UNKNOWN, why: str = "") -> Mark:
+        """Around a turn or a command: what was found before is nobody's in particular, what is found after is `who`'s."""
+        if phase == "before":
+            return self.snapshot("snapshot", UNKNOWN, f"found before a {kind}")
+        return self.snapshot(kind, who, why)
+
+    def set_good(self, entry: int | None = None) -> None:
+        """Note an entry (the newest, unless told) as known good: the latest such is never collected."""
+        with self._lock:
+            self._entries.set_good(entry if entry is not None else self._entries.newest())
+
+    def entry(self, entry: int) -> Entry:
+        with self._reading:
+            return EntryLog(self._reader_db).get(entry)
+
+    def newest(self) -> int:
+        with self._reading:
+            return EntryLog(self._reader_db).newest()
+
+    def log(self, path: str | None = None, *, limit: int = 50, before: int | None = None) -> list[Entry]:
+        """Newest first; with a path only the entries that changed it or something below it."""
+        with self._reading:
+            log = EntryLog(self._reader_db)
+            if path is None:
+                return log.page(limit, before)
+            return log.touching(self._place(path), limit, before)
+
+    def changes(self, entry: int) -> list[Change]:
+        """What an entry changed, against the one before it (against nothing, for the oldest)."""
+        with self._reading:
+            log = EntryLog(self._reader_db)
+            log.get(entry)
+            return Places(self._reader_db).changes(log.before(entry) or 0, entry)
+
+    def version(self, entry: int, path: str) -> Version | None:
+        with self._reading:
+            EntryLog(self._reader_db).get(entry)
+            place = Places(self._reader_db).find(find_path(path, self.roots))
+            return Places(self._reader_db).at(place, entry) if place is not None else None
+
+    def read(self, content: int) -> bytes:
+        with self._reading:
+            return ContentReader(self._reader_db, self._chunks).read(content)
+
+    def _place(self, path: str) -> int:
+        place = Places(self._reader_db).find(find_path(path, self.roots))
+        if place is None:
+            raise FreeholdError(
+                "history.unknown-path",
+                f"{path} was never there in any entry that is kept",
+                hint="freehold log lists the entries",
+            )
+        return place
+
+    # Going back and forth.
+
+    def plan_undo(self, entry: int | None = None) -> Plan:
+        """What `undo` would do. Changes in no entry yet are taken into one first, so that the plan is exact."""
+        with self._lock:
+            self._before("undo")
+            return self._undoing.plan("undo", self._undoing.undo_target(entry)[1])
+
+    def undo(self, entry: int | None = None, who: Who = UNKNOWN) -> Outcome:
+        """Back to before the last entry that is not undone yet, or to before `entry`."""
+        with self._lock:
+            self._before("undo")
+            return self._told(self._undoing.undo(entry, who))
+
+    def plan_redo(self) -> Plan:
+        with self._lock:
+            self._before("redo")
+            return self._undoing.plan("redo", self._undoing.redo_target()[0])
+
+    def redo(self, who: Who = UNKNOWN) -> Outcome:
+        with self._lock:
+            self._before("redo")
+            return self._told(self._undoing.redo(who))
+
+    def plan_restore(self, entry: int, paths: Sequence[str] = ()) -> Plan:
+        with self._lock:
+            self._before("restore")
+            return self._undoing.plan("restore", entry, [find_path(path, self.roots) for path in paths])
+
+    def restore(self, entry: int, paths: Sequence[str] = (), who: Who = UNKNOWN) -> Outcome:
+        """Everything, or only these paths, as they were in `entry`."""
+        with self._lock:
+            self._before("restore")
+            return self._told(self._undoing.restore(entry, [find_path(path, self.roots) for path in paths], who))
+
+    def plan_revert(self, entry: int, choose: Mapping[str, Choice] | None = None) -> Plan:
+        with self._lock:
+            self._before("revert")
+            return self._undoing.plan_revert(entry, self._choices(choose))[0]
+
+    def revert(self, entry: int, choose: Mapping[str, Choice] | None = None, who: Who = UNKNOWN) -> Outcome:
+        """Take back only what `entry` changed. `history.conflicts` is raised, and nothing written, while a conflict has no choice.
+
+        `choose` maps a path to "old" (as before the entry) or "mine" (as it is now); the key "" stands for every path.
+        """
+        with self._lock:
+            self._before("revert")
+            return self._told(self._undoing.revert(entry, self._choices(choose), who))
+
+    def _choices(self, choose: Mapping[str, Choice] | None) -> dict[tuple[bytes, ...], Choice]:
+        return {find_path(path, self.roots) if path else (): choice for path, choice in (choose or {}).items()}
+
+    def _before(self, verb: str) -> None:
+        self._snapshots.take("snapshot", UNKNOWN, f"found before {verb}")
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        if self._watcher is None or outcome.done > 500:
+            self.stream.relist()
+        return outcome
+
+    # After a crash.
+
+    def interrupted(self) -> Interrupted | None:
+        """The restore that was under way when the process last ended, if any."""
+        with self._reading:
+            found = EntryLog(self._reader_db).interrupted()
+            return found[0] if found else None
+
+    def recover(self, *, finish: bool, who: Who = UNKNOWN) -> Outcome:
+        with self._lock:
+            outcome = self._told(self._undoing.recover(finish=finish, who=who))
+            self._settle("history.interrupted")
+            return outcome
+
+    def notices(self) -> list[Notice]:
+        with self._reading:
+            return EntryLog(self._reader_db).notices()
+
+    def _say_what_happened(self, half: int) -> None:
+        if half:
+            self._notice(
+                "history.half-taken",
+                "A snapshot was under way when the keeper last ended; it was dropped, the state before it is intact",
+                "",
+            )
+        found = self._entries.interrupted()
+        if found is not None:
+            intent = found[0]
+            self._notice(
+                "history.interrupted",
+                f"A {intent.kind} to the state of entry {intent.target} was under way when the keeper last ended; entry {intent.before} holds the state before it",
+                "freehold history recover --finish goes on with it, --back returns to the state before",
+            )
+
+    def _notice(self, code: str, message: str, hint: str) -> None:
+        notice = Notice(code, message, hint, time.time())
+        with self._lock:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._entries.tell(notice)
+                self._db.execute("COMMIT")
+            except sqlite3.OperationalError:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")  # a full disk must not keep the owner from being told
+        self._tell(notice)
+
+    def _settle(self, code: str) -> None:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._entries.untell(code)
+            self._db.execute("COMMIT")

@@ -1,0 +1,29 @@
+"""Three-way merge of lines, for taking back an old change while keeping what came after it."""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+MOST_LINES = 20_000
+
+
+def merge_lines(base: Sequence[bytes], mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes] | None:
+    """`base` with the changes of both sides, or None where both changed the same or adjoining lines differently."""
+    if max(len(base), len(mine), len(theirs)) > MOST_LINES:
+        return None
+    edits = sorted({*_edits(base, mine), *_edits(base, theirs)})
+    merged: list[bytes] = []
+    at = 0
+    last_end = -1
+    for start, end, lines in edits:
+        if start <= last_end:
+            return None
+        merged.extend(base[at:start])
+        merged.extend(lines)
+        at = last_end = end
+    merged.extend(base[at:])
+    return merged
+
+
+def _edits(base: Sequence[bytes], other: Sequence[bytes]) -> set[tuple[int, int, tuple[bytes, ...]]]:
+    matcher = SequenceMatcher(None, base, other, autojunk=False)
+    return {(i1, i2, tuple(other[j1:j2])) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"}

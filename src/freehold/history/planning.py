@@ -1,0 +1,64 @@
+"""What a restore would do, path by path, before anything is written."""
+
+import stat
+from collections.abc import Iterable, Sequence
+
+from freehold.history.model import FLAG_WORDS, Fate, Step, Version
+from freehold.history.states import Places
+
+_SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+def plan_restore(places: Places, target: int, now: int, paths: Sequence[tuple[bytes, ...]] = ()) -> list[Step]:
+    """Steps from the live state to that of the entry `target`; costs what changed in between."""
+    wanted = ((place, places.at(place, target)) for place in places.touched(target, now))
+    return plan_places(places, wanted, paths)
+
+
+def plan_places(
+    places: Places, wanted: Iterable[tuple[int, Version | None]], paths: Sequence[tuple[bytes, ...]] = ()
+) -> list[Step]:
+    steps: list[Step] = []
+    for place, target in wanted:
+        live = places.live(place)
+        if (live is None and target is None) or (live is not None and target is not None and live.same_as(target)):
+            continue
+        path = places.path(place)
+        if paths and not any(path[: len(prefix)] == prefix for prefix in paths):
+            continue
+        fate, detail = _fate(live, target)
+        steps.append(Step(path, fate, place, live, target, detail))
+    steps.sort(key=lambda step: step.path)
+    return steps
+
+
+def describe(version: Version) -> str:
+    if version.is_folder:
+        return "a folder"
+    if version.is_link:
+        return "a symlink"
+    if version.is_file:
+        return f"a file that {FLAG_WORDS[version.flag]}" if version.flag else "a file"
+    return _SPECIAL.get(stat.S_IFMT(version.mode), "a special file")
+
+
+def _fate(live: Version | None, target: Version | None) -> tuple[Fate, str]:
+    if live is not None and live.is_noted_only and not live.is_folder:
+        # What could not be brought back afterwards is never taken away.
+        return "keep", f"{describe(live)} is not kept in history and is left alone"
+    if target is None:
+        return "remove", ""
+    if target.is_noted_only:
+        return "keep", f"it was {describe(target)}, of which nothing was stored"
+    if target.is_folder:
+        if live is None or not live.is_folder:
+            return "folder", "" if live is None else f"in place of {describe(live)}"
+        return ("mode", oct(stat.S_IMODE(target.mode))) if live.mode != target.mode else ("time", "")
+    fate: Fate = "link" if target.group else "write"
+    if live is None:
+        return fate, ""
+    if stat.S_IFMT(live.mode) != stat.S_IFMT(target.mode):
+        return fate, f"in place of {describe(live)}"
+    if (live.content, live.size, live.group) == (target.content, target.size, target.group):
+        return ("mode", oct(stat.S_IMODE(target.mode))) if live.mode != target.mode else ("time", "")
+    return fate, ""

@@ -1,0 +1,241 @@
+"""Undo, redo, restore and revert: plan, take what is not yet taken, write, and say what came of it."""
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from freehold.errors import FreeholdError
+from freehold.history.contents import ContentReader, Contents
+from freehold.history.entries import EntryWriter
+from freehold.history.model import UNKNOWN, Entry, Interrupted, Kind, Outcome, Plan, Step, Version, Who
+from freehold.history.names import show_name
+from freehold.history.planning import plan_places, plan_restore
+from freehold.history.restoring import MEANWHILE, TEMPORARY, Restorer
+from freehold.history.revert import Choice, Reverting, Wanted
+from freehold.history.snapshots import Snapshots
+from freehold.history.states import Places
+
+NamePath = tuple[bytes, ...]
+ROUNDS = 3
+
+
+class Undoing:
+    """Used under the caller's lock."""
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        roots: Mapping[bytes, Path],
+        snapshots: Snapshots,
+        contents: Contents,
+        staging: Path,
+    ) -> None:
+        self._db = db
+        self._roots = roots
+        self._snapshots = snapshots
+        self._contents = contents
+        self._staging = staging
+        self._entries = EntryWriter(db)
+        self._places = Places(db)
+        self._reader = ContentReader(db, contents.folder)
+
+    # Where each verb leads.
+
+    def undo_target(self, entry: int | None) -> tuple[int, int]:
+        """The entry that is undone, and the one whose state comes back."""
+        undone = entry if entry is not None else self._entries.get(self._head()).equals
+        self._entries.get(undone)
+        target = self._entries.before(undone)
+        if target is None:
+            raise FreeholdError(
+                "history.nothing-to-undo",
+                f"Entry {undone} is the oldest one: there is nothing before it to go back to",
+                hint="freehold log lists the entries",
+            )
+        return undone, target
+
+    def redo_target(self) -> tuple[int, int | None, int | None]:
+        """The entry whose state comes back, and the way forward from there."""
+        target, further = self._entries.redo(self._head())
+        if target is None:
+            raise FreeholdError(
+                "history.nothing-to-redo",
+                "There is nothing to redo: the last entry is not an undo",
+                hint="Any earlier state is in the log: freehold restore ENTRY",
+            )
+        after, after_next = self._entries.redo(further) if further is not None else (None, None)
+        return target, after, after_next
+
+    def _head(self) -> int:
+        head = self._entries.newest()
+        if head == 0:
+            raise FreeholdError(
+                "history.empty",
+                "There is no entry in the history yet",
+                hint="The first one is made when Freehold starts",
+            )
+        return head
+
+    # Plans.
+
+    def steps_to(self, target: int, paths: Sequence[NamePath] = ()) -> list[Step]:
+        return plan_restore(self._places, target, self._entries.newest(), paths)
+
+    def plan(self, kind: Kind, target: int, paths: Sequence[NamePath] = ()) -> Plan:
+        self._entries.get(target)
+        return Plan(kind, target, tuple(self.steps_to(target, paths)))
+
+    def plan_revert(self, entry: int, choose: Mapping[NamePath, Choice]) -> tuple[Plan, Wanted]:
+        _, before = self.undo_target(entry)
+        for path, choice in choose.items():
+            if choice not in ("old", "mine"):
+                raise FreeholdError(
+                    "history.bad-choice",
+                    f"'{choice}' is no choice for {show_name(b'/'.join(path)) or 'a conflict'}",
+                    hint="Choose old or mine",
+                )
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            work = Reverting(self._places, self._reader, self._contents.put)
+            wanted, conflicts = work.work_out(before, self._places.changes(before, entry), choose)
+            self._contents.flush()
+            self._contents.sync()
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self._contents.reload()
+            raise
+        steps = plan_places(self._places, wanted.items())
+        return Plan("revert", before, tuple(steps), tuple(conflicts)), wanted
+
+    # Carrying them out.
+
+    def undo(self, entry: int | None, who: Who) -> Outcome:
+        head = self._entries.get(self._head())
+        undone, target = self.undo_target(entry)
+        redo_to, _ = self._entries.redo(head.id)
+
+        def complete(new: int) -> None:
+            further = head.id if redo_to is not None else None
+            self._entries.stand_for(new, self._entries.get(target).equals, head.equals, further)
+
+        return self._carry_out("undo", target, lambda: self.steps_to(target), who, f"undo of entry {undone}", complete)
+
+    def redo(self, who: Who) -> Outcome:
+        target, after, after_next = self.redo_target()
+
+        def complete(new: int) -> None:
+            self._entries.stand_for(new, target, after, after_next)
+
+        return self._carry_out("redo", target, lambda: self.steps_to(target), who, f"redo of entry {target}", complete)
+
+    def restore(self, entry: int, paths: Sequence[NamePath], who: Who) -> Outcome:
+        self._entries.get(entry)
+        named = ", ".join(show_name(b"/".join(path)) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
+        why = f"restore of entry {entry}" + (f": {named}" if paths else "")
+        return self._carry_out("restore", entry, lambda: self.steps_to(entry, paths), who, why, paths=paths)
+
+    def revert(self, entry: int, choose: Mapping[NamePath, Choice], who: Who) -> Outcome:
+        plan, wanted = self.plan_revert(entry, choose)
+        if plan.conflicts:
+            first = show_name(b"/".join(plan.conflicts[0].path))
+            raise FreeholdError(
+                "history.conflicts",
+                f"{len(plan.conflicts)} of the paths that entry {entry} changed were changed again later ({first}: {plan.conflicts[0].reason}); nothing was written",
+                hint=f"freehold revert {entry} --dry-run shows them; choose with --choose {first}=old or =mine, or --choose old for all",
+            )
+        return self._carry_out(
+            "revert", plan.target, lambda: plan_places(self._places, wanted.items()), who, f"revert of entry {entry}"
+        )
+
+    def recover(self, *, finish: bool, who: Who) -> Outcome:
+        """After a restore that never ended: go on to where it was going, or back to where it came from."""
+        found = self._entries.interrupted()
+        if found is None:
+            raise FreeholdError(
+                "history.nothing-interrupted", "No restore was interrupted", hint="freehold log lists the entries"
+            )
+        intent, token = found
+        self._snapshots.take("snapshot", UNKNOWN, f"as the interrupted {intent.kind} left it")
+        target = intent.target if finish else intent.before
+        paths = tuple(tuple(path.split(b"/")) for path in intent.paths)
+        litter = self._db.execute(
+            "SELECT id FROM place WHERE name >= ? AND name < ?",
+            (TEMPORARY + token.encode(), TEMPORARY + token.encode() + b"\xff"),
+        )
+        leftovers: list[tuple[int, Version | None]] = [(row[0], None) for row in litter]
+
+        def steps() -> list[Step]:
+            some = {step.place: step for step in [*self.steps_to(target, paths), *plan_places(self._places, leftovers)]}
+            return sorted(some.values(), key=lambda step: step.path)
+
+        why = f"{intent.kind} that was interrupted, {'finished' if finish else 'taken back'}"
+        return self._carry_out("restore", target, steps, who, why, paths=paths)
+
+    def _carry_out(
+        self,
+        kind: Kind,
+        target: int,
+        plan: Callable[[], list[Step]],
+        who: Who,
+        why: str,
+        complete: Callable[[int], None] = lambda entry: None,
+        paths: Sequence[NamePath] = (),
+    ) -> Outcome:
+        token = secrets.token_hex(6)
+        self._intend(
+            Interrupted(kind, time.time(), self._entries.newest(), target, tuple(b"/".join(path) for path in paths)),
+            token,
+        )
+        steps = plan()
+        done = 0
+        failed: dict[NamePath, str] = {}
+        seen = {step.path for step in steps}
+        trusted = {}
+        pump = self._snapshots.watcher.pump if self._snapshots.watcher is not None else lambda: None
+        for round_ in range(ROUNDS):
+            with Restorer(self._roots, self._staging, self._reader, self._places, token, target) as restorer:
+                restorer.apply(steps, pump)
+            done += restorer.done
+            failed = restorer.failed
+            trusted.update(restorer.trusted)
+            if MEANWHILE not in failed.values() or round_ == ROUNDS - 1:
+                break
+            # Whatever was written meanwhile goes into history before it is replaced.
+            self._snapshots.take(
+                "snapshot", UNKNOWN, f"written while a {kind} was under way", only=self._around(seen), trusted=trusted
+            )
+            steps = plan()
+            seen.update(step.path for step in steps)
+
+        def settle(entry: int) -> None:
+            self._entries.settled()
+            complete(entry)
+
+        mark = self._snapshots.take(
+            kind, who, why, always=True, only=self._around(seen), trusted=trusted, complete=settle
+        )
+        unsettled = tuple(
+            (b"/".join(step.path), failed.get(step.path) or step.detail or "it differs") for step in plan()
+        )
+        return Outcome(self._entry(mark.entry), done, unsettled)
+
+    def _entry(self, entry: int) -> Entry:
+        return self._entries.get(entry)
+
+    def _around(self, paths: set[NamePath]) -> list[NamePath]:
+        """These paths and the folders they are in, whose times were put back."""
+        return sorted(paths | {path[:-1] for path in paths if len(path) > 1})
+
+    def _intend(self, intent: Interrupted, token: str) -> None:
+        """On disk before the first write to the tree, together with all that was taken into history before."""
+        self._db.execute("PRAGMA synchronous = FULL")
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._entries.intend(intent, token)
+            self._db.execute("COMMIT")
+        finally:
+            self._db.execute("PRAGMA synchronous = NORMAL")

@@ -1,0 +1,324 @@
+"""Knowing what is dirty: an inotify watch on every folder, emptied on the spot when a snapshot asks."""
+
+import errno
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from freehold.history import inotify
+from freehold.history.model import ChangeWord
+from freehold.history.reading import FOLDER_FLAGS, open_folder, open_path
+from freehold.history.stream import MOST_AT_ONCE, ChangeStream
+
+MOST_DIRTY = 20_000
+_PAUSE_MS = 10  # between two readings: a burst arrives as a few batches, a single change at once
+
+NamePath = tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Dirty:
+    """What was written to since the last drain. `everything` names a doubt that only a full scan can settle."""
+
+    paths: dict[NamePath, int]
+    deep: frozenset[NamePath]
+    everything: str | None
+
+
+class _Folder:
+    __slots__ = ("folders", "name", "parent", "watch")
+
+    def __init__(self, parent: "_Folder | None", name: bytes, watch: int) -> None:
+        self.parent = parent
+        self.name = name
+        self.watch = watch
+        self.folders: dict[bytes, _Folder] = {}
+
+    def path(self) -> NamePath:
+        parts: list[bytes] = []
+        at: _Folder | None = self
+        while at is not None:
+            parts.append(at.name)
+            at = at.parent
+        return tuple(reversed(parts))
+
+
+class Watcher:
+    """Thread-safe. `start` sets the watches and starts the reading thread; `close` ends both.
+
+    When the kernel has no watches left, `degraded` says so and every drain answers "everything".
+    """
+
+    def __init__(self, roots: Mapping[bytes, Path], stream: ChangeStream, on_activity: Callable[[], None]) -> None:
+        self._roots = roots
+        self._stream = stream
+        self._on_activity = on_activity
+        self._lock = threading.RLock()
+        self._inotify: inotify.Inotify | None = None
+        self._by_watch: dict[int, _Folder] = {}
+        self._tops: dict[bytes, _Folder] = {}
+        self._paths: dict[NamePath, int] = {}
+        self._deep: set[NamePath] = set()
+        self._everything: str | None = "first look"
+        self._unpublished: dict[bytes, ChangeWord] = {}
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="history-watch", daemon=True)
+        self.degraded: str | None = None
+        self.last_activity = time.monotonic()
+
+    def start(self) -> None:
+        with self._lock:
+            self._rebuild("first look")
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing = True
+        os.eventfd_write(self._wake, 1)
+        if self._thread.ident is not None:
+            self._thread.join()
+        with self._lock:
+            if self._inotify is not None:
+                self._inotify.close()
+                self._inotify = None
+            os.close(self._wake)
+
+    @property
+    def is_dirty(self) -> bool:
+        return bool(self._paths) or self._everything is not None
+
+    @property
+    def folders_watched(self) -> int:
+        return len(self._by_watch)
+
+    def drain(self) -> Dirty:
+        """Everything written before this call, exactly once. The caller that fails to use it must call `doubt`."""
+        with self._lock:
+            self._take_events()
+            self._publish()
+            if self.degraded is None and (self._inotify is None or len(self._tops) < len(self._roots)):
+                self._rebuild(self._everything or "a kept folder was missing")
+            everything = self._everything or (self.degraded and f"no watches: {self.degraded}")
+            found = Dirty(self._paths, frozenset(self._deep), everything)
+            self._paths, self._deep, self._everything = {}, set(), None
+            return found
+
+    def pump(self) -> None:
+        """Empty the kernel's queue during long work that writes to the tree, lest it overflow."""
+        with self._lock:
+            self._take_events()
+
+    def doubt(self, reason: str) -> None:
+        """The next drain answers "everything"."""
+        with self._lock:
+            self._everything = reason
+
+    # The reading thread.
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        registered = -1
+        while not self._closing:
+            with self._lock:
+                handle = self._inotify.handle if self._inotify is not None else -1
+            if handle != registered:
+                if registered >= 0:
+                    poll.unregister(registered)
+                if handle >= 0:
+                    poll.register(handle, select.POLLIN)
+                registered = handle
+            ready = poll.poll()
+            if self._closing:
+                return
+            if any(descriptor == self._wake for descriptor, _ in ready):
+                os.eventfd_read(self._wake)
+            with self._lock:
+                self._take_events()
+                self._publish()
+            if registered >= 0:
+                quiet = select.poll()
+                quiet.register(self._wake, select.POLLIN)
+                quiet.poll(_PAUSE_MS)
+
+    def _publish(self) -> None:
+        if self._unpublished:
+            self._stream.publish(self._unpublished)
+            self._unpublished = {}
+
+    def _take_events(self) -> None:
+        if self._inotify is None:
+            return
+        events = self._inotify.read()
+        if not events:
+            return
+        self.last_activity = time.monotonic()
+        for event in events:
+            if event.mask & inotify.OVERFLOW:
+                self._rebuild("the kernel's queue of events overflowed")
+                self._stream.relist()
+                break
+            self._take_event(event)
+        self._on_activity()
+
+    def _take_event(self, event: inotify.Event) -> None:
+        folder = self._by_watch.get(event.watch)
+        mask = event.mask
+        if folder is None:
+            return
+        if mask & inotify.IGNORED:
+            del self._by_watch[event.watch]
+            return
+        if mask & (inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.UNMOUNT):
+            if folder.parent is None:
+                self._everything = "a kept folder was itself moved or removed"
+                self._wake_rebuild()
+            return
+        if not event.name:
+            self._note(folder.path(), mask, "changed")
+            return
+        path = (*folder.path(), event.name)
+        if mask & inotify.ISDIR and mask & (inotify.DELETE | inotify.MOVED_FROM):
+            self._forget(folder.folders.pop(event.name, None))
+        gone = mask & (inotify.DELETE | inotify.MOVED_FROM)
+        came = mask & (inotify.CREATE | inotify.MOVED_TO)
+        self._note(path, mask, "removed" if gone else "added" if came else "changed")
+        if mask & inotify.ISDIR and came:
+            self._deep.add(path)
+            self._adopt(folder, path)
+
+    def _note(self, path: NamePath, mask: int, word: ChangeWord) -> None:
+        self._paths[path] = self._paths.get(path, 0) | mask
+        if len(self._paths) > MOST_DIRTY:
+            self._paths.clear()
+            self._deep.clear()
+            self._everything = "more changed at once than is worth noting"
+        if len(self._unpublished) <= MOST_AT_ONCE:
+            name = b"/".join(path)
+            before = self._unpublished.get(name)
+            self._unpublished[name] = "added" if before == "added" and word == "changed" else word
+
+    # The watches.
+
+    def _wake_rebuild(self) -> None:
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
+            self._by_watch.clear()
+            self._tops.clear()
+
+    def _rebuild(self, reason: str) -> None:
+        """All watches anew; what happened in between is covered by the scan that `everything` asks for."""
+        self._wake_rebuild()
+        self._paths.clear()
+        self._deep.clear()
+        self._everything = reason
+        try:
+            self._inotify = inotify.Inotify()
+            for name, root in self._roots.items():
+                self._watch_root(name, root)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                raise
+            self._wake_rebuild()
+            setting = "max_user_watches" if error.errno == errno.ENOSPC else "max_user_instances"
+            self.degraded = f"the kernel gives no more inotify watches (sysctl fs.inotify.{setting})"
+        os.eventfd_write(self._wake, 1)
+
+    def _watch_root(self, name: bytes, root: Path) -> None:
+        try:
+            handle = os.open(root, FOLDER_FLAGS)
+        except OSError:
+            return
+        self._tops[name] = self._watch_tree(handle, None, name, announce=False)
+
+    def _adopt(self, parent: _Folder, path: NamePath) -> None:
+        """Watch a folder that appeared, and all that is in it already."""
+        root = self._roots[path[0]]
+        try:
+            top = os.open(root, FOLDER_FLAGS)
+        except OSError:
+            return
+        try:
+            handle = open_path(top, path[1:])
+        except OSError:
+            return  # gone or replaced again; events about that follow
+        finally:
+            os.close(top)
+        try:
+            self._forget(parent.folders.pop(path[-1], None))
+            parent.folders[path[-1]] = self._watch_tree(handle, parent, path[-1], announce=True)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                self._wake_rebuild()
+                self.degraded = "the kernel gives no more inotify watches (sysctl fs.inotify.max_user_watches)"
+            self._everything = "a folder could not be watched"
+
+    def _watch_tree(self, handle: int, parent: _Folder | None, name: bytes, *, announce: bool) -> _Folder:
+        """Takes over the handle. The watch is set before the folder is listed: nothing falls between the two."""
+        assert self._inotify is not None
+        top: _Folder | None = None
+        waiting: list[tuple[int, _Folder | None, bytes, tuple[bytes, ...]]] = [(handle, parent, name, ())]
+        anchor = os.dup(handle)
+        try:
+            while waiting:
+                at, above, called, below = waiting.pop()
+                if at < 0:
+                    try:
+                        at = open_path(anchor, below)
+                    except OSError:
+                        continue
+                try:
+                    folder = _Folder(above, called, self._inotify.add(at))
+                    self._by_watch[folder.watch] = folder
+                    if top is None:
+                        top = folder
+                    elif above is not None:
+                        above.folders[called] = folder
+                    inner = self._list(at, folder, announce)
+                    many = len(waiting) + len(inner) > 256
+                    for each in inner:
+                        try:
+                            waiting.append((-1 if many else open_folder(at, each), folder, each, (*below, each)))
+                        except OSError:
+                            continue
+                finally:
+                    os.close(at)
+        finally:
+            os.close(anchor)
+            for at, *_ in waiting:
+                if at >= 0:
+                    os.close(at)
+        assert top is not None
+        return top
+
+    def _list(self, handle: int, folder: _Folder, announce: bool) -> list[bytes]:
+        inner: list[bytes] = []
+        found: list[bytes] = []
+        with os.scandir(handle) as entries:
+            for entry in entries:
+                name = os.fsencode(entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    inner.append(name)
+                if announce and len(self._unpublished) + len(found) <= MOST_AT_ONCE:
+                    found.append(name)
+        if found:
+            path = folder.path()
+            for name in found:
+                self._unpublished.setdefault(b"/".join((*path, name)), "added")
+        return inner
+
+    def _forget(self, folder: _Folder | None) -> None:
+        """Stop watching a folder that left its place, and all below it."""
+        waiting = [folder] if folder is not None else []
+        while waiting:
+            each = waiting.pop()
+            waiting.extend(each.folders.values())
+            if self._by_watch.get(each.watch) is each:
+                del self._by_watch[each.watch]
+                if self._inotify is not None:
+                    self._inotify.remove(each.watch)
