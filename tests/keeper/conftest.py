@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ class Workshop:
         """Start it, and wait for its first words."""
         async with contextlib.aclosing(self.book.follow(program.name)) as lines:
             async with asyncio.TaskGroup() as group:
-                first = group.create_task(anext(lines))  # type: ignore[arg-type]
+                first = group.create_task(_next(lines))
                 await asyncio.sleep(0)
                 kept = self.supervisor.start(program)
             return kept, str(first.result()["message"])
@@ -102,3 +103,7 @@ def home(tmp_path: Path) -> Home:
     root.mkdir(mode=0o700)
     run.mkdir(mode=0o700)
     return Home(root, run)
+
+
+async def _next(lines: AsyncGenerator[dict[str, Any], None]) -> dict[str, Any]:
+    return await anext(lines)

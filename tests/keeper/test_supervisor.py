@@ -64,7 +64,7 @@ async def test_a_program_that_cannot_start_is_explained_and_retried(workshop: Wo
 
 
 async def test_the_whole_process_group_goes_with_its_leader(workshop: Workshop) -> None:
-    async with workshop.running() as supervisor:
+    async with workshop.running():
         kept, words = await workshop.start_and_hear(workshop.program("family", CHILD))
         grandchild = identify(int(words))
         assert grandchild is not None

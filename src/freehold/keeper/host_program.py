@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from freehold.errors import FreeholdError
-from freehold.keeper.capture import Allowance, Capture
+from freehold.keeper.capture import Allowance, Capture, LineSink
 from freehold.keeper.logbook import Logbook
 from freehold.keeper.processes import identify, kill_group, members
 from freehold.keeper.program import Ending
@@ -97,7 +97,7 @@ class HostRun:
         loop = asyncio.get_running_loop()
         allowance = Allowance(program.logs, loop.time())
         self._captures = [
-            Capture(reading, program.name, stream, program.book, program.logs, allowance)
+            Capture(reading, LineSink(program.name, stream, program.book, program.logs, allowance))
             for stream, (reading, _) in pipes.items()
         ]
         self._ending: asyncio.Future[Ending] = loop.create_future()

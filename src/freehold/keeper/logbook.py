@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ class Logbook:
     def stamp(self) -> str:
         return datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-    async def follow(self, program: str | None = None) -> AsyncIterator[dict[str, Any]]:
+    async def follow(self, program: str | None = None) -> AsyncGenerator[dict[str, Any], None]:
         """Lines as they come. A reader that falls behind is dropped and told so; the files have everything."""
         queue = Lines(FOLLOWER_QUEUE)
         self._followers[queue] = (asyncio.get_running_loop(), program)

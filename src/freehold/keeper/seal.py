@@ -14,7 +14,7 @@ class Seal:
     """`keeper_pid` and `keeper_started` name the keeper that vouches for it; one whose keeper is dead is void."""
 
     boot: str
-    since: float
+    since: str
     requirements: tuple[str, ...]
     keeper_pid: int
     keeper_started: int
@@ -54,7 +54,7 @@ def read_seal(home: Home) -> Seal | None:
         requirements = tuple(str(name) for name in found["requirements"])
         seal = Seal(
             str(found["boot"]),
-            float(found["since"]),
+            str(found["since"]),
             requirements,
             int(found["keeper_pid"]),
             int(found["keeper_started"]),

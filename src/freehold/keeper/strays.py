@@ -32,7 +32,7 @@ for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
 
 def dies_with_parent(argv: list[str]) -> list[str]:
     """`argv`, started so that the kernel kills it when the thread that started it dies."""
-    setpriv = shutil.which("setpriv")
+    setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/run/current-system/sw/bin")
     return [setpriv, "--pdeathsig", "KILL", "--", *argv] if setpriv else argv
 
 

@@ -1,0 +1,122 @@
+"""Where the keeper answers: the methods of its socket and the facts behind its page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from freehold import __version__
+from freehold.keeper.methods import Methods, NoParams
+from freehold.keeper.processes import resident_bytes
+
+if TYPE_CHECKING:
+    from freehold.identity.sessions import Sessions
+    from freehold.keeper.computer_program import ComputerProgram
+    from freehold.keeper.keeper import Keeper
+    from freehold.keeper.logbook import Logbook
+    from freehold.keeper.plan import Plan
+
+LAST_EVENTS = 12
+
+
+@dataclass(frozen=True)
+class ProgramParams:
+    program: str
+
+
+@dataclass(frozen=True)
+class LogParams:
+    program: str | None = None
+
+
+class Desk:
+    def __init__(self, keeper: Keeper, plan: Plan, book: Logbook, sessions: Sessions) -> None:
+        self.keeper = keeper
+        self.plan = plan
+        self.book = book
+        self.sessions = sessions
+        self.computer: ComputerProgram | None = None
+        self.began = keeper.settings.now()
+        self.methods = methods = Methods()
+        methods.add_call("status", NoParams, self._status)
+        methods.add_call("restart", ProgramParams, lambda params: self.restart(params.program))
+        methods.add_call("stop", NoParams, self._stop)
+        methods.add_call("computer", NoParams, self._computer)
+        methods.add_stream("logs.follow", LogParams, lambda params: self.book.follow(params.program))
+
+    async def status(self) -> dict[str, Any]:
+        """Everything `freehold status` shows."""
+        keeper, plan = self.keeper, self.plan
+        events = await asyncio.to_thread(keeper.record.tail, LAST_EVENTS)
+        return {
+            "version": __version__,
+            "home": str(keeper.home.root),
+            "boot": keeper.boot_id,
+            "ready": keeper.sealed_since is not None,
+            "since": keeper.sealed_since,
+            "missing": keeper.supervisor.missing(),
+            "keeper": {"pid": os.getpid(), "since": self.began, "memory": resident_bytes(os.getpid())},
+            "programs": [kept.status().as_json() for kept in keeper.supervisor.programs()],
+            "ports": self._ports(),
+            "url": plan.gateway_url,
+            "keeper_url": plan.keeper_url,
+            "manifest": {"path": str(keeper.home.manifest), "checksum": plan.checksum},
+            "advice": [{"code": one.code, "message": one.message, "hint": one.hint} for one in plan.advice],
+            **(self.computer.facts() if self.computer is not None else {"isolation": None, "usage": None}),
+            "timeline_trouble": keeper.record.trouble,
+            "events": [event.as_json() for event in events],
+        }
+
+    async def greeting(self) -> dict[str, Any]:
+        """What `freehold up` prints, with a fresh sign-in link when there is no owner DID."""
+        link = await asyncio.to_thread(self.sessions.create_link) if self.plan.owner is None else None
+        return {
+            "url": self.plan.gateway_url,
+            "keeper_url": self.plan.keeper_url,
+            "sign_in": f"{self.plan.gateway_url}/sign-in#{link}" if link is not None else None,
+            "owner": self.plan.owner,
+            "isolation": (self.computer.facts() if self.computer is not None else {}).get("isolation"),
+            "home": str(self.keeper.home.root),
+            "missing": self.keeper.supervisor.missing(),
+            "advice": [{"code": one.code, "message": one.message, "hint": one.hint} for one in self.plan.advice],
+        }
+
+    async def restart(self, program: str, who: str = "owner") -> dict[str, Any]:
+        """End a program in good order and start it again; answers when the new life has begun."""
+        kept = self.keeper.supervisor.find(program)
+        self.keeper.record("program.restart_asked", {"program": program}, who=who)
+        await kept.restart()
+        return kept.status().as_json()
+
+    @contextlib.asynccontextmanager
+    async def serve_page(self, sockets: list[socket.socket]) -> AsyncIterator[None]:
+        from freehold.keeper.page.server import serve_page
+
+        async with serve_page(self, sockets):
+            yield
+
+    async def open_history(self, stack: contextlib.AsyncExitStack, tasks: asyncio.TaskGroup) -> None:
+        """Nothing yet."""
+
+    async def _status(self, _: NoParams) -> dict[str, Any]:
+        return await self.status()
+
+    async def _stop(self, _: NoParams) -> dict[str, Any]:
+        self.keeper.request_stop()
+        return {"stopping": True, "pid": os.getpid()}
+
+    async def _computer(self, _: NoParams) -> dict[str, Any]:
+        return self.computer.facts() if self.computer is not None else {"isolation": None, "usage": None}
+
+    def _ports(self) -> list[dict[str, Any]]:
+        plan = self.plan
+        return [
+            {"name": "gateway", "host": plan.gateway_host, "port": plan.gateway_port},
+            {"name": "keeper", "host": plan.keeper_host, "port": plan.keeper_port},
+            {"name": "metrics", "host": plan.metrics_host, "port": plan.metrics_port},
+        ]

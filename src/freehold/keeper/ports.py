@@ -1,0 +1,86 @@
+"""Binding our ports, and saying who has one that is taken."""
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+from freehold.errors import FreeholdError
+from freehold.keeper.processes import command_of
+
+
+def bind_port(host: str, port: int, setting: str) -> list[socket.socket]:
+    """Listening sockets for an address; for loopback both families where there are two, so that `localhost` always works."""
+    first = _bind(host, port, setting)
+    sockets = [first]
+    other = {"127.0.0.1": "::1", "::1": "127.0.0.1"}.get(host)
+    if other is not None:
+        try:
+            sockets.append(_listen(other, first.getsockname()[1]))
+        except OSError:  # no such family here, or somebody's: the first address is the one that was asked for
+            return sockets
+    return sockets
+
+
+def check_port(host: str, port: int, setting: str) -> None:
+    """Raise `keeper.port-taken` when a program of ours could not listen there."""
+    if port:
+        _bind(host, port, setting).close()
+
+
+def who_listens(port: int) -> str | None:
+    """The process that listens on a port, as `name (pid N)`; None when it is not ours to see."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    for name in os.listdir("/proc"):  # noqa: PTH208 - bare names, a thousand of them
+        if not name.isdigit():
+            continue
+        try:
+            for descriptor in Path(f"/proc/{name}/fd").iterdir():
+                if str(descriptor.readlink()) in inodes:
+                    return f"{command_of(int(name))[:80] or 'a process'} (pid {name})"
+        except OSError:
+            continue
+    return None
+
+
+def _bind(host: str, port: int, setting: str) -> socket.socket:
+    try:
+        return _listen(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            who = who_listens(port)
+            raise FreeholdError(
+                "keeper.port-taken",
+                f"Port {port} ({setting}) is taken by {who or 'another program'}",
+                hint=f"Stop it, or choose another {setting} in freehold.toml",
+            ) from None
+        raise FreeholdError(
+            "keeper.cannot-listen",
+            f"Cannot listen on {host} port {port} ({setting}): {error.strerror or error}",
+            hint=f"Choose another address or port for {setting.partition('.')[0]} in freehold.toml",
+        ) from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
