@@ -3,6 +3,8 @@
 from freehold.computer.backend import Backend, Isolation, LimitEvent, Machine, Usage
 from freehold.computer.computer import Computer
 from freehold.computer.connection import State
+from freehold.computer.entries import Entry, Found, Hit
+from freehold.computer.files import Files
 from freehold.computer.launch import launch
 from freehold.computer.process import Exit, Process, Result
 from freehold.computer.spec import ComputerSpec, Limits, Mount
@@ -12,7 +14,11 @@ __all__ = [
     "Backend",
     "Computer",
     "ComputerSpec",
+    "Entry",
     "Exit",
+    "Files",
+    "Found",
+    "Hit",
     "Isolation",
     "LimitEvent",
     "Limits",

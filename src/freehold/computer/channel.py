@@ -88,7 +88,8 @@ class Channel:
         """Give up on the operation; the guest ends what it was doing. Idempotent."""
         if not self.closed_here:
             self.closed_here = True
-            self.link.send(frames.CLOSE, self.number)
+            if not self.closed_there:
+                self.link.send(frames.CLOSE, self.number)
             self.link.settle(self)
             self._wake()
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 from freehold.computer import process as processes
 from freehold.computer.backend import Backend, Machine
 from freehold.computer.connection import Connection, State
+from freehold.computer.files import Files
 from freehold.computer.launch import launch
 from freehold.computer.process import Command, Process, Result
 from freehold.computer.spec import ComputerSpec, Limits, Mount
@@ -55,6 +56,7 @@ class Computer:
         self._connection = connection
         self._folder = folder
         self._listening: list[Listening] = []
+        self.files = Files(connection)
         self.limits = limits
         self.machine = machine
 

@@ -8,6 +8,7 @@ import sys
 
 from freehold.guest import kernel
 from freehold.guest.census import residents, send
+from freehold.guest.files import FileWork
 from freehold.guest.kernel import signals
 from freehold.guest.link import Link, Operation
 from freehold.guest.loop import READ, Loop, complain
@@ -122,6 +123,16 @@ def _spawn(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation
     return Process(guest.nursery, channel, request)
 
 
+def _files(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    return FileWork(guest.loop, channel, guest.nursery.workspace, request)
+
+
+def _search(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.search import Search
+
+    return Search(guest.nursery, channel, request)
+
+
 def _forward(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
     return Forward(guest.loop, channel, request)
 
@@ -141,6 +152,8 @@ def _shut_down(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
 
 OPERATIONS: dict[str, Begin] = {
     "spawn": _spawn,
+    "files": _files,
+    "search": _search,
     "forward": _forward,
     "listen": _listen,
     "processes": _processes,
@@ -151,6 +164,7 @@ OPERATIONS: dict[str, Begin] = {
 def main() -> None:
     arguments = sys.argv[1:]
     options = dict(zip(arguments[::2], arguments[1::2]))  # noqa: B905 - the guest also runs on Python 3.9
+    os.umask(0o022)
     workspace = os.fsencode(options.get("--workspace", "/workspace"))
     guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/")
     guest.run()

@@ -41,7 +41,7 @@ class Loop:
         self._epoll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._timers: list[Timer] = []
-        self._jobs: deque[Iterator[None]] = deque()
+        self._jobs: deque[Iterator[bool]] = deque()
         self._after: list[Callable[[], None]] = []
         self.running = True
 
@@ -69,8 +69,9 @@ class Loop:
         """Call once when the present round of events is over; frames gathered in a round leave in one write."""
         self._after.append(action)
 
-    def work(self, job: Iterator[None]) -> None:
-        """Run an iterator between events. It yields whenever it may be interrupted, and handles its own errors."""
+    def work(self, job: Iterator[bool]) -> None:
+        """Run an iterator between events. It yields False whenever it may be interrupted, and True when it has to wait:
+        whoever wakes it gives it here again."""
         self._jobs.append(job)
 
     def run(self) -> None:
@@ -109,7 +110,9 @@ class Loop:
             job = self._jobs.popleft()
             limit = time.monotonic() + SLICE
             try:
-                for _step in job:
+                for waits in job:
+                    if waits:
+                        break
                     if time.monotonic() >= limit:
                         self._jobs.append(job)
                         break

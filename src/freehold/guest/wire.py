@@ -1,7 +1,8 @@
 """The link's frames, as the guest sees them. `freehold.computer.frames` is the host's own reading of the same page.
 
 A link opens with sixteen bytes from each side naming the version. Then frames: length of the payload (u32), kind (u8),
-channel (u32), payload. The host opens odd channels, the guest even ones; a channel is over when both sides closed it.
+channel (u32), payload. The host opens odd channels, the guest even ones; a channel is over when the guest closes it, of its own accord or asked by
+the host's close.
 """
 
 from _struct import Struct

@@ -1,0 +1,361 @@
+"""File operations, in batches, run here so that no name can lead outside of the computer.
+
+A request is a list of things to do. Contents go in and come out on stream 0; stream 1 carries one line of JSON for each
+result: {"part": [...]} any number of times, then {"ok": ...} or {"error": [code, message]}. One failing does not stop the rest.
+"""
+
+# pathlib is too slow to import here
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH106, PTH108, PTH114, PTH116, PTH119, PTH120, TRY301
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+
+from freehold.guest import tree
+from freehold.guest.codec import encode
+from freehold.guest.link import Operation
+from freehold.guest.spawn import SpawnError, to_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from freehold.guest.link import Channel
+    from freehold.guest.loop import Loop
+
+    Steps = Generator[bool, None, Any]
+
+CHUNK = 64 * 1024
+SOON = False
+OPEN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+CODES = {
+    "ENOENT": "not-found", "EEXIST": "exists", "ENOTEMPTY": "not-empty", "ENOTDIR": "not-a-folder", "EISDIR": "is-a-folder",
+    "EACCES": "permission", "EPERM": "permission", "ENOSPC": "no-space", "EDQUOT": "no-space", "EFBIG": "too-large",
+    "ELOOP": "too-many-links", "ENAMETOOLONG": "name-too-long", "EROFS": "read-only", "EMFILE": "busy", "ENFILE": "busy",
+}  # fmt: skip
+
+
+def failure(error: OSError) -> list[str]:
+    import errno
+
+    name = errno.errorcode.get(error.errno or 0, "")
+    where = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
+    return [
+        "files." + CODES.get(name, "failed"),
+        f"{where}: {error.strerror}" if where else str(error.strerror or error),
+    ]
+
+
+class FileWork(Operation):
+    """One batch on one channel."""
+
+    def __init__(self, loop: Loop, channel: Channel, workspace: bytes, message: dict[str, Any]) -> None:
+        self._loop = loop
+        self._channel = channel
+        self._workspace = workspace
+        self._inlet: deque[bytes] = deque()
+        self._ended = False
+        self._waits = False
+        self._job = self._run(message["do"])
+        loop.work(self._job)
+
+    def data(self, stream: int, payload: bytes) -> None:
+        self._inlet.append(payload)
+        self._wake()
+
+    def end(self, stream: int) -> None:
+        self._ended = True
+        self._wake()
+
+    def credited(self) -> None:
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waits:
+            self._waits = False
+            self._loop.work(self._job)
+
+    def _wait(self) -> Steps:
+        self._waits = True
+        yield True
+
+    def closed(self) -> None:
+        self._job.close()
+
+    def _run(self, items: list[dict[str, Any]]) -> Generator[bool, None, None]:
+        for item in items:
+            try:
+                operation = OPERATIONS[item["do"]]
+                answer: dict[str, Any] = {"ok": (yield from operation(self, item))}
+            except OSError as error:
+                answer = {"error": failure(error)}
+            except SpawnError as error:
+                answer = {"error": [error.code, str(error)]}
+            except MemoryError:
+                answer = {"error": ["files.no-memory", "The computer has no memory left for this"]}
+            except (KeyError, TypeError, ValueError) as error:
+                answer = {"error": ["files.bad-request", f"{type(error).__name__}: {error}"]}
+            yield from self.record(answer)
+        self._channel.finish()
+
+    def path(self, item: dict[str, Any], name: str = "path") -> bytes:
+        path = to_bytes(item[name])
+        return path if path.startswith(b"/") else self._workspace + b"/" + path
+
+    def record(self, answer: dict[str, Any]) -> Steps:
+        line = encode(answer) + b"\n"
+        while line:
+            room = self._channel.room(1)
+            if room <= 0:
+                yield from self._wait()
+                continue
+            self._channel.send(1, line[:room])
+            line = line[room:]
+
+    def parts(self, rows: Generator[Any, None, None], most: int) -> Steps:
+        """Send rows in lines of some hundred. The answer counts them and tells whether there were more."""
+        count = 0
+        batch: list[Any] = []
+        for row in rows:
+            if row is None:
+                yield SOON
+                continue
+            if count >= most:
+                rows.close()
+                yield from self.record({"part": batch})
+                return {"count": count, "more": True}
+            batch.append(row)
+            count += 1
+            if len(batch) == 256:
+                yield from self.record({"part": batch})
+                batch = []
+                yield SOON
+        if batch:
+            yield from self.record({"part": batch})
+        return {"count": count, "more": False}
+
+    def read(self, item: dict[str, Any]) -> Steps:
+        descriptor = open_regular(self.path(item), os.O_RDONLY)
+        try:
+            found = os.fstat(descriptor)
+            offset = int(item.get("offset") or 0)
+            if offset:
+                os.lseek(descriptor, offset, os.SEEK_SET)
+            left = item.get("length")
+            sent = 0
+            while left is None or sent < left:
+                room = self._channel.room(0)
+                if room <= 0:
+                    yield from self._wait()
+                    continue
+                data = os.read(descriptor, min(room, CHUNK) if left is None else min(room, CHUNK, left - sent))
+                if not data:
+                    break
+                self._channel.send(0, data)
+                sent += len(data)
+                if len(data) < found.st_size:
+                    yield SOON
+            return {
+                "bytes": sent,
+                "size": found.st_size,
+                "mtime": found.st_mtime_ns,
+                "mode": stat.S_IMODE(found.st_mode),
+            }
+        finally:
+            os.close(descriptor)
+
+    def write(self, item: dict[str, Any]) -> Steps:
+        """Beside its place first, then renamed over it: a reader sees the old or the new, and so does a crash."""
+        size = item["size"]
+        try:
+            path = resolve(self.path(item))
+            folder = os.path.dirname(path)
+            if item.get("parents"):
+                os.makedirs(folder, exist_ok=True)
+            former = _former(path)
+            if former is not None and item.get("exclusive"):
+                raise FileExistsError(17, "File exists", path)
+            draft = folder + b"/.freehold-" + os.urandom(6).hex().encode()
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN, 0o666)
+        except BaseException:
+            yield from self._skip(size)
+            raise
+        try:
+            try:
+                written = yield from self._take(descriptor, size)
+                mode = item.get("mode")
+                if mode is not None or former is not None:
+                    os.fchmod(descriptor, int(mode) & 0o7777 if mode is not None else stat.S_IMODE(former.st_mode))  # type: ignore[union-attr]
+                if item.get("durable"):
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.rename(draft, path)
+        except BaseException:
+            tree.forget(draft)
+            raise
+        return {"bytes": written}
+
+    def append(self, item: dict[str, Any]) -> Steps:
+        size = item["size"]
+        try:
+            descriptor = open_regular(self.path(item), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        except BaseException:
+            yield from self._skip(size)
+            raise
+        try:
+            written = yield from self._take(descriptor, size)
+        finally:
+            os.close(descriptor)
+        return {"bytes": written}
+
+    def _take(self, descriptor: int, size: int | None) -> Steps:
+        """Move `size` bytes (None: all there are) from the stream into a file. After an error the rest is skipped."""
+        written = 0
+        while size is None or written < size:
+            if not self._inlet:
+                if self._ended:
+                    if size is not None:
+                        raise OSError(22, "fewer bytes came than were announced")
+                    break
+                yield from self._wait()
+                continue
+            payload = self._next(None if size is None else size - written)
+            written += len(payload)
+            try:
+                view = memoryview(payload)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+            except OSError:
+                yield from self._skip(None if size is None else size - written)
+                raise
+            yield SOON
+        return written
+
+    def _next(self, most: int | None) -> bytes:
+        payload = self._inlet.popleft()
+        if most is not None and len(payload) > most:
+            self._inlet.appendleft(payload[most:])
+            payload = payload[:most]
+        self._channel.grant(0, len(payload))
+        return payload
+
+    def _skip(self, size: int | None) -> Steps:
+        while size is None or size > 0:
+            if self._inlet:
+                taken = len(self._next(size))
+                size = None if size is None else size - taken
+            elif self._ended:
+                return
+            else:
+                yield from self._wait()
+
+    def stat(self, item: dict[str, Any]) -> Steps:
+        path = self.path(item)
+        found = os.stat(path) if item.get("follow", True) else os.lstat(path)
+        yield SOON
+        return tree.row(os.path.basename(path), found, path)
+
+    def list(self, item: dict[str, Any]) -> Steps:
+        return (yield from self.parts(tree.listing(self.path(item)), int(item["most"])))
+
+    def walk(self, item: dict[str, Any]) -> Steps:
+        rows = tree.walking(
+            self.path(item), int(item.get("depth") or 1000), [to_bytes(name) for name in item.get("skip", ())]
+        )
+        return (yield from self.parts(rows, int(item["most"])))
+
+    def glob(self, item: dict[str, Any]) -> Steps:
+        return (yield from self.parts(tree.matching(self.path(item), to_bytes(item["pattern"])), int(item["most"])))
+
+    def mkdir(self, item: dict[str, Any]) -> Steps:
+        path = self.path(item)
+        yield SOON
+        if item.get("parents"):
+            os.makedirs(path, int(item.get("mode", 0o777)), exist_ok=True)
+        else:
+            os.mkdir(path, int(item.get("mode", 0o777)))
+        return True
+
+    def move(self, item: dict[str, Any]) -> Steps:
+        source, target = self.path(item), self.path(item, "to")
+        if not item.get("replace") and os.path.lexists(target):
+            raise FileExistsError(17, "File exists", target)
+        try:
+            os.rename(source, target)
+        except OSError as error:
+            if error.errno != 18:  # from one mount to another it has to be copied
+                raise
+            yield from tree.copying(source, target)
+            yield from tree.removing(source)
+        yield SOON
+        return True
+
+    def copy(self, item: dict[str, Any]) -> Steps:
+        source, target = self.path(item), self.path(item, "to")
+        if os.path.lexists(target):
+            if not item.get("replace"):
+                raise FileExistsError(17, "File exists", target)
+            yield from tree.removing(target)
+        yield from tree.copying(source, target)
+        return True
+
+    def remove(self, item: dict[str, Any]) -> Steps:
+        path = self.path(item)
+        if not os.path.lexists(path):
+            if item.get("missing"):
+                return False
+            raise FileNotFoundError(2, "No such file or directory", path)
+        if item.get("recursive"):
+            yield from tree.removing(path)
+        elif stat.S_ISDIR(os.lstat(path).st_mode):
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+        yield SOON
+        return True
+
+    def chmod(self, item: dict[str, Any]) -> Steps:
+        os.chmod(self.path(item), int(item["mode"]) & 0o7777)
+        yield SOON
+        return True
+
+
+OPERATIONS = {
+    name: getattr(FileWork, name)
+    for name in ("read", "write", "append", "stat", "list", "walk", "glob", "mkdir", "move", "copy", "remove", "chmod")
+}
+
+
+def open_regular(path: bytes, flags: int) -> int:
+    """A file and nothing else. Of /proc we see more than others inside may, so a link that leads there is refused."""
+    descriptor = os.open(path, flags | OPEN, 0o666)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_dev != _PROC:
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(21, "Is a directory", path)
+    raise PermissionError(1, "Not an ordinary file", path)
+
+
+def resolve(path: bytes) -> bytes:
+    """Where writing to the path ends up: through links, so that a linked file is written and not its link replaced."""
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+def _former(path: bytes) -> os.stat_result | None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(21, "Is a directory", path)
+    return found
+
+
+_PROC = os.stat("/proc").st_dev

@@ -1,0 +1,160 @@
+"""Searching text, in a process of its own: a pattern that takes forever holds up nobody and can be ended."""
+
+# pathlib is too slow to import here
+# ruff: noqa: PTH116
+
+from __future__ import annotations
+
+import os
+
+from freehold.guest.census import send
+from freehold.guest.codec import encode
+from freehold.guest.files import failure, open_regular
+from freehold.guest.kernel import signals
+from freehold.guest.link import Operation
+from freehold.guest.spawn import SpawnError, to_bytes
+from freehold.guest.streams import Source
+from freehold.guest.tree import walking
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from resource import struct_rusage
+    from typing import Any
+
+    from freehold.guest.link import Channel
+    from freehold.guest.process import Nursery
+
+LARGEST = 64 * 1024 * 1024
+LINE = 500
+
+
+class Search(Operation):
+    """Sends {"part": [[path, line, column, text], ...]} lines, then {"ok": ...}, on stream 1."""
+
+    def __init__(self, nursery: Nursery, channel: Channel, message: dict[str, Any]) -> None:
+        self._channel = channel
+        import re
+
+        pattern = to_bytes(message["pattern"])
+        try:
+            compiled = re.compile(
+                pattern if message.get("regex") else re.escape(pattern),
+                re.IGNORECASE * bool(message.get("ignore_case")) | re.MULTILINE,
+            )
+        except (re.error, OverflowError, RecursionError) as error:
+            raise SpawnError("files.bad-pattern", f"Not a regular expression: {error}") from None
+        path = to_bytes(message["path"])
+        path = path if path.startswith(b"/") else nursery.workspace + b"/" + path
+        reading, writing = os.pipe()
+        try:
+            self._pid = os.fork()
+        except OSError as error:
+            os.close(reading)
+            os.close(writing)
+            raise SpawnError(
+                "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
+            ) from None
+        if self._pid == 0:
+            _search_and_exit(writing, path, compiled, message)
+        os.close(writing)
+        nursery.adopt(self._pid, self._ended)
+        self._source = Source(nursery.loop, channel, 1, reading, channel.finish)
+
+    def credited(self) -> None:
+        self._source.resume()
+
+    def closed(self) -> None:
+        self._source.close()
+        send(self._pid, signals.SIGKILL)
+
+    def _ended(self, status: int, usage: struct_rusage) -> None:
+        self._pid = -1
+
+
+def _search_and_exit(descriptor: int, path: bytes, pattern: re.Pattern[bytes], message: dict[str, Any]) -> None:
+    try:
+        try:
+            answer: dict[str, Any] = {"ok": _search(descriptor, path, pattern, message)}
+        except OSError as error:
+            answer = {"error": failure(error)}
+        _write(descriptor, answer)
+    finally:
+        os._exit(0)
+
+
+def _search(descriptor: int, path: bytes, pattern: re.Pattern[bytes], message: dict[str, Any]) -> dict[str, Any]:
+    most = int(message["most"])
+    skip = [to_bytes(name) for name in message.get("skip", ())]
+    wanted = None
+    if message.get("glob"):
+        import fnmatch
+        import re
+
+        wanted = re.compile(fnmatch.translate(message["glob"])).match
+    count = files = 0
+    batch: list[Any] = []
+    single = not os.stat(path).st_mode & 0o040000
+    rows: Any = iter([["", "file", 0]]) if single else walking(path, 1000, skip)
+    for row in rows:
+        if row is None or row[1] != "file" or row[2] > LARGEST:
+            continue
+        name = row[0]
+        if wanted is not None and wanted(name.rpartition("/")[2]) is None and wanted(name) is None:
+            continue
+        data = _read(path if single else path + b"/" + os.fsencode(name))
+        files += 1
+        for hit in _hits(data, pattern):
+            if count >= most:
+                _write(descriptor, {"part": batch})
+                return {"count": count, "files": files, "more": True}
+            batch.append([name, *hit])
+            count += 1
+            if len(batch) == 100:
+                _write(descriptor, {"part": batch})
+                batch = []
+    _write(descriptor, {"part": batch})
+    return {"count": count, "files": files, "more": False}
+
+
+def _hits(data: bytes, pattern: re.Pattern[bytes]) -> Any:
+    """Line number, column and text of the first match in each line that has one."""
+    line, counted, at = 1, 0, 0
+    while at <= len(data):
+        found = pattern.search(data, at)
+        if found is None:
+            return
+        start = data.rfind(b"\n", 0, found.start()) + 1
+        end = data.find(b"\n", found.start())
+        end = len(data) if end < 0 else end
+        line += data.count(b"\n", counted, start)
+        counted = start
+        yield line, found.start() - start + 1, os.fsdecode(data[start : min(end, start + LINE)])
+        at = end + 1
+
+
+def _read(path: bytes) -> bytes:
+    """Nothing for what cannot be read or is no text."""
+    try:
+        descriptor = open_regular(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        data = os.read(descriptor, 8192)
+        if b"\0" in data:
+            return b""
+        parts = [data]
+        while data and len(parts) * 1024 * 1024 <= LARGEST:
+            data = os.read(descriptor, 1024 * 1024)
+            parts.append(data)
+        return b"".join(parts)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, answer: dict[str, Any]) -> None:
+    view = memoryview(encode(answer) + b"\n")
+    while view:
+        view = view[os.write(descriptor, view) :]

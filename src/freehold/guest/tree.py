@@ -1,0 +1,200 @@
+"""Folders: listing, walking, matching, copying, removing. Links are shown and copied as links, and never gone through.
+
+Generators yield rows, or None (and the copying kind False) where they may be interrupted.
+"""
+
+# pathlib is too slow to import here
+# ruff: noqa: PTH101, PTH102, PTH106, PTH108, PTH115, PTH211
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+PIECE = 4 * 1024 * 1024
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def row(name: bytes, found: os.stat_result, path: bytes | None = None) -> list[Any]:
+    """name, kind, size, mtime in ns, mode, and where a link points."""
+    mode = found.st_mode
+    target = None
+    if stat.S_ISREG(mode):
+        kind = "file"
+    elif stat.S_ISDIR(mode):
+        kind = "folder"
+    elif stat.S_ISLNK(mode):
+        kind = "link"
+        if path is not None:
+            target = os.fsdecode(os.readlink(path))
+    else:
+        kind = "other"
+    return [os.fsdecode(name), kind, found.st_size, found.st_mtime_ns, stat.S_IMODE(mode), target]
+
+
+def listing(path: bytes) -> Generator[list[Any] | None, None, None]:
+    with os.scandir(path) as entries:
+        for entry in entries:
+            try:
+                yield row(entry.name, entry.stat(follow_symlinks=False), entry.path)
+            except FileNotFoundError:
+                continue  # it went while we looked
+
+
+def walking(path: bytes, depth: int, skip: list[bytes]) -> Generator[list[Any] | None, None, None]:
+    """Names relative to the path, a folder before what is in it. What cannot be read is passed over."""
+    skipped = set(skip)
+    stack = [(path, b"", 1)]
+    while stack:
+        folder, prefix, level = stack.pop()
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            if not prefix:
+                raise
+            continue
+        below = []
+        for entry in entries:
+            if entry.name in skipped:
+                continue
+            try:
+                yield row(prefix + entry.name, entry.stat(follow_symlinks=False), entry.path)
+            except FileNotFoundError:
+                continue
+            if level < depth and entry.is_dir(follow_symlinks=False):
+                below.append((entry.path, prefix + entry.name + b"/", level + 1))
+        stack += reversed(below)
+        yield None
+
+
+def matching(path: bytes, pattern: bytes) -> Generator[list[Any] | None, None, None]:
+    """`*`, `?`, `[...]` within a name, `**` for any number of folders. A name that starts with a dot needs a dot."""
+    import fnmatch
+    import re
+
+    segments: list[Any] = []
+    for segment in pattern.split(b"/"):
+        if segment == b"**":
+            if not segments or segments[-1] is not None:
+                segments.append(None)
+        elif segment:
+            segments.append((re.compile(fnmatch.translate(os.fsdecode(segment))).match, segment.startswith(b".")))
+    stack: list[tuple[bytes, bytes, int]] = [(path, b"", 0)]
+    seen: set[bytes] = set()
+    while stack and segments:
+        folder, prefix, at = stack.pop()
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        yield None
+        deep = segments[at] is None
+        follow = at + 1 if deep else at
+        for entry in entries:
+            name, hidden = prefix + entry.name, entry.name.startswith(b".")
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if deep and is_folder and not hidden:
+                stack.append((entry.path, name + b"/", at))
+            if follow == len(segments):
+                matched = deep and not hidden
+            else:
+                match, dotted = segments[follow]
+                matched = match(os.fsdecode(entry.name)) is not None and hidden == dotted
+            if not matched:
+                continue
+            if follow >= len(segments) - 1:
+                if name not in seen:
+                    seen.add(name)
+                    try:
+                        yield row(name, entry.stat(follow_symlinks=False), entry.path)
+                    except FileNotFoundError:
+                        continue
+            elif is_folder:
+                stack.append((entry.path, name + b"/", follow + 1))
+
+
+def copying(source: bytes, target: bytes) -> Generator[bool, None, None]:
+    """Contents, modes and times. Folders are copied whole."""
+    found = os.lstat(source)
+    if stat.S_ISLNK(found.st_mode):
+        os.symlink(os.readlink(source), target)
+    elif stat.S_ISDIR(found.st_mode):
+        if (target + b"/").startswith(source.rstrip(b"/") + b"/"):
+            raise OSError(22, "A folder cannot be copied into itself", target)
+        os.mkdir(target, 0o700)
+        with os.scandir(source) as entries:
+            for entry in entries:
+                yield from copying(entry.path, target + b"/" + entry.name)
+        os.chmod(target, stat.S_IMODE(found.st_mode))
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    elif stat.S_ISREG(found.st_mode):
+        yield from _copy_file(source, target)
+    else:
+        raise PermissionError(1, "Not an ordinary file", source)
+    yield False
+
+
+def _copy_file(source: bytes, target: bytes) -> Generator[bool, None, None]:
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(reading)
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            while os.sendfile(writing, reading, None, PIECE):
+                yield False
+            os.fchmod(writing, stat.S_IMODE(found.st_mode))
+            os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
+        except BaseException:
+            forget(target)
+            raise
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def removing(path: bytes) -> Generator[bool, None, None]:
+    """Through handles of the folders, so that a folder swapped for a link on the way is not gone through."""
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        os.unlink(path)
+        return
+    handle = os.open(path, FOLDER)
+    try:
+        yield from _empty(handle)
+    finally:
+        os.close(handle)
+    os.rmdir(path)
+
+
+def _empty(handle: int) -> Generator[bool, None, None]:
+    with os.scandir(handle) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if not is_folder:
+            os.unlink(name, dir_fd=handle)
+            yield False
+            continue
+        try:
+            below = os.open(name, FOLDER, dir_fd=handle)
+        except PermissionError:
+            os.chmod(name, 0o700, dir_fd=handle)
+            below = os.open(name, FOLDER, dir_fd=handle)
+        try:
+            yield from _empty(below)
+        finally:
+            os.close(below)
+        os.rmdir(name, dir_fd=handle)
+
+
+def forget(path: bytes) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
