@@ -1,6 +1,7 @@
 """A bad disk, a bad file or a bad moment is explained, and loses nothing that was acknowledged."""
 
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -215,3 +216,14 @@ def test_the_timeline_is_light() -> None:
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed == "[] False ['freehold.errors']\n"
+
+
+def test_every_error_code_has_its_line_in_the_guide() -> None:
+    root = Path(__file__).parents[2]
+    source = "".join(file.read_text() for file in (root / "src/freehold/timeline").glob("*.py"))
+    guide = (root / "docs/guides/timeline.md").read_text()
+    # What only a builder can cause is not for the owner's table.
+    builder = {"timeline.bad-kind", "timeline.bad-who", "timeline.too-big", "timeline.not-json"}
+    codes = set(re.findall(r'"(timeline\.[a-z-]+)"', source)) - builder
+    assert codes
+    assert codes == set(re.findall(r"^\| `(timeline\.[a-z-]+)`", guide, re.MULTILINE))
