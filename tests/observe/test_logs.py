@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from freehold.errors import FreeholdError
-from freehold.observe.logs import LINE_LIMIT, LogFormat, configure_logging, log_unexpected
+from freehold.observe.logs import LINE_LIMIT, JsonLines, LogFormat, configure_logging, log_unexpected
 from freehold.observe.secrets import Secret
 
 log = logging.getLogger("freehold.test")
@@ -103,6 +103,15 @@ def test_one_event_is_one_line_and_control_codes_do_nothing() -> None:
         assert stream.getvalue().count("\n") == 1
         assert "\x1b" not in stream.getvalue()
         assert "\x07" not in stream.getvalue()
+
+
+def test_a_line_that_cannot_be_written_as_asked_is_still_a_line() -> None:
+    # Given to the formatter itself: pytest's own handler would raise on such a line.
+    made = {"msg": "count %d", "args": ("sk-not-a-number-but-secret",), "ratio": float("nan")}
+    line = json.loads(JsonLines("gateway").format(logging.makeLogRecord(made)))
+    assert line["message"] == "count %d (its arguments do not fit)"
+    assert line["fields"] == {"ratio": "nan"}
+    assert "secret" not in str(line)
 
 
 def test_a_line_for_people() -> None:

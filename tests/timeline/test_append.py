@@ -78,6 +78,7 @@ class Mode(StrEnum):
         float("nan"),
         float("inf"),
         {1: 2},
+        10**5000,
         Path("/"),
         datetime.now(UTC),
         {1, 2},

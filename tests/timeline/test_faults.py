@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -103,6 +103,20 @@ def test_a_full_file_system_is_explained_and_recovers(small_disk: Path) -> None:
         assert timeline.verify() == []
 
 
+def test_a_disk_without_a_free_byte_can_still_be_read(small_disk: Path) -> None:
+    path = small_disk / "timeline.db"
+    with Timeline(path) as timeline:
+        timeline.append("keeper.started")
+    with (small_disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+        while True:
+            ballast.write(b"x" * 4096)
+    with refused("timeline.disk-full"), Timeline(path) as timeline:
+        timeline.append("keeper.started")
+    with Timeline(path, readonly=True) as timeline:
+        assert [event.kind for event in timeline.read()] == ["keeper.started"]
+        assert timeline.verify() == []
+
+
 @pytest.mark.parametrize("leftovers", [False, True], ids=["clean", "with the files of an earlier reader"])
 def test_a_read_only_file_system_can_be_read_and_says_why_it_cannot_be_written(
     small_disk: Path, leftovers: bool
@@ -133,6 +147,15 @@ def test_a_missing_timeline_is_not_made_by_reading(tmp_path: Path) -> None:
     with refused("timeline.missing"):
         Timeline(tmp_path / "timeline.db", readonly=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_is_not_yet_a_timeline(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.db"
+    path.touch()
+    with refused("timeline.missing"):
+        Timeline(path, readonly=True)
+    with Timeline(path) as timeline:
+        assert timeline.append("keeper.started").seq == 1
 
 
 def test_a_missing_folder_is_explained(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import secrets
 import sys
 import traceback
@@ -64,7 +65,7 @@ class _Lines(logging.Formatter):
             "level": record.levelname.lower(),
             "program": self.program,
             "logger": record.name,
-            "message": _short(mask(record.getMessage()), TEXT_LIMIT),
+            "message": _short(mask(_message(record)), TEXT_LIMIT),
         }
         extra = {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
         error_id = extra.pop("error_id", None)
@@ -117,10 +118,20 @@ class HumanLines(_Lines):
         return text
 
 
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # The standard library would print the arguments as they are, secrets and all.
+        return f"{record.msg} (its arguments do not fit)"
+
+
 def _plain(name: str, value: object, depth: int) -> Plain:
     if isinstance(value, Secret) or names_a_secret(name):
         return MASK
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
         return value
     if depth < DEPTH_LIMIT and isinstance(value, Mapping):
         return {str(key): _plain(str(key), item, depth + 1) for key, item in list(value.items())[:FIELD_LIMIT]}

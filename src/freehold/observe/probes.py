@@ -73,7 +73,7 @@ class Health:
         on_change: Changed | None = None,
         clock: Callable[[], datetime] = _now,
     ) -> None:
-        """`on_change(before, after)` is awaited whenever a component's state has changed."""
+        """`on_change(before, after)` is awaited whenever a component's state has changed; an error it raises ends `run`."""
         self._clock = clock
         self._on_change = on_change
         self._components = {component.name: component for component in components}

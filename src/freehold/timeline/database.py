@@ -18,6 +18,8 @@ PATIENCE = 30.0
 TURN = 5
 """Milliseconds between two tries. SQLite by itself waits up to 100, and a busy writer would starve the others."""
 
+_NO_ROOM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
+
 # The triggers stop mistakes, not a thief with the file: against that stands the chain, and `verify`.
 _TABLES = """
 CREATE TABLE event (
@@ -71,20 +73,27 @@ def begin(connection: sqlite3.Connection) -> None:
 def open_reader(path: Path) -> sqlite3.Connection:
     """Opens an existing database for reading only; works on a read-only file system too."""
     if not path.exists():
-        raise FreeholdError(
-            "timeline.missing",
-            f"There is no timeline at {path}",
-            hint="Start Freehold once (freehold up), or name another one with --home",
-        )
+        raise _missing(path)
     try:
         return _read_only(path, "mode=ro")
     except sqlite3.OperationalError as error:
-        # A folder that cannot be written has no room for the -shm file. Without a -wal file nothing is missed by
-        # reading the database alone.
-        wal = path.with_name(path.name + "-wal")
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not wal.exists():
+        # A full disk or a read-only folder has no room for the -shm file. With nothing in the -wal file nothing is
+        # missed by reading the database alone.
+        if error.sqlite_errorcode & 0xFF in _NO_ROOM and _is_empty(path.with_name(path.name + "-wal")):
             return _read_only(path, "immutable=1")
         raise
+
+
+def _is_empty(wal: Path) -> bool:
+    return not wal.exists() or wal.stat().st_size == 0
+
+
+def _missing(path: Path) -> FreeholdError:
+    return FreeholdError(
+        "timeline.missing",
+        f"There is no timeline at {path}",
+        hint="Start Freehold once (freehold up), or name another one with --home",
+    )
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> int:
@@ -145,10 +154,13 @@ def _read_only(path: Path, how: str) -> sqlite3.Connection:
         f"file:{quote(str(path))}?{how}", uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
     )
     try:
-        check_format(connection, path)
+        found = check_format(connection, path)
     except BaseException:
         connection.close()
         raise
+    if found == 0:  # an empty file: somebody is making it, or was stopped in the middle
+        connection.close()
+        raise _missing(path)
     return connection
 
 

@@ -17,6 +17,7 @@ GENESIS = "0" * 64
 
 DATA_LIMIT = 64 * 1024
 DEPTH_LIMIT = 32
+INTEGER_BITS = 4096  # Python itself refuses to read and write much longer ones
 WHO_LIMIT = 256
 KIND_LIMIT = 80
 
@@ -93,7 +94,9 @@ def digest(previous: str, seq: int, at: str, kind: str, who: str, data: str) -> 
 
 
 def _plain(kind: str, value: object, where: str, depth: int) -> object:
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int and value.bit_length() <= INTEGER_BITS:
         return value
     if type(value) is float and math.isfinite(value):
         return value

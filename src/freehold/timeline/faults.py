@@ -1,10 +1,14 @@
 """What SQLite complains about, in words for the owner."""
 
 import errno
+import os
 import sqlite3
 from pathlib import Path
 
 from freehold.errors import FreeholdError
+
+NEEDED = 64 * 1024
+"""Free bytes below which a refusing disk is called full."""
 
 
 def explain(error: sqlite3.Error, path: Path) -> FreeholdError | None:
@@ -43,6 +47,10 @@ def _full(path: Path, _error: Exception) -> FreeholdError:
 
 
 def _io(path: Path, error: sqlite3.Error) -> FreeholdError:
+    # A full disk comes in many disguises: a log that cannot grow, a lock file that cannot be made.
+    space = os.statvfs(path.parent)
+    if space.f_bavail * space.f_frsize < NEEDED:
+        return _full(path, error)
     name = getattr(error, "sqlite_errorname", "SQLITE_IOERR")
     return FreeholdError(
         "timeline.disk-error",
