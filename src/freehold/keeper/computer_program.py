@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +47,8 @@ class ComputerProgram:
     _machine: "Machine | None" = field(default=None, init=False)
 
     async def start(self) -> "ComputerRun":
-        from freehold.computer.launch import launch
-
+        # In a thread: the first import takes a while, and the gateway is being started at the same time.
+        launch = await asyncio.to_thread(_import_launch)
         self._machine = machine = await launch(self.spec, self.socket)
         return ComputerRun(machine, self.socket, self._limit_met, self.book)
 
@@ -74,6 +74,12 @@ class ComputerProgram:
             {"setting": event.setting, "used": event.used, "allowed": event.allowed, "message": event.message},
         )
         self.book.note("computer", "warning", event.message)
+
+
+def _import_launch() -> "Callable[[ComputerSpec, Path], Awaitable[Machine]]":
+    from freehold.computer.launch import launch
+
+    return launch
 
 
 class ComputerRun:

@@ -86,11 +86,15 @@ class Desk:
             "advice": [{"code": one.code, "message": one.message, "hint": one.hint} for one in self.plan.advice],
         }
 
-    async def restart(self, program: str, who: str = "owner") -> dict[str, Any]:
-        """End a program in good order and start it again; answers when the new life has begun."""
+    async def restart(self, program: str, *, wait: bool = True, who: str = "owner") -> dict[str, Any]:
+        """End a program in good order and start it again; answers when the new life has begun, or answers its probe."""
         kept = self.keeper.supervisor.find(program)
         self.keeper.record("program.restart_asked", {"program": program}, who=who)
         await kept.restart()
+        if wait:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.keeper.settings.start_deadline):
+                    await self.keeper.changes.until(lambda: kept.state != "starting")
         return kept.status().as_json()
 
     @contextlib.asynccontextmanager

@@ -131,8 +131,8 @@ class Keeper:
             computer_spec(plan, home.workspace, home.agent_home), home.computer_socket, self.record, book
         )
         desk.computer = computer_program
-        gateway = self.supervisor.start(self._gateway(plan, book, strays))
         computer = self.supervisor.start(computer_program)
+        gateway = self.supervisor.start(self._gateway(plan, book, strays))
         for service in plan.services:
             self.supervisor.start(
                 ServiceProgram(service, home.computer_socket, computer, self.changes, book, settings.logs)
@@ -195,9 +195,11 @@ class Keeper:
                     continue
                 self.sealed_since = since
                 self.record("seal.written", {"boot": self.boot_id, "requirements": list(names)})
+                self._announce("sealed", {})
                 self.changes.tell()
             elif missing and self.sealed_since is not None:
                 self._unseal(missing)
+                self._announce("lost", {"missing": missing})
             await self.changes.next()
 
     def _unseal(self, missing: list[str]) -> None:

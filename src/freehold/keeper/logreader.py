@@ -18,11 +18,11 @@ POLL = 0.1
 
 def parse_since(text: str, now: float) -> str:
     """`10m`, `2h`, `3d` or an ISO time, as the stamp lines of that moment carry."""
-    found = re.fullmatch(r"(\d+)([smhd])", text)
+    found = re.fullmatch(r"(\d{1,9})([smhd])", text, re.ASCII)
     if found:
-        moment = now - int(found[1]) * _UNITS[found[2]]
+        moment = max(0.0, now - int(found[1]) * _UNITS[found[2]])
         return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))
-    if re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z)?)?", text):
+    if re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?Z?)?", text, re.ASCII):
         return text.replace(" ", "T").rstrip("Z")
     raise FreeholdError(
         "logs.bad-since", f"{text!r} is not a time", hint="Say 30s, 10m, 2h, 3d or 2026-01-31T12:00 (UTC)"
@@ -33,29 +33,64 @@ def programs_with_logs(folder: Path) -> list[str]:
     return sorted({found["program"] for path in _files(folder) if (found := _NAME.fullmatch(path.name))})
 
 
-def read_lines(folder: Path, program: str | None = None, since: str | None = None) -> Iterator[dict[str, Any]]:
-    """Every kept line, oldest first, of one program or of all merged by time."""
-    names = _chosen(folder, program)
-    return heapq.merge(
-        *(_of_program(folder, name, since) for name in names), key=lambda line: str(line.get("time", ""))
-    )
+class LogReader:
+    """The lines of one program, or of all merged by time: those kept when it was made, then those that follow."""
 
+    def __init__(self, folder: Path, program: str | None = None) -> None:
+        self._folder = folder
+        self._program = program
+        self._ends = {path: _end(path) for path in _files(folder)}
 
-def follow_lines(folder: Path, program: str | None = None) -> Iterator[list[dict[str, Any]]]:
-    """New lines as they are written, in batches (empty ones while nothing comes); sees rotation and new programs."""
-    ends = {path: _end(path) for path in _files(folder)}
-    while True:
-        batch: list[dict[str, Any]] = []
-        for path in _files(folder):
+    def kept(self, since: str | None = None) -> Iterator[dict[str, Any]]:
+        """Oldest first; raises `logs.no-such-program` when there is nothing of the one that was asked for."""
+        sources = [self._of_program(name, since) for name in self._chosen()]
+        return heapq.merge(*sources, key=_moment)
+
+    def follow(self) -> Iterator[dict[str, Any]]:
+        """Goes on where `kept` ends, for ever; sees rotation and new programs."""
+        while True:
+            batch: list[dict[str, Any]] = []
+            for path in _files(self._folder):
+                found = _NAME.fullmatch(path.name)
+                if found is None or found["number"] or self._program not in (None, found["program"]):
+                    continue
+                lines, self._ends[path] = _read_on(path, *self._ends.get(path, (0, 0)))
+                batch += lines
+            yield from sorted(batch, key=_moment)
+            if not batch:
+                time.sleep(POLL)
+
+    def _chosen(self) -> list[str]:
+        names = programs_with_logs(self._folder)
+        if self._program is None:
+            return names
+        if self._program not in names:
+            raise FreeholdError(
+                "logs.no-such-program",
+                f"There are no logs of {self._program!r}",
+                hint=f"There are logs of: {', '.join(names) or 'nothing yet'}",
+            )
+        return [self._program]
+
+    def _of_program(self, program: str, since: str | None) -> Iterator[dict[str, Any]]:
+        numbered = []
+        for path in self._ends:
             found = _NAME.fullmatch(path.name)
-            if found is None or found["number"] or program not in (None, found["program"]):
+            if found and found["program"] == program:
+                numbered.append((int(found["number"] or 0), path))
+        for _, path in sorted(numbered, reverse=True):
+            try:
+                with path.open("rb") as file:
+                    left = self._ends[path][1]
+                    for raw in file:
+                        left -= len(raw)
+                        if left < 0:
+                            break
+                        line = _decode(raw)
+                        if line is not None and (since is None or _moment(line) >= since):
+                            yield line
+            except FileNotFoundError:  # rotated away while we read
                 continue
-            inode, position = ends.get(path, (0, 0))
-            lines, ends[path] = _read_on(path, inode, position)
-            batch += lines
-        yield sorted(batch, key=lambda line: str(line.get("time", "")))
-        if not batch:
-            time.sleep(POLL)
 
 
 def _read_on(path: Path, inode: int, position: int) -> tuple[list[dict[str, Any]], tuple[int, int]]:
@@ -78,39 +113,13 @@ def _read_on(path: Path, inode: int, position: int) -> tuple[list[dict[str, Any]
         return lines, (0, 0)
 
 
+def _moment(line: dict[str, Any]) -> str:
+    return str(line.get("time", ""))
+
+
 def _end(path: Path) -> tuple[int, int]:
     now = path.stat()
     return now.st_ino, now.st_size
-
-
-def _chosen(folder: Path, program: str | None) -> list[str]:
-    names = programs_with_logs(folder)
-    if program is None:
-        return names
-    if program not in names:
-        raise FreeholdError(
-            "logs.no-such-program",
-            f"There are no logs of {program!r}",
-            hint=f"There are logs of: {', '.join(names) or 'nothing yet'}",
-        )
-    return [program]
-
-
-def _of_program(folder: Path, program: str, since: str | None) -> Iterator[dict[str, Any]]:
-    numbered = []
-    for path in _files(folder):
-        found = _NAME.fullmatch(path.name)
-        if found and found["program"] == program:
-            numbered.append((int(found["number"] or 0), path))
-    for _, path in sorted(numbered, reverse=True):
-        try:
-            with path.open("rb") as file:
-                for raw in file:
-                    line = _decode(raw)
-                    if line is not None and (since is None or str(line.get("time", "")) >= since):
-                        yield line
-        except FileNotFoundError:  # rotated away while we read
-            continue
 
 
 def _files(folder: Path) -> list[Path]:

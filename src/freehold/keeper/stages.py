@@ -11,7 +11,7 @@ Stage = Literal["manifest", "paths", "artifacts", "keys", "history", "computer",
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 Announce = Callable[[str, dict[str, Any]], None]
-"""Told what happens as it happens: `stage_began`, `stage`, `ready`, `not-ready`, `stopping`, `stopped`."""
+"""Told what happens as it happens: `stage_began`, `stage`, `sealed`, `ready`, `not-ready`, `lost`, `stopping`, `straggling`, `stopped`."""
 
 
 class Stages:

@@ -61,7 +61,7 @@ class Routes:
         return HTMLResponse(draw_overview(status, ""))
 
     async def restart_form(self, request: Request) -> Response:
-        await self._desk.restart(request.path_params["program"])
+        await self._desk.restart(request.path_params["program"], wait=False)
         return see("/")
 
     async def sign_in_page(self, request: Request) -> Response:

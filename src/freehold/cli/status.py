@@ -1,0 +1,127 @@
+"""`freehold status`."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from freehold.cli._options import home_option, json_option
+from freehold.home import Home
+
+TONES = {"ready": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
+
+
+@click.command()
+@home_option
+@json_option
+def command(home: Home, as_json: bool) -> None:
+    """Show what runs: programs, restarts, memory, ports, isolation and the last events.
+
+    Exits 0 when everything is ready, 1 when something is not.
+
+    \b
+    Examples:
+      freehold status
+      freehold status --json | jq .programs
+    """
+    from freehold.keeper.client import call_keeper
+
+    status = call_keeper(home, "status")
+    click.echo(json.dumps(status) if as_json else describe(status, time.time()))
+    if not status["ready"]:
+        sys.exit(1)
+
+
+def describe(status: dict[str, Any], now: float) -> str:
+    lines = [_headline(status), ""]
+    rows = [("PROGRAM", "STATE", "PID", "UP", "RESTARTS", "MEMORY")]
+    for program in status["programs"]:
+        rows.append(
+            (
+                program["name"],
+                program["state"],
+                str(program["pid"] or "–"),
+                _span(now - program["since"]),
+                str(program["restarts"]),
+                _size(program["memory"]),
+            )
+        )
+    keeper = status["keeper"]
+    rows.append(("keeper", "ready", str(keeper["pid"]), _span(now - keeper["since"]), "–", _size(keeper["memory"])))
+    lines += _table(rows)
+    for program in status["programs"]:
+        if program["last_error"] and program["state"] != "ready":
+            lines.append(click.style(f"  {program['name']}: {program['last_error']}", fg="yellow"))
+    lines += ["", *_facts(status), "", click.style("  Last events", dim=True)]
+    for event in status["events"]:
+        told = " ".join(f"{name}={_short(value)}" for name, value in event["data"].items())
+        lines.append(f"  {event['at'][11:19]}  {event['kind']:<26} {told}")
+    return "\n".join(lines)
+
+
+def _headline(status: dict[str, Any]) -> str:
+    if status["ready"]:
+        return (
+            "  " + click.style("ready", fg="green", bold=True) + f" since {status['since'][:19].replace('T', ' ')} UTC"
+        )
+    causes = "; ".join(status["missing"]) or "it is still starting"
+    return "  " + click.style("not ready", fg="yellow", bold=True) + f": {causes}"
+
+
+def _facts(status: dict[str, Any]) -> list[str]:
+    isolation = status["isolation"]
+    ports = ", ".join(f"{port['name']} {port['host']}:{port['port']}" for port in status["ports"])
+    walls = (
+        f"{isolation['backend']} {isolation['version']}, uid {isolation['uid']}, {len(isolation['walls'])} walls"
+        if isolation
+        else "none"
+    )
+    facts = {
+        "Open": status["url"],
+        "Undo": status["keeper_url"],
+        "Ports": ports,
+        "Isolation": walls,
+        "Home": status["home"],
+    }
+    usage = status["usage"]
+    if usage:
+        facts["Computer"] = (
+            f"{_size(usage['memory'])} memory, {usage['processes']} processes, {_size(usage['disk'])} disk"
+        )
+    if status["timeline_trouble"]:
+        facts["Timeline"] = click.style(status["timeline_trouble"], fg="yellow")
+    return ["  " + click.style(f"{name:<10}", dim=True) + str(value) for name, value in facts.items()]
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for number, row in enumerate(rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        if number == 0:
+            lines.append(click.style("  " + "  ".join(cells).rstrip(), dim=True))
+        else:
+            cells[1] = click.style(cells[1], fg=TONES.get(row[1], "red"))
+            lines.append("  " + "  ".join(cells).rstrip())
+    return lines
+
+
+def _span(seconds: float) -> str:
+    seconds = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _size(amount: int | None) -> str:
+    return "–" if amount is None else f"{amount / 1e6:.1f} MB"
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = "".join(character if character.isprintable() else "�" for character in text)
+    return text if len(text) <= 60 else text[:59] + "…"
