@@ -40,7 +40,9 @@ def apply_rlimits(pid: int, limits: Limits, mechanisms: Mapping[str, Mechanism])
     wanted = {
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_FSIZE: limits.file_size,
-        resource.RLIMIT_CORE: 0,
+        # Not 0: that stops only files, and a host that pipes cores to a handler (apport, systemd-coredump) would start it on
+        # data from inside. At 1 the kernel does neither.
+        resource.RLIMIT_CORE: 1,
         resource.RLIMIT_MEMLOCK: 8 * 1024 * 1024,
         resource.RLIMIT_MSGQUEUE: 819_200,
         resource.RLIMIT_SIGPENDING: 4096,

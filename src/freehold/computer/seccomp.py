@@ -25,6 +25,8 @@ CLONE_NEW = {
 }
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_MAX = 1, 2, 10, 16, 64
 NETLINK_ROUTE = 0
+RLIMIT_CORE = 4
+GUEST, PRIO_USER = 1, 2
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 # Plain Linux, 32-bit programs' view, both again without address randomisation (gdb), and asking what is set.
@@ -75,6 +77,18 @@ def _arguments(seccomp: Any) -> Any:
 
     for flag in CLONE_NEW.values():
         _add(seccomp, rules, refuse, "clone", masked(0, flag, flag))
+    # The limit on cores is 1 (see limits.py) and stays so. Programs that switch cores off are told that they did, since
+    # some (gpg) stop when they cannot.
+    unchanged = seccomp.ERRNO(0)
+    _add(seccomp, rules, unchanged, "setrlimit", masked(0, INT, RLIMIT_CORE))
+    _add(seccomp, rules, unchanged, "prlimit64", masked(1, INT, RLIMIT_CORE), seccomp.Arg(2, seccomp.NE, 0))
+    # Programs inside share the guest's uid: what the kernel lets them do to its limits and its turn, they may not.
+    _add(seccomp, rules, refuse, "prlimit64", masked(0, INT, GUEST), seccomp.Arg(2, seccomp.NE, 0))
+    for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
+        _add(seccomp, rules, refuse, name, masked(0, INT, GUEST))
+    for name, by_user in (("setpriority", PRIO_USER), ("ioprio_set", PRIO_USER + 1)):
+        _add(seccomp, rules, refuse, name, masked(1, INT, GUEST))
+        _add(seccomp, rules, refuse, name, masked(0, INT, by_user))
     # A terminal's keystrokes must not be forged.
     for request in (TIOCSTI, TIOCLINUX):
         _add(seccomp, rules, refuse, "ioctl", masked(1, INT, request))
