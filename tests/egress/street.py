@@ -5,7 +5,7 @@ import datetime
 import ipaddress
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -88,6 +88,13 @@ class Door:
             if status.startswith(b"HTTP/1.1 200"):
                 await reader.readuntil(b"\r\n")
         return status, reader, writer
+
+    async def event(self, kind: str) -> dict[str, object]:
+        """The first event of this kind, waited for if need be."""
+        async with asyncio.timeout(20), aclosing(self.timeline.follow(0, (f"egress.{kind}",))) as events:
+            async for event in events:
+                return {**event.data, "who": event.who}
+        raise AssertionError(kind)
 
     def events(self, kind: str) -> list[dict[str, object]]:
         return [{**event.data, "who": event.who} for event in self.timeline.read(kinds=(f"egress.{kind}",))]

@@ -14,7 +14,7 @@ from freehold.egress.connections import Connection, Limits
 from freehold.egress.gate import Gate
 from freehold.egress.http1 import Request, malformed
 from freehold.egress.names import Host, parse_host, parse_port, split_authority
-from freehold.egress.stream import Inlet, Stream
+from freehold.egress.stream import CHUNK, Inlet, Stream
 from freehold.egress.tunnel import ALERT_UNRECOGNIZED_NAME, TLS_PORTS, check_if_tls, check_server_name, join, together
 from freehold.errors import FreeholdError
 
@@ -32,6 +32,7 @@ _STATUS = {
     "egress.slow": (408, "Too slow"),
     "egress.too-long": (431, "Too long"),
     "egress.too-many": (503, "Too many connections"),
+    "egress.unavailable": (503, "Unavailable"),
     "egress.unreachable": (502, "Unreachable"),
     "egress.use-connect": (501, "Use CONNECT"),
 }
@@ -69,8 +70,11 @@ async def serve(client: Stream, connection: Connection, gate: Gate, limits: Limi
 
 
 async def refuse(client: Stream, error: FreeholdError) -> None:
-    """Tells the client in plain words. Best effort: who does not read it has lost nothing but the words."""
-    status, phrase = _STATUS.get(error.code, (502, "Refused"))
+    """Tells the client in plain words, then waits for it to hang up: give it a deadline."""
+    if error.code not in _STATUS:
+        # Words about this machine are for the owner; inside they would be a look over the wall.
+        error = FreeholdError("egress.unavailable", "Freehold cannot let anything out right now")
+    status, phrase = _STATUS[error.code]
     text = f"{error.message}\n{error.hint}\n" if error.hint else f"{error.message}\n"
     body = text.encode("utf-8", "replace")
     fields = [
@@ -82,9 +86,8 @@ async def refuse(client: Stream, error: FreeholdError) -> None:
     await client.write(http1.encode_head(f"HTTP/1.1 {status} {phrase}", fields) + body)
     await client.write_eof()
     # A client in the middle of sending sees our answer only if we go on reading for a moment.
-    for _ in range(16):
-        if not await client.read(64 * 1024):
-            break
+    while await client.read(CHUNK):
+        pass
 
 
 async def _read_request(inlet: Inlet, limits: Limits) -> Request:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from types import TracebackType
@@ -16,7 +16,7 @@ from freehold.egress.journal import Entry, Journal, Recent
 from freehold.egress.policy import Mode, Policy, Rule, parse_pattern
 from freehold.egress.questions import Answer, Question, Questions
 from freehold.egress.rules import Rules, ensure_tables
-from freehold.egress.stream import Stream
+from freehold.egress.stream import CHUNK, Stream
 from freehold.errors import FreeholdError
 from freehold.timeline import Json, Timeline
 
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 CHANGES = ("egress.rule_added", "egress.rule_removed", "egress.question_asked", "egress.question_answered")
 SWEEP = 1.0
 SHOW = 0.1
+FAREWELL = 2.0
 _MALFORMED = frozenset({"egress.malformed", "egress.odd-name", "egress.too-long", "egress.not-tls", "egress.wrong-sni"})
 
 
@@ -118,20 +119,26 @@ class Egress:
             connection.cut("stopped")
         for chore in self._chores:
             chore.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
+        # What the body raised is the body's; only a cancellation may have come from a chore that failed.
+        cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        await self._tasks.__aexit__(*((kind, error, trace) if cancelled else (None, None, None)))
         await self._keep_counts(everything=True)
 
     async def handle(self, stream: Stream, who: str = "computer") -> None:
-        """Serves one stream from inside to its end, and closes it. Never raises but when cancelled."""
+        """Serves one stream from inside to its end, and closes it. What goes wrong is told to the client, not raised."""
         try:
             async with self.connections.admit(who) as connection:
+                self._gate.recorded.beat()
                 await self._serve(stream, connection)
         except TimeoutError:
             log.info("egress connection cut", extra={"because": connection.cut_because or "slow"})
         except FreeholdError as error:
+            if not error.code.startswith("egress."):
+                log.warning("egress could not serve a connection: %s", error)
             await _tell(stream, error)
         finally:
             await _close(stream)
+            self._gate.recorded.beat()
 
     async def answer(self, question: int, answer: Answer, *, who: str = "owner") -> None:
         """Raises `egress.no-question` when it was answered before."""
@@ -169,7 +176,7 @@ class Egress:
             Counters(**asdict(self.counters)),
         )
 
-    async def changes(self) -> AsyncIterator[Snapshot]:
+    async def changes(self) -> AsyncGenerator[Snapshot, None]:
         """The state now, then again after each change, at most ten times a second.
 
         A slow reader misses states in between and never the last one; nothing is queued for it.
@@ -183,6 +190,7 @@ class Egress:
     async def _serve(self, stream: Stream, connection: Connection) -> None:
         try:
             await proxy.serve(stream, connection, self._gate, self.limits)
+            await _see_off(stream, connection)
         except FreeholdError as error:
             if error.code in _MALFORMED:
                 self.counters.malformed += 1
@@ -191,6 +199,9 @@ class Egress:
                 self._gate.recorded.beat()
             if not connection.answered:
                 raise
+            async with asyncio.timeout(FAREWELL):
+                await stream.write_eof()
+                await _see_off(stream, connection)
         except (OSError, EOFError) as error:
             log.debug("egress connection broke: %s", error)
 
@@ -238,9 +249,16 @@ class Egress:
         await self._journal.flush(everything=everything)
 
 
+async def _see_off(stream: Stream, connection: Connection) -> None:
+    """Waits until the client has hung up: to close before that could drop what is still on its way to it."""
+    connection.half_closed = True
+    while await stream.read(CHUNK):
+        pass
+
+
 async def _tell(stream: Stream, error: FreeholdError) -> None:
     try:
-        async with asyncio.timeout(2.0):
+        async with asyncio.timeout(FAREWELL):
             await proxy.refuse(stream, error)
     except (OSError, EOFError, TimeoutError, FreeholdError):
         return

@@ -73,15 +73,15 @@ class Inlet:
         self._at = 0
 
     async def read(self, n: int = CHUNK) -> bytes:
-        if self._at < len(self._held):
-            taken = self._held[self._at : self._at + n]
-            self._at += len(taken)
-            return taken
-        return await self._stream.read(n)
+        if self._at >= len(self._held):
+            self._held, self._at = await self._stream.read(CHUNK), 0
+        taken = self._held[self._at : self._at + n]
+        self._at += len(taken)
+        return taken
 
     def put_back(self, data: bytes) -> None:
         # What comes back is mostly what was just taken: stepping back keeps many small messages in one big read cheap.
-        if data and self._held.endswith(data, 0, self._at):
+        if self._held.endswith(data, 0, self._at):
             self._at -= len(data)
         else:
             self._held, self._at = data + self._held[self._at :], 0

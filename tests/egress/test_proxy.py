@@ -1,0 +1,252 @@
+"""Plain HTTP through the proxy, to real servers."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.egress.street import OK, Names, Upstream, door, echo, hang_up, plain, upstream
+
+from freehold.egress import Limits
+
+
+@pytest.fixture
+def names() -> Names:
+    known = Names()
+    known.tell("example.org", ["127.0.0.1"])
+    return known
+
+
+def get(target: str, *fields: str, method: str = "GET", body: bytes = b"") -> bytes:
+    return "\r\n".join([f"{method} {target} HTTP/1.1", *fields, "", ""]).encode() + body
+
+
+async def test_a_request_arrives_as_the_server_expects_it(tmp_path: Path, names: Names) -> None:
+    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        answer = await way.say(
+            get(
+                f"http://EXAMPLE.org:{server.port}/a?b=c",
+                f"Host: example.org:{server.port}",
+                "Proxy-Connection: keep-alive",
+                "Proxy-Authorization: Basic c2VjcmV0",
+                "Accept: */*",
+            )
+        )
+        head = server.heads[0]
+        (event,) = way.events("connection_allowed")
+        assert (event["rule"], event["who"]) == (f"allow example.org:{server.port}", "agent:test")
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\nhello")
+    assert b"Connection: close" in answer
+    assert head.startswith(b"GET /a?b=c HTTP/1.1\r\n")
+    assert head.count(b"Host: ") == 1
+    assert f"Host: example.org:{server.port}\r\n".encode() in head
+    assert b"proxy" not in head.lower()
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_is_passed_on(tmp_path: Path, names: Names, chunked: bool) -> None:
+    body = bytes(range(256)) * 2000
+    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        target = f"http://example.org:{server.port}/"
+        if chunked:
+            framed = b"".join(b"%x\r\n%b\r\n" % (1000, body[at : at + 1000]) for at in range(0, len(body), 1000))
+            request = get(target, "Transfer-Encoding: chunked", method="POST", body=framed + b"0\r\n\r\n")
+        else:
+            request = get(target, f"Content-Length: {len(body)}", method="POST", body=body)
+        assert (await way.say(request)).endswith(b"hello")
+        assert server.bodies == [body]
+        assert way.egress.counters.bytes_up > len(body)
+
+
+ANSWERS = {
+    "chunked": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"5\r\nhello\r\n0\r\n\r\n",
+    ),
+    "until the end": (b"HTTP/1.1 200 OK\r\n\r\nhello", b"hello"),
+    "no content": (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    "an interim answer": (b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK, b"hello"),
+    "both lengths": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"5\r\nhello\r\n0\r\n\r\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+async def test_answers_of_every_framing_are_passed_on(tmp_path: Path, names: Names, kind: str) -> None:
+    sent, expected = ANSWERS[kind]
+    async with (
+        upstream(plain(sent)) as server,
+        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+    ):
+        answer = await way.say(get(f"http://example.org:{server.port}/"))
+    assert answer.partition(b"\r\n\r\n")[2].rpartition(b"\r\n\r\n" if b"Hints" in answer else b"\0")[2] == expected
+    if kind == "both lengths":
+        assert b"content-length" not in answer.lower()
+
+
+BROKEN = {
+    "nonsense": b"hello\r\n\r\n",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhello",
+    "an unknown coding": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: zip\r\n\r\n",
+    "an unasked upgrade": b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    "a folded field": b"HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\n\r\n",
+    "a huge head": b"HTTP/1.1 200 OK\r\nX-A: " + b"b" * 200_000 + b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+async def test_an_answer_with_two_readings_is_not_passed_on(tmp_path: Path, names: Names, kind: str) -> None:
+    async with (
+        upstream(plain(BROKEN[kind])) as server,
+        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+    ):
+        answer = await way.say(get(f"http://example.org:{server.port}/"))
+    assert answer.split()[1] in (b"502", b"431")
+
+
+async def test_a_truncated_answer_stays_truncated(tmp_path: Path, names: Names) -> None:
+    cut = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nwo"
+    async with upstream(plain(cut)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        answer = await way.say(get(f"http://example.org:{server.port}/"))
+    assert not answer.endswith(b"0\r\n\r\n")
+
+
+async def test_what_follows_a_request_is_never_read_as_another(tmp_path: Path, names: Names) -> None:
+    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        target = f"http://example.org:{server.port}/"
+        answer = await way.say(get(target) + get("http://smuggled.example/"))
+        assert server.connected == 1
+        assert b"smuggled" not in b"".join(server.heads)
+    assert answer.count(b"HTTP/1.1") == 1
+    assert way.names.asked == ["example.org"]
+
+
+async def test_expect_is_the_servers_to_answer(tmp_path: Path, names: Names) -> None:
+    async def patient(seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        seen.bodies.append(await reader.readexactly(4))
+        writer.write(OK)
+        await writer.drain()
+
+    async with upstream(patient) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        reader, writer = await way.open()
+        target = f"http://example.org:{server.port}/"
+        writer.write(get(target, "Expect: 100-continue", "Content-Length: 4", method="PUT"))
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"body")
+        assert (await reader.read()).endswith(b"hello")
+        await hang_up(writer)
+        assert server.bodies == [b"body"]
+        assert (await way.say(get(target, "Expect: miracles"))).startswith(b"HTTP/1.1 417")
+
+
+async def test_a_server_may_answer_before_it_has_read_everything(tmp_path: Path, names: Names) -> None:
+    async def curt(_seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    async with upstream(curt) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        answer = await way.say(
+            get(f"http://example.org:{server.port}/", "Content-Length: 5000000", method="POST", body=bytes(1000))
+        )
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+async def test_an_answer_is_streamed_and_not_gathered(tmp_path: Path, names: Names) -> None:
+    go_on = asyncio.Event()
+
+    async def slow(_seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
+        await writer.drain()
+        await go_on.wait()
+        writer.write(b"world")
+        await writer.drain()
+
+    async with upstream(slow) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        reader, writer = await way.open()
+        writer.write(get(f"http://example.org:{server.port}/"))
+        await reader.readuntil(b"\r\n\r\nhello")
+        go_on.set()
+        assert await reader.read() == b"world"
+        await hang_up(writer)
+
+
+async def test_a_slow_reader_holds_the_server_back(tmp_path: Path, names: Names) -> None:
+    sent = 0
+    stuck = asyncio.Event()
+
+    async def flood(_seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            writer.write(bytes(65536))
+            try:
+                async with asyncio.timeout(1):
+                    await writer.drain()
+            except TimeoutError:
+                stuck.set()
+                return
+            sent += 65536
+
+    async with upstream(flood) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        _reader, writer = await way.open()
+        writer.write(get(f"http://example.org:{server.port}/"))
+        async with asyncio.timeout(20):
+            await stuck.wait()
+        await hang_up(writer)
+    # What the kernel's buffers hold, and not what the server would send.
+    assert sent < 64 * 1024 * 1024
+
+
+async def test_a_hanging_head_is_told_so(tmp_path: Path) -> None:
+    async with door(tmp_path, limits=Limits(head=0.2)) as way:
+        reader, writer = await way.open()
+        writer.write(b"GET http://example.org/ HTTP/1.1\r\nX-A: ")
+        assert (await reader.read()).startswith(b"HTTP/1.1 408")
+        await hang_up(writer)
+
+
+async def test_one_connection_too_many_is_told_so(tmp_path: Path, names: Names) -> None:
+    async with (
+        upstream(echo) as server,
+        door(tmp_path, allow=[f"example.org:{server.port}"], names=names, limits=Limits(connections=1)) as way,
+    ):
+        status, _reader, writer = await way.connect(f"example.org:{server.port}")
+        assert status.startswith(b"HTTP/1.1 200")
+        assert (await way.say(b"")).startswith(b"HTTP/1.1 503")
+        await hang_up(writer)
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/", b"400"),
+        ("*", b"400"),
+        ("ftp://example.org/", b"400"),
+        ("https://example.org/", b"501"),
+        ("http://user:pass@example.org/", b"400"),
+        ("http:///", b"400"),
+        ("http://example.org/#part", b"400"),
+        ("http://example.org\\@evil.example/", b"400"),
+        ("http://unknown.example/", b"403"),
+    ],
+)
+async def test_odd_targets_are_refused_in_words(tmp_path: Path, names: Names, target: str, status: bytes) -> None:
+    async with door(tmp_path, allow=["example.org"], names=names) as way:
+        answer = await way.say(get(target))
+    assert answer.split()[1] == status
+    assert b"text/plain" in answer
+    assert way.names.asked == []
+
+
+async def test_a_refusal_names_the_way_to_allow_it(tmp_path: Path) -> None:
+    async with door(tmp_path) as way:
+        answer = await way.say(get("http://example.org/"))
+        assert b"freehold egress allow example.org:80" in answer
+        assert way.events("connection_refused")[0]["target"] == "example.org:80"
