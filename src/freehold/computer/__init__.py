@@ -6,8 +6,11 @@ from freehold.computer.connection import State
 from freehold.computer.entries import Entry, Found, Hit
 from freehold.computer.files import Files
 from freehold.computer.launch import launch
+from freehold.computer.pool import Pool
 from freehold.computer.process import Exit, Process, Result
+from freehold.computer.roster import Node, Running, Stats
 from freehold.computer.spec import ComputerSpec, Limits, Mount
+from freehold.computer.terminal import Terminal, TerminalExit, TerminalInfo
 from freehold.computer.tunnel import Listening, Tunnel
 
 __all__ = [
@@ -25,9 +28,16 @@ __all__ = [
     "Listening",
     "Machine",
     "Mount",
+    "Node",
+    "Pool",
     "Process",
     "Result",
+    "Running",
     "State",
+    "Stats",
+    "Terminal",
+    "TerminalExit",
+    "TerminalInfo",
     "Tunnel",
     "Usage",
     "launch",

@@ -9,12 +9,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from freehold.computer import process as processes
-from freehold.computer.backend import Backend, Machine
+from freehold.computer.answers import number, whole
+from freehold.computer.backend import Backend, Machine, Usage
+from freehold.computer.batch import ask
 from freehold.computer.connection import Connection, State
 from freehold.computer.files import Files
+from freehold.computer.frames import protocol_error
 from freehold.computer.launch import launch
+from freehold.computer.pool import Pool
 from freehold.computer.process import Command, Process, Result
+from freehold.computer.question import ask_shortly
+from freehold.computer.roster import Node, Running, Stats, make_tree, read_running
 from freehold.computer.spec import ComputerSpec, Limits, Mount
+from freehold.computer.terminal import Terminal, TerminalInfo, read_terminal
 from freehold.computer.tunnel import Handler, Listening, Tunnel
 from freehold.errors import FreeholdError
 
@@ -114,6 +121,22 @@ class Computer:
 
         return Opening(open_computer)
 
+    @classmethod
+    def pool(
+        cls, size: int, *, limits: Limits | None = None, mounts: Sequence[Mount] = (), backend: Backend | None = None
+    ) -> Pool:
+        """Warm throw-away computers for short jobs: `async with Computer.pool(4) as pool`."""
+
+        async def start() -> Computer:
+            return await cls.start(limits=limits, mounts=mounts, backend=backend)
+
+        return Pool(start, size)
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a link to it now."""
+        return self._connection.live
+
     @property
     def state(self) -> State:
         return self._connection.state
@@ -171,6 +194,58 @@ class Computer:
             command, cwd, env, limits, timeout=timeout, stdin=True, merge=merge_stderr or None
         )
         return await Process.start(self._connection.link, request)
+
+    async def terminal(
+        self,
+        command: Command = ("/bin/bash", "-l"),
+        *,
+        rows: int = 24,
+        cols: int = 80,
+        cwd: str | None = None,
+        env: Mapping[str, str | None] | None = None,
+        scrollback: int | None = None,
+    ) -> Terminal:
+        """Open a terminal. It lives until its program ends or it is closed, whatever becomes of the link."""
+        request = processes.spawn_request(command, cwd, env, None, rows=rows, cols=cols, scrollback=scrollback)
+        return await Terminal.open(self._connection.link, {**request, "op": "terminal"})
+
+    async def attach(self, terminal: str, *, since: int | None = None) -> Terminal:
+        """Watch a terminal again: all of its scrollback, or what came after `since` (a former view's `position`)."""
+        return await Terminal.open(self._connection.link, {"op": "terminal.attach", "id": terminal, "since": since})
+
+    async def terminals(self) -> list[TerminalInfo]:
+        answer = await ask_shortly(self._connection.link, {"op": "terminals"})
+        if not isinstance(answer, list):
+            raise protocol_error("a list of terminals that is none")
+        return [read_terminal(row) for row in answer]
+
+    async def close_terminal(self, terminal: str) -> None:
+        """End everything that runs in it."""
+        await ask_shortly(self._connection.link, {"op": "terminal.close", "id": terminal})
+
+    async def processes(self) -> list[Running]:
+        """Everything that runs inside, the guest itself left out."""
+        (outcome,) = await ask(self._connection.link, {"op": "processes"}, 1)
+        outcome.value()
+        return [read_running(row) for row in outcome.rows]
+
+    async def process_tree(self) -> list[Node]:
+        return make_tree(await self.processes())
+
+    async def stats(self) -> Stats:
+        """What is used now, against the limits. The kernel's own count where this side has it, else the guest's."""
+        answer = await ask_shortly(self._connection.link, {"op": "stats"})
+        if not isinstance(answer, dict):
+            raise protocol_error("figures that are none")
+        known = self.machine.usage() if self.machine is not None else Usage()
+        return Stats(
+            cpu_seconds=known.cpu_seconds if known.cpu_seconds is not None else number(answer, "cpu"),
+            memory=known.memory if known.memory is not None else whole(answer, "memory"),
+            processes=known.processes if known.processes is not None else whole(answer, "processes"),
+            disk=known.disk,
+            inodes=known.inodes,
+            limits=self.limits,
+        )
 
     async def forward(self, port: int | str) -> Tunnel:
         """A stream to a port on the computer's loopback, or to a unix socket there when given a path."""

@@ -43,6 +43,10 @@ class Connection:
             self._task = asyncio.create_task(self._keep(link), name=f"link to {self._path}")
 
     @property
+    def live(self) -> bool:
+        return self._link is not None and not self._link.ended.done()
+
+    @property
     def link(self) -> Link:
         if self._link is None or self._link.ended.done():
             if self._error is not None and self.state != "closed":

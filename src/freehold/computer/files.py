@@ -5,120 +5,21 @@ Errors are `files.not-found`, `files.exists`, `files.not-a-folder`, `files.is-a-
 `files.permission`, `files.no-space`, `files.read-only`, `files.name-too-long`, `files.too-large`, `files.failed`.
 """
 
-import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from freehold.computer import answers
-from freehold.computer.channel import Channel
+from freehold.computer.batch import MOST_BYTES, MOST_ROWS, WINDOW, Collector, Outcome, ask
 from freehold.computer.connection import Connection
 from freehold.computer.entries import Entry, Found, PathLike, read_entry, read_hit, to_text
-from freehold.computer.frames import decode_message, encode_message, protocol_error
+from freehold.computer.frames import encode_message
 from freehold.computer.stream import Stream
 from freehold.errors import FreeholdError
 
-WINDOW = 1024 * 1024
-MOST_BYTES = 1024 * 1024 * 1024
-MOST_ROWS = 1_000_000
 _REQUEST = 128 * 1024
-_LINE = 4 * 1024 * 1024
 
 Item = dict[str, Any]
 Contents = bytes | str | AsyncIterable[bytes]
-
-
-class Outcome:
-    """One item's answer: its contents and rows, and the last word or the error."""
-
-    __slots__ = ("content", "error", "ok", "rows")
-
-    def __init__(self, ok: Any, error: FreeholdError | None, content: bytes, rows: list[Any]) -> None:
-        self.ok = ok
-        self.error = error
-        self.content = content
-        self.rows = rows
-
-    def value(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.ok
-
-
-class Collector:
-    """Receives a batch's answers; bounded by what was asked for, whatever the guest sends."""
-
-    def __init__(self, most_bytes: int, most_rows: int, stream: Stream | None = None) -> None:
-        self._most_bytes = most_bytes
-        self._most_rows = most_rows
-        self._stream = stream
-        self._parts: list[bytes] = []
-        self._rows: list[Any] = []
-        self._line = b""
-        self.outcomes: list[Outcome] = []
-        self.channel: Channel | None = None
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.error: FreeholdError | None = None
-
-    def data(self, stream: int, payload: bytes) -> None:
-        if stream == 0:
-            if self._stream is not None:
-                self._stream.put(payload)
-                return
-            self._most_bytes -= len(payload)
-            if self._most_bytes < 0:
-                self._give_up(
-                    FreeholdError(
-                        "files.too-large",
-                        "The contents are larger than this call takes",
-                        hint="Read a range, or use files.stream",
-                    )
-                )
-                return
-            self._parts.append(payload)
-        else:
-            lines = (self._line + payload).split(b"\n")
-            self._line = lines.pop()
-            if len(self._line) > _LINE:
-                raise protocol_error("a record without end")
-            for line in lines:
-                self._record(decode_message(line))
-        if self.channel is not None:
-            self.channel.grant(stream, len(payload))
-
-    def end(self, stream: int) -> None:
-        return
-
-    def message(self, message: dict[str, Any]) -> None:
-        self.error = self.error or answers.failure(message)
-
-    def closed(self) -> None:
-        if self._stream is not None:
-            failed = self.outcomes[0].error if self.outcomes else protocol_error("contents without a last word")
-            self._stream.end(self.error or failed)
-        if not self.done.done():
-            self.done.set_result(None)
-
-    def lost(self, error: FreeholdError) -> None:
-        self.error = error
-        self.closed()
-
-    def _record(self, record: dict[str, Any]) -> None:
-        if "part" in record:
-            self._rows += answers.items(record, "part")
-            if len(self._rows) > self._most_rows + 1:
-                raise protocol_error("more rows than were asked for")
-            return
-        error = answers.failure(record)
-        if error is None and "ok" not in record:
-            raise protocol_error("a record that says nothing")
-        self.outcomes.append(Outcome(record.get("ok"), error, b"".join(self._parts), self._rows))
-        self._parts, self._rows = [], []
-
-    def _give_up(self, error: FreeholdError) -> None:
-        self.error = error
-        if self.channel is not None:
-            self.channel.close()
-        self.closed()
 
 
 # Named here because `Files` has a method called list.
@@ -239,7 +140,9 @@ class Files:
             "ignore_case": ignore_case,
             "glob": glob,
         }
-        (outcome,) = await self._ask({**request, "skip": list(skip), "most": limit}, 1, most_rows=limit)
+        (outcome,) = await ask(
+            self._connection.link, {**request, "skip": list(skip), "most": limit}, 1, most_rows=limit
+        )
         answer = outcome.value()
         return Found([read_hit(row) for row in outcome.rows], isinstance(answer, dict) and answer.get("more") is True)
 
@@ -338,12 +241,19 @@ class Files:
 
     async def _send(self, items: Items, supply: Any, most_bytes: int, most_rows: int) -> Outcomes:
         contents = [next(supply) for item in items if "size" in item]
-        return await self._ask(
-            {"op": "files", "do": items}, len(items), contents, most_bytes=most_bytes, most_rows=most_rows
+        return await ask(
+            self._connection.link,
+            {"op": "files", "do": items},
+            len(items),
+            contents,
+            most_bytes=most_bytes,
+            most_rows=most_rows,
         )
 
     async def _one(self, item: Item, *, most_bytes: int = MOST_BYTES, most_rows: int = MOST_ROWS) -> Outcome:
-        (outcome,) = await self._ask({"op": "files", "do": [item]}, 1, most_bytes=most_bytes, most_rows=most_rows)
+        (outcome,) = await ask(
+            self._connection.link, {"op": "files", "do": [item]}, 1, most_bytes=most_bytes, most_rows=most_rows
+        )
         return outcome
 
     async def _put(self, item: Item, contents: Contents) -> int:
@@ -353,36 +263,8 @@ class Files:
         source: Sequence[bytes] | AsyncIterable[bytes] = (
             [contents] if isinstance(contents, bytes | bytearray | memoryview) else contents
         )
-        (outcome,) = await self._ask({"op": "files", "do": [{**item, "size": size}]}, 1, source)
+        (outcome,) = await ask(self._connection.link, {"op": "files", "do": [{**item, "size": size}]}, 1, source)
         return answers.whole({"bytes": outcome.value().get("bytes")}, "bytes")
-
-    async def _ask(
-        self,
-        request: Item,
-        expected: int,
-        contents: Sequence[bytes] | AsyncIterable[bytes] = (),
-        *,
-        most_bytes: int = MOST_BYTES,
-        most_rows: int = MOST_ROWS,
-    ) -> Outcomes:
-        collector = Collector(most_bytes, most_rows)
-        channel = collector.channel = self._connection.link.open(request, collector, WINDOW)
-        try:
-            if isinstance(contents, AsyncIterable):
-                async for piece in contents:
-                    await channel.write(piece)
-                channel.send_end()
-            else:
-                for piece in contents:
-                    await channel.write(piece)
-            await collector.done
-        finally:
-            channel.close()
-        if collector.error is not None:
-            raise collector.error
-        if len(collector.outcomes) != expected:
-            raise protocol_error(f"{len(collector.outcomes)} answers to {expected} questions")
-        return collector.outcomes
 
 
 def _entries(outcome: Outcome) -> list[Entry]:

@@ -1,7 +1,7 @@
 """File operations, in batches, run here so that no name can lead outside of the computer.
 
-A request is a list of things to do. Contents go in and come out on stream 0; stream 1 carries one line of JSON for each
-result: {"part": [...]} any number of times, then {"ok": ...} or {"error": [code, message]}. One failing does not stop the rest.
+A request is a list of things to do, answered in order; one that fails does not stop the rest. What is written comes in
+on stream 0, as many bytes for each item as it announces.
 """
 
 # pathlib is too slow to import here
@@ -11,25 +11,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import deque
 
 from freehold.guest import tree
-from freehold.guest.codec import encode
-from freehold.guest.link import Operation
+from freehold.guest.batch import SOON, Batch
 from freehold.guest.spawn import SpawnError, to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from typing import Any
 
+    from freehold.guest.batch import Steps
     from freehold.guest.link import Channel
     from freehold.guest.loop import Loop
 
-    Steps = Generator[bool, None, Any]
-
 CHUNK = 64 * 1024
-SOON = False
 OPEN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 CODES = {
@@ -50,44 +45,16 @@ def failure(error: OSError) -> list[str]:
     ]
 
 
-class FileWork(Operation):
-    """One batch on one channel."""
+class FileWork(Batch):
+    """One list of things to do."""
 
     def __init__(self, loop: Loop, channel: Channel, workspace: bytes, message: dict[str, Any]) -> None:
-        self._loop = loop
-        self._channel = channel
         self._workspace = workspace
-        self._inlet: deque[bytes] = deque()
-        self._ended = False
-        self._waits = False
-        self._job = self._run(message["do"])
-        loop.work(self._job)
+        self._items: list[dict[str, Any]] = message["do"]
+        super().__init__(loop, channel)
 
-    def data(self, stream: int, payload: bytes) -> None:
-        self._inlet.append(payload)
-        self._wake()
-
-    def end(self, stream: int) -> None:
-        self._ended = True
-        self._wake()
-
-    def credited(self) -> None:
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waits:
-            self._waits = False
-            self._loop.work(self._job)
-
-    def _wait(self) -> Steps:
-        self._waits = True
-        yield True
-
-    def closed(self) -> None:
-        self._job.close()
-
-    def _run(self, items: list[dict[str, Any]]) -> Generator[bool, None, None]:
-        for item in items:
+    def answer(self) -> Steps:
+        for item in self._items:
             try:
                 operation = OPERATIONS[item["do"]]
                 answer: dict[str, Any] = {"ok": (yield from operation(self, item))}
@@ -105,38 +72,6 @@ class FileWork(Operation):
     def path(self, item: dict[str, Any], name: str = "path") -> bytes:
         path = to_bytes(item[name])
         return path if path.startswith(b"/") else self._workspace + b"/" + path
-
-    def record(self, answer: dict[str, Any]) -> Steps:
-        line = encode(answer) + b"\n"
-        while line:
-            room = self._channel.room(1)
-            if room <= 0:
-                yield from self._wait()
-                continue
-            self._channel.send(1, line[:room])
-            line = line[room:]
-
-    def parts(self, rows: Generator[Any, None, None], most: int) -> Steps:
-        """Send rows in lines of some hundred. The answer counts them and tells whether there were more."""
-        count = 0
-        batch: list[Any] = []
-        for row in rows:
-            if row is None:
-                yield SOON
-                continue
-            if count >= most:
-                rows.close()
-                yield from self.record({"part": batch})
-                return {"count": count, "more": True}
-            batch.append(row)
-            count += 1
-            if len(batch) == 256:
-                yield from self.record({"part": batch})
-                batch = []
-                yield SOON
-        if batch:
-            yield from self.record({"part": batch})
-        return {"count": count, "more": False}
 
     def read(self, item: dict[str, Any]) -> Steps:
         descriptor = open_regular(self.path(item), os.O_RDONLY)

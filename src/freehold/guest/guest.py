@@ -14,7 +14,9 @@ from freehold.guest.link import Link, Operation
 from freehold.guest.loop import READ, Loop, complain
 from freehold.guest.process import Nursery, Process
 from freehold.guest.relay import Forward, Listener
+from freehold.guest.roster import Roster, measure
 from freehold.guest.spawn import SpawnError
+from freehold.guest.terminal import Terminals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Guest:
         self._ignore_signals()
         self._term = kernel.open_signal_descriptor(signals.SIGTERM)
         self.nursery = Nursery(self.loop, workspace)
+        self.terminals = Terminals(self.nursery)
         self._listener = _socket.socket(fileno=listener)
         self._listener.setblocking(False)
         self.loop.watch(listener, READ, self._knock)
@@ -141,8 +144,29 @@ def _listen(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operatio
     return Listener(guest.loop, channel, request)
 
 
-def _processes(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
-    channel.finish({"ok": guest.nursery.census()})
+def _processes(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    return Roster(guest.nursery, channel)
+
+
+def _stats(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
+    channel.finish({"ok": measure()})
+
+
+def _terminal(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    return guest.terminals.start(channel, request)
+
+
+def _attach(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    return guest.terminals.attach(channel, request)
+
+
+def _terminals(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
+    channel.finish({"ok": guest.terminals.rows()})
+
+
+def _close_terminal(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
+    guest.terminals.find(request).close()
+    channel.finish({"ok": True})
 
 
 def _shut_down(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
@@ -157,6 +181,11 @@ OPERATIONS: dict[str, Begin] = {
     "forward": _forward,
     "listen": _listen,
     "processes": _processes,
+    "stats": _stats,
+    "terminal": _terminal,
+    "terminal.attach": _attach,
+    "terminal.close": _close_terminal,
+    "terminals": _terminals,
     "shutdown": _shut_down,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from freehold.guest.census import command_line, end_all_of, residents, send
+from freehold.guest.census import end_all_of, send
 from freehold.guest.kernel import signals
 from freehold.guest.link import Operation
 from freehold.guest.spawn import Request, SpawnError, start
@@ -33,7 +33,6 @@ class Nursery:
         self.environment = dict(os.environb)
         self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._children: dict[int, Callable[[int, struct_rusage], None]] = {}
-        self._names: dict[int, str] = {}
         self._count = 0
         self._nonce = os.urandom(4).hex()
         self._wake, wake = os.pipe()
@@ -47,22 +46,11 @@ class Nursery:
         self._count += 1
         return f"{self._nonce}-{self._count}".encode()
 
-    def adopt(self, pid: int, ended: Callable[[int, struct_rusage], None], label: str = "") -> None:
+    def adopt(self, pid: int, ended: Callable[[int, struct_rusage], None]) -> None:
         self._children[pid] = ended
-        self._names[pid] = label
 
-    def leaders(self) -> list[int]:
-        return list(self._children)
-
-    def census(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "pid": one.pid, "parent": one.parent, "name": one.name, "state": one.state, "cpu": one.cpu, "memory": one.memory,
-                "threads": one.threads, "session": one.session, "started": one.started,
-                "command": command_line(one.pid), "leader": one.pid in self._children,
-            }
-            for one in residents()
-        ]  # fmt: skip
+    def leads(self, pid: int) -> bool:
+        return pid in self._children
 
     def _woken(self, events: int) -> None:
         if events:
@@ -74,7 +62,6 @@ class Nursery:
                 return
             if pid == 0:
                 return
-            self._names.pop(pid, None)
             ended = self._children.pop(pid, None)
             if ended is not None:
                 ended(status, usage)
