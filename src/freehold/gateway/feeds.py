@@ -9,7 +9,7 @@ from typing import Any, cast
 from freehold.errors import FreeholdError
 from freehold.gateway.health import watch_health
 from freehold.gateway.house import House
-from freehold.gateway.topics import Encoded, Topic, encode_message
+from freehold.gateway.topics import Encoded, Topic, Topics, encode_message
 from freehold.observe.probes import ComponentState
 from freehold.timeline import Event
 
@@ -30,12 +30,12 @@ class Feeds:
 
     def __init__(self, house: House) -> None:
         self._house = house
-        self.timeline = Topic("timeline", backlog=self._missed_events)
-        self.files = Topic("files")
-        self.health_topic = Topic("health")
-        self.egress = Topic("egress")
+        self.topics = Topics()
+        self.timeline = self.topics.add(Topic("timeline", backlog=self._missed_events))
+        self.files = self.topics.add(Topic("files"))
+        self.health_topic = self.topics.add(Topic("health"))
+        self.egress = self.topics.add(Topic("egress"))
         self.health = watch_health(house, self._health_changed)
-        self.topics = {topic.name: topic for topic in (self.timeline, self.files, self.health_topic, self.egress)}
 
     async def start(self) -> None:
         last = await asyncio.to_thread(self._house.timeline.last)

@@ -16,9 +16,10 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from freehold.gateway.needs import needs
-from freehold.gateway.topics import Topic
+from freehold.gateway.topics import Topic, Topics
 
 MOST_WAITING = 1_000
+MOST_TOPICS = 100
 MOST_TEXT = 16 * 1024
 TOO_SLOW = 4408
 WRONG_WORDS = 4400
@@ -54,6 +55,7 @@ class SocketReader:
         self._wake = asyncio.Event()
         self._sent: dict[str, int] = {}
         self.too_slow = False
+        self.joined: dict[str, Topic] = {}
 
     def offer(self, topic: str, seq: int, text: str) -> None:
         if seq <= self._sent.get(topic, -1):
@@ -87,7 +89,7 @@ class SocketReader:
                 return
 
 
-def add_socket(app: FastAPI, topics: dict[str, Topic]) -> None:
+def add_socket(app: FastAPI, topics: Topics) -> None:
     @needs("read")
     async def socket(websocket: WebSocket) -> None:
         await websocket.accept()
@@ -102,13 +104,13 @@ def add_socket(app: FastAPI, topics: dict[str, Topic]) -> None:
         except* WebSocketDisconnect:
             pass
         finally:
-            for topic in topics.values():
+            for topic in reader.joined.values():
                 topic.leave(reader)
 
     app.router.routes.append(WebSocketRoute("/v1/socket", socket))
 
 
-async def _listen(websocket: WebSocket, reader: SocketReader, topics: dict[str, Topic]) -> None:
+async def _listen(websocket: WebSocket, reader: SocketReader, topics: Topics) -> None:
     while True:
         message = await websocket.receive()
         if message["type"] == "websocket.disconnect":
@@ -125,17 +127,17 @@ async def _listen(websocket: WebSocket, reader: SocketReader, topics: dict[str, 
             case Ping():
                 reader.say('{"type":"pong"}')
             case Unsubscribe(topic=name):
-                if name in topics:
-                    topics[name].leave(reader)
+                if (left := reader.joined.pop(name, None)) is not None:
+                    left.leave(reader)
                     reader.forget(name)
             case Subscribe():
                 await _subscribe(word, reader, topics)
 
 
-async def _subscribe(word: Subscribe, reader: SocketReader, topics: dict[str, Topic]) -> None:
-    topic = topics.get(word.topic)
+async def _subscribe(word: Subscribe, reader: SocketReader, topics: Topics) -> None:
+    topic = await topics.find(word.topic) if len(reader.joined) < MOST_TOPICS else None
     if topic is None:
-        names = ", ".join(sorted(topics))
+        names = ", ".join(topics.names())
         reader.say(json.dumps({"type": "error", "code": "socket.unknown-topic", "message": f"The topics are: {names}"}))
         return
     topic.leave(reader)
@@ -155,6 +157,7 @@ async def _subscribe(word: Subscribe, reader: SocketReader, topics: dict[str, To
         _offer(reader, topic.name, missed)
         reader.start_after(topic.name, topic.last)
     topic.join(reader)
+    reader.joined[topic.name] = topic
 
 
 def _offer(reader: SocketReader, name: str, missed: list[tuple[int, str]]) -> None:

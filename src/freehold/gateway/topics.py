@@ -13,6 +13,8 @@ class Reader(Protocol):
 
     def offer(self, topic: str, seq: int, text: str) -> None: ...
 
+    def say(self, text: str) -> None: ...
+
 
 def encode_message(topic: str, seq: int, data: object) -> str:
     """The text every reader of a message gets: encoded once, however many there are."""
@@ -52,6 +54,13 @@ class Topic:
             reader.offer(self.name, self.last, text)
         return self.last
 
+    def pass_on(self, data: Mapping[str, Any]) -> None:
+        """Tell those who are here now, unnumbered and unremembered: what streams is not kept, only what it became."""
+        if self._readers:
+            text = json.dumps({"type": "delta", "topic": self.name, "data": data}, separators=(",", ":"))
+            for reader in self._readers:
+                reader.say(text)
+
     def join(self, reader: Reader) -> None:
         self._readers.add(reader)
 
@@ -67,3 +76,40 @@ class Topic:
         if self._kept and self._kept[0][0] <= after + 1:
             return [message for message in self._kept if message[0] > after]
         return await self._backlog(after) if self._backlog is not None else None
+
+
+class Topics:
+    """Every topic by name; those of a family (`session:ID`) come to life when somebody first asks for one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Topic] = {}
+        self._families: dict[str, Callable[[str], Awaitable[Topic | None]]] = {}
+
+    def add(self, topic: Topic) -> Topic:
+        self._known[topic.name] = topic
+        return topic
+
+    def add_family(self, prefix: str, make: Callable[[str], Awaitable[Topic | None]]) -> None:
+        """`make` gets what stands behind `prefix:` and gives its topic, or None when there is no such thing."""
+        self._families[prefix] = make
+
+    def remove(self, name: str) -> None:
+        self._known.pop(name, None)
+
+    def names(self) -> list[str]:
+        return sorted(
+            [*(name for name in self._known if ":" not in name), *(f"{prefix}:…" for prefix in self._families)]
+        )
+
+    def open(self, name: str) -> Topic | None:
+        """The topic if it lives already."""
+        return self._known.get(name)
+
+    async def find(self, name: str) -> Topic | None:
+        """The topic, brought to life when its family knows it."""
+        topic = self._known.get(name)
+        prefix, colon, rest = name.partition(":")
+        if topic is None and colon and prefix in self._families:
+            made = await self._families[prefix](rest)
+            topic = None if made is None else self._known.setdefault(name, made)
+        return topic

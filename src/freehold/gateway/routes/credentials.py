@@ -1,4 +1,4 @@
-"""Who is signed in, with what: `/v1/me`, `/v1/sessions`, `/v1/tokens`."""
+"""Who is signed in, with what: `/v1/me`, `/v1/sign-ins`, `/v1/tokens`."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ class Me(BaseModel):
     )
 
 
-class SessionRow(BaseModel):
+class SignInRow(BaseModel):
     """One signed-in browser."""
 
     id: str
@@ -78,8 +78,8 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _session_row(session: Session, current: str | None) -> SessionRow:
-    return SessionRow(
+def _sign_in_row(session: Session, current: str | None) -> SignInRow:
+    return SignInRow(
         id=session.id,
         label=session.label,
         address=session.address,
@@ -115,25 +115,25 @@ def add_credentials(app: FastAPI, house: House) -> None:
         scopes = None if principal.token is None else sorted(principal.token.scopes)
         return Me(who=principal.who, did=owner.did, handle=owner.handle, session=current(request), scopes=scopes)
 
-    @app.get("/v1/sessions")
+    @app.get("/v1/sign-ins")
     @needs("admin")
-    async def list_sessions(request: Request) -> list[SessionRow]:
+    async def list_sign_ins(request: Request) -> list[SignInRow]:
         """Every signed-in browser, the last used first."""
         found = await asyncio.to_thread(house.sessions.list)
-        return [_session_row(session, current(request)) for session in found]
+        return [_sign_in_row(session, current(request)) for session in found]
 
-    @app.delete("/v1/sessions/{session_id}")
+    @app.delete("/v1/sign-ins/{sign_in_id}")
     @needs("admin")
-    async def revoke_session(session_id: str, request: Request) -> Ended:
+    async def revoke_sign_in(sign_in_id: str, request: Request) -> Ended:
         """Sign one browser out. Its sockets and streams close at once."""
-        if not await asyncio.to_thread(house.sessions.revoke, session_id):
-            raise FreeholdError("session.not-found", "There is no such session", hint="GET /v1/sessions lists them")
-        await _note(house, "identity.session_revoked", request, session=session_id)
+        if not await asyncio.to_thread(house.sessions.revoke, sign_in_id):
+            raise FreeholdError("sign-in.not-found", "No such browser is signed in", hint="GET /v1/sign-ins lists them")
+        await _note(house, "identity.session_revoked", request, session=sign_in_id)
         return Ended(ended=1)
 
-    @app.delete("/v1/sessions")
+    @app.delete("/v1/sign-ins")
     @needs("admin")
-    async def revoke_sessions(request: Request, keep_current: bool = False) -> Ended:
+    async def revoke_sign_ins(request: Request, keep_current: bool = False) -> Ended:
         """Sign out everywhere; with `keep_current`, everywhere else."""
         kept = current(request) if keep_current else None
         ended = await asyncio.to_thread(house.sessions.revoke_all, kept)
