@@ -5,13 +5,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from freehold.errors import FreeholdError
+from freehold.history.collecting import Collected, Collector, Size, collect
 from freehold.history.contents import ContentReader, Contents
 from freehold.history.database import drop_half_taken, open_database, open_reader
+from freehold.history.diffing import FileDiff, diff_change
 from freehold.history.entries import EntryLog, EntryWriter
+from freehold.history.housekeeping import Housekeeping
 from freehold.history.model import UNKNOWN, Change, Entry, Interrupted, Kind, Mark, Notice, Outcome, Plan, Version, Who
 from freehold.history.names import find_path
 from freehold.history.revert import Choice
@@ -20,7 +24,13 @@ from freehold.history.snapshots import Snapshots
 from freehold.history.states import Places
 from freehold.history.stream import ChangeStream
 from freehold.history.undo import Undoing
+from freehold.history.verifying import Verified, verify
 from freehold.history.watching import Watcher
+
+LINES_BUDGET = 0.1
+MOST_COUNTED = 500
+QUOTA_CODE = "history.quota-reached"
+NEARLY_CODE = "history.quota-nearly"
 
 
 class History:
@@ -59,6 +69,11 @@ class History:
         self._undoing = Undoing(self._db, self.roots, self._snapshots, self._contents, self._staging)
         self.stream = ChangeStream()
         self._watcher: Watcher | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._closed = False
+        self._collector = Collector(self._db, self._lock, self._chunks)
+        self._snapshots.room = self._room
+        self._counted = self._entries.newest()
         self._say_what_happened(half)
 
     def __enter__(self) -> "History":
@@ -68,14 +83,34 @@ class History:
         self.close()
 
     def start(self) -> None:
-        """Watch the folders from now on."""
+        """Watch the folders from now on, and do the chores: quiet snapshots, regular scans, collection."""
         with self._lock:
-            watcher = Watcher(self.roots, self.stream, lambda: None)
+            watcher = Watcher(self.roots, self.stream)
             watcher.start()
             self._watcher = self._snapshots.watcher = watcher
+            self._housekeeping = Housekeeping(self, watcher, self.settings, self._tell)
+            self._housekeeping.start()
+        if watcher.degraded is not None:
+            self._notice(
+                "history.no-watches",
+                f"Changes are found by scanning: {watcher.degraded}",
+                "Raise the limit and restart the keeper",
+            )
+        else:
+            self._settle("history.no-watches")
+
+    @property
+    def degraded(self) -> str | None:
+        """Why changes are found by scanning instead of by events; None while all is well."""
+        return self._watcher.degraded if self._watcher is not None else "nothing is watching"
 
     def close(self) -> None:
         """Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._housekeeping is not None:
+            self._housekeeping.close()
         if self._watcher is not None:
             self._watcher.close()
             self._watcher = self._snapshots.watcher = None
@@ -114,9 +149,12 @@ class History:
         """Newest first; with a path only the entries that changed it or something below it."""
         with self._reading:
             log = EntryLog(self._reader_db)
-            if path is None:
-                return log.page(limit, before)
-            return log.touching(self._place(path), limit, before)
+            found = log.page(limit, before) if path is None else log.touching(self._place(path), limit, before)
+        deadline = time.monotonic() + LINES_BUDGET
+        return [
+            self._with_lines(entry) if entry.lines_added is None and time.monotonic() < deadline else entry
+            for entry in found
+        ]
 
     def changes(self, entry: int) -> list[Change]:
         """What an entry changed, against the one before it (against nothing, for the oldest)."""
@@ -124,6 +162,26 @@ class History:
             log = EntryLog(self._reader_db)
             log.get(entry)
             return Places(self._reader_db).changes(log.before(entry) or 0, entry)
+
+    def diff(self, entry: int, path: str | None = None, *, limit: int = 1000) -> tuple[list[FileDiff], int]:
+        """What an entry changed, line by line: at most `limit` files, and how many there are in all."""
+        prefix = find_path(path, self.roots) if path is not None else ()
+        changes = [change for change in self.changes(entry) if not change.only_folder_time]
+        changes = [change for change in changes if tuple(change.path.split(b"/"))[: len(prefix)] == prefix]
+        return [diff_change(change, self.read) for change in changes[:limit]], len(changes)
+
+    def _with_lines(self, entry: Entry) -> Entry:
+        """Lines are counted when first asked for, or by the housekeeping, and kept; not for more paths than anybody reads."""
+        if entry.added + entry.changed + entry.removed > MOST_COUNTED:
+            return entry
+        diffs, _ = self.diff(entry.id, limit=MOST_COUNTED)
+        added, removed = sum(each.added or 0 for each in diffs), sum(each.removed or 0 for each in diffs)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._entries.set_lines(entry.id, added, removed)
+            finally:
+                self._lock.release()
+        return replace(entry, lines_added=added, lines_removed=removed)
 
     def version(self, entry: int, path: str) -> Version | None:
         with self._reading:
@@ -204,6 +262,71 @@ class History:
         if self._watcher is None or outcome.done > 500:
             self.stream.relist()
         return outcome
+
+    # Staying bounded, staying whole.
+
+    def _room(self) -> int:
+        """Bytes one snapshot may still add: a quarter above the quota, since dropping the old waits until the owner is told."""
+        quota = self.settings.quota_for(self.folder)
+        return max(0, quota + quota // 4 - self._collector.used())
+
+    def size(self) -> Size:
+        return self._collector.size(self.settings.quota_for(self.folder))
+
+    def collect(self, *, now: float | None = None) -> Collected:
+        """Thin and sweep. Entries are dropped for the quota only after the owner was told, and given the grace to act."""
+        quota = self.settings.quota_for(self.folder)
+        told = {notice.code: notice.at for notice in self.notices()}
+
+        def tell(used: int) -> None:
+            self._notice(
+                QUOTA_CODE,
+                f"History uses {used:,} bytes of its {quota:,}: the oldest entries will be dropped",
+                "Raise history.quota in freehold.toml to keep them",
+            )
+
+        grace = self.settings.quota_grace
+        found = collect(
+            self._collector,
+            quota,
+            now=time.time() if now is None else now,
+            told_at=told.get(QUOTA_CODE),
+            grace=grace,
+            tell=tell,
+        )
+        if found.used <= quota and QUOTA_CODE in told:
+            self._settle(QUOTA_CODE)
+        if found.used > quota * 0.8 and not found.waiting:
+            if NEARLY_CODE not in told:
+                self._notice(
+                    NEARLY_CODE,
+                    f"History uses {found.used:,} bytes, more than 80 % of its quota",
+                    "Raise history.quota in freehold.toml",
+                )
+        elif NEARLY_CODE in told:
+            self._settle(NEARLY_CODE)
+        return found
+
+    def verify(self) -> Verified:
+        """Read everything again. Runs on a connection of its own: nothing waits for it."""
+        db = open_reader(self.folder / "history.db")
+        try:
+            return verify(db, self._chunks)
+        finally:
+            db.close()
+
+    # The chores of the housekeeping.
+
+    def quiet_snapshot(self, why: str) -> None:
+        self.snapshot("quiet", UNKNOWN, why)
+
+    def collect_unasked(self) -> None:
+        self.collect()
+
+    def count_lines(self) -> None:
+        for entry in range(self._counted + 1, self.newest() + 1):
+            self._with_lines(self.entry(entry))
+            self._counted = entry
 
     # After a crash.
 

@@ -5,7 +5,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,10 +53,9 @@ class Watcher:
     When the kernel has no watches left, `degraded` says so and every drain answers "everything".
     """
 
-    def __init__(self, roots: Mapping[bytes, Path], stream: ChangeStream, on_activity: Callable[[], None]) -> None:
+    def __init__(self, roots: Mapping[bytes, Path], stream: ChangeStream) -> None:
         self._roots = roots
         self._stream = stream
-        self._on_activity = on_activity
         self._lock = threading.RLock()
         self._inotify: inotify.Inotify | None = None
         self._by_watch: dict[int, _Folder] = {}
@@ -163,7 +162,6 @@ class Watcher:
                 self._stream.relist()
                 break
             self._take_event(event)
-        self._on_activity()
 
     def _take_event(self, event: inotify.Event) -> None:
         folder = self._by_watch.get(event.watch)

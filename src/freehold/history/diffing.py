@@ -1,0 +1,127 @@
+"""What changed in a file, line by line, for owners and scripts; binary contents are said to be so, never shown."""
+
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher, diff_bytes, unified_diff
+
+from freehold.errors import FreeholdError
+from freehold.history.model import Change, ChangeWord, Version
+from freehold.history.names import show_name
+from freehold.history.planning import describe
+
+LARGEST_SHOWN = 1 << 20
+MOST_LINES = 4000
+_CONTEXT = 3
+_HUNK = re.compile(rb"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
+
+Read = Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    """`text` is a unified diff; empty when only mode, time or kind changed, or when `note` says why there is none."""
+
+    path: bytes
+    word: ChangeWord
+    old_mode: int | None
+    new_mode: int | None
+    binary: bool
+    added: int | None
+    removed: int | None
+    text: bytes
+    note: str
+
+
+def diff_change(change: Change, read: Read) -> FileDiff:
+    old, new = change.old, change.new
+
+    def answer(
+        *, binary: bool = False, added: int | None = None, removed: int | None = None, text: bytes = b"", note: str = ""
+    ) -> FileDiff:
+        modes = (old.mode if old else None, new.mode if new else None)
+        return FileDiff(change.path, change.word, *modes, binary, added, removed, text, note)
+
+    if old is not None and new is not None and stat.S_IFMT(old.mode) != stat.S_IFMT(new.mode):
+        return answer(note=f"{describe(old)} became {describe(new)}")
+    either = new or old
+    assert either is not None
+    if either.is_folder or (either.is_noted_only and not either.is_file):
+        return answer(note=describe(either))
+    if any(side is not None and side.content is None for side in (old, new)):
+        return answer(note=f"{describe(either)}; nothing of it was stored")
+    if any(side is not None and side.size > LARGEST_SHOWN for side in (old, new)):
+        return answer(binary=True, note=f"too large to show: {_size(old)} → {_size(new)}")
+    try:
+        before, after = (
+            read(side.content) if side is not None and side.content is not None else b"" for side in (old, new)
+        )
+    except FreeholdError as error:
+        return answer(note=error.message)
+    if is_binary(before) or is_binary(after):
+        return answer(binary=True, note=f"binary: {_size(old)} → {_size(new)}")
+    added, removed = count_lines(before, after)
+    text = b"" if before == after else unified(before, after, change.path)
+    note = "" if text or before == after else "too many lines differ to show them"
+    return answer(added=added, removed=removed, text=text, note=note)
+
+
+def is_binary(data: bytes) -> bool:
+    return b"\0" in data[:8000]
+
+
+def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
+    """Lines added and removed, as the unified diff would show them (for very many lines: without regard to their order)."""
+    old, new, _ = _middle(before.splitlines(), after.splitlines())
+    if max(len(old), len(new)) > MOST_LINES:
+        was, becomes = Counter(old), Counter(new)
+        return (becomes - was).total(), (was - becomes).total()
+    if not old or not new:
+        return len(new), len(old)
+    added = removed = 0
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            removed += i2 - i1
+            added += j2 - j1
+    return added, removed
+
+
+def unified(before: bytes, after: bytes, path: bytes) -> bytes:
+    """Empty when too many lines differ."""
+    all_old, all_new = before.splitlines(True), after.splitlines(True)
+    old, new, start = _middle(all_old, all_new)
+    if max(len(old), len(new)) > MOST_LINES:
+        return b""
+    lead = min(_CONTEXT, start)
+    ahead = start - lead
+    old = all_old[ahead : start + len(old) + _CONTEXT]
+    new = all_new[ahead : start + len(new) + _CONTEXT]
+    name = show_name(path).encode()
+    lines = []
+    for line in diff_bytes(unified_diff, old, new, b"a/" + name, b"b/" + name, lineterm=b"\n", n=_CONTEXT):
+        line = _HUNK.sub(lambda match: _moved(match, ahead), line)
+        lines.append(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n")
+    return b"".join(lines)
+
+
+def _moved(match: "re.Match[bytes]", ahead: int) -> bytes:
+    first, first_count, second, second_count = match.groups()
+    return b"@@ -%d%s +%d%s @@" % (int(first) + ahead, first_count, int(second) + ahead, second_count)
+
+
+def _middle(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[list[bytes], list[bytes], int]:
+    """What is left without the lines that begin and end both alike, and how many those are at the beginning."""
+    shorter = min(len(old), len(new))
+    start = 0
+    while start < shorter and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    return list(old[start : len(old) - end]), list(new[start : len(new) - end]), start
+
+
+def _size(version: Version | None) -> str:
+    return f"{version.size} bytes" if version is not None else "nothing"
