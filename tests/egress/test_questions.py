@@ -163,3 +163,27 @@ def test_attempts_are_counted_without_events(questions: Questions, timeline: Tim
     questions.count({number: 41, 999: 5})
     assert questions.all()[0].count == 42
     assert kinds(timeline) == ["egress.question_asked"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "left"),
+    [
+        ("example.org", ["example.org:22", "www.example.org:443"]),
+        ("example.org:22", ["example.org:443", "www.example.org:443"]),
+        ("*.example.org", ["example.org:443", "example.org:22"]),
+    ],
+)
+def test_a_question_that_a_rule_answers_waits_no_longer(
+    questions: Questions, rules: Rules, rule: str, left: list[str]
+) -> None:
+    for host, port in (("example.org", 443), ("example.org", 22), ("www.example.org", 443)):
+        questions.ask(parse_host(host), port, "agent:test")
+    rules.add("allow", parse_pattern(rule))
+    assert [str(question.pattern) for question in questions.all()] == left
+
+
+def test_never_answers_for_every_port(questions: Questions) -> None:
+    questions.ask(parse_host("example.org"), 443, "agent:test")
+    questions.ask(parse_host("example.org"), 22, "agent:test")
+    questions.answer(questions.all()[0].id, "never")
+    assert questions.all() == []

@@ -43,6 +43,15 @@ class Rule:
             return port == self.pattern.port
         return self.verdict == "deny" or port in USUAL_PORTS
 
+    def covers(self, asked: Pattern) -> bool:
+        """Whether this rule decides everything that `asked` is about."""
+        if asked.port is None or not self.covers_port(asked.port):
+            return False
+        if not self.pattern.below:
+            return self.pattern.host == asked.host and not asked.below
+        below = asked.host.text.endswith(f".{self.pattern.host.text}")
+        return below or (asked.below and asked.host == self.pattern.host)
+
 
 @dataclass(frozen=True)
 class Decision:

@@ -84,7 +84,10 @@ class Rules:
 
 
 def put_rule(tx: Tx, verdict: Literal["allow", "deny"], pattern: Pattern, scope: Scope, who: str, reason: str) -> None:
-    """The newest word about a pattern replaces the older ones, or a `deny` of last month would outlive today's `allow`."""
+    """The newest word about a pattern replaces the older ones, or a `deny` of last month would outlive today's `allow`.
+
+    Questions that the rule answers wait no longer.
+    """
     tx.execute(
         "DELETE FROM egress_rule WHERE pattern = ? AND (verdict != ? OR scope = ?)", (str(pattern), verdict, scope)
     )
@@ -92,3 +95,9 @@ def put_rule(tx: Tx, verdict: Literal["allow", "deny"], pattern: Pattern, scope:
     tx.append(
         "egress.rule_added", {"verdict": verdict, "rule": str(pattern), "scope": scope, "reason": reason}, who=who
     )
+    rule = Rule(verdict, pattern, scope)
+    for number, text in tx.execute("SELECT id, pattern FROM egress_question").fetchall():
+        if scope != "once" and rule.covers(parse_pattern(text)):
+            tx.execute("DELETE FROM egress_question WHERE id = ?", (number,))
+            data = {"id": number, "target": text, "answer": f"by the rule '{rule}'"}
+            tx.append("egress.question_answered", data, who=who)
