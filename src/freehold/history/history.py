@@ -1,6 +1,5 @@
 """`History`: every state of the kept folders, and the way back to each."""
 
-import shutil
 import sqlite3
 import threading
 import time
@@ -21,6 +20,7 @@ from freehold.history.names import find_path
 from freehold.history.revert import Choice
 from freehold.history.settings import Settings
 from freehold.history.snapshots import Snapshots
+from freehold.history.staging import prepare_staging
 from freehold.history.states import Places
 from freehold.history.stream import ChangeStream
 from freehold.history.undo import Undoing
@@ -56,8 +56,7 @@ class History:
         self._chunks = folder / "chunks"
         self._chunks.mkdir(mode=0o700, exist_ok=True)
         self._staging = folder / "staging"
-        shutil.rmtree(self._staging, ignore_errors=True)
-        self._staging.mkdir(mode=0o700, exist_ok=True)
+        prepare_staging(self._staging)
         self._lock = threading.RLock()
         self._db = open_database(folder / "history.db")
         half = drop_half_taken(self._db)

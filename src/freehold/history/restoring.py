@@ -10,6 +10,7 @@ from pathlib import Path
 from freehold.history.contents import ContentReader, DamagedContent
 from freehold.history.model import Step, Version
 from freehold.history.reading import FOLDER_FLAGS, Taken, open_path
+from freehold.history.staging import Staging
 from freehold.history.states import Places
 
 TEMPORARY = b".freehold-restore-"
@@ -32,7 +33,7 @@ class Restorer:
     ) -> None:
         self._roots = roots
         self._target = target
-        self._staging = os.open(staging, FOLDER_FLAGS)
+        self._staging = Staging(staging, secrets.token_hex(4))
         self._reader = reader
         self._places = places
         self._prefix = TEMPORARY + token.encode() + b"-"
@@ -50,7 +51,7 @@ class Restorer:
 
     def __exit__(self, *_: object) -> None:
         self._leave()
-        os.close(self._staging)
+        self._staging.close()
 
     def apply(self, steps: Sequence[Step], pump: Callable[[], None] = lambda: None) -> None:
         work = [step for step in steps if step.fate != "keep"]
@@ -157,13 +158,17 @@ class Restorer:
         os.unlink(name, dir_fd=parent)
 
     def _make_folder(self, parent: int, step: Step) -> None:
-        os.mkdir(step.path[-1], 0o700, dir_fd=parent)
-        if os.geteuid() == 0:
-            handle = os.open(step.path[-1], FOLDER_FLAGS, dir_fd=parent)
-            try:
-                os.fchown(handle, *self._owners[step.path[0]])
-            finally:
-                os.close(handle)
+        folder, temporary = self._temporary(parent)
+        os.mkdir(temporary, 0o700, dir_fd=folder)
+        try:
+            if os.geteuid() == 0:
+                os.chown(temporary, *self._owners[step.path[0]], dir_fd=folder, follow_symlinks=False)
+            if _exists(step.path[-1], parent):
+                raise _Meanwhile
+            os.rename(temporary, step.path[-1], src_dir_fd=folder, dst_dir_fd=parent)
+        except BaseException:
+            _rmdir_quietly(temporary, folder)
+            raise
 
     def _put(self, parent: int, step: Step) -> None:
         assert step.target is not None
@@ -321,7 +326,7 @@ class Restorer:
 
     def _temporary(self, parent: int) -> tuple[int, bytes]:
         name = self._prefix + secrets.token_hex(8).encode()
-        return (parent if self._stage_inside else self._staging), name
+        return (parent if self._stage_inside else self._staging.handle), name
 
 
 class _Meanwhile(Exception):
@@ -347,3 +352,18 @@ def _unlink_quietly(name: bytes, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
     except OSError:
         return
+
+
+def _rmdir_quietly(name: bytes, folder: int) -> None:
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except OSError:
+        return
+
+
+def _exists(name: bytes, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
