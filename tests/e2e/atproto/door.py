@@ -1,0 +1,240 @@
+"""A minimal front door over `freehold.identity`: the same routes that the gateway has, and nothing else."""
+
+import asyncio
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from tests.e2e.atproto.certificates import Certificates
+
+from freehold.errors import FreeholdError
+from freehold.identity.atproto.client import CALLBACK, JWKS, METADATA, Client
+from freehold.identity.atproto.fetch import Network
+from freehold.identity.atproto.flow import SIGN_IN_COOKIE, SignIn
+from freehold.identity.atproto.pending import TTL
+from freehold.identity.atproto.problems import SignInProblem
+from freehold.identity.pages import LINK_REFUSED, Page, problem_page, sign_in_page
+from freehold.identity.sessions import COOKIE, Sessions
+
+POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'"
+
+SCRIPT = """
+const post = async (path, body) => {
+  const response = await fetch(path, {method: 'POST', headers: {'content-type': 'application/json'}, body: JSON.stringify(body ?? {})})
+  const answer = await response.json()
+  document.body.dataset.outcome = response.ok ? 'ok' : answer.error.code
+  return response.ok ? answer : null
+}
+for (const button of document.querySelectorAll('button[data-post]')) button.onclick = async () => {
+  const answer = await post(button.dataset.post)
+  if (answer) location.assign(answer.redirect)
+}
+const link = new URLSearchParams(location.hash.slice(1)).get('link')
+if (link) {
+  history.replaceState(null, '', location.pathname)
+  post('/v1/sign-in/link', {token: link}).then((answer) => answer && location.assign(answer.redirect))
+}
+"""
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+class Door:
+    """`owner` None leaves only the one-time link."""
+
+    def __init__(
+        self,
+        database: Path,
+        *,
+        owner: str | None,
+        client: Client | None,
+        plc_url: str = "",
+        network: Network | None = None,
+    ) -> None:
+        self.clock = Clock()
+        self.events: list[tuple[str, Mapping[str, str]]] = []
+        self.sessions = Sessions(database, owner=owner, clock=self.clock)
+        self.client = client
+        self.sign_in: SignIn | None = None
+        if owner is not None and client is not None:
+            self.sign_in = SignIn(
+                owner=owner,
+                client=client,
+                database=database,
+                on_event=lambda kind, data: self.events.append((kind, data)),
+                plc_url=plc_url,
+                network=network,
+                clock=self.clock,
+            )
+        self.app = Starlette(
+            routes=[
+                Route("/", self.home),
+                Route("/sign-in", self.show_sign_in),
+                Route("/sign-in.js", self.script),
+                Route(CALLBACK, self.finish),
+                Route(METADATA, self.metadata),
+                Route(JWKS, self.jwks),
+                Route("/v1/sign-in/atproto", self.start, methods=["POST"]),
+                Route("/v1/sign-in/link", self.redeem, methods=["POST"]),
+                Route("/v1/sign-out", self.sign_out, methods=["POST"]),
+                Route("/v1/sign-out/everywhere", self.sign_out_everywhere, methods=["POST"]),
+            ],
+            exception_handlers={SignInProblem: self.problem},
+        )
+
+    def close(self) -> None:
+        self.sessions.close()
+        if self.sign_in is not None:
+            self.sign_in.close()
+
+    async def home(self, request: Request) -> Response:
+        session = self.sessions.verify(request.cookies.get(COOKIE, ""))
+        if session is None:
+            return RedirectResponse("/sign-in", 303)
+        return _html(
+            Page("At home", f"Signed in as {session.did or 'the owner of this machine'}", "", "again"),
+            buttons={"Sign out": "/v1/sign-out", "Sign out everywhere": "/v1/sign-out/everywhere"},
+        )
+
+    async def show_sign_in(self, request: Request) -> Response:
+        # The answer comes back to the client's own origin, and so must the cookie that is set here.
+        if self.client is not None and request.url.netloc != self.client.origin.split("://")[1]:
+            return RedirectResponse(self.client.origin + "/sign-in", 303)
+        page = sign_in_page(owner=self.sessions.owner, handle=None)
+        return _html(page, buttons={"Sign in": "/v1/sign-in/atproto"} if page.action == "atproto" else {})
+
+    async def script(self, request: Request) -> Response:
+        return Response(SCRIPT, media_type="text/javascript")
+
+    async def start(self, request: Request) -> Response:
+        if not self._same_origin(request) or self.sign_in is None:
+            return JSONResponse({"error": {"code": "guard.origin"}}, 403)
+        started = await self.sign_in.start()
+        response = JSONResponse({"redirect": started.redirect})
+        _set_cookie(response, SIGN_IN_COOKIE, started.binding, int(TTL))
+        return response
+
+    async def finish(self, request: Request) -> Response:
+        assert self.sign_in is not None
+        did = await self.sign_in.finish(request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE))
+        _, secret = await asyncio.to_thread(
+            self.sessions.create,
+            did,
+            label=request.headers.get("user-agent", ""),
+            address=request.client.host if request.client else "",
+            method="atproto",
+            replaces=request.cookies.get(COOKIE),
+        )
+        response = RedirectResponse("/", 303)
+        _set_cookie(response, COOKIE, secret, None)
+        _set_cookie(response, SIGN_IN_COOKIE, "", 0)
+        return response
+
+    async def redeem(self, request: Request) -> Response:
+        if not self._same_origin(request):
+            return JSONResponse({"error": {"code": "guard.origin"}}, 403)
+        token = json.loads(await request.body())["token"]
+        redeemed = await run_in_threadpool(
+            self.sessions.redeem_link, token, label=request.headers.get("user-agent", ""), address=""
+        )
+        if redeemed is None:
+            return JSONResponse(
+                {"error": {"code": "sign-in.link", "message": LINK_REFUSED.message}}, LINK_REFUSED.status
+            )
+        response = JSONResponse({"redirect": "/"})
+        _set_cookie(response, COOKIE, redeemed[1], None)
+        return response
+
+    async def metadata(self, request: Request) -> Response:
+        document = self.client.metadata() if self.client else None
+        return Response(status_code=404) if document is None else JSONResponse(document)
+
+    async def jwks(self, request: Request) -> Response:
+        document = self.client.jwks() if self.client else None
+        return Response(status_code=404) if document is None else JSONResponse(document)
+
+    async def sign_out(self, request: Request) -> Response:
+        if not self._same_origin(request):
+            return JSONResponse({"error": {"code": "guard.origin"}}, 403)
+        await run_in_threadpool(self.sessions.revoke_secret, request.cookies.get(COOKIE, ""))
+        response = JSONResponse({"redirect": "/sign-in"})
+        _set_cookie(response, COOKIE, "", 0)
+        return response
+
+    async def sign_out_everywhere(self, request: Request) -> Response:
+        if not self._same_origin(request) or self.sessions.verify(request.cookies.get(COOKIE, "")) is None:
+            return JSONResponse({"error": {"code": "guard.session"}}, 403)
+        await run_in_threadpool(self.sessions.revoke_all)
+        return JSONResponse({"redirect": "/sign-in"})
+
+    async def problem(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, SignInProblem)
+        if request.method == "POST":
+            return JSONResponse({"error": error.body()}, error.status)
+        return _html(problem_page(error, title=error.title, status=error.status), code=error.code)
+
+    def _same_origin(self, request: Request) -> bool:
+        origin = self.client.origin if self.client else str(request.base_url).rstrip("/")
+        return request.headers.get("origin") == origin
+
+
+def _set_cookie(response: Response, name: str, value: str, age: int | None) -> None:
+    response.set_cookie(name, value, max_age=age, path="/", secure=True, httponly=True, samesite="lax")
+
+
+def _html(page: Page, *, buttons: Mapping[str, str] | None = None, code: str = "") -> Response:
+    offered = "".join(f'<button data-post="{path}">{escape(name)}</button>' for name, path in (buttons or {}).items())
+    text = (
+        f'<!doctype html><title>{escape(page.title)}</title><body data-code="{escape(code)}"><h1>{escape(page.title)}</h1>'
+        f'<p id=message>{escape(page.message)}</p><p id=todo>{escape(page.what_to_do)}</p>{offered}<script src="/sign-in.js"></script>'
+    )
+    headers = {"content-security-policy": POLICY, "referrer-policy": "no-referrer", "cache-control": "no-store"}
+    return HTMLResponse(text, page.status, headers)
+
+
+@contextmanager
+def serve(door: Door, listener: socket.socket, certificates: Certificates | None = None) -> Iterator[None]:
+    """Serves on a thread of its own until the block ends."""
+    config = uvicorn.Config(
+        door.app,
+        log_config=None,
+        lifespan="off",
+        ws="none",
+        ssl_certfile=certificates.certificate if certificates else None,
+        ssl_keyfile=str(certificates.key) if certificates else None,
+        timeout_graceful_shutdown=1,
+    )
+    access = logging.getLogger("uvicorn.access")
+    access.disabled = True  # the callback's address holds the code
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), name="door")
+    thread.start()
+    try:
+        while not server.started:
+            if not thread.is_alive():
+                raise FreeholdError("test.door", "the door did not open")
+            time.sleep(0.01)
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+        access.disabled = False
+        door.close()
