@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from freehold.manifest.problem import ENVIRONMENT, KeyPath, Problem, dotted, show
-from freehold.manifest.secrecy import looks_secret, mask
 from freehold.manifest.sections.minds import Agents
 from freehold.manifest.shape import ROOT, Shape, every_key, example_of, nearest, shape_at, step
 
@@ -127,7 +126,7 @@ def _take(found: Overrides, name: str, path: KeyPath, text: str) -> None:
         found.values[path] = reading
         found.variables[path] = name
         return
-    shown = mask(text) if looks_secret(text) else show(text.encode(errors="replace").decode())
+    shown = show(text.encode(errors="replace").decode())
     hint = f"Example: {name}={example_of('', field).removeprefix(' = ')}"
     message = f"{name} is {shown}, which {dotted(path)} cannot be"
     found.problems.append(Problem("E007", message, hint, ENVIRONMENT, key=dotted(path)))

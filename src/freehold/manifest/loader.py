@@ -12,6 +12,7 @@ from freehold.manifest.environment import apply_overrides, read_overrides
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import ENVIRONMENT, KeyPath, Problem, dotted, file_name, sort_problems
 from freehold.manifest.reader import Source, read_source
+from freehold.manifest.secrecy import scrub
 from freehold.manifest.structure import build_manifest
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def check_source(source: Source, facts: "Facts") -> Loaded:
     problems = [*source.problems, *overrides.problems]
 
     def report(code: str, path: KeyPath, message: str, hint: str) -> None:
+        message, hint = scrub(message), scrub(hint)
         variable = overrides.variable(path)
         if variable:
             problems.append(Problem(code, f"{message} (from {variable})", hint, ENVIRONMENT, None, dotted(path)))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from freehold.manifest.secrecy import looks_secret, mask
+
 Severity = Literal["error", "warning"]
 KeyPath = tuple[str | int, ...]
 
@@ -56,7 +58,9 @@ def dotted(path: KeyPath) -> str:
 
 
 def show(value: object, most: int = 60) -> str:
-    """A value on one line, cut, with nothing in it that a terminal would obey."""
+    """A value on one line, cut, with nothing in it that a terminal would obey or nobody should read."""
+    if isinstance(value, str) and looks_secret(value):
+        return mask(value)
     return _printable(json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value), most)
 
 

@@ -55,3 +55,8 @@ def names_secret(key: str) -> bool:
 def mask(text: str) -> str:
     """Enough to recognise a secret by, and no more."""
     return f"{text[:3]}… ({len(text)} characters)" if len(text) >= 12 else f"… ({len(text)} characters)"
+
+
+def scrub(text: str) -> str:
+    """The text with everything that has the shape of a secret masked."""
+    return _SHAPES.sub(lambda found: mask(found[0]), text)

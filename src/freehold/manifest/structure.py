@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, dotted, show
-from freehold.manifest.secrecy import looks_secret, mask, names_secret
+from freehold.manifest.secrecy import mask, names_secret
 from freehold.manifest.shape import every_key, example_of, nearest, shape_at, to_toml
 
 _WANTED: Mapping[str, str] = {
@@ -93,7 +93,7 @@ def _explain(detail: ErrorDetails) -> Mistake:
 
 def _show_input(path: KeyPath, value: object) -> str:
     secret = any(isinstance(part, str) and names_secret(part) for part in path)
-    if isinstance(value, str) and (secret or looks_secret(value)):
+    if isinstance(value, str) and secret:
         return mask(value)
     match value:
         case bool():

@@ -9,7 +9,6 @@ from freehold.manifest.facts import Facts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, dotted, show
 from freehold.manifest.rules import Finding, rule
-from freehold.manifest.secrecy import looks_secret, mask
 
 _PLC = re.compile(r"did:plc:[a-z2-7]{24}", re.ASCII)
 _WEB = re.compile(r"did:web:([a-z0-9.-]{1,253})", re.ASCII)
@@ -107,7 +106,7 @@ def bad_url(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
     """An address is not a URL that can be used."""
     for key, url, schemes in _urls(manifest):
         parts = split_url(url)
-        shown = mask(url) if looks_secret(url) else show(url)
+        shown = show(url)
         if parts is None or parts.scheme not in schemes:
             yield Finding(
                 key,
