@@ -6,6 +6,7 @@ When the disk refuses (full, read-only), events wait in memory, bounded, and are
 import asyncio
 import collections
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,8 @@ class Recorder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._timeline: Timeline | None = None
+        self._pen = threading.Lock()
+        self._writing = False
         self.trouble: str | None = None
 
     def __call__(self, kind: str, data: Mapping[str, Json], *, who: str = "keeper") -> None:
@@ -48,6 +51,7 @@ class Recorder:
 
     async def write(self) -> None:
         """The task that writes, until cancelled."""
+        self._writing = True
         wait = RETRY_FIRST
         while True:
             if not self._waiting:
@@ -61,11 +65,16 @@ class Recorder:
                 wait = min(wait * 2, RETRY_LIMIT)
 
     async def flushed(self) -> None:
-        """Returns when everything noted so far is on disk; the caller sets the deadline."""
-        await self._idle.wait()
+        """Returns when everything noted so far is on disk; the caller sets the deadline. At once when nobody writes."""
+        if self._writing:
+            await self._idle.wait()
 
     def write_now(self) -> bool:
         """Write what waits, from this thread; False when the disk refuses."""
+        with self._pen:
+            return self._write_waiting()
+
+    def _write_waiting(self) -> bool:
         try:
             if self._timeline is None:
                 self._timeline = Timeline(self._path, clock=lambda: datetime.fromtimestamp(self._now(), UTC))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Signals are the keeper's."""
         yield
+
+
+logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it tells of every start and stop; the timeline does, too
 
 
 @contextlib.asynccontextmanager

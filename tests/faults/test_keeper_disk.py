@@ -1,0 +1,84 @@
+"""Disks that are full or read-only: explained, survived, and made good when there is room again."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.keeper.running import Stead
+
+from freehold.timeline import Timeline
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+
+
+@contextmanager
+def small_disk(folder: Path, size: str, *options: str) -> Iterator[Path]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *options]), "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Leave no byte free."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        chunk = b"x" * 65536
+        while chunk:
+            try:
+                file.write(chunk)
+            except OSError:
+                chunk = chunk[: len(chunk) // 2]
+    return ballast
+
+
+@needs_root
+def test_a_disk_that_fills_up_neither_ends_the_keeper_nor_breaks_the_timeline(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "24M") as disk:
+        stead = Stead(disk)
+        with stead.keeper() as keeper:
+            keeper.next("ready")
+            ballast = fill(disk)
+            os.kill(keeper.pid_of("computer"), signal.SIGKILL)
+            keeper.next("lost")
+            keeper.next("sealed")
+            status = stead.call("status")
+            assert status["ready"]
+            assert status["timeline_trouble"], "the owner is told that events wait"
+            ballast.unlink()
+            assert keeper.stop() == 0
+        with Timeline(stead.home.timeline, readonly=True) as timeline:
+            assert timeline.verify() == []
+            assert [event.data["program"] for event in timeline.read(kinds=["program.died"])] == ["computer"]
+
+
+@needs_root
+def test_a_boot_on_a_full_disk_is_explained_and_ends(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "1M") as disk:
+        stead = Stead(disk)
+        fill(disk)
+        with stead.keeper() as keeper:
+            failed = keeper.next("failed")
+            assert keeper.process.wait() == 1
+            assert "space" in failed["message"].lower() or "full" in failed["message"].lower()
+            assert failed["hint"]
+
+
+@needs_root
+def test_a_read_only_home_is_explained_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "8M") as disk:
+        stead = Stead(disk)
+        stead.home.root.mkdir(mode=0o700)
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        with stead.keeper() as keeper:
+            failed = keeper.next("failed")
+            assert failed["code"] == "home.not-writable"
+            assert str(stead.home.root) in failed["message"]
+            assert keeper.process.wait() == 1
+        assert list(stead.home.root.iterdir()) == []

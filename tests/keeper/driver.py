@@ -1,0 +1,48 @@
+"""A keeper with a short temper, as a process of its own: what the fault tests start and kill."""
+
+import argparse
+import os
+import signal
+import sys
+from dataclasses import replace
+from typing import Any
+
+from freehold.errors import FreeholdError
+from freehold.home import find_home
+from freehold.keeper.__main__ import Report
+from freehold.keeper.running import run_keeper
+from freehold.keeper.settings import KeeperSettings, RestartPolicy, StopDeadlines
+
+SETTINGS = KeeperSettings(
+    # A crash loop by design: the fifty kills of the faults test are none.
+    restart=RestartPolicy(first=0.02, limit=0.1, loop_deaths=1000),
+    stop=StopDeadlines(refuse=2, drain=5, final_writes=5, kill=5),
+    probe=0.1,
+    ready_deadline=60,
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--home", required=True)
+    parser.add_argument("--report", type=int, required=True)
+    parser.add_argument("--term-at", default=None, help="send ourselves SIGTERM when this stage begins")
+    parser.add_argument("--loop-deaths", type=int, default=1000)
+    options = parser.parse_args()
+    report = Report(options.report)
+
+    def announce(event: str, data: dict[str, Any]) -> None:
+        report(event, data)
+        if event == "stage_began" and data["stage"] == options.term_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    settings = replace(SETTINGS, restart=replace(SETTINGS.restart, loop_deaths=options.loop_deaths))
+    try:
+        run_keeper(find_home(options.home), settings, announce)
+    except FreeholdError as error:
+        report("failed", dict(error.body()))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
