@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Literal, TextIO
 
 from freehold.errors import FreeholdError
-from freehold.observe.secrets import MASK, Secret, mask, names_a_secret
+from freehold.observe.secrets import MASK, mask, names_a_secret
 
 LogFormat = Literal["json", "human"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -127,7 +127,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _plain(name: str, value: object, depth: int) -> Plain:
-    if isinstance(value, Secret) or names_a_secret(name):
+    if names_a_secret(name):
         return MASK
     if value is None or isinstance(value, bool | int):
         return value
