@@ -29,7 +29,11 @@ class Isolation:
 
 @dataclass(frozen=True)
 class Usage:
-    """Now, against the limits. None is what the mechanism in force cannot tell."""
+    """Now, against the limits. None is what the mechanism in force cannot tell.
+
+    `out_of_memory` counts the processes ended for want of memory since the start, `refused_processes` those not
+    started: compared before and after a command, they tell why it was ended.
+    """
 
     memory: int | None = None
     memory_peak: int | None = None
@@ -37,6 +41,8 @@ class Usage:
     cpu_seconds: float | None = None
     disk: int | None = None
     inodes: int | None = None
+    out_of_memory: int | None = None
+    refused_processes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import os
 import resource
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 
 from freehold.computer.backend import LimitEvent, Mechanism, Usage
@@ -10,6 +11,9 @@ from freehold.computer.cgroups import Cgroup
 from freehold.computer.disk import CALM, NEAR, QUICK, DiskGuard
 from freehold.computer.population import Population
 from freehold.computer.spec import Limits
+
+QUIET = 10.0
+"""Seconds in which one limit is reported as reached only once."""
 
 
 def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, Mechanism]:
@@ -84,6 +88,7 @@ class LimitWatch:
         self._killed = 0
         self._refused = 0
         self._ran = 0.0
+        self._told: dict[str, float] = {}
 
     @property
     def pause(self) -> float:
@@ -96,8 +101,17 @@ class LimitWatch:
             usage = self._read()
             events = list(self._judge(usage))
         for event in events:
-            self._report(event)
+            self._tell_once(event)
         return usage
+
+    def _tell_once(self, event: LimitEvent) -> None:
+        """A limit that is run into again and again is one story: told when it begins, and again only after a while."""
+        now = time.monotonic()
+        if event.kind == "reached":
+            if now - self._told.get(event.limit, -QUIET) < QUIET:
+                return
+            self._told[event.limit] = now
+        self._report(event)
 
     def look(self) -> None:
         """The watch's round: counters first, then the disk, which may take long and is never done by `sample`."""
@@ -120,6 +134,8 @@ class LimitWatch:
             cpu_seconds=group.cpu_seconds() if group else None,
             disk=disk.size if disk else None,
             inodes=disk.inodes if disk else None,
+            out_of_memory=group.out_of_memory_kills() if group else self._killed,
+            refused_processes=group.refused_forks() if group else None,
         )
 
     def _judge(self, usage: Usage) -> Iterator[LimitEvent]:
@@ -143,6 +159,7 @@ class LimitWatch:
             )
         elif (self._cgroup is None or "memory" not in self._cgroup.folders) and used > allowed:
             self._population.end_largest()
+            self._killed += 1
             yield LimitEvent(
                 "reached", "memory", used, allowed, f"{used} of {allowed} bytes are used: the largest process was ended"
             )

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -101,9 +100,6 @@ class Ran(Protocol):
     def exit_code(self) -> int | None: ...
 
 
-Run = Callable[[list[str]], Awaitable[Ran]]
-
-
 def command_for(escape: Escape, bait: Bait) -> list[str]:
     # Plain indentation at the top, so that bodies are pasted as they are.
     source = PRELUDE + escape.program + EPILOGUE
@@ -123,7 +119,3 @@ def judge(escape: Escape, bait: Bait, ran: Ran) -> Verdict:
         return Verdict(escape.name, escape.claim, "refused", last.removeprefix("REFUSED "))
     words = ran.stderr.decode(errors="replace").strip().splitlines()
     return Verdict(escape.name, escape.claim, "unclear", f"exit {ran.exit_code}: {words[-1] if words else last}")
-
-
-async def try_escape(escape: Escape, bait: Bait, run: Run) -> Verdict:
-    return judge(escape, bait, await run(command_for(escape, bait)))

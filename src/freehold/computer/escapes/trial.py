@@ -1,0 +1,70 @@
+"""Tries an escape or a bomb in real computers, and says what was seen."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from freehold.computer.backend import LimitEvent
+from freehold.computer.computer import Computer
+from freehold.computer.escapes.bait import Bait
+from freehold.computer.escapes.bombs import SMALL, Bomb
+from freehold.computer.escapes.escape import Escape, Verdict, command_for, judge
+from freehold.computer.process import Result
+from freehold.computer.removal import remove_tree
+from freehold.errors import FreeholdError
+
+ANSWER_TIME = 20.0
+
+
+async def try_escape(escape: Escape, bait: Bait, computer: Computer) -> Verdict:
+    """What the escape saw; a computer that does not answer afterwards is not a wall that held."""
+    verdict = judge(escape, bait, await computer.run(command_for(escape, bait), timeout=60))
+    trouble = await _silence(computer)
+    return Verdict(escape.name, escape.claim, "escaped", trouble) if trouble else verdict
+
+
+async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer) -> Verdict:
+    """Sets it off in a computer of its own with small limits. Its limit must stop it; it and the bystander must answer then."""
+    folder = Path(tempfile.mkdtemp(prefix="freehold-bomb-"))
+    (folder / "workspace").mkdir()
+    (folder / "home").mkdir()
+    try:
+        async with Computer.start(folder / "workspace", folder / "home", limits=SMALL) as computer:
+            events: list[LimitEvent] = []
+            if computer.machine is not None:
+                computer.machine.subscribe(events.append)
+            escape = Escape(bomb.name, bomb.claim, bomb.program)
+            ran = await computer.run(command_for(escape, bait), timeout=bomb.seconds)
+            trouble = await _silence(computer) or await _silence(bystander)
+            if computer.machine is not None:
+                computer.machine.usage()
+            return _judge_bomb(bomb, judge(escape, bait, ran), ran, events, trouble)
+    finally:
+        await asyncio.to_thread(remove_tree, folder)
+
+
+def _judge_bomb(bomb: Bomb, own: Verdict, ran: Result, events: list[LimitEvent], trouble: str) -> Verdict:
+    def verdict(outcome: str, seen: str) -> Verdict:
+        return Verdict(bomb.name, bomb.claim, "refused" if outcome == "refused" else "escaped", seen)
+
+    if own.outcome == "escaped":
+        return own
+    if trouble:
+        return verdict("escaped", trouble)
+    if bomb.limit is None:
+        return own
+    reached = {event.limit: event for event in events if event.kind == "reached"}
+    if bomb.limit in reached:
+        return verdict("refused", f"{reached[bomb.limit].setting}: {reached[bomb.limit].message}")
+    if ran.limit == bomb.limit:
+        return verdict("refused", f"computer.limits.{bomb.limit}: {ran.truncated} bytes were thrown away")
+    return verdict("escaped", f"computer.limits.{bomb.limit} did not stop it: {own.seen}")
+
+
+async def _silence(computer: Computer) -> str:
+    """Why a computer does not answer, or nothing when it does."""
+    try:
+        answer = await computer.run(["/bin/echo", "here"], timeout=ANSWER_TIME)
+    except FreeholdError as error:
+        return f"a computer no longer answers: {error.message}"
+    return "" if answer.stdout == b"here\n" else f"a computer answers {answer.stdout!r}"
