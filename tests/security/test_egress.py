@@ -5,76 +5,11 @@ import resource
 from pathlib import Path
 
 import pytest
+from tests.egress.spellings import LOOPBACK, METADATA
 from tests.egress.street import OK, Names, door, echo, hang_up, plain, upstream
 
 from freehold.egress import Limits, Mode
 from freehold.egress.addresses import why_refused_here
-
-METADATA = [
-    "169.254.169.254",
-    "169.254.169.254.",
-    "2852039166",
-    "0xa9fea9fe",
-    "0xA9.0xFE.0xA9.0xFE",
-    "0251.0376.0251.0376",
-    "025177524776",
-    "169.254.43518",
-    "169.16689662",
-    "169.254.169.0xfe",
-    "0169.254.169.254",
-    "169.254.169.254%00.example.org",
-    "example.org@169.254.169.254",
-    "１６９.254.169.254",
-    "169。254。169。254",
-    "[::ffff:169.254.169.254]",
-    "[::ffff:a9fe:a9fe]",
-    "[0:0:0:0:0:ffff:a9fe:a9fe]",
-    "[::169.254.169.254]",
-    "[::a9fe:a9fe]",
-    "[64:ff9b::a9fe:a9fe]",
-    "[64:ff9b::169.254.169.254]",
-    "[2002:a9fe:a9fe::]",
-    "[fd00:ec2::254]",
-    "[fd00:0ec2::254]",
-    "[fe80::a9fe:a9fe%eth0]",
-    "[fe80::a9fe:a9fe]",
-    "168.63.129.16",
-    "100.100.100.200",
-    "192.0.0.192",
-    "[fd20:ce::254]",
-]
-
-LOOPBACK = [
-    "127.0.0.1",
-    "127.0.0.1.",
-    "127.1",
-    "127.0.1",
-    "127.127.127.127",
-    "2130706433",
-    "017700000001",
-    "0x7f000001",
-    "0x7f.1",
-    "0177.0.0.1",
-    "0",
-    "0.0.0.0",
-    "00.0.0.0",
-    "localhost",
-    "LOCALHOST",
-    "localhost.",
-    "[::1]",
-    "[::]",
-    "[0:0:0:0:0:0:0:1]",
-    "[::ffff:127.0.0.1]",
-    "[::ffff:7f00:1]",
-    "[::127.0.0.1]",
-    "[64:ff9b::7f00:1]",
-    "[2002:7f00:1::]",
-    "[::1%lo]",
-    "①②⑦.⓪.⓪.①",
-    "127.0.0.1\0.example.org",
-    "127.0.0.1#@example.org",
-    "127.0.0.1\\@example.org",
-]
 
 
 @pytest.mark.parametrize("mode", ["deny", "ask", "allow"])
