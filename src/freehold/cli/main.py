@@ -48,7 +48,9 @@ def freehold_command() -> None:
 def main() -> None:
     """Run the command; an explained problem exits 1, wrong usage exits 2."""
     try:
-        freehold_command.main(standalone_mode=False)
+        # Outside its standalone mode click returns the code of `ctx.exit(code)` instead of exiting with it.
+        code = freehold_command.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except click.UsageError as error:
         error.show()
         sys.exit(2)
