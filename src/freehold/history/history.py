@@ -20,7 +20,7 @@ from freehold.history.names import find_path
 from freehold.history.revert import Choice
 from freehold.history.settings import Settings
 from freehold.history.snapshots import Snapshots
-from freehold.history.staging import prepare_staging
+from freehold.history.staging import Staging
 from freehold.history.states import Places
 from freehold.history.stream import ChangeStream
 from freehold.history.undo import Undoing
@@ -55,8 +55,7 @@ class History:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._chunks = folder / "chunks"
         self._chunks.mkdir(mode=0o700, exist_ok=True)
-        self._staging = folder / "staging"
-        prepare_staging(self._staging)
+        self._staging = Staging(folder / "staging")
         self._lock = threading.RLock()
         self._db = open_database(folder / "history.db")
         half = drop_half_taken(self._db)
@@ -115,6 +114,7 @@ class History:
             self._watcher = self._snapshots.watcher = None
         self.stream.close()
         with self._lock, self._reading:
+            self._staging.close()
             self._reader_db.close()
             self._db.close()
 
@@ -258,8 +258,8 @@ class History:
         self._snapshots.take("snapshot", UNKNOWN, f"found before {verb}")
 
     def _told(self, outcome: Outcome) -> Outcome:
-        if self._watcher is None or outcome.done > 500:
-            self.stream.relist()
+        if self._housekeeping is None:
+            self._staging.empty()
         return outcome
 
     # Staying bounded, staying whole.
@@ -318,6 +318,9 @@ class History:
 
     def quiet_snapshot(self, why: str) -> None:
         self.snapshot("quiet", UNKNOWN, why)
+
+    def empty_staging(self) -> None:
+        self._staging.empty()
 
     def collect_unasked(self) -> None:
         self.collect()

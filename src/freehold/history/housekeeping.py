@@ -18,6 +18,7 @@ class Chores(Protocol):
     def quiet_snapshot(self, why: str) -> None: ...
     def collect_unasked(self) -> None: ...
     def count_lines(self) -> None: ...
+    def empty_staging(self) -> None: ...
 
 
 class Housekeeping:
@@ -64,4 +65,5 @@ class Housekeeping:
         if now - self._collected >= COLLECT_EVERY:
             self._collected = now
             self._chores.collect_unasked()
+        self._chores.empty_staging()
         self._chores.count_lines()

@@ -10,7 +10,7 @@ from pathlib import Path
 from freehold.history.contents import ContentReader, DamagedContent
 from freehold.history.model import Step, Version
 from freehold.history.reading import FOLDER_FLAGS, Taken, open_path
-from freehold.history.staging import Staging
+from freehold.history.staging import Staging, exchange, move_in
 from freehold.history.states import Places
 
 TEMPORARY = b".freehold-restore-"
@@ -29,11 +29,17 @@ class Restorer:
     """
 
     def __init__(
-        self, roots: Mapping[bytes, Path], staging: Path, reader: ContentReader, places: Places, token: str, target: int
+        self,
+        roots: Mapping[bytes, Path],
+        staging: Staging,
+        reader: ContentReader,
+        places: Places,
+        token: str,
+        target: int,
     ) -> None:
         self._roots = roots
         self._target = target
-        self._staging = Staging(staging, secrets.token_hex(4))
+        self._staging = staging
         self._reader = reader
         self._places = places
         self._prefix = TEMPORARY + token.encode() + b"-"
@@ -51,7 +57,6 @@ class Restorer:
 
     def __exit__(self, *_: object) -> None:
         self._leave()
-        self._staging.close()
 
     def apply(self, steps: Sequence[Step], pump: Callable[[], None] = lambda: None) -> None:
         work = [step for step in steps if step.fate != "keep"]
@@ -154,8 +159,12 @@ class Restorer:
                     raise _Meanwhile from error
                 raise
             return
-        self._expect(parent, step)
-        os.unlink(name, dir_fd=parent)
+        folder, temporary = self._temporary(parent)
+        move_in(parent, name, folder, temporary)
+        if not _is_as_known(os.stat(temporary, dir_fd=folder, follow_symlinks=False), step.live):
+            move_in(folder, temporary, parent, name)
+            raise _Meanwhile
+        self._discard(temporary, folder)
 
     def _make_folder(self, parent: int, step: Step) -> None:
         folder, temporary = self._temporary(parent)
@@ -163,9 +172,7 @@ class Restorer:
         try:
             if os.geteuid() == 0:
                 os.chown(temporary, *self._owners[step.path[0]], dir_fd=folder, follow_symlinks=False)
-            if _exists(step.path[-1], parent):
-                raise _Meanwhile
-            os.rename(temporary, step.path[-1], src_dir_fd=folder, dst_dir_fd=parent)
+            move_in(folder, temporary, parent, step.path[-1])
         except BaseException:
             _rmdir_quietly(temporary, folder)
             raise
@@ -197,7 +204,7 @@ class Restorer:
                 os.fchown(handle, *self._owners[step.path[0]])
             os.fchmod(handle, stat.S_IMODE(target.mode))
             os.utime(handle, ns=(target.mtime, target.mtime))
-            os.rename(temporary, step.path[-1], src_dir_fd=folder, dst_dir_fd=parent)
+            self._swap(folder, temporary, parent, step)
             self._note(step, os.fstat(handle))
         except BaseException:
             _unlink_quietly(temporary, folder)
@@ -213,7 +220,7 @@ class Restorer:
             if os.geteuid() == 0:
                 os.chown(temporary, *self._owners[step.path[0]], dir_fd=folder, follow_symlinks=False)
             os.utime(temporary, ns=(target.mtime, target.mtime), dir_fd=folder, follow_symlinks=False)
-            os.rename(temporary, step.path[-1], src_dir_fd=folder, dst_dir_fd=parent)
+            self._swap(folder, temporary, parent, step)
         except BaseException:
             _unlink_quietly(temporary, folder)
             raise
@@ -230,7 +237,7 @@ class Restorer:
             if not stat.S_ISREG(os.stat(leader[-1], dir_fd=source, follow_symlinks=False).st_mode):
                 raise _Meanwhile
             os.link(leader[-1], temporary, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
-            os.rename(temporary, step.path[-1], src_dir_fd=folder, dst_dir_fd=parent)
+            self._swap(folder, temporary, parent, step)
         finally:
             # Renaming one name of a file over another of the same file leaves both.
             _unlink_quietly(temporary, folder)
@@ -289,10 +296,29 @@ class Restorer:
             raise _Meanwhile from None
         if live is None or live.is_folder:
             raise _Meanwhile
-        if (found.st_ino, found.st_mtime_ns, found.st_mode) != (live.ino, live.mtime, live.mode):
+        if not _is_as_known(found, live) or (live.ctime and live.nlink == 1 and found.st_ctime_ns != live.ctime):
             raise _Meanwhile
-        if found.st_size != live.size or (live.ctime and live.nlink == 1 and found.st_ctime_ns != live.ctime):
+
+    def _swap(self, folder: int, temporary: bytes, parent: int, step: Step) -> None:
+        """The staged file takes its place in one step. What it displaced is looked at once more before it goes.
+
+        Exchanging also spares the flush that ext4 does when a file is renamed over another.
+        """
+        name = step.path[-1]
+        if step.live is None or step.live.is_folder:
+            move_in(folder, temporary, parent, name)
+            return
+        try:
+            exchange(folder, temporary, parent, name)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOSYS):
+                raise
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=parent)
+            return
+        if not _is_as_known(os.stat(temporary, dir_fd=folder, follow_symlinks=False), step.live):
+            exchange(folder, temporary, parent, name)
             raise _Meanwhile
+        self._discard(temporary, folder)
 
     def _is_right_already(self, parent: int, step: Step, target: Version) -> bool:
         """Only the number of names differed, and that settled itself."""
@@ -324,9 +350,15 @@ class Restorer:
                     self._leaders[group] = self._places.path(version.place)
                     break
 
+    def _discard(self, temporary: bytes, folder: int) -> None:
+        if self._stage_inside:
+            os.unlink(temporary, dir_fd=folder)
+        else:
+            self._staging.discard(temporary)
+
     def _temporary(self, parent: int) -> tuple[int, bytes]:
         name = self._prefix + secrets.token_hex(8).encode()
-        return (parent if self._stage_inside else self._staging.handle), name
+        return (parent if self._stage_inside else self._staging.take_handle()), name
 
 
 class _Meanwhile(Exception):
@@ -361,9 +393,10 @@ def _rmdir_quietly(name: bytes, folder: int) -> None:
         return
 
 
-def _exists(name: bytes, folder: int) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
+def _is_as_known(found: os.stat_result, live: Version) -> bool:
+    return (found.st_ino, found.st_mtime_ns, found.st_mode, found.st_size) == (
+        live.ino,
+        live.mtime,
+        live.mode,
+        live.size,
+    )

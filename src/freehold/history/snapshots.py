@@ -10,7 +10,6 @@ from freehold.errors import FreeholdError
 from freehold.history.contents import Contents
 from freehold.history.database import drop_half_taken
 from freehold.history.entries import EntryWriter
-from freehold.history.inotify import CLOSE_WRITE, MODIFY
 from freehold.history.model import Kind, Mark, Who
 from freehold.history.reading import Limits, Taken
 from freehold.history.states import Places
@@ -94,7 +93,7 @@ class Snapshots:
         self._contents.written_bytes = 0
         limits = Limits(self._largest, self.room())
         if trusted and dirty is not None:
-            trusted = self._untouched(trusted, dirty.paths)
+            trusted = self._untouched(trusted, dirty.written)
         looking = Take(self._db, self._contents, self._roots, entry, limits, trusted, save)
         if dirty is not None and dirty.everything is None:
             paths = (
@@ -117,17 +116,13 @@ class Snapshots:
         self._half_taken = False
         return Mark(entry if made else entry - 1, made)
 
-    def _untouched(self, trusted: Mapping[int, Taken], events: Mapping[NamePath, int]) -> dict[int, Taken]:
+    def _untouched(self, trusted: Mapping[int, Taken], written: frozenset[NamePath] | None) -> dict[int, Taken]:
         """Of what a restore wrote, that which nobody has written to since."""
-
-        left = dict(trusted)
+        if written is None:
+            return {}
         places = Places(self._db)
-        for path, mask in events.items():
-            if mask & (MODIFY | CLOSE_WRITE) and left:
-                place = places.find(path)
-                if place is not None:
-                    left.pop(place, None)
-        return left
+        touched = {places.find(path) for path in written}
+        return {place: taken for place, taken in trusted.items() if place not in touched}
 
     def _undo_transaction(self) -> None:
         if self._db.in_transaction:

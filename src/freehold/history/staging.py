@@ -1,15 +1,21 @@
 """Where a restore makes its files before they are moved into place: outside the tree, where nobody inside can reach them."""
 
+import ctypes
+import errno
 import fcntl
 import os
 import shutil
 import struct
+from collections import deque
 from pathlib import Path
 
 from freehold.history.reading import FOLDER_FLAGS
 
 _GET_FLAGS, _SET_FLAGS, _SPREAD = 0x80086601, 0x40086602, 0x00020000
 _ROTATE = 4000
+_NO_REPLACE, _EXCHANGE = 1, 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prepare_staging(folder: Path) -> None:
@@ -32,29 +38,81 @@ def prepare_staging(folder: Path) -> None:
 
 
 class Staging:
-    """A fresh folder a restore, and another one every few thousand files; all gone at the end."""
+    """One folder for a long time; another one every few thousand files. Used under the caller's lock."""
 
-    def __init__(self, folder: Path, token: str) -> None:
+    def __init__(self, folder: Path) -> None:
+        prepare_staging(folder)
         self._folder = folder
-        self._token = token
-        self._made: list[Path] = []
+        self._count = 0
         self._used = 0
+        self._path: Path | None = None
         self._handle = -1
+        self._trash: deque[Path] = deque()
 
-    @property
-    def handle(self) -> int:
+    def take_handle(self) -> int:
+        """The folder in which to make the next file."""
         if self._used % _ROTATE == 0:
-            path = self._folder / f"{self._token}-{len(self._made)}"
-            path.mkdir(mode=0o700)
-            self._made.append(path)
-            if self._handle >= 0:
-                os.close(self._handle)
-            self._handle = os.open(path, FOLDER_FLAGS)
+            self._leave()
+            self._count += 1
+            self._path = self._folder / str(self._count)
+            self._path.mkdir(mode=0o700)
+            self._handle = os.open(self._path, FOLDER_FLAGS)
         self._used += 1
         return self._handle
 
+    def discard(self, name: bytes) -> None:
+        """What was moved in here from the tree can go; not now, since the owner is waiting for the restore."""
+        if self._path is not None:
+            self._trash.append(self._path / os.fsdecode(name))
+
+    def empty(self) -> None:
+        """Take away what was discarded. Safe to call from another thread, during a restore too."""
+        while self._trash:
+            path = self._trash.popleft()
+            try:
+                path.unlink()
+            except IsADirectoryError:
+                shutil.rmtree(path, ignore_errors=True)
+            except FileNotFoundError:
+                continue
+
     def close(self) -> None:
-        if self._handle >= 0:
+        self._leave()
+        self.empty()
+
+    def _leave(self) -> None:
+        if self._path is not None:
             os.close(self._handle)
-        for path in self._made:
-            shutil.rmtree(path, ignore_errors=True)
+            self._trash.append(self._path)
+            self._path = None
+
+
+def exchange(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes) -> None:
+    """Swap two names in one step. OSError ENOENT when one is gone, EINVAL where the file system cannot."""
+    _rename(from_folder, from_name, to_folder, to_name, _EXCHANGE)
+
+
+def move_in(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes) -> None:
+    """Rename to a name that must not exist. OSError EEXIST when it does."""
+    try:
+        _rename(from_folder, from_name, to_folder, to_name, _NO_REPLACE)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):
+            raise
+        if exists(to_name, to_folder):
+            raise FileExistsError(errno.EEXIST, "the name is taken") from error
+        os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+
+
+def exists(name: bytes, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _rename(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes, flags: int) -> None:
+    if _libc.renameat2(from_folder, from_name, to_folder, to_name, ctypes.c_uint(flags)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -15,6 +15,7 @@ from freehold.history.planning import plan_places, plan_restore
 from freehold.history.restoring import MEANWHILE, TEMPORARY, Restorer
 from freehold.history.revert import Choice, Reverting, Wanted
 from freehold.history.snapshots import Snapshots
+from freehold.history.staging import Staging
 from freehold.history.states import Places
 
 NamePath = tuple[bytes, ...]
@@ -30,7 +31,7 @@ class Undoing:
         roots: Mapping[bytes, Path],
         snapshots: Snapshots,
         contents: Contents,
-        staging: Path,
+        staging: Staging,
     ) -> None:
         self._db = db
         self._roots = roots

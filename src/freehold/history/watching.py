@@ -24,9 +24,11 @@ NamePath = tuple[bytes, ...]
 class Dirty:
     """What was written to since the last drain. `everything` names a doubt that only a full scan can settle."""
 
-    paths: dict[NamePath, int]
+    paths: set[NamePath]
     deep: frozenset[NamePath]
     everything: str | None
+    written: frozenset[NamePath] | None
+    """Names through which bytes were written (a rename into place is none); None: unknown."""
 
 
 class _Folder:
@@ -60,8 +62,9 @@ class Watcher:
         self._inotify: inotify.Inotify | None = None
         self._by_watch: dict[int, _Folder] = {}
         self._tops: dict[bytes, _Folder] = {}
-        self._paths: dict[NamePath, int] = {}
+        self._paths: set[NamePath] = set()
         self._deep: set[NamePath] = set()
+        self._written: set[NamePath] | None = None
         self._everything: str | None = "first look"
         self._unpublished: dict[bytes, ChangeWord] = {}
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -102,8 +105,9 @@ class Watcher:
             if self.degraded is None and (self._inotify is None or len(self._tops) < len(self._roots)):
                 self._rebuild(self._everything or "a kept folder was missing")
             everything = self._everything or (self.degraded and f"no watches: {self.degraded}")
-            found = Dirty(self._paths, frozenset(self._deep), everything)
-            self._paths, self._deep, self._everything = {}, set(), None
+            written = None if self._written is None else frozenset(self._written)
+            found = Dirty(self._paths, frozenset(self._deep), everything, written)
+            self._paths, self._deep, self._written, self._everything = set(), set(), set(), None
             return found
 
     def pump(self) -> None:
@@ -190,7 +194,11 @@ class Watcher:
             self._adopt(folder, path)
 
     def _note(self, path: NamePath, mask: int, word: ChangeWord) -> None:
-        self._paths[path] = self._paths.get(path, 0) | mask
+        self._paths.add(path)
+        if mask & (inotify.MODIFY | inotify.CLOSE_WRITE) and self._written is not None:
+            self._written.add(path)
+            if len(self._written) > MOST_DIRTY:
+                self._written = None
         if len(self._paths) > MOST_DIRTY:
             self._paths.clear()
             self._deep.clear()
@@ -214,6 +222,7 @@ class Watcher:
         self._wake_rebuild()
         self._paths.clear()
         self._deep.clear()
+        self._written = None
         self._everything = reason
         try:
             self._inotify = inotify.Inotify()
