@@ -3,7 +3,7 @@
 import tomllib
 
 import tomlkit
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freehold.manifest.lines import line_of, lines_of
@@ -84,6 +84,7 @@ VALUES = st.recursive(
 TREES = st.dictionaries(st.text(max_size=6), VALUES, max_size=5)
 
 
+@settings(deadline=None)
 @given(TREES)
 def test_exactly_the_keys_of_the_text_have_lines(tree: dict[str, object]) -> None:
     text = tomlkit.dumps(tree)

@@ -1,7 +1,7 @@
 """Sizes and durations."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freehold.manifest.units import parse_moments, parse_seconds, parse_size, show_seconds, show_size, split_command
@@ -62,11 +62,13 @@ def test_numbers_pass_through() -> None:
     assert (parse_size(5), parse_seconds(5), parse_moments(0.5)) == (5, 5, 0.5)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**60))
 def test_a_shown_size_reads_back(size: int) -> None:
     assert parse_size(show_size(size)) == size
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_shown_duration_reads_back(seconds: int) -> None:
     assert parse_seconds(show_seconds(seconds)) == seconds

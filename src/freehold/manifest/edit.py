@@ -39,7 +39,7 @@ def edit_manifest(path: Path, key: str, value: Plain | None) -> None:
         _refuse_mistakes(source.tree, wanted)
         text = _rewrite(source.text, parts, value)
         written = parse_source(path, text.encode())
-        if written.problems or written.tree != wanted:
+        if written.problems or _without_empty(written.tree, parts) != _without_empty(wanted, parts):
             raise FreeholdError(
                 "manifest.cannot-edit",
                 f"{key} cannot be changed in {file_name(path)} without touching what stands around it",
@@ -99,23 +99,18 @@ def _with_value(tree: Mapping[str, object], parts: tuple[str, ...], value: Plain
             raise FreeholdError("manifest.bad-key", f"{'.'.join(parts)} lies below a value", hint="freehold check")
     if value is None:
         at.pop(parts[-1], None)
-        return _without_empty(result, parts[:-1], tree)
-    at[parts[-1]] = value
+    else:
+        at[parts[-1]] = value
     return result
 
 
-def _without_empty(result: dict[str, Any], parts: tuple[str, ...], before: Mapping[str, object]) -> dict[str, object]:
-    """Tables that taking a key out would have had to invent do not appear."""
-    at: Any = before
-    for depth, part in enumerate(parts, 1):
-        if part not in at:
-            below: Any = result
-            for known in parts[: depth - 1]:
-                below = below[known]
-            del below[part]
-            return result
-        at = at[part]
-    return result
+def _without_empty(tree: Mapping[str, object], parts: tuple[str, ...]) -> Mapping[str, object]:
+    """The tree without the tables on the way to a key that hold nothing: with the key they come and go."""
+    if not parts or not isinstance(tree.get(parts[0]), dict):
+        return tree
+    below = _without_empty(tree[parts[0]], parts[1:])  # type: ignore[arg-type]
+    others = {name: value for name, value in tree.items() if name != parts[0]}
+    return {**others, parts[0]: below} if below else others
 
 
 def _refuse_mistakes(before: Mapping[str, object], after: Mapping[str, object]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from freehold.manifest.problem import ENVIRONMENT, KeyPath, Problem, dotted, show
+from freehold.manifest.problem import ENVIRONMENT, KeyPath, Problem, dotted, printable, show
 from freehold.manifest.sections.minds import Agents
 from freehold.manifest.shape import ROOT, Shape, every_key, example_of, nearest, shape_at, step
 
@@ -83,7 +83,7 @@ def _read_general(found: Overrides, name: str, text: str, tree: Mapping[str, obj
     known = [PREFIX.lower() + "_".join(path) for path, _ in every_key() if not {"[]", "<name>"} & set(path)]
     meant = nearest(name, known)
     hint = f"Did you mean {meant.upper()}?" if meant else "docs/manifest.md lists them all"
-    message = f"{name.encode(errors='replace').decode()} is set, and no key of the manifest has that name"
+    message = f"{printable(name, 120)} is set, and no key of the manifest has that name"
     found.problems.append(Problem("W008", message, hint, ENVIRONMENT))
 
 
@@ -126,7 +126,7 @@ def _take(found: Overrides, name: str, path: KeyPath, text: str) -> None:
         found.values[path] = reading
         found.variables[path] = name
         return
-    shown = show(text.encode(errors="replace").decode())
+    shown = show(text)
     hint = f"Example: {name}={example_of('', field).removeprefix(' = ')}"
     message = f"{name} is {shown}, which {dotted(path)} cannot be"
     found.problems.append(Problem("E007", message, hint, ENVIRONMENT, key=dotted(path)))

@@ -54,17 +54,18 @@ def dotted(path: KeyPath) -> str:
             bare = part.replace("_", "").replace("-", "")
             name = part if bare.isascii() and bare.isalnum() else json.dumps(part, ensure_ascii=False)
             text += f".{name}" if text else name
-    return _printable(text, 120)
+    return printable(text, 120)
 
 
 def show(value: object, most: int = 60) -> str:
     """A value on one line, cut, with nothing in it that a terminal would obey or nobody should read."""
     if isinstance(value, str) and looks_secret(value):
         return mask(value)
-    return _printable(json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value), most)
+    return printable(json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value), most)
 
 
-def _printable(text: str, most: int) -> str:
+def printable(text: str, most: int) -> str:
+    """The text, cut, without anything that a terminal would obey or that is no character."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"
 

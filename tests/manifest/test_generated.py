@@ -1,0 +1,97 @@
+"""The references are made from the model, and drift is seen."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from tests.manifest.cases import CASES
+from tests.manifest.machine import look
+from tools import generate
+from tools.generated import GENERATED
+from tools.generated.cli import cli_reference
+
+from freehold.manifest import Manifest
+from freehold.manifest.environment import NAMED, PROVIDERS
+from freehold.manifest.rules import RESERVED, every_rule
+from freehold.manifest.shape import every_key
+from freehold.manifest.starter import starter_manifest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["docs/manifest.md", "docs/freehold.schema.json"])
+def test_the_references_of_the_manifest_are_up_to_date(name: str) -> None:
+    assert (ROOT / name).read_text() == GENERATED[name](), "mend it with: make generated"
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_making_a_file_twice_gives_the_same_text(name: str) -> None:
+    assert GENERATED[name]() == GENERATED[name]()
+
+
+def test_the_reference_has_every_key_variable_and_code() -> None:
+    text = GENERATED["docs/manifest.md"]()
+    for path, field in every_key():
+        assert f"| `{path[-1]}` |" in text
+        assert field.description
+        assert field.description in text
+    for name in (*NAMED, *PROVIDERS, "FREEHOLD_HOME", "FREEHOLD_<SECTION>_<KEY>"):
+        assert f"`{name}`" in text
+    for code in (*RESERVED, *(rule.code for rule in every_rule())):
+        assert f"| `{code}` |" in text
+
+
+def test_every_key_has_a_sentence() -> None:
+    for path, field in every_key():
+        assert field.description, path
+        assert field.description[0].isupper() or field.description[0] == "`", path
+        assert field.description.endswith("."), path
+
+
+def test_the_schema_takes_what_the_loader_takes() -> None:
+    validator = jsonschema_rs.validator_for(Manifest.model_json_schema())
+    texts = [case.keeps for case in CASES.values()] + ["", starter_manifest({})]
+    for text in texts:
+        tree = json.loads(json.dumps(tomllib.loads(text), default=str))
+        assert validator.is_valid(tree), (text, list(validator.iter_errors(tree)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[gateway]\nprot = 1",
+        "[gateway]\nport = 'x'",
+        "[slots]\nbeads = 'x'",
+        "[egress]\nmode = 'x'",
+        "[computer.limits]\nmemory = 'x'",
+        "[agents]\ndefualt = 'x'",
+    ],
+)
+def test_the_schema_refuses_what_the_loader_refuses(text: str) -> None:
+    assert look(text).errors
+    assert not jsonschema_rs.validator_for(Manifest.model_json_schema()).is_valid(tomllib.loads(text))
+
+
+def test_drift_is_named_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main(["--check"], root=tmp_path) == 1
+    said = capsys.readouterr().err
+    assert all(name in said for name in GENERATED)
+    assert "make generated" in said
+    assert not (tmp_path / "docs").exists()
+
+    assert generate.main([], root=tmp_path) == 0
+    assert generate.main(["--check"], root=tmp_path) == 0
+    capsys.readouterr()
+
+    with (tmp_path / "docs/manifest.md").open("a") as file:
+        file.write("by hand\n")
+    assert generate.main(["--check"], root=tmp_path) == 1
+    assert "docs/manifest.md" in capsys.readouterr().err
+
+
+def test_the_cli_reference_has_every_verb_with_an_example() -> None:
+    text = cli_reference()
+    assert "### `freehold check`" in text
+    assert "freehold check draft.toml --json" in text

@@ -1,0 +1,28 @@
+"""The keeper never dies and is always there: what it imports is light."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+import hashlib, json, re, shlex, tomllib, typing, datetime, difflib, pathlib, pydantic
+class Something(pydantic.BaseModel):
+    number: int = 1
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+before, known = resident(), set(sys.modules)
+from pathlib import Path
+from freehold.manifest import load_manifest
+grown, new = resident() - before, set(sys.modules) - known
+load_manifest(Path("/nowhere/freehold.toml"), {"PATH": "/usr/bin:/bin"})
+print(grown, *sorted(name for name in new if name.split(".")[0] in {"tomlkit", "click", "fastapi", "hypothesis", "idna"}
+      or name.startswith("freehold.") and not name.startswith(("freehold.manifest", "freehold.errors"))
+      or name.startswith("freehold.manifest.rules")))
+"""
+
+
+def test_importing_the_manifest_brings_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    grown, *modules = done.stdout.split()
+    assert modules == []
+    assert int(grown) < 4 * 1024**2
