@@ -24,6 +24,8 @@ RELEASE = 0.95
 QUICK, CALM = 0.1, 0.5
 LONGEST_UNSEEN = 30.0
 
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
 # A scan holds a descriptor for each level it is in and keeps a processor busy: one at a time is enough for all computers.
 _scanning = threading.Lock()
 
@@ -40,9 +42,9 @@ def measure(folders: Sequence[Path]) -> DiskUse:
     count = _Count()
     with _scanning:
         for folder in folders:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-                _walk(descriptor, 1, count)
+            # A folder that was moved away, or that a full table of files keeps closed, is looked at again next time.
+            with contextlib.suppress(OSError), _opened(str(folder), None, folder.lstat().st_mode) as inside:
+                _walk(inside, 1, count)
     return DiskUse(count.size, count.inodes, count.too_deep)
 
 
@@ -73,28 +75,32 @@ def _walk(descriptor: int, depth: int, count: _Count) -> None:
                     if depth == DEEPEST:
                         count.too_deep = True
                         continue
-                    with contextlib.suppress(OSError):
-                        _walk(_open_folder(entry.name, descriptor), depth + 1, count)
+                    with contextlib.suppress(OSError), _opened(entry.name, descriptor, found.st_mode) as inside:
+                        _walk(inside, depth + 1, count)
     finally:
         os.close(descriptor)
 
 
-def _open_folder(name: str, parent: int) -> int:
-    """Opens a folder even when whoever lives inside took the owner's right to read it away, to hide what it holds."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+@contextlib.contextmanager
+def _opened(name: str, parent: int | None, mode: int) -> Iterator[int]:
+    """Opens a folder even when whoever lives inside took the owner's right to read it away, to hide what it holds.
+
+    The descriptor is the caller's to close. The mode is put back when the caller is done, since looking at what is in
+    a folder needs it as much as opening does.
+    """
+    if os.geteuid() == 0 or mode & 0o500 == 0o500:
+        yield os.open(name, _FOLDER, dir_fd=parent)
+        return
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    itself = Path(f"/proc/self/fd/{handle}")
     try:
-        return os.open(name, flags, dir_fd=parent)
-    except PermissionError:
-        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        itself.chmod(stat.S_IMODE(mode) | 0o500)
         try:
-            mode = stat.S_IMODE(os.fstat(handle).st_mode)
-            Path(f"/proc/self/fd/{handle}").chmod(mode | 0o500)
-            try:
-                return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            finally:
-                Path(f"/proc/self/fd/{handle}").chmod(mode)
+            yield os.open(itself, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         finally:
-            os.close(handle)
+            itself.chmod(stat.S_IMODE(mode))
+    finally:
+        os.close(handle)
 
 
 class DiskGuard:

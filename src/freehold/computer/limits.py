@@ -130,7 +130,7 @@ class LimitWatch:
         return Usage(
             memory=self._population.memory() if memory is None else memory,
             memory_peak=group.memory_peak() if group else None,
-            processes=len(self._population.members()) if count is None else count,
+            processes=self._population.threads() if count is None else count,
             cpu_seconds=group.cpu_seconds() if group else None,
             disk=disk.size if disk else None,
             inodes=disk.inodes if disk else None,
@@ -141,8 +141,10 @@ class LimitWatch:
     def _judge(self, usage: Usage) -> Iterator[LimitEvent]:
         yield from self._judge_memory(usage.memory or 0)
         allowed = self._limits.processes
-        refused = self._cgroup.refused_forks() if self._cgroup else 0
-        if refused > self._refused:
+        counted = self._cgroup is not None and "pids" in self._cgroup.folders
+        refused = self._cgroup.refused_forks() if self._cgroup is not None and counted else 0
+        # Without a group nobody counts refusals: standing at the limit is then the sign of them.
+        if refused > self._refused or (not counted and (usage.processes or 0) >= allowed):
             self._refused = refused
             yield LimitEvent(
                 "reached", "processes", allowed, allowed, f"no more than {allowed} processes: a new one was refused"

@@ -84,18 +84,22 @@ class Population:
     def memory(self) -> int:
         return sum(resident(pid) for pid in self.members())
 
+    def threads(self) -> int:
+        """Processes and their threads, as the kernel's limit counts them."""
+        return sum(_status_number(pid, "Threads:") for pid in self.members())
+
 
 def resident(pid: int) -> int:
     """Bytes of memory that are the process's own: shared code counts for nobody."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    total = 0
-    for line in text.splitlines():
-        if line.startswith(("RssAnon:", "RssShmem:")):
-            total += int(line.split()[1]) * 1024
-    return total
+    return (_status_number(pid, "RssAnon:") + _status_number(pid, "RssShmem:")) * 1024
+
+
+def _status_number(pid: int, name: str) -> int:
+    with contextlib.suppress(OSError), Path(f"/proc/{pid}/status").open() as status:
+        for line in status:
+            if line.startswith(name):
+                return int(line.split()[1])
+    return 0
 
 
 def _depth(pid: int) -> int:

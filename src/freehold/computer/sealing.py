@@ -71,13 +71,13 @@ def seal(order: Order) -> Sealed:
     A root caller's thread changes its mount namespace for good: it is to be a thread of the computer's own.
     """
     tools = find_tools()
-    filters = compile_filters()
     parents = find_parents()
     sweep_stale(parents)
     cgroup = make_cgroup(order.spec.limits, parents)
     helper: subprocess.Popen[bytes] | None = None
     try:
         mechanisms = describe_mechanisms(cgroup)
+        filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
         helper, told = _start(order, tools, filters, cgroup, _gather_sources(order))
         guest = _find_guest(helper, told, tools)
         walls = _await_walls(helper, guest, order.uid, tools)

@@ -8,6 +8,7 @@ import errno
 import functools
 import os
 import stat
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -37,10 +38,14 @@ INT = 0xFFFFFFFF
 
 
 @functools.cache
-def compile_filters() -> tuple[bytes, ...]:
-    """The BPF programs for this machine. Raises `computer.no-isolation` where libseccomp is missing."""
+def compile_filters(*, nameless_files: bool = True) -> tuple[bytes, ...]:
+    """The BPF programs for this machine. Raises `computer.no-isolation` where libseccomp is missing.
+
+    Without `nameless_files` there is no memfd: memory in one belongs to no process, so that only a control group sees it.
+    """
     seccomp = _load_library()
-    return _export(_calls(seccomp)), _export(_arguments(seccomp))
+    allowed = (name for name in ALLOWED if nameless_files or name != "memfd_create")
+    return _export(_calls(seccomp, allowed)), _export(_arguments(seccomp))
 
 
 def _load_library() -> ModuleType:
@@ -55,11 +60,11 @@ def _load_library() -> ModuleType:
     return pyseccomp  # type: ignore[no-any-return]
 
 
-def _calls(seccomp: Any) -> Any:
+def _calls(seccomp: Any, allowed: Iterable[str]) -> Any:
     rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.ENOSYS))
     # Only the machine's own architecture: i386 and x32 calls would walk around the numbers checked here.
     rules.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.KILL_PROCESS)
-    for name in ALLOWED:
+    for name in allowed:
         _add(seccomp, rules, seccomp.ALLOW, name)
     for name in REFUSED:
         _add(seccomp, rules, seccomp.ERRNO(errno.EPERM), name)

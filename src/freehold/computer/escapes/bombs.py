@@ -43,8 +43,15 @@ BOMBS = (
         "memory",
         r"""
 kept = []
-while True:
-    kept.append(bytearray(b"x") * (4 << 20))
+try:
+    while True:
+        kept.append(bytearray(b"x") * (4 << 20))
+except MemoryError:
+    size = len(kept) * 4
+    kept.clear()
+    refused(f"MemoryError after {size} MiB")
+    if size > 1024:
+        escaped(f"{size} MiB were taken")
 """,
     ),
     Bomb(
@@ -87,11 +94,16 @@ for folder in ("/tmp", "/dev/shm", "/run"):
         "memory",
         r"""
 kept = []
-while True:
-    memory = os.memfd_create("x")
-    kept.append(memory)
-    for _ in range(16):
-        os.write(memory, bytes(1 << 20))
+try:
+    while len(kept) < 200:
+        memory = os.memfd_create("x")
+        kept.append(memory)
+        for _ in range(16):
+            os.write(memory, bytes(1 << 20))
+except OSError as error:
+    refused(errno.errorcode[error.errno])
+else:
+    escaped("3 GiB were taken")
 """,
     ),
     Bomb(

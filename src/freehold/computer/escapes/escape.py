@@ -67,8 +67,9 @@ def in_child(act):
     return os.waitpid(pid, 0)[1]
 """
 
-EPILOGUE = r"""
-print("REFUSED", "; ".join(reasons) or "nothing there to try", flush=True)
+NOTHING = "nothing there to try"
+EPILOGUE = f"""
+print("REFUSED", "; ".join(reasons) or {NOTHING!r}, flush=True)
 """
 
 

@@ -92,13 +92,20 @@ class Program(ctypes.Structure):
 allow_all = ctypes.create_string_buffer(struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000))
 libc.prctl(22, 2, ctypes.byref(Program(1, ctypes.addressof(allow_all))), 0, 0)
 attempt("mount after an allowing filter", syscall, MOUNT, b"x", b"/tmp", b"tmpfs", 0, None)
-memory = os.memfd_create("program")
-with open("/bin/cat", "rb") as source:
-    os.write(memory, source.read())
-status = subprocess.run([f"/proc/self/fd/{memory}", "/proc/self/status"], pass_fds=[memory], capture_output=True, text=True).stdout
-if "NoNewPrivs:\t1" not in status or "Seccomp:\t2" not in status:
-    escaped("a program run from memory has fewer walls")
-refused("a program run from memory has the same walls")
+def run_from_memory():
+    memory = os.memfd_create("program")
+    with open("/bin/cat", "rb") as source:
+        os.write(memory, source.read())
+    command = [f"/proc/self/fd/{memory}", "/proc/self/status"]
+    status = subprocess.run(command, pass_fds=[memory], capture_output=True, text=True).stdout
+    if "NoNewPrivs:\t1" not in status or "Seccomp:\t2" not in status:
+        escaped("a program run from memory has fewer walls")
+try:
+    run_from_memory()
+except OSError as error:
+    refused(f"a program run from memory: {errno.errorcode[error.errno]}")
+else:
+    refused("a program run from memory has the same walls")
 """,
     ),
     Escape(

@@ -2,13 +2,14 @@
 
 import asyncio
 import tempfile
+import time
 from pathlib import Path
 
 from freehold.computer.backend import LimitEvent
 from freehold.computer.computer import Computer
 from freehold.computer.escapes.bait import Bait
 from freehold.computer.escapes.bombs import SMALL, Bomb
-from freehold.computer.escapes.escape import Escape, Verdict, command_for, judge
+from freehold.computer.escapes.escape import NOTHING, Escape, Verdict, command_for, judge
 from freehold.computer.process import Result
 from freehold.computer.removal import remove_tree
 from freehold.errors import FreeholdError
@@ -51,7 +52,7 @@ def _judge_bomb(bomb: Bomb, own: Verdict, ran: Result, events: list[LimitEvent],
         return own
     if trouble:
         return verdict("escaped", trouble)
-    if bomb.limit is None:
+    if bomb.limit is None or (own.outcome == "refused" and own.seen != NOTHING):
         return own
     reached = {event.limit: event for event in events if event.kind == "reached"}
     if bomb.limit in reached:
@@ -62,9 +63,14 @@ def _judge_bomb(bomb: Bomb, own: Verdict, ran: Result, events: list[LimitEvent],
 
 
 async def _silence(computer: Computer) -> str:
-    """Why a computer does not answer, or nothing when it does."""
-    try:
-        answer = await computer.run(["/bin/echo", "here"], timeout=ANSWER_TIME)
-    except FreeholdError as error:
-        return f"a computer no longer answers: {error.message}"
-    return "" if answer.stdout == b"here\n" else f"a computer answers {answer.stdout!r}"
+    """Why a computer does not answer, or nothing when it does. The dead of a bomb may take a moment to be buried."""
+    deadline = time.monotonic() + ANSWER_TIME
+    while True:
+        try:
+            answer = await computer.run(["/bin/echo", "here"], timeout=ANSWER_TIME)
+        except FreeholdError as error:
+            if error.code != "computer.cannot-start" or time.monotonic() > deadline:
+                return f"a computer no longer answers: {error.message}"
+            await asyncio.sleep(0.05)
+        else:
+            return "" if answer.stdout == b"here\n" else f"a computer answers {answer.stdout!r}"
