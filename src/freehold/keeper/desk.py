@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from freehold import __version__
+from freehold.errors import FreeholdError
+from freehold.keeper.archive import Archive
 from freehold.keeper.methods import Methods, NoParams
 from freehold.keeper.processes import resident_bytes
 
@@ -41,6 +43,7 @@ class Desk:
         self.book = book
         self.sessions = sessions
         self.computer: ComputerProgram | None = None
+        self.archive: Archive | None = None
         self.began = keeper.settings.now()
         self.methods = methods = Methods()
         methods.add_call("status", NoParams, self._status)
@@ -105,7 +108,24 @@ class Desk:
             yield
 
     async def open_history(self, stack: contextlib.AsyncExitStack, tasks: asyncio.TaskGroup) -> None:
-        """Nothing yet."""
+        """Opened and watching when this returns; the state found at start is taken while the boot goes on."""
+
+        def after_undo() -> None:
+            tasks.create_task(self._after_undo())
+
+        self.archive = archive = Archive(self.keeper.home, self.plan, self.keeper.record, after_undo)
+        stack.push_async_callback(archive.close)
+        await archive.open()
+        archive.register(self.methods)
+        first = tasks.create_task(archive.take_first())
+        stack.callback(first.cancel)
+
+    async def _after_undo(self) -> None:
+        """Services whose files were changed under them start anew, when they asked for it."""
+        for service in self.plan.services:
+            if service.restart_on_undo:
+                with contextlib.suppress(FreeholdError):
+                    await self.restart(f"service-{service.name}", wait=False, who="keeper")
 
     async def _status(self, _: NoParams) -> dict[str, Any]:
         return await self.status()

@@ -56,6 +56,7 @@ class Keeper:
         self.sealed_since: str | None = None
         self._announce: Announce = announce or (lambda _event, _data: None)
         self._stop = asyncio.Event()
+        self._desk: Desk | None = None
 
     async def run(self) -> None:
         """Returns after a stop that was asked for; raises FreeholdError when the boot cannot go on."""
@@ -123,7 +124,7 @@ class Keeper:
             sessions = await self._unless_stopped(asyncio.to_thread(_open_sessions, home, plan))
             stack.callback(sessions.close)
         began = asyncio.get_running_loop().time()
-        desk = Desk(self, plan, book, sessions)
+        self._desk = desk = Desk(self, plan, book, sessions)
         await stack.enter_async_context(RpcServer(home.keeper_socket, desk.methods).serve())
         stack.callback(withdraw_seal, home)
         await stack.enter_async_context(self.supervisor.running())
@@ -218,6 +219,8 @@ class Keeper:
         self.record("keeper.stopped", {"boot": self.boot_id})
 
     async def _final_writes(self) -> None:
+        if self._desk is not None and self._desk.archive is not None:
+            await self._desk.archive.take_last()
         await self.record.flushed()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:

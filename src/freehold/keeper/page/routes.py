@@ -6,7 +6,6 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,7 +15,10 @@ from starlette.routing import Route
 from freehold.errors import FreeholdError
 from freehold.identity.sessions import COOKIE, RECOVERY_COOKIE
 from freehold.keeper.page.answers import Json, refusal, see
+from freehold.keeper.page.forms import read_form
 from freehold.keeper.page.overview import draw_overview
+from freehold.keeper.page.past import describe_done
+from freehold.keeper.page.past_routes import PastRoutes
 from freehold.keeper.page.signing import draw_sign_in
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ TRIES, TRIES_WITHIN = 20, 60.0
 class Routes:
     def __init__(self, desk: "Desk") -> None:
         self._desk = desk
+        self._past = PastRoutes(desk)
         self._tries: collections.deque[float] = collections.deque(maxlen=TRIES)
 
     def table(self) -> list[Route]:
@@ -42,6 +45,7 @@ class Routes:
             Route("/restart/{program}", self.restart_form, methods=["POST"]),
             Route("/v1/status", self.status),
             Route("/v1/restart/{program}", self.restart, methods=["POST"]),
+            *self._past.table(),
         ]
 
     def errors(self) -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
@@ -57,8 +61,9 @@ class Routes:
         return Json(await self._desk.restart(request.path_params["program"]))
 
     async def overview(self, request: Request) -> Response:
-        status = await self._desk.status()
-        return HTMLResponse(draw_overview(status, ""))
+        done = await self._past.entry(request.query_params.get("done"))
+        said = describe_done(done) if done is not None else ""
+        return HTMLResponse(draw_overview(await self._desk.status(), await self._past.draw(), said))
 
     async def restart_form(self, request: Request) -> Response:
         await self._desk.restart(request.path_params["program"], wait=False)
@@ -74,7 +79,7 @@ class Routes:
         if len(self._tries) == TRIES and now - self._tries[0] < TRIES_WITHIN:
             return HTMLResponse(draw_sign_in("Too many tries", "Wait a minute"), status_code=429)
         self._tries.append(now)
-        code = (await form(request)).get("code", "")[:64]
+        code = (await read_form(request)).get("code", "")[:64]
         found = await asyncio.to_thread(
             self._desk.sessions.redeem_link,
             code,
@@ -122,9 +127,3 @@ class Routes:
         error_id = secrets.token_hex(6)
         log.error("%s failed [%s]", request.url.path, error_id, exc_info=error)
         return refusal(request.scope, 500, FreeholdError("keeper.bug", "Something failed inside the keeper"), error_id)
-
-
-async def form(request: Request) -> dict[str, str]:
-    """A form as browsers send it without script; the guard has bounded its length."""
-    body = (await request.body()).decode(errors="replace")
-    return {name: values[-1] for name, values in parse_qs(body, max_num_fields=100).items()}

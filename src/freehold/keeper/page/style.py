@@ -17,11 +17,13 @@ main{max-width:880px;margin:0 auto;padding:28px 20px 64px}
 header{display:flex;align-items:center;gap:12px;margin-bottom:26px}
 header svg{width:34px;height:34px;flex:none;color:var(--accent)}
 header h1{font-size:1.15rem;line-height:1.2;margin:0;letter-spacing:-.01em}
+header h1 a{color:inherit;text-decoration:none}
 header p{margin:0;color:var(--soft);font-size:.85rem}
 header form,header nav{margin-left:auto}
-h2{font-size:1rem;margin:34px 0 12px;display:flex;align-items:baseline;gap:10px}
+h2{font-size:1rem;margin:34px 0 12px;display:flex;align-items:baseline;gap:10px;flex-wrap:wrap}
+p code{white-space:nowrap}
 h2 small{font-weight:400;color:var(--soft);font-size:.85rem}
-h2 form{margin-left:auto}
+h2 .right{margin-left:auto;display:flex;gap:8px;align-self:center;flex-wrap:wrap}
 a{color:var(--accent)}
 code,.mono{font-family:var(--mono);font-size:.86em;overflow-wrap:anywhere}
 .card{background:var(--card);border:1px solid var(--line);border-radius:var(--radius);overflow:hidden}
