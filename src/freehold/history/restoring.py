@@ -15,6 +15,7 @@ from freehold.history.states import Places
 
 TEMPORARY = b".freehold-restore-"
 _PUMP_EVERY = 500
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 MEANWHILE = "it was written to meanwhile"
 
@@ -45,6 +46,7 @@ class Restorer:
         self._prefix = TEMPORARY + token.encode() + b"-"
         self._at: tuple[NamePath, int] | None = None
         self._stage_inside = False
+        self._is_root = os.geteuid() == 0
         self._touched: dict[NamePath, None] = {}
         self._leaders: dict[int, NamePath] = {}
         self._owners: dict[bytes, tuple[int, int]] = {}
@@ -170,7 +172,7 @@ class Restorer:
         folder, temporary = self._temporary(parent)
         os.mkdir(temporary, 0o700, dir_fd=folder)
         try:
-            if os.geteuid() == 0:
+            if self._is_root:
                 os.chown(temporary, *self._owners[step.path[0]], dir_fd=folder, follow_symlinks=False)
             move_in(folder, temporary, parent, step.path[-1])
         except BaseException:
@@ -192,32 +194,33 @@ class Restorer:
     def _put_file(self, parent: int, step: Step, target: Version) -> None:
         assert target.content is not None
         folder, temporary = self._temporary(parent)
-        handle = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
-        )
+        handle = os.open(temporary, _NEW_FILE, 0o600, dir_fd=folder)
         try:
-            for piece in self._reader.pieces(target.content):
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(handle, view) :]
-            if os.geteuid() == 0:
-                os.fchown(handle, *self._owners[step.path[0]])
-            os.fchmod(handle, stat.S_IMODE(target.mode))
-            os.utime(handle, ns=(target.mtime, target.mtime))
+            try:
+                for piece in self._reader.pieces(target.content):
+                    view = memoryview(piece)
+                    while view:
+                        view = view[os.write(handle, view) :]
+                if self._is_root:
+                    os.fchown(handle, *self._owners[step.path[0]])
+                os.fchmod(handle, stat.S_IMODE(target.mode))
+                os.utime(handle, ns=(target.mtime, target.mtime))
+                made = os.fstat(handle)
+            finally:
+                # Closed before it is in place: an event of writing under the final name is then somebody else's.
+                os.close(handle)
             self._swap(folder, temporary, parent, step)
-            self._note(step, os.fstat(handle))
         except BaseException:
             _unlink_quietly(temporary, folder)
             raise
-        finally:
-            os.close(handle)
+        self._note(step, made, os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False))
 
     def _put_link(self, parent: int, step: Step, target: Version) -> None:
         assert target.content is not None
         folder, temporary = self._temporary(parent)
         os.symlink(self._reader.read(target.content), temporary, dir_fd=folder)
         try:
-            if os.geteuid() == 0:
+            if self._is_root:
                 os.chown(temporary, *self._owners[step.path[0]], dir_fd=folder, follow_symlinks=False)
             os.utime(temporary, ns=(target.mtime, target.mtime), dir_fd=folder, follow_symlinks=False)
             self._swap(folder, temporary, parent, step)
@@ -328,9 +331,14 @@ class Restorer:
         found = os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False)
         return target.group != 0 or found.st_nlink == 1
 
-    def _note(self, step: Step, found: os.stat_result) -> None:
+    def _note(self, step: Step, made: os.stat_result, found: os.stat_result) -> None:
         assert step.target is not None
-        if found.st_mtime_ns == step.target.mtime and found.st_nlink == 1:
+        if (found.st_ino, found.st_mtime_ns, found.st_size, found.st_nlink) == (
+            made.st_ino,
+            made.st_mtime_ns,
+            made.st_size,
+            1,
+        ):
             self.trusted[step.place] = Taken(found, step.target.content, step.target.flag)
 
     def _choose_leaders(self, steps: Sequence[Step]) -> None:

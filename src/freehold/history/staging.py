@@ -4,6 +4,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import secrets
 import shutil
 import struct
 from collections import deque
@@ -43,7 +44,6 @@ class Staging:
     def __init__(self, folder: Path) -> None:
         prepare_staging(folder)
         self._folder = folder
-        self._count = 0
         self._used = 0
         self._path: Path | None = None
         self._handle = -1
@@ -53,8 +53,8 @@ class Staging:
         """The folder in which to make the next file."""
         if self._used % _ROTATE == 0:
             self._leave()
-            self._count += 1
-            self._path = self._folder / str(self._count)
+            # ext4 chooses the place by the name: the same name would land beside what the last restore displaced.
+            self._path = self._folder / secrets.token_hex(8)
             self._path.mkdir(mode=0o700)
             self._handle = os.open(self._path, FOLDER_FLAGS)
         self._used += 1
