@@ -4,13 +4,14 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from freehold.computer import process as processes
 from freehold.computer.answers import number, whole
-from freehold.computer.backend import Backend, Machine, Usage
+from freehold.computer.backend import Backend, LimitEvent, Machine, Usage
 from freehold.computer.batch import ask
 from freehold.computer.connection import Connection, State
 from freehold.computer.files import Files
@@ -66,6 +67,10 @@ class Computer:
         self.files = Files(connection)
         self.limits = limits
         self.machine = machine
+        self._reached: LimitEvent | None = None
+        self._reached_count = 0
+        if machine is not None:
+            machine.subscribe(self._note)
 
     @classmethod
     def start(
@@ -133,6 +138,11 @@ class Computer:
         return Pool(start, size)
 
     @property
+    def socket_path(self) -> Path:
+        """Where others may connect to it, as `Computer.connect` does."""
+        return self._connection.path
+
+    @property
     def alive(self) -> bool:
         """Whether there is a link to it now."""
         return self._connection.live
@@ -177,7 +187,13 @@ class Computer:
             capture=limits.output,
             stdin=True if data is not None else None,
         )
-        return await processes.run(self._connection.link, request, data, limits.output, time_limit + _PATIENCE)
+        already = self._reached_count
+        result = await processes.run(self._connection.link, request, data, limits.output, time_limit + _PATIENCE)
+        if self.machine is not None and not result.ok and result.limit is None:
+            self.machine.usage()  # delivers what the kernel has counted meanwhile
+            if self._reached is not None and self._reached_count > already:
+                return replace(result, limit=self._reached.limit)
+        return result
 
     async def spawn(
         self,
@@ -260,6 +276,11 @@ class Computer:
         await listening.open()
         self._listening.append(listening)
         return listening
+
+    def _note(self, event: LimitEvent) -> None:
+        if event.kind == "reached":
+            self._reached_count += 1
+            self._reached = event
 
     async def close(self) -> None:
         """Drop the link; a computer that was started here is stopped, and its throw-away folders are removed. Idempotent."""

@@ -24,7 +24,7 @@ class Connection:
     """
 
     def __init__(self, path: Path, *, reconnect: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path = path
+        self.path = path
         self._reconnect = reconnect
         self._clock = clock
         self._link: Link | None = None
@@ -40,7 +40,7 @@ class Connection:
         """The first connection, made by the caller so that its error is the caller's."""
         link = await self._connect()
         if self._reconnect:
-            self._task = asyncio.create_task(self._keep(link), name=f"link to {self._path}")
+            self._task = asyncio.create_task(self._keep(link), name=f"link to {self.path}")
 
     @property
     def live(self) -> bool:
@@ -84,7 +84,7 @@ class Connection:
         self._become("closed")
 
     async def _connect(self) -> Link:
-        link = await Link.connect(self._path, accept=self._accept, clock=self._clock)
+        link = await Link.connect(self.path, accept=self._accept, clock=self._clock)
         try:
             for restore in self.restored:
                 await restore(link)

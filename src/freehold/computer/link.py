@@ -100,9 +100,6 @@ class Link(asyncio.BufferedProtocol):
             if self._unsettled > MAX_UNSETTLED:
                 self.cut(protocol_error("it leaves closed channels open"))
 
-    def ping(self) -> None:
-        self.send(frames.PING, 0, b"")
-
     def cut(self, error: FreeholdError) -> None:
         """End the link for the given reason. Idempotent."""
         if self.ended.done():
@@ -121,12 +118,15 @@ class Link(asyncio.BufferedProtocol):
     def close(self) -> None:
         self.cut(FreeholdError("link.closed", "The link was closed from this side"))
 
-    def _beat(self) -> None:
+    def beat(self) -> None:
+        """One heartbeat: asks for a sign of life, or ends a link that has given none for too long."""
         if self.pulse.health == "lost":
             self.cut(FreeholdError("link.lost", f"The computer has been silent for {self.pulse.silence:.0f} s"))
             return
-        self.ping()
-        self._heartbeat = self._loop.call_later(PING_EVERY, self._beat)
+        self.send(frames.PING, 0)
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        self._heartbeat = self._loop.call_later(PING_EVERY, self.beat)
 
     # What asyncio calls
 
@@ -135,7 +135,7 @@ class Link(asyncio.BufferedProtocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=1024 * 1024)
         transport.write(frames.PREAMBLE)
-        self._heartbeat = self._loop.call_later(PING_EVERY, self._beat)
+        self._heartbeat = self._loop.call_later(PING_EVERY, self.beat)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.cut(FreeholdError("link.lost", "The computer hung up" if error is None else f"The link broke: {error}"))

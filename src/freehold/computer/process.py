@@ -5,7 +5,7 @@ import signal as signals
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from freehold.computer import answers
 from freehold.computer.channel import Channel
@@ -15,7 +15,6 @@ from freehold.computer.stream import Stream
 from freehold.errors import FreeholdError
 
 Command = str | Sequence[str]
-LimitName = Literal["wall_time", "cpu_time", "file_size", "memory", "output"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Result:
     """A finished command. `exit_code` is negative for a signal, as in `subprocess`.
 
     `truncated` counts the bytes of stdout and stderr that were beyond the output limit and thrown away.
-    `limit` names the limit that ended it, or that its output met.
+    `limit` names the field of `Limits` that ended it or that its output met.
     """
 
     stdout: bytes
@@ -44,11 +43,26 @@ class Result:
     signal: int | None
     duration: float
     truncated: int
-    limit: LimitName | None
+    limit: str | None
 
     @property
     def ok(self) -> bool:
         return self.exit_code == 0
+
+    def check(self) -> "Result":
+        """Itself, or an error that says what went wrong and which setting it met."""
+        if self.limit is not None and self.limit != "output":
+            raise FreeholdError(
+                "computer.limit",
+                f"The command met computer.limits.{self.limit} after {self.duration:.1f} s",
+                hint=f"Raise computer.limits.{self.limit} in freehold.toml, or give the command less to do",
+            )
+        if self.exit_code:
+            words = answers.printable(self.stderr[-500:].decode(errors="replace").strip())
+            raise FreeholdError(
+                "computer.command-failed", f"The command ended with {self.exit_code}: {words or 'it said nothing'}"
+            )
+        return self
 
     @property
     def text(self) -> str:
@@ -137,12 +151,14 @@ class Capture:
         if self._exit is None:
             raise FreeholdError("link.protocol", "The computer closed a command without telling how it ended")
         end = self._exit
-        limit: LimitName | None = None
+        limit: str | None = None
         if end.timed_out:
             limit = "wall_time"
-        elif end.signal == signals.SIGXCPU:
+        elif (
+            end.signal == signals.SIGXCPU or end.code == 128 + signals.SIGXCPU
+        ):  # a shell tells of its child's that way
             limit = "cpu_time"
-        elif end.signal == signals.SIGXFSZ:
+        elif end.signal == signals.SIGXFSZ or end.code == 128 + signals.SIGXFSZ:
             limit = "file_size"
         elif self._dropped:
             limit = "output"

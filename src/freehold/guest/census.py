@@ -73,6 +73,7 @@ def end_all_of(leader: int, identity: bytes) -> None:
     own_session, own_group = os.getsid(0), os.getpgid(0)
     marker = MARKER + b"=" + identity
     known = {leader}
+    struck: set[int] = set()
     for _ in range(ROUNDS):
         everyone = [resident for resident in residents() if resident.state not in "ZX"]
         sessions, groups = {leader}, {leader}
@@ -98,8 +99,9 @@ def end_all_of(leader: int, identity: bytes) -> None:
                         groups.add(resident.group)
                     grown = True
         found.pop(own, None)
-        if not found:
-            return
+        if struck.issuperset(found):
+            return  # nobody new: those that are left are on their way out
+        struck.update(found)
         for pid in found:  # first make them hold still, so that nothing is forked between the look and the blow
             send(pid, signals.SIGSTOP)
         for pid in found:

@@ -162,9 +162,14 @@ def _harden_limit(pid: int, kind: int, value: int) -> None:
     try:
         hard = resource.prlimit(pid, kind)[1]
         ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.prlimit(pid, kind, (ceiling, ceiling))
+        # One second more until SIGKILL, or SIGXCPU would never be seen.
+        resource.prlimit(pid, kind, (ceiling, _hard(kind, ceiling, hard)))
     except (OSError, ValueError):
         return  # it is gone already
+
+
+def _hard(kind: int, ceiling: int, hard: int) -> int:
+    return ceiling + 1 if kind == resource.RLIMIT_CPU and ceiling != hard else ceiling
 
 
 def _explain(request: Request, trouble: bytes) -> SpawnError:

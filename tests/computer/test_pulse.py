@@ -1,0 +1,73 @@
+import asyncio
+from pathlib import Path
+
+from tests.computer.hostile import Peer, hostile_guest
+from tests.computer.patience import until
+
+from freehold.computer.link import Link
+from freehold.computer.pulse import Pulse
+
+
+async def healthy(link: Link) -> bool:
+    return link.health == "healthy"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_silence_is_unhealthy_after_ten_seconds_and_lost_after_thirty() -> None:
+    clock = Clock()
+    pulse = Pulse(clock)
+    seen = []
+    for seconds in (0, 9.9, 10, 29.9, 30):
+        clock.now = 100.0 + seconds
+        seen.append(pulse.health)
+    assert seen == ["healthy", "healthy", "unhealthy", "unhealthy", "lost"]
+    pulse.hear()
+    assert pulse.health == "healthy"
+
+
+async def test_a_silent_guest_loses_its_link(tmp_path: Path) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await peer.until_cut()
+
+    clock = Clock()
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(path, clock=clock)
+        assert await healthy(link)
+        clock.now += 12
+        link.beat()
+        assert link.health == "unhealthy"
+        assert not link.ended.done()
+        clock.now += 20
+        link.beat()
+        assert (await link.ended).code == "link.lost"
+
+
+async def test_a_guest_that_answers_pings_stays_healthy(tmp_path: Path) -> None:
+    from freehold.computer import frames
+
+    answered = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        kind, _, _ = await peer.receive()
+        assert kind == frames.PING
+        peer.send(frames.PONG, 0)
+        answered.set()
+        await peer.until_cut()
+
+    clock = Clock()
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(path, clock=clock)
+        clock.now += 12
+        link.beat()
+        await answered.wait()
+        await until(lambda: healthy(link))
+        link.close()
