@@ -2,14 +2,16 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.e2e.atproto.certificates import make_certificates
-from tests.e2e.atproto.door import Door, serve
+from tests.e2e.atproto.door import Door
 from tests.e2e.atproto.localnet import PASSWORD, LocalNetwork, local_network
+from tests.e2e.atproto.serving import serve
 from tests.identity.nameserver import nameserver
 
 from freehold.home import Home
@@ -122,7 +124,7 @@ def _public_house(root: Path) -> Iterator[House]:
             f"--host-resolver-rules={rules}",
             f"--ignore-certificate-errors-spki-list={certificates.fingerprint}",
         ]
-        with serve(door, listener, certificates), sync_playwright() as playwright:
+        with closing(door), serve(door.app, listener, certificates), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
             yield House("https", "https://agent.atp.internal", door, home.identity, network, net, browser)
             browser.close()
@@ -147,7 +149,7 @@ def _loopback_house(root: Path) -> Iterator[House]:
             network=network,
         )
         flags = [*FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"]
-        with serve(door, listener), sync_playwright() as playwright:
+        with closing(door), serve(door.app, listener), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
             yield House("http", f"http://localhost:{port}", door, home.identity, network, net, browser)
             browser.close()

@@ -2,30 +2,22 @@
 
 import asyncio
 import json
-import logging
-import socket
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-from tests.e2e.atproto.certificates import Certificates
 
-from freehold.errors import FreeholdError
 from freehold.identity.atproto.client import CALLBACK, JWKS, METADATA, Client
 from freehold.identity.atproto.fetch import Network
 from freehold.identity.atproto.flow import SIGN_IN_COOKIE, SignIn
 from freehold.identity.atproto.pending import TTL
 from freehold.identity.atproto.problems import SignInProblem
-from freehold.identity.pages import LINK_REFUSED, Page, problem_page, sign_in_page
 from freehold.identity.sessions import COOKIE, Sessions
 
 POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'"
@@ -109,17 +101,14 @@ class Door:
         session = self.sessions.verify(request.cookies.get(COOKIE, ""))
         if session is None:
             return RedirectResponse("/sign-in", 303)
-        return _html(
-            Page("At home", f"Signed in as {session.did or 'the owner of this machine'}", "", "again"),
-            buttons={"Sign out": "/v1/sign-out", "Sign out everywhere": "/v1/sign-out/everywhere"},
-        )
+        buttons = {"Sign out": "/v1/sign-out", "Sign out everywhere": "/v1/sign-out/everywhere"}
+        return _html("At home", f"Signed in as {session.did}", buttons=buttons)
 
     async def show_sign_in(self, request: Request) -> Response:
         # The answer comes back to the client's own origin, and so must the cookie that is set here.
         if self.client is not None and request.url.netloc != self.client.origin.split("://")[1]:
             return RedirectResponse(self.client.origin + "/sign-in", 303)
-        page = sign_in_page(owner=self.sessions.owner, handle=None)
-        return _html(page, buttons={"Sign in": "/v1/sign-in/atproto"} if page.action == "atproto" else {})
+        return _html("Sign in", "This is somebody's house", buttons={"Sign in": "/v1/sign-in/atproto"})
 
     async def script(self, request: Request) -> Response:
         return Response(SCRIPT, media_type="text/javascript")
@@ -156,9 +145,7 @@ class Door:
             self.sessions.redeem_link, token, label=request.headers.get("user-agent", ""), address=""
         )
         if redeemed is None:
-            return JSONResponse(
-                {"error": {"code": "sign-in.link", "message": LINK_REFUSED.message}}, LINK_REFUSED.status
-            )
+            return JSONResponse({"error": {"code": "sign-in.link"}}, 403)
         response = JSONResponse({"redirect": "/"})
         _set_cookie(response, COOKIE, redeemed[1], None)
         return response
@@ -189,7 +176,7 @@ class Door:
         assert isinstance(error, SignInProblem)
         if request.method == "POST":
             return JSONResponse({"error": error.body()}, error.status)
-        return _html(problem_page(error, title=error.title, status=error.status), code=error.code)
+        return _html(error.title, error.message, status=error.status, code=error.code)
 
     def _same_origin(self, request: Request) -> bool:
         origin = self.client.origin if self.client else str(request.base_url).rstrip("/")
@@ -200,41 +187,13 @@ def _set_cookie(response: Response, name: str, value: str, age: int | None) -> N
     response.set_cookie(name, value, max_age=age, path="/", secure=True, httponly=True, samesite="lax")
 
 
-def _html(page: Page, *, buttons: Mapping[str, str] | None = None, code: str = "") -> Response:
+def _html(
+    title: str, message: str, *, buttons: Mapping[str, str] | None = None, status: int = 200, code: str = ""
+) -> Response:
     offered = "".join(f'<button data-post="{path}">{escape(name)}</button>' for name, path in (buttons or {}).items())
     text = (
-        f'<!doctype html><title>{escape(page.title)}</title><body data-code="{escape(code)}"><h1>{escape(page.title)}</h1>'
-        f'<p id=message>{escape(page.message)}</p><p id=todo>{escape(page.what_to_do)}</p>{offered}<script src="/sign-in.js"></script>'
+        f'<!doctype html><title>{escape(title)}</title><body data-code="{escape(code)}"><h1>{escape(title)}</h1>'
+        f'<p id=message>{escape(message)}</p>{offered}<script src="/sign-in.js"></script>'
     )
     headers = {"content-security-policy": POLICY, "referrer-policy": "no-referrer", "cache-control": "no-store"}
-    return HTMLResponse(text, page.status, headers)
-
-
-@contextmanager
-def serve(door: Door, listener: socket.socket, certificates: Certificates | None = None) -> Iterator[None]:
-    """Serves on a thread of its own until the block ends."""
-    config = uvicorn.Config(
-        door.app,
-        log_config=None,
-        lifespan="off",
-        ws="none",
-        ssl_certfile=certificates.certificate if certificates else None,
-        ssl_keyfile=str(certificates.key) if certificates else None,
-        timeout_graceful_shutdown=1,
-    )
-    access = logging.getLogger("uvicorn.access")
-    access.disabled = True  # the callback's address holds the code
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],), name="door")
-    thread.start()
-    try:
-        while not server.started:
-            if not thread.is_alive():
-                raise FreeholdError("test.door", "the door did not open")
-            time.sleep(0.01)
-        yield
-    finally:
-        server.should_exit = True
-        thread.join()
-        access.disabled = False
-        door.close()
+    return HTMLResponse(text, status, headers)

@@ -1,0 +1,40 @@
+"""Serves an application on a thread of its own."""
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+from tests.e2e.atproto.certificates import Certificates
+
+
+@contextmanager
+def serve(app: ASGIApp, listener: socket.socket, certificates: Certificates | None = None) -> Iterator[None]:
+    """Until the block ends; by https when there are certificates."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        lifespan="off",
+        ws="none",
+        ssl_certfile=certificates.certificate if certificates else None,
+        ssl_keyfile=str(certificates.key) if certificates else None,
+        timeout_graceful_shutdown=1,
+    )
+    access = logging.getLogger("uvicorn.access")
+    access.disabled = True  # the callback's address holds the code
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), name="served")
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.01)
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+        access.disabled = False
