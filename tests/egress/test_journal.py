@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from freehold.egress.journal import BURST, WINDOW, Entry, Journal
+from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
 
@@ -71,3 +73,16 @@ async def test_nothing_counted_is_lost_at_the_end(timeline: Timeline) -> None:
         await journal.record(entry())
     await journal.flush(everything=True)
     assert [event.data.get("repeated") for event in timeline.read()] == [None, 2]
+
+
+async def test_what_was_not_written_is_not_counted_as_known(
+    timeline: Timeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(timeline, Clock())
+    with monkeypatch.context() as patch:
+        patch.setattr(timeline, "transaction", Mock(side_effect=FreeholdError("timeline.disk-full", "full")))
+        for _ in range(2):
+            with pytest.raises(FreeholdError):
+                await journal.record(entry())
+    await journal.record(entry())
+    assert len(timeline.read()) == 1

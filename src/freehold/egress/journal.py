@@ -85,7 +85,12 @@ class Journal:
         elif self._spend(now):
             repeats = known.count if known is not None else 0
             self._known[entry] = _Repeats(now + WINDOW)
-            await asyncio.to_thread(self._write, [self._event(entry, repeats)])
+            try:
+                await asyncio.to_thread(self._write, [self._event(entry, repeats)])
+            except BaseException:
+                # Not written: the next of its kind must not be counted with an event that does not exist.
+                self._known.pop(entry, None)
+                raise
         else:
             self._sum.counts[entry.outcome] = self._sum.counts.get(entry.outcome, 0) + 1
             if len(self._sum.examples) < EXAMPLES:

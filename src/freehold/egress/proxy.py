@@ -158,7 +158,7 @@ async def _tunnel(
     gate: Gate,
     limits: Limits,
 ) -> None:
-    named = host.address is not None and gate.policy.decide(host, port).rule is not None
+    named = host.address is not None and (connection.once or gate.policy.decide(host, port).rule is not None)
     answers = Inlet(upstream)
     if port in TLS_PORTS:
         try:

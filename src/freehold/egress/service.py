@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
@@ -237,16 +238,16 @@ class Egress:
         while True:
             await asyncio.sleep(SWEEP)
             self.connections.sweep()
-            try:
-                await self._keep_counts()
-            except FreeholdError as error:
-                log.warning("egress cannot write its counts: %s", error)
+            await self._keep_counts()
 
     async def _keep_counts(self, *, everything: bool = False) -> None:
-        attempts, self._gate.attempts = self._gate.attempts, type(self._gate.attempts)()
-        if attempts:
-            await asyncio.to_thread(self._questions.count, dict(attempts))
-        await self._journal.flush(everything=everything)
+        attempts, self._gate.attempts = self._gate.attempts, Counter()
+        try:
+            if attempts:
+                await asyncio.to_thread(self._questions.count, dict(attempts))
+            await self._journal.flush(everything=everything)
+        except FreeholdError as error:
+            log.warning("egress cannot write its counts: %s", error)
 
 
 async def _see_off(stream: Stream, connection: Connection) -> None:

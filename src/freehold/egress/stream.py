@@ -8,6 +8,8 @@ from freehold.egress.names import IPAddress
 from freehold.errors import FreeholdError
 
 CHUNK = 64 * 1024
+LAST_WORDS = 0.25
+"""How long a closing socket may take to send what it was given, in seconds."""
 
 
 class Stream(Protocol):
@@ -55,10 +57,10 @@ class SocketStream:
             self._writer.write_eof()
 
     async def close(self) -> None:
-        """Ends at once: what is still unsent is given a moment only where nobody revoked the connection."""
+        """Idempotent. What is still unsent gets a moment, no more: a revoked connection must end."""
         self._writer.close()
         try:
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(LAST_WORDS):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError):
             self._writer.transport.abort()
