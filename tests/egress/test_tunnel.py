@@ -127,6 +127,20 @@ async def test_tls_without_a_name_passes_to_an_address_that_a_rule_names(
         await hang_up(writer)
 
 
+async def test_tls_without_a_name_passes_to_an_address_that_was_allowed_once(
+    tmp_path: Path, place: str, authority: Authority
+) -> None:
+    context = ssl.create_default_context(cafile=str(authority.ca_file))
+    context.check_hostname = False
+    async with upstream(echo, host=place, port=TLS_PORT, tls=authority.server), door(tmp_path, mode="ask") as way:
+        opening = asyncio.ensure_future(start_tls(way, f"{place}:{TLS_PORT}", context, ""))
+        question = await way.event("question_asked")
+        assert isinstance(question["id"], int)
+        await way.egress.answer(question["id"], "once")
+        _reader, writer = await opening
+        await hang_up(writer)
+
+
 @pytest.mark.parametrize(
     "first", [b"SSH-2.0-x\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, b"\x16\x03\x01\x00\x05hello"]
 )
