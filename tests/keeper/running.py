@@ -113,7 +113,7 @@ class KeeperProcess:
     def family(self) -> list[int]:
         """Everything that descends from the keeper."""
         parents: dict[int, int] = {}
-        for name in os.listdir("/proc"):
+        for name in os.listdir("/proc"):  # noqa: PTH208
             if name.isdigit():
                 try:
                     stat = Path(f"/proc/{name}/stat").read_text()

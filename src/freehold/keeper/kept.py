@@ -212,6 +212,8 @@ def _monotonic() -> float:
 def _words(error: BaseException) -> str:
     if isinstance(error, FreeholdError):
         return error.message
-    if isinstance(error, TimeoutError) and not str(error):
-        return "no answer"
+    if isinstance(error, ConnectionRefusedError | FileNotFoundError) or (
+        isinstance(error, TimeoutError) and not str(error)
+    ):
+        return "it does not answer"
     return str(error) or type(error).__name__

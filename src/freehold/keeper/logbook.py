@@ -35,6 +35,7 @@ class Logbook:
         self._lost: collections.Counter[str] = collections.Counter()
         self._changed = threading.Condition()
         self._closing = False
+        self._busy = False
         self._followers: dict[Lines, tuple[asyncio.AbstractEventLoop, str | None]] = {}
         self._thread = threading.Thread(target=self._work, name="logbook", daemon=True)
 
@@ -46,8 +47,13 @@ class Logbook:
         """Everything handed over is on disk, or counted as lost, when this returns."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join(timeout=5)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Blocks until all that was handed over is on disk, or counted as lost."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._busy, timeout)
 
     def write(self, program: str, stream: str, line: bytes, **marks: Any) -> None:
         """One line of output. A line that is a JSON object keeps its structure."""
@@ -76,7 +82,7 @@ class Logbook:
             else:
                 self._waiting.append((program, line))
                 self._waiting_bytes += len(line)
-                self._changed.notify()
+                self._changed.notify_all()
         for queue, (loop, wanted) in list(self._followers.items()):
             if wanted in (None, program):
                 loop.call_soon_threadsafe(self._offer, queue, record)
@@ -110,7 +116,10 @@ class Logbook:
     def _work(self) -> None:
         while True:
             with self._changed:
+                self._busy = False
+                self._changed.notify_all()
                 self._changed.wait_for(lambda: self._waiting or self._closing)
+                self._busy = True
                 batch = list(self._waiting)
                 self._waiting.clear()
                 self._waiting_bytes = 0

@@ -70,7 +70,9 @@ class Supervisor:
     def missing(self) -> list[str]:
         """Why there is no seal, one cause for each required program that is not ready."""
         return [
-            f"{kept.name} is {kept.state}" + (f": {kept.last_error}" if kept.last_error else "")
+            f"{kept.name} is {kept.state}"
+            # One that is only just starting does not answer yet: that is no cause.
+            + (f": {kept.last_error}" if kept.last_error and kept.state != "starting" else "")
             for kept in self._kept.values()
             if kept.program.required and kept.state != "ready"
         ]

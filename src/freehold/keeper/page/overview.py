@@ -17,13 +17,17 @@ def draw_overview(status: dict[str, Any], history: str, said: str = "") -> str:
 
 
 def ago(then: float, now: float) -> str:
-    """A time as people say it; a clock that jumped gives no negative ages."""
-    seconds = max(0, int(now - then))
-    for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = seconds // size
-            return f"{count} {word}{'s' if count > 1 else ''} ago"
-    return "just now" if seconds < 10 else f"{seconds} seconds ago"
+    return "just now" if now - then < 10 else f"{span(now - then)} ago"
+
+
+def span(seconds: float) -> str:
+    """A length of time as people say it; a clock that jumped gives no negative ones."""
+    whole = max(0, int(seconds))
+    for length, word in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        if whole >= length:
+            count = whole // length
+            return f"{count} {word}{'s' if count > 1 else ''}"
+    return "a moment"
 
 
 def size(amount: int | None) -> str:
@@ -43,7 +47,8 @@ def _state(status: dict[str, Any]) -> str:
         return f'<section class="state"><div><b>Everything is running</b><p>Every program answers.</p></div>{link}</section>'
     causes = "".join(f"<li>{text(cause)}</li>" for cause in status["missing"]) or "<li>it is still starting</li>"
     words = "You can undo changes and restart programs from here all the same."
-    return f'<section class="state bad"><div><b>Not ready</b><ul>{causes}</ul><p>{words}</p></div></section>'
+    tone = "warn" if all(program["state"] in GOOD | WAITING for program in status["programs"]) else "bad"
+    return f'<section class="state {tone}"><div><b>Not ready</b><ul>{causes}</ul><p>{words}</p></div></section>'
 
 
 def _programs(status: dict[str, Any]) -> str:
@@ -54,7 +59,7 @@ def _programs(status: dict[str, Any]) -> str:
 def _program(program: dict[str, Any]) -> str:
     state = program["state"]
     tone = "good" if state in GOOD else "warn" if state in WAITING else "bad"
-    facts = [f"since {ago(program['since'], time.time())}"]
+    facts = [f"for {span(time.time() - program['since'])}"]
     if program["memory"] is not None:
         facts.append(size(program["memory"]))
     if program["restarts"]:

@@ -30,7 +30,7 @@ MOST_STEPS = 500
 
 def draw_past(state: dict[str, Any], entries: list[dict[str, Any]], changes: dict[int, dict[str, Any]]) -> str:
     """The history part of the overview. `changes` holds the first few paths of each entry."""
-    redo = '<a class="button" href="/redo">Redo…</a>' if entries and entries[0]["equals"] != entries[0]["id"] else ""
+    redo = '<a class="button" href="/redo">Redo…</a>' if entries and entries[0]["kind"] == "undo" else ""
     undo = '<a class="button main" href="/undo">Undo the last change…</a>' if len(entries) > 1 else ""
     rows = "".join(_entry(entry, changes.get(entry["id"])) for entry in entries)
     rows = rows or '<div class="row"><div class="what"><p>Nothing has changed yet.</p></div></div>'

@@ -20,7 +20,7 @@ header h1{font-size:1.15rem;line-height:1.2;margin:0;letter-spacing:-.01em}
 header h1 a{color:inherit;text-decoration:none}
 header p{margin:0;color:var(--soft);font-size:.85rem}
 header form,header nav{margin-left:auto}
-h2{font-size:1rem;margin:34px 0 12px;display:flex;align-items:baseline;gap:10px;flex-wrap:wrap}
+h2{font-size:1rem;margin:34px 0 12px;display:flex;align-items:center;gap:10px;flex-wrap:wrap}
 p code{white-space:nowrap}
 h2 small{font-weight:400;color:var(--soft);font-size:.85rem}
 h2 .right{margin-left:auto;display:flex;gap:8px;align-self:center;flex-wrap:wrap}
@@ -32,6 +32,8 @@ code,.mono{font-family:var(--mono);font-size:.86em;overflow-wrap:anywhere}
 .state.bad{background:var(--bad-bg)}
 .state b{display:block;font-size:1.1rem;color:var(--good)}
 .state.bad b{color:var(--bad)}
+.state.warn{background:var(--warn-bg)}
+.state.warn b{color:var(--warn)}
 .state p{margin:2px 0 0;font-size:.92rem}
 .state ul{margin:6px 0 0;padding-left:18px;font-size:.92rem}
 .state a{margin-left:auto;white-space:nowrap}
