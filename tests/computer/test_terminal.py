@@ -1,7 +1,7 @@
 import signal
 
 import pytest
-from tests.computer.patience import until_quiet
+from tests.computer.patience import until, until_quiet
 
 from freehold.computer import Computer
 from freehold.errors import FreeholdError
@@ -61,10 +61,14 @@ async def test_a_terminal_outlives_its_link_and_shows_what_was_missed(computer: 
 
 
 async def test_an_end_that_nobody_saw_is_kept_until_somebody_did(computer: Computer) -> None:
-    terminal = await computer.terminal("echo words; exit 3")
+    terminal = await computer.terminal("while [ ! -e go ]; do sleep 0.01; done; echo words; exit 3")
     await terminal.detach()
-    while not (await computer.terminals())[0].ended:
-        pass
+    await computer.files.write("go", b"")
+
+    async def ended() -> bool:
+        return (await computer.terminals())[0].ended
+
+    await until(ended)
     again = await computer.attach(terminal.id)
     assert await again.read_until(b"words\r\n") == b"words\r\n"
     assert (await again.wait()).code == 3

@@ -6,7 +6,8 @@ Errors are `files.not-found`, `files.exists`, `files.not-a-folder`, `files.is-a-
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import PurePath
+from typing import Any, TypeVar
 
 from freehold.computer import answers
 from freehold.computer.batch import MOST_BYTES, MOST_ROWS, WINDOW, Collector, Outcome, ask
@@ -19,6 +20,7 @@ from freehold.errors import FreeholdError
 _REQUEST = 128 * 1024
 
 Item = dict[str, Any]
+Name = TypeVar("Name", str, bytes, PurePath)
 Contents = bytes | str | AsyncIterable[bytes]
 
 
@@ -171,14 +173,14 @@ class Files:
         outcomes = await self.batch([{"do": "read", "path": to_text(path)} for path in paths], most_bytes=limit)
         return [outcome.error or outcome.content for outcome in outcomes]
 
-    async def write_many(self, contents: Mapping[PathLike, bytes], *, parents: bool = True) -> Errors:
+    async def write_many(self, contents: Mapping[Name, bytes], *, parents: bool = True) -> Errors:
         items = [
             {"do": "write", "path": to_text(path), "size": len(data), "parents": parents}
             for path, data in contents.items()
         ]
         return [outcome.error for outcome in await self.batch(items, list(contents.values()))]
 
-    async def append_many(self, contents: Mapping[PathLike, bytes]) -> Errors:
+    async def append_many(self, contents: Mapping[Name, bytes]) -> Errors:
         items = [{"do": "append", "path": to_text(path), "size": len(data)} for path, data in contents.items()]
         return [outcome.error for outcome in await self.batch(items, list(contents.values()))]
 
@@ -195,13 +197,13 @@ class Files:
     async def mkdir_many(self, paths: Sequence[PathLike], *, parents: bool = True) -> Errors:
         return _errors(await self.batch([{"do": "mkdir", "path": to_text(path), "parents": parents} for path in paths]))
 
-    async def move_many(self, pairs: Mapping[PathLike, PathLike], *, replace: bool = False) -> Errors:
+    async def move_many(self, pairs: Mapping[Name, PathLike], *, replace: bool = False) -> Errors:
         items = [
             {"do": "move", "path": to_text(path), "to": to_text(to), "replace": replace} for path, to in pairs.items()
         ]
         return _errors(await self.batch(items))
 
-    async def copy_many(self, pairs: Mapping[PathLike, PathLike], *, replace: bool = False) -> Errors:
+    async def copy_many(self, pairs: Mapping[Name, PathLike], *, replace: bool = False) -> Errors:
         items = [
             {"do": "copy", "path": to_text(path), "to": to_text(to), "replace": replace} for path, to in pairs.items()
         ]

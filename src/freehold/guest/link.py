@@ -59,7 +59,7 @@ class Channel:
     def room(self, stream: int) -> int:
         """How much may be sent now; 0 means wait for `credited`."""
         if self.link.waiting > CONGESTED:
-            self.link.parched.add(self)
+            self.link.parched[self] = None
             return 0
         return min(self.credit[stream], wire.MAX_PAYLOAD)
 
@@ -111,7 +111,7 @@ class Link:
         self._scheduled = False
         self._blocked = False
         self.waiting = len(wire.PREAMBLE)
-        self.parched: set[Channel] = set()
+        self.parched: dict[Channel, None] = {}
         self.channels: dict[int, Channel] = {}
         self._own = 0
         self.accepted = 0
@@ -147,7 +147,7 @@ class Link:
     def release(self, channel: Channel) -> None:
         if self.channels.pop(channel.number, None) is not None and channel.number % 2 == 0:
             self.accepted -= 1
-        self.parched.discard(channel)
+        self.parched.pop(channel, None)
 
     def cut(self, reason: str = "") -> None:
         """End the link: every operation on it is told, the socket is closed. Idempotent."""
@@ -286,6 +286,6 @@ class Link:
             self._blocked = False
             self._loop.watch(self._descriptor, READ, self._ready)
         if self.parched:
-            parched, self.parched = self.parched, set()
+            parched, self.parched = self.parched, {}
             for channel in parched:
                 channel.operation.credited()

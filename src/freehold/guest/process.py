@@ -172,8 +172,10 @@ class Process(Operation):
             self._timer = self._nursery.loop.later(float(self._linger), self._abandon)
 
     def _abandon(self) -> None:
-        for source in self._sources:
-            source.drain()
+        drained = [source.drain() for source in self._sources]
+        if not all(drained):
+            self._timer = self._nursery.loop.later(LINGER, self._abandon)
+            return
         for source in self._sources:
             source.close()
         self._over()

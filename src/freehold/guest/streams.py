@@ -46,8 +46,10 @@ class Source:
         loop.watch(descriptor, READ, self._ready)
 
     def resume(self) -> None:
+        """There may be room again. Those that had none take at once, ahead of those that epoll will tell of."""
         if self.live:
             self._loop.watch(self._descriptor, READ, self._ready)
+            self._take()
 
     def close(self) -> None:
         """Idempotent; does not call `ended`."""
@@ -56,10 +58,14 @@ class Source:
             self._loop.forget(self._descriptor)
             os.close(self._descriptor)
 
-    def drain(self) -> None:
-        """Send what can be had without waiting."""
-        while self.live and self._take():
-            continue
+    def drain(self) -> bool:
+        """Send what can be had without waiting. False when there was no room for all of it."""
+        while self.live:
+            if self._capture != 0 and self._channel.room(self._stream) <= 0:
+                return False
+            if not self._take():
+                break
+        return True
 
     def _ready(self, events: int) -> None:
         if self._take() and events & HANG_UP:

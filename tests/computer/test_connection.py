@@ -1,0 +1,137 @@
+"""A computer's life and its links: restarts, several at once, and what is found again."""
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from freehold.computer import Computer, ComputerSpec, Machine, Tunnel, launch
+from freehold.computer.launch import listen_at
+from freehold.errors import FreeholdError
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ComputerSpec:
+    tmp_path.chmod(0o755)
+    for name in ("workspace", "home"):
+        (tmp_path / name).mkdir()
+    return ComputerSpec(workspace=tmp_path / "workspace", home=tmp_path / "home")
+
+
+async def test_the_keepers_way_launch_connect_stop_launch_again(spec: ComputerSpec, tmp_path: Path) -> None:
+    """The gateway's link comes back by itself, its ports are listened on again, and its files are still there."""
+    path = tmp_path / "link"
+    states: list[str] = []
+
+    async def greet(tunnel: Tunnel) -> None:
+        await tunnel.write(b"hello from the host")
+
+    machine: Machine = await launch(spec, path)
+    try:
+        async with Computer.connect(path) as computer:
+            computer.subscribe(lambda state, error: states.append(state))
+            await computer.files.write("kept", b"kept")
+            await computer.listen(3128, greet)
+            await machine.stop()
+            machine = await launch(spec, path)
+            await computer.wait_connected()
+            assert await computer.files.read("kept") == b"kept"
+            client = "import socket; print(socket.create_connection(('127.0.0.1', 3128)).makefile().read())"
+            assert (await computer.run(["python3", "-c", client])).stdout == b"hello from the host\n"
+            assert "lost" in states
+            assert states[-1] == "healthy"
+    finally:
+        await machine.stop()
+
+
+async def test_a_call_while_there_is_no_computer_says_so(spec: ComputerSpec, tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    machine = await launch(spec, path)
+    async with Computer.connect(path) as computer:
+        lost = asyncio.Event()
+        computer.subscribe(lambda state, error: lost.set() if state == "lost" else None)
+        await machine.stop()
+        await lost.wait()
+        with pytest.raises(FreeholdError) as caught:
+            await computer.run("true")
+        assert caught.value.code == "computer.unreachable"
+    with pytest.raises(FreeholdError) as caught:
+        await Computer.connect(path)
+    assert caught.value.code == "link.refused"
+
+
+async def test_a_command_on_a_machine_that_dies_is_told(spec: ComputerSpec, tmp_path: Path) -> None:
+    machine = await launch(spec, tmp_path / "link")
+    async with Computer.connect(tmp_path / "link") as computer:
+        process = await computer.spawn("echo up; cat")
+        await process.stdout.read()
+        waiting = asyncio.ensure_future(computer.run("sleep 1000"))
+        await computer.run("true")
+        await machine.stop(0)
+        with pytest.raises(FreeholdError, match="hung up"):
+            await waiting
+        with pytest.raises(FreeholdError):
+            await process.wait()
+
+
+async def test_the_socket_is_the_owners_alone(spec: ComputerSpec, tmp_path: Path) -> None:
+    machine = await launch(spec, tmp_path / "link")
+    await (await Computer.connect(tmp_path / "link")).close()
+    try:
+        found = (tmp_path / "link").stat()
+        assert stat.S_ISSOCK(found.st_mode)
+        assert stat.S_IMODE(found.st_mode) == 0o600
+        assert found.st_uid == os.geteuid()
+    finally:
+        await machine.stop()
+
+
+async def test_many_links_at_once_are_independent(computer: Computer) -> None:
+    others = [await Computer.connect(computer.socket_path) for _ in range(20)]
+    try:
+        results = await asyncio.gather(*(other.run(f"echo {number}") for number, other in enumerate(others)))
+        assert [result.text for result in results] == [f"{number}\n" for number in range(20)]
+        await others[0].close()
+        assert (await others[1].run("echo on")).ok
+    finally:
+        for other in others:
+            await other.close()
+
+
+async def test_throw_away_folders_are_thrown_away() -> None:
+    async with Computer.start() as computer:
+        folder = computer.socket_path.parent
+        await computer.run("mkdir -p a/b ~/c; touch a/b/x; chmod 0 a/b a ~/c")
+        assert folder.exists()
+    assert not folder.exists()
+
+
+async def test_folders_that_were_given_stay(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "code").mkdir()
+    async with Computer.start(workspace=tmp_path / "code") as computer:
+        await computer.files.write("made", b"inside")
+    assert (tmp_path / "code" / "made").read_bytes() == b"inside"
+
+
+async def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FreeholdError) as caught:
+        await Computer.start(workspace=tmp_path / "none")
+    assert caught.value.code == "computer.no-folder"
+
+
+async def test_start_can_be_awaited_and_close_twice() -> None:
+    computer = await Computer.start()
+    assert (await computer.run("true")).ok
+    await computer.close()
+    await computer.close()
+    with pytest.raises(FreeholdError):
+        await computer.run("true")
+
+
+def test_a_socket_path_too_long_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FreeholdError) as caught:
+        listen_at(tmp_path / ("x" * 100))
+    assert caught.value.code == "computer.bad-socket"
