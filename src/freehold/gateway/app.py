@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
 
 from freehold import __version__
 from freehold.gateway.addresses import serve_at
@@ -19,6 +18,7 @@ from freehold.gateway.routes.credentials import add_credentials
 from freehold.gateway.routes.description import add_description
 from freehold.gateway.routes.devices import add_devices
 from freehold.gateway.routes.egress import add_egress
+from freehold.gateway.routes.history import add_history
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.sign_in import add_sign_in
@@ -35,6 +35,7 @@ def describe_app() -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
     )
     add_error_answers(app)
@@ -50,13 +51,14 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_devices(app, house)
     add_timeline(app, house)
     add_egress(app, house)
+    add_history(app, house)
     add_socket(app, feeds.topics)
     add_description(app)
     add_pages(app)
     return app
 
 
-def build_app(house: House, *, on_ready: Callable[[], None] | None = None) -> ASGIApp:
+def build_app(house: House, *, on_ready: Callable[[], None] | None = None) -> Guard:
     """The application the world sees."""
     feeds = Feeds(house)
     app = build_routes(house, feeds)
