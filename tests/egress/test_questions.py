@@ -127,7 +127,8 @@ def test_strangers_below_a_shared_domain_are_not_one_family() -> None:
     assert family("a.b.example.org") == "example.org"
     assert family("a.b.example.co.uk") == "example.co.uk"
     assert family("alice.github.io") == "alice.github.io"
-    assert family("bucket.s3.amazonaws.com") == "s3.amazonaws.com"
+    assert family("bucket.s3.eu-west-1.amazonaws.com") == "bucket.s3.eu-west-1.amazonaws.com"
+    assert family("account.blob.core.windows.net") == "account.blob.core.windows.net"
     assert family("93.184.216.34") == "93.184.216.34"
 
 

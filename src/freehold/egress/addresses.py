@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
 
 from freehold.egress.names import IPAddress
 from freehold.egress.stream import SocketStream
@@ -17,6 +17,8 @@ AddressCheck = Callable[[IPAddress], str | None]
 
 MOST_ADDRESSES = 8
 STAGGER = 0.25
+LOOKUP = 8.0
+GRACE = 0.5
 
 # Spelled out rather than left to `is_global`, whose answer differs between versions of Python.
 _REFUSED: tuple[tuple[str, str], ...] = (
@@ -84,32 +86,44 @@ def _is_own(address: IPAddress) -> bool:
         return False
 
 
-async def resolve_by_dns(name: str) -> Sequence[IPAddress]:
-    """Asks the servers of /etc/resolv.conf for the absolute name: no search domains, no hosts file, one answer."""
+async def resolve_by_dns(name: str, servers: Sequence[tuple[str, int]] = ()) -> Sequence[IPAddress]:
+    """Asks DNS for the absolute name: no search domains, no hosts file, one answer.
+
+    `servers` are used instead of those of /etc/resolv.conf.
+    """
     from dns.asyncresolver import Resolver as DnsResolver
     from dns.exception import DNSException
+    from dns.nameserver import Do53Nameserver
     from dns.rdatatype import AAAA, A, RdataType
 
-    found: dict[RdataType, list[str]] = {AAAA: [], A: []}
-    try:
-        resolver = DnsResolver()
-        resolver.lifetime = 8.0
-
-        async def ask(kind: RdataType) -> None:
+    async def ask(kind: RdataType) -> list[IPAddress]:
+        try:
             answer = await resolver.resolve(f"{name}.", kind, search=False, raise_on_no_answer=False)
-            found[kind] = [record.to_text() for record in answer]
+        except (DNSException, OSError):
+            return []
+        return [ip_address(record.to_text()) for record in answer]
 
-        results = await asyncio.gather(ask(AAAA), ask(A), return_exceptions=True)
+    try:
+        resolver = DnsResolver(configure=not servers)
     except (DNSException, OSError) as error:
         raise no_address(name, "this machine has no resolver") from error
-    for problem in results:
-        if isinstance(problem, BaseException) and not isinstance(problem, DNSException | OSError):
-            raise problem
-    six = [IPv6Address(text) for text in found[AAAA]]
-    four = [IPv4Address(text) for text in found[A]]
-    if not six and not four:
+    if servers:
+        resolver.nameservers = [Do53Nameserver(address, port) for address, port in servers]
+    resolver.lifetime = LOOKUP
+    async with asyncio.TaskGroup() as both:
+        six, four = both.create_task(ask(AAAA)), both.create_task(ask(A))
+        done, _ = await asyncio.wait((six, four), return_when=asyncio.FIRST_COMPLETED)
+        if any(task.result() for task in done):
+            # Some networks answer for one family and swallow the question about the other.
+            await asyncio.wait((six, four), timeout=GRACE)
+        else:
+            await asyncio.wait((six, four))
+        found = [task.result() if task.done() else [] for task in (six, four)]
+        six.cancel()
+        four.cancel()
+    if not any(found):
         raise no_address(name, "the name does not resolve")
-    return _interleaved(six, four)
+    return _interleaved(*found)
 
 
 def no_address(name: str, why: str) -> FreeholdError:

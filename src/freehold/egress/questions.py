@@ -22,34 +22,7 @@ MOST_PER_FAMILY = 5
 
 # Domains below which strangers live side by side: one question for all of them would be about all of them.
 _SHARED = frozenset(
-    [
-        "amazonaws.com",
-        "appspot.com",
-        "azureedge.net",
-        "azurewebsites.net",
-        "blogspot.com",
-        "cloudapp.net",
-        "cloudfront.net",
-        "firebaseapp.com",
-        "fly.dev",
-        "github.io",
-        "gitlab.io",
-        "googleapis.com",
-        "googleusercontent.com",
-        "herokuapp.com",
-        "netlify.app",
-        "ngrok.io",
-        "onrender.com",
-        "pages.dev",
-        "r2.dev",
-        "readthedocs.io",
-        "run.app",
-        "trycloudflare.com",
-        "vercel.app",
-        "web.app",
-        "windows.net",
-        "workers.dev",
-    ]
+    ["amazonaws.com", "appspot.com", "azureedge.net", "azurefd.net", "azurewebsites.net", "backblazeb2.com", "b-cdn.net", "blogspot.com", "cloudapp.net", "cloudfront.net", "digitaloceanspaces.com", "fastly.net", "firebaseapp.com", "firebaseio.com", "fly.dev", "github.dev", "github.io", "githubpreview.dev", "gitlab.io", "googleapis.com", "googleusercontent.com", "herokuapp.com", "netlify.app", "ngrok.app", "ngrok.io", "ngrok-free.app", "onrender.com", "pages.dev", "r2.dev", "railway.app", "readthedocs.io", "run.app", "sharepoint.com", "supabase.co", "trycloudflare.com", "ts.net", "vercel.app", "web.app", "windows.net", "wixsite.com", "workers.dev"]
 )
 
 
@@ -79,19 +52,16 @@ class Question:
 
 
 def family_of(host: Host) -> str:
-    """About where one party's names begin: `a.b.example.co.uk` → `example.co.uk`. An address is its own family.
+    """About where one party's names begin: `a.b.example.co.uk` → `example.co.uk`. An address is its own family, and so
+    is each name below a domain that strangers share.
 
     No list of public suffixes is complete; a wrong guess makes one question too many or too broad, and the
     question says in full what it is about.
     """
-    if host.address is not None:
-        return host.text
     labels = host.text.split(".")
-    keep = 2
-    if len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3:
-        keep = 3
-    if ".".join(labels[-2:]) in _SHARED:
-        keep = 3
+    if host.address is not None or ".".join(labels[-2:]) in _SHARED:
+        return host.text
+    keep = 3 if len(labels[-1]) == 2 and len(labels[-2]) <= 3 else 2
     return ".".join(labels[-keep:])
 
 
