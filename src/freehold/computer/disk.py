@@ -22,7 +22,8 @@ DEEPEST = 256
 NEAR = 0.8
 RELEASE = 0.95
 QUICK, CALM = 0.1, 0.5
-LONGEST_UNSEEN = 30.0
+LONGEST_UNSEEN = 1.0
+IDLE = 0.02
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -113,6 +114,7 @@ class DiskGuard:
         self._free = (0, 0)
         self._measured = 0.0
         self._took = 0.0
+        self._ran = 0.0
         self._warned: set[str] = set()
         self._ceiling: DiskUse | None = None
         self.use: DiskUse | None = None
@@ -125,11 +127,12 @@ class DiskGuard:
         near = self._limits.disk - self.use.size < 2 * GIB or self._limits.inodes - self.use.inodes < 100_000
         return QUICK if near else CALM
 
-    def look(self, *, busy: bool) -> Iterator[LimitEvent]:
-        """Measures if anything can have changed, and acts. `busy` is whether the computer ran at all since last time."""
+    def look(self, ran: float | None) -> Iterator[LimitEvent]:
+        """Measures if anything can have changed, and acts. `ran` is the processor time used so far, None if unknown."""
         now = time.monotonic()
-        if not self._is_due(now, busy):
+        if not self._is_due(now, ran is None or ran - self._ran > IDLE):
             return
+        self._ran = ran or 0.0
         self._free = self._free_now()
         self.use = measure(self._folders)
         self._measured = time.monotonic()
@@ -148,7 +151,7 @@ class DiskGuard:
         if space > max(64 * 1024, min(room // 4, 256 * MIB)) or inodes > max(16, places // 4):
             return True
         # Others who free space on the same disk can hide what was written here, so no silence is believed for long.
-        return busy and now - self._measured > max(LONGEST_UNSEEN, 100 * self._took)
+        return busy and now - self._measured > max(LONGEST_UNSEEN, 50 * self._took)
 
     def _free_now(self) -> tuple[int, int]:
         space = inodes = 0

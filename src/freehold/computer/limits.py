@@ -87,7 +87,6 @@ class LimitWatch:
         self._warned: set[str] = set()
         self._killed = 0
         self._refused = 0
-        self._ran = 0.0
         self._told: dict[str, float] = {}
 
     @property
@@ -116,12 +115,8 @@ class LimitWatch:
     def look(self) -> None:
         """The watch's round: counters first, then the disk, which may take long and is never done by `sample`."""
         usage = self.sample()
-        ran = usage.cpu_seconds
-        busy = ran is None or ran - self._ran > 0.05
-        for event in self._disk.look(busy=busy):
+        for event in self._disk.look(usage.cpu_seconds):
             self._report(event)
-        if busy and ran is not None:
-            self._ran = ran
 
     def _read(self) -> Usage:
         group, disk = self._cgroup, self._disk.use

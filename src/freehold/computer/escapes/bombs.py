@@ -234,7 +234,7 @@ os.chdir("/workspace")
 for number in range(1400):
     os.mkdir("d")
     os.chdir("d")
-time.sleep(1.5)
+time.sleep(3)
 """,
     ),
     Bomb(

@@ -15,8 +15,12 @@ import ctypes, errno, json, os, signal, socket, stat, struct, subprocess, sys, t
 bait = json.loads(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)
 reasons = []
+children = []
 
 def escaped(what):
+    for child in children:
+        child.kill()
+        child.wait()
     print("ESCAPED", what, flush=True)
     os._exit(0)
 

@@ -28,7 +28,8 @@ refused("only this computer's processes are there")
         "traces or reads a process that did not ask for it",
         r"""
 PTRACE = 101 if X86 else 117
-child = subprocess.Popen(["sleep", "60"])
+child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+children.append(child)
 for target, label in ((1, "pid 1"), (child.pid, "another")):
     attempt(f"attach to {label}", syscall, PTRACE, 16, target, 0, 0)
     attempt(f"attach to {label} above 32 bits", syscall, PTRACE, 0x100000010, target, 0, 0)

@@ -1,0 +1,160 @@
+"""A computer's life hangs on whoever started it: nothing inside outlives that, however it ends."""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from freehold.computer.cgroups import find_parents, make_cgroup, sweep_stale
+from freehold.computer.computer import Computer
+from freehold.computer.spec import Limits
+
+KEEPER = """
+import asyncio, sys
+from freehold.computer.computer import Computer
+
+async def main():
+    async with Computer.start() as computer:
+        # A daemon that double-forks into a session of its own, ignores every signal it can and wipes its environment.
+        await computer.run("setsid sh -c 'trap \\"\\" TERM INT HUP; env -i sleep 1000 & env -i sleep 1000' >/dev/null 2>&1 &")
+        while len([p for p in await computer.processes() if p.name == "sleep"]) < 2:
+            await asyncio.sleep(0.01)
+        print(computer.machine.pid, flush=True)
+        await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+def children_of(root: int) -> list[int]:
+    """The pids of a tree, children first found; the root is not among them."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_text()
+            except OSError:
+                continue
+            parents[int(folder.name)] = int(stat[stat.rindex(")") + 2 :].split()[1])
+    found: list[int] = []
+    frontier = {root}
+    while frontier:
+        frontier = {pid for pid, parent in parents.items() if parent in frontier}
+        found += sorted(frontier)
+    return found
+
+
+def test_killing_the_keeper_ends_everything_inside() -> None:
+    """With SIGKILL there is no time to clean up: the kernel itself ends the whole tree, daemons included."""
+    keeper = subprocess.Popen([sys.executable, "-c", KEEPER], stdout=subprocess.PIPE, text=True)
+    assert keeper.stdout is not None
+    guest = int(keeper.stdout.readline())
+    inside = children_of(keeper.pid)
+    assert guest in inside
+    assert len([pid for pid in inside if _name(pid) == "sleep"]) == 2
+    watched = [os.pidfd_open(pid) for pid in inside]
+    keeper.kill()
+    keeper.wait()
+    keeper.stdout.close()
+    for descriptor in watched:
+        # Readable once the process is gone; the autouse check of all tests then sees that none was left.
+        assert _wait_gone(descriptor)
+    # Its control groups are swept away by whoever starts the next computer.
+    sweep_stale(find_parents())
+    assert not [
+        folder for parent in find_parents().values() for folder in parent.folder.glob(f"freehold-{keeper.pid}-*")
+    ]
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _wait_gone(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    try:
+        return bool(poll.poll(10_000))
+    finally:
+        os.close(descriptor)
+
+
+def test_a_running_keepers_groups_are_not_swept() -> None:
+    group = make_cgroup(Limits(), find_parents())
+    if group is None:
+        pytest.skip("no control groups here")
+    try:
+        sweep_stale(find_parents())
+        assert all(folder.exists() for folder in group.folders.values())
+    finally:
+        assert group.remove()
+
+
+async def test_stopping_ends_a_daemon_that_ignores_signals() -> None:
+    """A program that double-forked and ignores every signal it can is gone when the computer is stopped."""
+    async with Computer.start() as computer:
+        await computer.run("setsid sh -c 'trap \"\" TERM INT HUP; env -i sleep 1000' >/dev/null 2>&1 &")
+        assert computer.machine is not None
+        inside = children_of(os.getpid())
+        watched = [os.pidfd_open(pid) for pid in inside]
+    for descriptor in watched:
+        assert await asyncio.to_thread(_wait_gone, descriptor)
+
+
+async def test_a_guest_that_is_killed_takes_all_with_it() -> None:
+    """When pid 1 dies, by the kernel's hand or the host's, so does everything inside, and the machine says so."""
+    async with Computer.start() as computer:
+        await computer.run("setsid sleep 1000 >/dev/null 2>&1 &")
+        assert computer.machine is not None
+        watched = [os.pidfd_open(pid) for pid in children_of(os.getpid())]
+        os.kill(computer.machine.pid, signal.SIGKILL)
+        async with asyncio.timeout(10):
+            assert await computer.machine.wait() != 0
+        for descriptor in watched:
+            assert await asyncio.to_thread(_wait_gone, descriptor)
+
+
+async def test_killing_everything_one_may_signal_leaves_the_guest() -> None:
+    """kill(-1, SIGKILL) inside ends the killer's neighbours, and neither the guest nor anything on the host."""
+    async with Computer.start() as computer, Computer.start() as bystander:
+        await computer.run("kill -9 -1")
+        await computer.run("python3 -c 'import os, signal; os.kill(-1, signal.SIGKILL)'")
+        assert (await computer.run(["echo", "here"])).stdout == b"here\n"
+        assert (await bystander.run(["echo", "here"])).stdout == b"here\n"
+
+
+async def test_nothing_of_the_computer_is_left_after_it() -> None:
+    """No process, no control group, no mount."""
+    mounts = Path("/proc/self/mountinfo").read_text()
+    groups = _groups()
+    async with Computer.start() as computer:
+        await computer.run("echo x > /tmp/x")
+        assert Path("/proc/self/mountinfo").read_text() == mounts
+    assert _groups() == groups
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+
+
+def _groups() -> set[Path]:
+    own = f"freehold-{os.getpid()}-*"
+    return {folder for parent in find_parents().values() for folder in parent.folder.glob(own)}
+
+
+async def test_a_cancelled_start_leaves_nothing() -> None:
+    """Whoever gives up waiting for a computer does not leave one behind (the check of all tests would see it)."""
+
+    async def start_and_stay() -> None:
+        async with Computer.start():
+            await asyncio.sleep(60)
+
+    for pause in (0.0, 0.005, 0.02, 0.04):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(start_and_stay(), pause)
+    assert not _groups()
