@@ -1,0 +1,213 @@
+"""pid 1 outlives whatever is inside, and whatever comes down a link."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from freehold.computer import Computer, Limits, Process, frames
+from freehold.errors import FreeholdError
+
+
+async def spawn_without_end(computer: Computer, processes: list[Process]) -> None:
+    while True:
+        processes.append(await computer.spawn("cat"))
+
+
+async def fine(computer: Computer) -> None:
+    assert (await computer.run("echo fine")).stdout == b"fine\n"
+
+
+async def test_no_signal_from_inside_ends_it(computer: Computer) -> None:
+    """Nor stops it; and they all reach it, for it has the same uid as everything else."""
+    result = await computer.run(
+        "for n in $(seq 1 64); do kill -$n 1 2>/dev/null; done; kill -KILL 1; kill -STOP 1; echo done"
+    )
+    assert result.stdout == b"done\n"
+    await fine(computer)
+    assert (await computer.run("ps -o stat= -p 1")).stdout[:1] in (b"S", b"R")
+
+
+async def test_killing_everyone_leaves_it(computer: Computer) -> None:
+    await computer.run("kill -9 -1")
+    await fine(computer)
+
+
+async def test_sigterm_from_outside_ends_everything_in_order() -> None:
+    async with Computer.start() as computer:
+        assert computer.machine is not None
+        process = await computer.spawn("trap 'echo asked > asked; exit' TERM; echo up; while :; do sleep 0.01; done")
+        await process.stdout.read()
+        workspace = computer.socket_path.parent / "workspace"
+        began = time.monotonic()
+        await computer.machine.stop(grace=30)
+        assert time.monotonic() - began < 25, "it went by itself, and not by the end of the grace"
+        assert (workspace / "asked").read_text() == "asked\n"
+
+
+async def test_nobody_inside_can_look_into_it(computer: Computer) -> None:
+    for path in ("environ", "mem", "maps", "fd", "cwd", "root", "exe", "stack"):
+        result = await computer.run(f"ls /proc/1/{path}/ || cat /proc/1/{path}; readlink /proc/1/{path}")
+        assert result.stdout == b"", path
+        assert (
+            b"denied" in result.stderr
+            or b"No such" in result.stderr
+            or b"not permitted" in result.stderr
+            or b"Invalid" in result.stderr
+        ), path
+
+
+async def test_children_inherit_no_descriptor(computer: Computer) -> None:
+    terminal = await computer.terminal("ls /proc/self/fd")
+    shown = await terminal.output.read_all()
+    assert sorted(shown.split()) == [b"0", b"1", b"2", b"3"], "3 is the folder that ls reads"
+    async with await computer.spawn("cat") as _, await computer.listen(0, lambda tunnel: asyncio.sleep(0)):
+        result = await computer.run(["ls", "/proc/self/fd"], stdin=b"")
+        assert sorted(result.stdout.split()) == [b"0", b"1", b"2", b"3"]
+
+
+async def test_children_have_ordinary_signals(computer: Computer) -> None:
+    for shown in (await computer.run("cat /proc/self/status"), await computer.run(["cat", "/proc/self/status"])):
+        masks = dict(line.split(":\t") for line in shown.text.splitlines() if line.startswith(("SigBlk", "SigIgn")))
+        assert {int(mask, 16) for mask in masks.values()} == {0}
+    terminal = await computer.terminal("grep -E 'Sig(Blk|Ign)' /proc/self/status")
+    assert b"1" not in (await terminal.output.read_all()).replace(b"SigIgn", b"").replace(b"SigBlk", b"")
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_garbage_on_a_link_costs_that_link_alone(computer: Computer, seed: int) -> None:
+    """Random bytes, and frames that are nearly right: broken requests, wrong channels, credits, lengths."""
+    chance = random.Random(seed)
+    payloads = [b"", b"{}", b"[]", b"\xff", b'{"op":1}', b'{"op":"spawn"}', b'{"op":"spawn","argv":[1]}', b'{"op":"files","do":[{"do":"read"}]}',
+                b'{"op":"files","do":7}', b'{"op":"files","do":[{"do":"write","path":"x","size":-5}]}', b'{"op":"terminal","argv":["cat"],"rows":-1}',
+                b'{"op":"search","pattern":"(","regex":true,"path":".","most":1}', b'{"op":"listen","port":"x"}', b'{"op":"spawn","argv":["true"],"timeout":"x"}',
+                b'{"op":"spawn","argv":["true"],"env":[1]}', b'{"window":-1}', b'{"op":"spawn","argv":["true"],"limits":{"cpu_time":-7}}', b'{"op":"terminal.attach","id":{}}',
+                frames.CREDIT.pack(0, 2**32 - 1), frames.CREDIT.pack(1, 5), b"\x07" * 5, os.urandom(50)]  # fmt: skip
+    for _ in range(20):
+        reader, writer = await asyncio.open_unix_connection(computer.socket_path)
+        writer.write(frames.PREAMBLE)
+        for _ in range(30):
+            if chance.random() < 0.03:
+                writer.write(chance.randbytes(chance.randrange(200)))
+            else:
+                writer.write(
+                    frames.encode_frame(
+                        chance.randrange(11), chance.choice([0, 1, 3, 5, 2, 2**32 - 1]), chance.choice(payloads)
+                    )
+                )
+        writer.write_eof()
+        try:
+            while await reader.read(65536):
+                pass
+        except ConnectionError:
+            pass
+        writer.close()
+    await fine(computer)
+
+
+async def test_a_slow_loris_holds_up_nobody(computer: Computer) -> None:
+    writers = []
+    for _ in range(30):
+        _, writer = await asyncio.open_unix_connection(computer.socket_path)
+        writer.write(frames.PREAMBLE[:7])
+        writers.append(writer)
+    await fine(computer)
+    for writer in writers:
+        writer.close()
+
+
+async def test_out_of_descriptors_is_an_error_to_the_caller() -> None:
+    async with Computer.start(limits=Limits(open_files=64)) as computer:
+        processes: list[Process] = []
+        with pytest.raises(FreeholdError) as caught:
+            await spawn_without_end(computer, processes)
+        assert caught.value.code in ("computer.cannot-start", "computer.refused")
+        assert (await computer.files.stat_many(["."]))[0] is not None
+        for process in processes:
+            await process.close()
+        await fine(computer)
+
+
+async def test_out_of_processes_is_an_error_to_the_caller() -> None:
+    async with Computer.start(limits=Limits(processes=20)) as computer:
+        processes: list[Process] = []
+        with pytest.raises(FreeholdError) as caught:
+            await spawn_without_end(computer, processes)
+        assert caught.value.code == "computer.cannot-start"
+        assert "computer.limits.processes" in caught.value.hint
+        with pytest.raises(FreeholdError):
+            await computer.terminal(["cat"])
+        with pytest.raises(FreeholdError):
+            await computer.files.search("x")
+        for process in processes:
+            await process.close()
+
+        async def again() -> bool:
+            try:
+                return (await computer.run("echo fine")).ok
+            except FreeholdError:
+                return False
+
+        while not await again():
+            continue
+
+
+async def test_a_fork_bomb_ends_at_the_time_limit() -> None:
+    async with Computer.start(limits=Limits(processes=200)) as computer:
+        result = await computer.run("bomb() { bomb | bomb & }; bomb; sleep 100", timeout=1)
+        assert result.limit == "wall_time" or not result.ok
+        for _ in range(200):
+            try:
+                await computer.run("kill -9 -1")
+                await fine(computer)
+                return
+            except (FreeholdError, AssertionError):
+                continue
+        pytest.fail("the computer did not come back")
+
+
+async def test_it_loads_little(computer: Computer) -> None:
+    """What makes a start slow or a process large is not among what it imports."""
+    assert computer.machine is not None
+    maps = Path(f"/proc/{computer.machine.pid}/maps").read_text()
+    assert "_asyncio" not in maps
+    assert "libssl" not in maps
+
+
+def test_the_guest_imports_nothing_slow() -> None:
+    import subprocess
+    import sys
+
+    from freehold.computer.zipapp import PYTHON, guest_zipapp
+
+    script = f"import sys; sys.path.insert(0, {str(guest_zipapp())!r}); import freehold.guest.guest; print(' '.join(sys.modules))"
+    python = PYTHON if Path(PYTHON).exists() else sys.executable
+    loaded = set(
+        subprocess.run(
+            [python, "-I", "-S", "-E", "-c", script], capture_output=True, check=True, text=True
+        ).stdout.split()
+    )
+    assert not loaded & {
+        "asyncio",
+        "typing",
+        "re",
+        "json",
+        "enum",
+        "socket",
+        "subprocess",
+        "threading",
+        "pathlib",
+        "ctypes",
+        "logging",
+        "selectors",
+    }
+
+
+def test_signals_are_numbers() -> None:
+    from freehold.guest.kernel import signals
+
+    assert int(signals.SIGKILL) == signal.SIGKILL
