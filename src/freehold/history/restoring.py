@@ -266,8 +266,9 @@ class Restorer:
         for step in steps:
             if step.target is not None and step.target.is_folder:
                 wanted[step.path] = step.target
+        gone = {step.path for step in steps if step.target is None or not step.target.is_folder}
         for path in self._touched:
-            if path not in wanted:
+            if path not in wanted and path not in gone:
                 place = self._places.find(path)
                 live = self._places.live(place) if place is not None else None
                 if live is not None and live.is_folder:

@@ -1,0 +1,196 @@
+"""Random writes by several writers, then back and forth: every entry's state comes back byte for byte."""
+
+import os
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.history.tree import Found, differences, look
+
+from freehold.errors import FreeholdError
+from freehold.history import History, Settings
+from freehold.history.contents import INLINE
+
+NAMES = [b"a", b"b", b"sub", b".git", b"with space", b"new\nline", b"bad\xff\xfe", b"-rf", b"\xc3\xbc", b"x" * 200]
+names = st.sampled_from(NAMES)
+paths = st.lists(names, min_size=1, max_size=3).map(lambda parts: b"/".join(parts))
+LARGE = {"edge": b"z" * INLINE, "over": b"z" * (INLINE + 1), "chunks": bytes(range(256)) * 700}
+contents = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(["", "one\ntwo\nthree\n", *LARGE]).map(lambda key: LARGE.get(key, key.encode())),
+)
+modes = st.sampled_from([0o600, 0o644, 0o755, 0o444, 0o000, 0o4755])
+
+
+def act(root: bytes, kind: str, path: bytes, other: bytes, data: bytes, mode: int) -> None:
+    """One thing a program may do to a tree; what the kernel refuses is simply not done."""
+    at, to = os.path.join(root, path), os.path.join(root, other)
+    try:
+        if kind == "write":
+            handle = os.open(at, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+            os.write(handle, data)
+            os.close(handle)
+        elif kind == "append":
+            handle = os.open(at, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+            os.write(handle, data)
+            os.close(handle)
+        elif kind == "folder":
+            os.makedirs(at)
+        elif kind == "rename":
+            os.rename(at, to)
+        elif kind == "symlink":
+            os.symlink(other, at)
+        elif kind == "hardlink":
+            os.link(at, to, follow_symlinks=False)
+        elif kind == "mode":
+            if not os.path.islink(at):
+                os.chmod(at, mode)
+        elif kind == "unlink":
+            os.unlink(at)
+        elif kind == "remove":
+            shutil.rmtree(at)
+        elif kind == "time":
+            os.utime(at, ns=(1, 1_000_000_007 * (mode + 1)), follow_symlinks=False)
+        elif kind == "repository":
+            os.makedirs(os.path.join(at, b".git/refs"))
+            Path(os.fsdecode(os.path.join(at, b".git/HEAD"))).write_bytes(b"ref: refs/heads/" + data.hex().encode())
+    except (OSError, shutil.Error):
+        return
+
+
+kinds = st.sampled_from(
+    [
+        "write",
+        "write",
+        "append",
+        "folder",
+        "rename",
+        "symlink",
+        "hardlink",
+        "mode",
+        "unlink",
+        "remove",
+        "time",
+        "repository",
+    ]
+)
+actions = st.tuples(kinds, paths, paths, contents, modes)
+
+
+def _timeless(tree: dict[bytes, Found]) -> dict[bytes, Found]:
+    """Without times and hard-link groups, which a revert leaves as they are."""
+    return {path: found._replace(mtime=0, names=()) for path, found in tree.items()}
+
+
+class Model(RuleBasedStateMachine):
+    """The model is the tree itself, looked at when each entry was made."""
+
+    @initialize(watched=st.booleans())
+    def begin(self, watched: bool) -> None:
+        self.base = Path(tempfile.mkdtemp(prefix="freehold-model-"))
+        self.root = self.base / "workspace"
+        self.root.mkdir()
+        self.history = History(self.base / "history", {"workspace": self.root}, Settings(quiet=0))
+        if watched:
+            self.history.start()
+        self.history.snapshot()
+        self.states: dict[int, dict[bytes, Found]] = {1: look(self.root)}
+
+    def teardown(self) -> None:
+        if hasattr(self, "history"):
+            self.history.close()
+            shutil.rmtree(self.base)
+
+    @rule(action=actions)
+    def one_writer(self, action: tuple[str, bytes, bytes, bytes, int]) -> None:
+        act(os.fsencode(self.root), *action)
+
+    @rule(each=st.lists(st.lists(actions, max_size=5), min_size=2, max_size=3))
+    def several_writers(self, each: list[list[Any]]) -> None:
+        def run(some: list[Any]) -> None:
+            for action in some:
+                act(os.fsencode(self.root), *action)
+
+        writers = [threading.Thread(target=run, args=(some,)) for some in each]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+
+    @rule()
+    def take(self) -> None:
+        found = look(self.root)
+        mark = self.history.snapshot("turn")
+        if not mark.changed:
+            assert not differences(self.states[mark.entry], found)
+        self.states[mark.entry] = found
+
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        self.take()
+        entry = data.draw(st.sampled_from(sorted(self.states)))
+        self._settled(self.history.restore(entry), entry)
+
+    @rule()
+    def undo(self) -> None:
+        self.take()
+        try:
+            plan = self.history.plan_undo()
+        except FreeholdError as error:
+            assert error.code == "history.nothing-to-undo"
+            return
+        self._settled(self.history.undo(), plan.target)
+
+    @rule()
+    def redo(self) -> None:
+        self.take()
+        try:
+            plan = self.history.plan_redo()
+        except FreeholdError as error:
+            assert error.code == "history.nothing-to-redo"
+            return
+        self._settled(self.history.redo(), plan.target)
+
+    @rule()
+    def take_back_the_newest(self) -> None:
+        self.take()
+        newest = self.history.newest()
+        if newest == 1:
+            return
+        self.history.revert(newest, {"": "old"})
+        assert _timeless(look(self.root)) == _timeless(self.states[newest - 1])
+        self.states[self.history.newest()] = look(self.root)
+
+    @precondition(lambda self: hasattr(self, "history"))
+    @rule(watched=st.booleans())
+    def reopen(self, watched: bool) -> None:
+        self.history.close()
+        self.history = History(self.base / "history", {"workspace": self.root}, Settings(quiet=0))
+        if watched:
+            self.history.start()
+
+    @invariant()
+    def nothing_is_left_in_staging(self) -> None:
+        if hasattr(self, "history"):
+            assert not [name for name in os.listdir(os.fsencode(self.root)) if name.startswith(b".freehold-restore")]
+
+    def _settled(self, outcome: Any, target: int) -> None:
+        assert outcome.unsettled == ()
+        assert not differences(self.states[target], look(self.root)), f"entry {target}"
+        self.states[outcome.entry.id] = self.states[target]
+
+
+Model.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+)
+TestEveryEntryComesBack = Model.TestCase

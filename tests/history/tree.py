@@ -1,0 +1,60 @@
+"""A tree as plain values, to compare what was with what came back: kind, mode, time, bytes, link target, hard-link group."""
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Found(NamedTuple):
+    kind: int
+    mode: int
+    mtime: int
+    data: bytes
+    names: tuple[bytes, ...]
+    """All names of the same file, when there are several."""
+
+
+def look(root: Path, *, times: bool = True) -> dict[bytes, Found]:
+    """Everything at and below `root`, the root itself under the empty name."""
+    base = os.fsencode(root)
+    stats: dict[bytes, os.stat_result] = {b"": os.lstat(base)}
+    waiting = [b""]
+    while waiting:
+        at = waiting.pop()
+        for name in os.listdir(os.path.join(base, at) if at else base):
+            path = at + b"/" + name if at else name
+            stats[path] = os.lstat(os.path.join(base, path))
+            if stat.S_ISDIR(stats[path].st_mode):
+                waiting.append(path)
+    by_inode: dict[int, list[bytes]] = {}
+    for path, found in stats.items():
+        if stat.S_ISREG(found.st_mode):
+            by_inode.setdefault(found.st_ino, []).append(path)
+    tree: dict[bytes, Found] = {}
+    for path, found in stats.items():
+        data = b""
+        names: tuple[bytes, ...] = ()
+        if stat.S_ISREG(found.st_mode):
+            data = Path(os.fsdecode(os.path.join(base, path))).read_bytes()
+            same = by_inode[found.st_ino]
+            names = tuple(sorted(same)) if len(same) > 1 else ()
+        elif stat.S_ISLNK(found.st_mode):
+            data = os.readlink(os.path.join(base, path))
+        mtime = found.st_mtime_ns if times else 0
+        tree[path] = Found(stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode), mtime, data, names)
+    return tree
+
+
+def differences(one: dict[bytes, Found], other: dict[bytes, Found]) -> dict[bytes, tuple[Found | None, Found | None]]:
+    return {
+        path: (one.get(path), other.get(path)) for path in one.keys() | other.keys() if one.get(path) != other.get(path)
+    }
+
+
+def write(path: Path, data: bytes | str, mode: int | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    if mode is not None:
+        path.chmod(mode)
+    return path
