@@ -11,15 +11,13 @@ from freehold.home import Home, find_home
 from freehold.manifest import require_manifest
 from freehold.observe.logs import configure_logging
 
-# A stop drains requests for this long; the keeper's own deadline is longer.
-DRAIN = 5
-
 
 async def serve(home: Home) -> None:
     import uvicorn
 
     from freehold.gateway.app import build_app
     from freehold.gateway.house import open_house
+    from freehold.gateway.serving import server_config
     from freehold.observe.exposition import serve_metrics
     from freehold.observe.tracing import configure_tracing
 
@@ -27,26 +25,7 @@ async def serve(home: Home) -> None:
     manifest = loaded.manifest
     configure_tracing(manifest.observe.otlp_endpoint)
     with open_house(home, loaded) as house:
-        config = uvicorn.Config(
-            build_app(house),
-            host=manifest.gateway.host,
-            port=manifest.gateway.port,
-            http="httptools",
-            ws="websockets-sansio",
-            ws_max_size=64 * 1024,
-            ws_per_message_deflate=False,
-            ws_ping_interval=20,
-            ws_ping_timeout=20,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            # Forwarded headers are read by the guard, which knows whom to believe.
-            proxy_headers=False,
-            timeout_graceful_shutdown=DRAIN,
-            limit_concurrency=4096,
-            h11_max_incomplete_event_size=64 * 1024,
-        )
+        config = server_config(build_app(house), manifest.gateway.host, manifest.gateway.port)
         async with serve_metrics(manifest.observe.metrics_host, manifest.observe.metrics_port):
             await uvicorn.Server(config).serve()
 

@@ -58,9 +58,9 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     return app
 
 
-def build_app(house: House, *, on_ready: Callable[[], None] | None = None) -> Guard:
+def build_app(house: House, *, feeds: Feeds | None = None, on_ready: Callable[[], None] | None = None) -> Guard:
     """The application the world sees."""
-    feeds = Feeds(house)
+    feeds = feeds or Feeds(house)
     app = build_routes(house, feeds)
 
     @asynccontextmanager

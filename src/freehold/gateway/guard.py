@@ -4,61 +4,47 @@ It knows every route's need before the application sees the request, so a mistak
 """
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 
-from freehold.gateway.addresses import Addresses, single
+from freehold.errors import FreeholdError
+from freehold.gateway.addresses import Addresses, crowd_of, single
+from freehold.gateway.hardening import Hardening
 from freehold.gateway.limits import RateLimit
-from freehold.gateway.live import LiveConnections
-from freehold.gateway.needs import Need, NeedTable
-from freehold.gateway.refusals import Refusal
+from freehold.gateway.live import Connection, LiveConnections
+from freehold.gateway.needs import Declared, Need, NeedTable
+from freehold.gateway.refusals import BodyTooLarge, Refusal, status_of, too_large, too_many, unexpected
 from freehold.identity.sessions import COOKIE, Session, Sessions
 from freehold.identity.tokens import Token, Tokens
+from freehold.observe.logs import log_unexpected
 
-MOST_BODY = 8 * 1024 * 1024
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-
-CONTENT_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data: blob:",
-        "font-src 'self'",
-        "connect-src 'self'",
-        "manifest-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
-)
-
-_HEADERS: tuple[tuple[bytes, bytes], ...] = (
-    (b"content-security-policy", CONTENT_POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"x-frame-options", b"DENY"),
-    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
-)
-_NO_STORE = (b"cache-control", b"no-store")
+SIGNED_OUT = 4401
+BROKEN = 1011
 
 NOT_SIGNED_IN = Refusal(
-    401, "identity.not-signed-in", "You are not signed in", "Open /sign-in in a browser, or send an API token"
+    401,
+    "identity.not-signed-in",
+    "You are not signed in",
+    "Open /sign-in in a browser, or send an API token",
+    ((b"www-authenticate", b"Bearer"),),
 )
 WRONG_HOST = Refusal(
     421, "gateway.wrong-host", "This Freehold does not answer to that name", "Set gateway.public_url in freehold.toml"
 )
+PLAIN_HTTP = Refusal(
+    403, "gateway.plain-http", "This Freehold is reached by https only", "Open the same address with https"
+)
 WRONG_ORIGIN = Refusal(403, "gateway.wrong-origin", "This request comes from a page that is not ours")
-TOO_LARGE = Refusal(413, "gateway.too-large", f"The request is larger than {MOST_BODY} bytes")
+NOT_FOUND = Refusal(404, "request.not-found", "There is nothing here", "GET /v1/openapi.json describes the API")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Principal:
     """Who is calling: the owner's browser, a token of theirs, or nobody (on routes open to anyone)."""
 
@@ -90,7 +76,7 @@ def principal_of(scope: Mapping[str, Any]) -> Principal:
 
 
 class Guard:
-    """ASGI middleware. Every check happens here, in this order: host, origin, rate, credentials, need, size."""
+    """ASGI middleware. Every check happens here, in this order: host, origin, rate, route, need, size."""
 
     def __init__(
         self,
@@ -103,17 +89,17 @@ class Guard:
         live: LiveConnections,
         anonymous_limit: RateLimit | None = None,
         owner_limit: RateLimit | None = None,
-        note_refusal: Callable[[Refusal, str], None] | None = None,
     ) -> None:
         self._app = app
-        self._needs = needs
+        self.needs = needs
         self._addresses = addresses
         self._sessions = sessions
         self._tokens = tokens
         self._live = live
         self._anonymous_limit = anonymous_limit or RateLimit(rate=20, burst=200)
         self._owner_limit = owner_limit or RateLimit(rate=2_000, burst=10_000)
-        self._note_refusal = note_refusal
+        self._hardening = {host: Hardening(https=url.startswith("https:")) for host, url in addresses.origins.items()}
+        self._plain = Hardening(https=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind: str = scope["type"]
@@ -121,48 +107,62 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers: dict[bytes, list[bytes]] = {}
+        if kind == "websocket":  # the server hands these over as they were spelled
+            scope["headers"] = [(name.lower(), value) for name, value in scope["headers"]]
         for name, value in scope["headers"]:
-            headers.setdefault(name, []).append(value)
-        decision = self._decide(kind, scope, headers)
+            known = headers.get(name)
+            if known is None:
+                headers[name] = [value]
+            else:
+                known.append(value)
+        host = (single(headers, b"host") or "").lower()
+        hardening = self._hardening.get(host, self._plain)
+        try:
+            decision = self._decide(kind, host, scope, headers)
+        except Exception as error:
+            decision = unexpected(log_unexpected(error, "the guard failed"))
         if isinstance(decision, Refusal):
-            if self._note_refusal is not None:
-                self._note_refusal(decision, scope["path"])
-            await _refuse(decision, kind, receive, send)
+            await _refuse(decision, hardening, scope, receive, send)
             return
-        scope.setdefault("state", {})["principal"] = decision
+        principal, route = decision
+        scope.setdefault("state", {})["principal"] = principal
         if kind == "websocket":
-            await self._pass_socket(decision, scope, receive, send)
+            with self._live.under_way("websocket", principal.session, principal.token) as connection:
+                await self._pass_socket(connection, hardening, scope, receive, send)
         else:
-            await self._pass_request(decision, scope, headers, receive, send)
+            with self._live.under_way("http", principal.session, principal.token) as connection:
+                await self._pass_request(connection, route, hardening, scope, receive, send)
 
-    def _decide(self, kind: str, scope: Scope, headers: Mapping[bytes, list[bytes]]) -> Principal | Refusal:
-        host = single(headers, b"host")
-        if host is None or host.lower() not in self._addresses.hosts:
+    def _decide(
+        self, kind: str, host: str, scope: Scope, headers: Mapping[bytes, list[bytes]]
+    ) -> tuple[Principal, Declared] | Refusal:
+        origin_here = self._addresses.origins.get(host)
+        if origin_here is None:
             return WRONG_HOST
         client = scope.get("client")
-        caller = self._addresses.caller(client[0] if client else "", single(headers, b"x-forwarded-for"))
-        method = scope.get("method", "GET")
+        peer = client[0] if client else ""
+        caller = peer
+        if self._addresses.proxies:
+            if self._addresses.is_plain(host, peer, single(headers, b"x-forwarded-proto")):
+                return PLAIN_HTTP
+            caller = self._addresses.caller(peer, (v.decode("latin-1") for v in headers.get(b"x-forwarded-for", ())))
+        method: str = scope.get("method", "GET")
         principal = self._identify(headers, caller)
-        origin = single(headers, b"origin")
-        acts = kind == "websocket" or method not in SAFE
-        is_script = origin is None and b"cookie" not in headers
-        if acts and origin not in self._addresses.origins and not is_script:
-            # A page that is not ours, or a browser that hides where it comes from. Scripts send neither.
+        if not _may_act(headers, origin_here, acts=kind == "websocket" or method not in SAFE, path=scope["path"]):
             return WRONG_ORIGIN
-        if principal.session is None and principal.token is None:
-            wait = self._anonymous_limit.wait(caller)
-        else:
-            wait = self._owner_limit.wait(principal.who)
+        is_known = principal.session is not None or principal.token is not None
+        wait = self._owner_limit.wait(principal.who) if is_known else self._anonymous_limit.wait(crowd_of(caller))
         if wait > 0:
-            return Refusal(429, "gateway.too-many", "Too many requests", f"Wait {wait:.0f} s and try again")
-        need = self._needs.find(kind, method, scope["path"])
-        if principal.may(need):
-            return principal
-        if principal.token is not None:
-            return Refusal(
-                403, "identity.wrong-scope", f"This token may not do that: it lacks {need}", "freehold token create"
-            )
-        return NOT_SIGNED_IN
+            return too_many(wait)
+        route = self.needs.find(kind, "GET" if method == "HEAD" else method, scope["path"])
+        if route is None:
+            return self._not_here(scope["path"]) if is_known else NOT_SIGNED_IN
+        if not principal.may(route.need):
+            return NOT_SIGNED_IN if principal.token is None else _lacks(route.need)
+        length = single(headers, b"content-length")
+        if length is not None and not (length.isascii() and length.isdecimal() and int(length) <= route.most_body):
+            return too_large(route.most_body)
+        return principal, route
 
     def _identify(self, headers: Mapping[bytes, list[bytes]], caller: str) -> Principal:
         authorization = single(headers, b"authorization")
@@ -174,66 +174,126 @@ class Guard:
         session = self._sessions.verify(secret) if secret is not None else None
         return Principal(session=session, address=caller)
 
+    def _not_here(self, path: str) -> Refusal:
+        methods = self.needs.methods(path)
+        if not methods:
+            return NOT_FOUND
+        allowed = ", ".join(methods)
+        message = f"This path does not take that method; it takes {allowed}"
+        return Refusal(405, "request.method", message, headers=((b"allow", allowed.encode()),))
+
     async def _pass_request(
-        self, principal: Principal, scope: Scope, headers: Mapping[bytes, list[bytes]], receive: Receive, send: Send
+        self,
+        connection: Connection,
+        route: Declared,
+        hardening: Hardening,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        length = single(headers, b"content-length")
-        if length is not None and not (length.isdigit() and int(length) <= MOST_BODY):
-            await _refuse(TOO_LARGE, "http", receive, send)
-            return
-        is_asset = scope["path"].startswith("/assets/")
         started = False
 
-        async def send_guarded(message: Message) -> None:
+        async def send_hardened(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                names = {name for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(header for header in _HEADERS if header[0] not in names),
-                    *(() if is_asset or b"cache-control" in names else (_NO_STORE,)),
-                ]
+                message["headers"] = hardening.add(message["headers"])
             await send(message)
 
-        if scope["method"] not in SAFE:
-            receive = _bounded(receive)
-        with self._live.request(principal.session, principal.token):
-            try:
-                await self._app(scope, receive, send_guarded)
-            except _BodyTooLarge:
-                if started:
-                    raise
-                await _refuse(TOO_LARGE, "http", receive, send)
+        if scope["method"] == "HEAD":  # answered as GET is; the server leaves the body out
+            scope = {**scope, "method": "GET"}
+        elif scope["method"] not in SAFE:
+            receive = _bounded(receive, route.most_body)
+        try:
+            await self._app(scope, receive, send_hardened)
+        except asyncio.CancelledError:
+            _unless_revoked(connection)
+            refusal = NOT_SIGNED_IN
+        except Exception as error:
+            refusal = unexpected(log_unexpected(error, method=scope["method"], path=route.path))
+        else:
+            return
+        if not started:
+            await _refuse(refusal, hardening, scope, receive, send)
 
-    async def _pass_socket(self, principal: Principal, scope: Scope, receive: Receive, send: Send) -> None:
-        accepted = False
+    async def _pass_socket(
+        self, connection: Connection, hardening: Hardening, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        accepted = over = False
+
+        async def receive_watched() -> Message:
+            nonlocal over
+            message = await receive()
+            over = over or message["type"] == "websocket.disconnect"
+            return message
 
         async def send_watched(message: Message) -> None:
-            nonlocal accepted
+            nonlocal accepted, over
             accepted = accepted or message["type"] == "websocket.accept"
+            over = over or message["type"] == "websocket.close"
             await send(message)
 
         try:
-            with self._live.request(principal.session, principal.token) as connection:
-                await self._app(scope, receive, send_watched)
+            await self._app(scope, receive_watched, send_watched)
         except asyncio.CancelledError:
-            if not connection.revoked:
-                raise
-            current = asyncio.current_task()
-            if current is not None:
-                current.uncancel()
-            if accepted:
-                await send({"type": "websocket.close", "code": 4401, "reason": "signed out"})
+            _unless_revoked(connection)
+            code, reason, refusal = SIGNED_OUT, "signed out", NOT_SIGNED_IN
+        except FreeholdError as error:
+            refusal = Refusal(status_of(error), error.code, error.message, error.hint)
+            code, reason = 4000 + refusal.status, error.code
+        except Exception as error:
+            if _only_left(error):
+                return
+            refusal = unexpected(log_unexpected(error, path=scope["path"]))
+            code, reason = BROKEN, f"error {refusal.error_id}"
+        else:
+            return
+        if over:
+            return
+        if accepted:
+            # One that reads nothing does not read this either; the server then just hangs up.
+            with suppress(TimeoutError, OSError):
+                async with asyncio.timeout(0.25):
+                    await send({"type": "websocket.close", "code": code, "reason": reason})
+        else:
+            await _refuse(refusal, hardening, scope, receive, send)
 
 
-class _BodyTooLarge(Exception):
-    pass
+def _may_act(headers: Mapping[bytes, list[bytes]], origin_here: str, *, acts: bool, path: str) -> bool:
+    """Whether this can only come from a page of ours or from no browser at all."""
+    origin = single(headers, b"origin")
+    if acts:
+        # A page that is not ours, or a browser that hides where it comes from. Scripts send neither.
+        return origin == origin_here or (origin is None and b"cookie" not in headers)
+    # Nothing of the API is for another page, not even to be asked blindly for what its timing tells.
+    asked_by = headers.get(b"sec-fetch-site")
+    return asked_by is None or asked_by[0] in (b"same-origin", b"none") or not path.startswith("/v1/")
 
 
-def _bounded(receive: Receive) -> Receive:
+def _lacks(need: Need) -> Refusal:
+    if need == "browser":
+        return Refusal(403, "identity.browser-only", "No API token may do that", "Sign in with a browser")
+    hint = f"Make one that may: freehold token create NAME --scope {need}"
+    return Refusal(403, "identity.wrong-scope", f"This token may not do that: it lacks {need}", hint)
+
+
+def _unless_revoked(connection: Connection) -> None:
+    """Within `except CancelledError`: goes on only when it was we who cancelled."""
+    if not connection.revoked:
+        raise
+    connection.task.uncancel()
+
+
+def _only_left(error: BaseException) -> bool:
+    """Whether all that went wrong is that the other side closed its socket."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_only_left(inner) for inner in error.exceptions)
+    return isinstance(error, WebSocketDisconnect)
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
     """Counts a body without a length, so that a chunked one cannot be endless."""
-    left = MOST_BODY
+    left = most
 
     async def receive_counted() -> Message:
         nonlocal left
@@ -241,7 +301,7 @@ def _bounded(receive: Receive) -> Receive:
         if message["type"] == "http.request":
             left -= len(message.get("body", b""))
             if left < 0:
-                raise _BodyTooLarge
+                raise BodyTooLarge(most)
         return message
 
     return receive_counted
@@ -249,29 +309,27 @@ def _bounded(receive: Receive) -> Receive:
 
 def read_cookie(headers: Mapping[bytes, list[bytes]], name: str) -> str | None:
     """The value of our cookie; None when it is absent or comes twice (somebody is trying to plant one)."""
+    lines = headers.get(b"cookie")
+    if lines is None:
+        return None
     prefix = name.encode() + b"="
-    found = [
-        part.strip()[len(prefix) :]
-        for line in headers.get(b"cookie", ())
-        for part in line.split(b";")
-        if part.strip().startswith(prefix)
-    ]
-    return found[0].decode("latin-1") if len(found) == 1 else None
+    found = [part for line in lines for part in map(bytes.strip, line.split(b";")) if part.startswith(prefix)]
+    return found[0][len(prefix) :].decode("latin-1") if len(found) == 1 else None
 
 
-async def _refuse(refusal: Refusal, kind: Literal["http", "websocket"] | str, receive: Receive, send: Send) -> None:
-    if kind == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 4000 + refusal.status, "reason": refusal.code})
-        return
-    body = json.dumps(refusal.body()).encode()
-    extra = ((b"retry-after", b"1"),) if refusal.status == 429 else ()
+async def _refuse(refusal: Refusal, hardening: Hardening, scope: Scope, receive: Receive, send: Send) -> None:
+    prefix = "http.response"
+    if scope["type"] == "websocket":
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 4000 + refusal.status, "reason": refusal.code})
+            return
+        prefix = "websocket.http.response"
+    body = refusal.encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
-        *_HEADERS,
-        _NO_STORE,
-        *extra,
+        *refusal.headers,
+        *hardening.headers,
     ]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": f"{prefix}.start", "status": refusal.status, "headers": headers})
+    await send({"type": f"{prefix}.body", "body": body})

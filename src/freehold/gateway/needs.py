@@ -10,19 +10,22 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from freehold.identity.tokens import Scope
 
 Need = Literal["anyone", "browser"] | Scope
+Kind = Literal["http", "websocket"]
+
+MOST_BODY = 8 * 1024 * 1024
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def needs(need: Need) -> Callable[[F], F]:
-    """Declare what an endpoint needs.
+def needs(need: Need, *, most_body: int = MOST_BODY) -> Callable[[F], F]:
+    """Declare what an endpoint needs, and how many bytes it takes.
 
     `anyone` is open to the world; `browser` takes a signed-in browser and no API token; every other word is a scope,
     which a browser session always has and a token has when it was given.
     """
 
     def declare(endpoint: F) -> F:
-        endpoint.__freehold_need__ = need  # type: ignore[attr-defined]
+        endpoint.__freehold_need__ = (need, most_body)  # type: ignore[attr-defined]
         return endpoint
 
     return declare
@@ -32,35 +35,47 @@ def needs(need: Need) -> Callable[[F], F]:
 class Declared:
     """One route as the guard sees it: of `kind` http or websocket, for a method (or all), at a path."""
 
-    kind: Literal["http", "websocket"]
+    kind: Kind
     methods: frozenset[str]
     path: str
     pattern: re.Pattern[str]
     need: Need
+    most_body: int = MOST_BODY
 
 
 class NeedTable:
-    """Finds what a request needs before the application sees it. Unknown paths need what the API needs: `read`."""
+    """Finds the route of a request before the application sees it, exactly as the application would.
+
+    What is found nowhere here never reaches the application, so the two cannot be of different minds.
+    """
 
     def __init__(self, declared: Iterable[Declared]) -> None:
         self.declared = tuple(declared)
-        self._exact: dict[tuple[str, str, str], Need] = {}
+        self._exact: dict[tuple[str, str, str], Declared] = {}
         self._patterns: list[Declared] = []
         for route in self.declared:
             if "{" in route.path:
                 self._patterns.append(route)
                 continue
             for method in route.methods:
-                self._exact[route.kind, method, route.path] = route.need
+                shadow = self.find(route.kind, method, route.path)
+                if shadow is not None:
+                    # The application would run the earlier one, with the later one's need.
+                    raise RuntimeError(f"{method} {route.path} is hidden by {shadow.path}: declare it earlier")
+                self._exact[route.kind, method, route.path] = route
 
-    def find(self, kind: str, method: str, path: str) -> Need:
-        need = self._exact.get((kind, method, path))
-        if need is not None:
-            return need
+    def find(self, kind: str, method: str, path: str) -> Declared | None:
+        route = self._exact.get((kind, method, path))
+        if route is not None:
+            return route
         for route in self._patterns:
             if route.kind == kind and method in route.methods and route.pattern.match(path):
-                return route.need
-        return "read"
+                return route
+        return None
+
+    def methods(self, path: str) -> list[str]:
+        """The methods that a path takes, for those who tried another."""
+        return sorted({m for route in self.declared for m in route.methods if self.find("http", m, path) is not None})
 
 
 def read_needs(routes: Iterable[BaseRoute]) -> NeedTable:
@@ -72,14 +87,13 @@ def read_needs(routes: Iterable[BaseRoute]) -> NeedTable:
             raise TypeError(f"{route.path} is a mount: the guard cannot see what is inside; add plain routes")
         if not isinstance(route, Route | WebSocketRoute):
             raise TypeError(f"{route!r} is of a kind the guard does not know")
-        need: Need | None = getattr(route.endpoint, "__freehold_need__", None)
-        if need is None:
+        found: tuple[Need, int] | None = getattr(route.endpoint, "__freehold_need__", None)
+        if found is None:
             silent.append(route.path)
-        elif isinstance(route, WebSocketRoute):
-            declared.append(Declared("websocket", frozenset({"GET"}), route.path, route.path_regex, need))
-        else:
-            methods = frozenset(route.methods or ())
-            declared.append(Declared("http", methods, route.path, route.path_regex, need))
+            continue
+        kind: Kind = "websocket" if isinstance(route, WebSocketRoute) else "http"
+        methods = frozenset({"GET"} if isinstance(route, WebSocketRoute) else route.methods or ())
+        declared.append(Declared(kind, methods, route.path, route.path_regex, *found))
     if silent:
         raise RuntimeError(f"routes that declare no need: {', '.join(sorted(silent))}")
     return NeedTable(declared)

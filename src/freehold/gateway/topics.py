@@ -68,14 +68,15 @@ class Topic:
         self._readers.discard(reader)
 
     async def since(self, after: int) -> list[Encoded] | None:
-        """The messages after a number, or None when some are no longer remembered."""
+        """The messages after a number, or None when some are no longer remembered. Empty only when there are none."""
         if after > self.last:
             return None
         if after == self.last:
             return []
         if self._kept and self._kept[0][0] <= after + 1:
             return [message for message in self._kept if message[0] > after]
-        return await self._backlog(after) if self._backlog is not None else None
+        missed = await self._backlog(after) if self._backlog is not None else None
+        return missed or None
 
 
 class Topics:

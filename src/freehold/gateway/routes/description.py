@@ -17,6 +17,7 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
             "error": {
                 "type": "object",
                 "required": ["code", "message", "hint"],
+                "additionalProperties": False,
                 "properties": {
                     "code": {"type": "string"},
                     "message": {"type": "string"},
@@ -34,14 +35,16 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
         "token": {"type": "http", "scheme": "bearer"},
         "browser": {"type": "apiKey", "in": "cookie", "name": "__Host-freehold"},
     }
-    table = read_needs(app.routes)
+    needs_of = {
+        (method, route.path): route.need for route in read_needs(app.routes).declared for method in route.methods
+    }
     problem = {
         "description": "Refused, and why",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
-            need = table.find("http", method.upper(), path)
+            need = needs_of[method.upper(), path]
             operation["x-freehold-need"] = need
             operation["security"] = (
                 [] if need == "anyone" else [{"browser": []}] + ([] if need == "browser" else [{"token": []}])

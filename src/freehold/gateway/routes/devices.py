@@ -8,11 +8,13 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.errors import FreeholdError
+from freehold.gateway.addresses import crowd_of
 from freehold.gateway.devices import LIFETIME, Device, Devices
 from freehold.gateway.guard import principal_of
 from freehold.gateway.house import House
 from freehold.gateway.limits import RateLimit
 from freehold.gateway.needs import needs
+from freehold.gateway.refusals import TooMany
 from freehold.identity.tokens import Scope
 
 INTERVAL = 2
@@ -70,14 +72,16 @@ def _row(device: Device) -> WaitingDevice:
 def add_devices(app: FastAPI, house: House) -> None:
     devices = Devices()
     tries = RateLimit(rate=0.5, burst=20)
+    tries_in_all = RateLimit(rate=1, burst=60)
 
     @app.post("/v1/devices", status_code=201)
     @needs("anyone")
     async def ask_for_token(body: AskForToken, request: Request) -> Asked:
         """Ask the owner for a token."""
         address = principal_of(request.scope).address
-        if tries.wait(address) > 0:
-            raise FreeholdError("device.too-many", "Too many requests for a token", hint="Wait a minute and try again")
+        wait = tries.wait(crowd_of(address)) or tries_in_all.wait("")
+        if wait > 0:
+            raise TooMany("device.too-many", "Too many requests for a token", wait)
         device, own = devices.ask(body.name, tuple(dict.fromkeys(body.scopes)), address)
         data = {"name": device.name, "scopes": list(device.scopes), "address": address}
         await asyncio.to_thread(house.timeline.append, "identity.token_requested", data, who="anyone")
@@ -98,7 +102,11 @@ def add_devices(app: FastAPI, house: House) -> None:
         if body.allow:
             expires = time.time() + TOKEN_DAYS * 86_400
             _, secret = await asyncio.to_thread(house.tokens.create, device.name, device.scopes, expires)
-            devices.answer(code, secret)
+            try:
+                devices.answer(code, secret)
+            except FreeholdError:  # refused or expired meanwhile, so nobody will ever fetch this token
+                await asyncio.to_thread(house.tokens.revoke, device.name)
+                raise
         else:
             devices.answer(code, None)
         kind = "identity.token_created" if body.allow else "identity.token_refused"

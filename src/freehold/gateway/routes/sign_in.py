@@ -9,11 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, RedirectResponse
 
 from freehold.errors import FreeholdError
+from freehold.gateway.addresses import crowd_of
 from freehold.gateway.guard import principal_of
 from freehold.gateway.house import House
 from freehold.gateway.limits import RateLimit
 from freehold.gateway.needs import needs
 from freehold.gateway.page import Link, show_page
+from freehold.gateway.refusals import TooMany
 from freehold.identity.sessions import COOKIE, Session
 
 if TYPE_CHECKING:
@@ -70,13 +72,18 @@ class FrontDoor:
         self._sign_in: SignIn | None = None
         self._per_address = RateLimit(rate=1 / 6, burst=20)
         self._in_all = RateLimit(rate=1, burst=60)
+        self._answers = RateLimit(rate=1 / 6, burst=20)
 
     def throttle(self, address: str) -> None:
-        wait = max(self._per_address.wait(address), self._in_all.wait(""))
+        """Counts a try; one who is refused for their own address takes nothing from what all have together."""
+        wait = self._per_address.wait(crowd_of(address)) or self._in_all.wait("")
         if wait > 0:
-            raise FreeholdError(
-                "sign-in.too-many", "Too many tries to sign in", hint=f"Wait {wait:.0f} s and try again"
-            )
+            raise TooMany("sign-in.too-many", "Too many tries to sign in", wait)
+
+    def throttle_answer(self, address: str) -> None:
+        """Counts an answer from an authorization server. Not in all: others must not be able to shut the owner out."""
+        if (wait := self._answers.wait(crowd_of(address))) > 0:
+            raise TooMany("sign-in.too-many", "Too many tries to sign in", wait)
 
     def sign_in(self) -> "SignIn":
         if self._sign_in is None:
@@ -183,7 +190,7 @@ def add_sign_in(app: FastAPI, house: House) -> FrontDoor:
         address = principal_of(request.scope).address
         response: Response
         try:
-            door.throttle(address)
+            door.throttle_answer(address)
             did = await door.sign_in().finish(request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE))
         except SignInProblem as problem:
             response = show_page(

@@ -1,0 +1,13 @@
+"""What the gateway's tests share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.gateway.running import Running, running_gateway
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[Running]:
+    async with running_gateway(tmp_path) as running:
+        yield running

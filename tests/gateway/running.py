@@ -1,0 +1,109 @@
+"""A gateway that really listens, in this process: the application, guard and server settings that are shipped."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import uvicorn
+from websockets.asyncio.client import ClientConnection, connect
+
+from freehold.gateway.app import build_app
+from freehold.gateway.feeds import Feeds
+from freehold.gateway.guard import Guard
+from freehold.gateway.house import House, open_house
+from freehold.gateway.serving import server_config
+from freehold.home import Home, ensure_private_folder
+from freehold.identity.sessions import COOKIE
+from freehold.identity.tokens import Scope
+from freehold.manifest import load_manifest
+
+
+class QuietServer(uvicorn.Server):
+    """Signals are the test's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@dataclass(frozen=True)
+class Running:
+    """A listening gateway. `http` speaks as a script: no cookie, no origin."""
+
+    house: House
+    app: Guard
+    feeds: Feeds
+    port: int
+    http: httpx2.AsyncClient
+
+    @property
+    def origin(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    @property
+    def host(self) -> str:
+        return f"localhost:{self.port}"
+
+    def token(self, *scopes: Scope, name: str = "script") -> dict[str, str]:
+        """Headers of a new token with these scopes."""
+        _, secret = self.house.tokens.create(name, scopes, None)
+        return {"authorization": f"Bearer {secret}"}
+
+    def browser(self) -> dict[str, str]:
+        """Headers of a browser that has signed in."""
+        _, secret = self.house.sessions.create(None, label="test", address="127.0.0.1", method="link")
+        return {"cookie": f"{COOKIE}={secret}", "origin": self.origin}
+
+    def socket(self, headers: dict[str, str], path: str = "/v1/socket") -> connect:
+        """A client's socket, used with `async with`."""
+        return connect(
+            f"ws://localhost:{self.port}{path}",
+            additional_headers=headers,
+            proxy=None,
+            compression=None,
+            max_size=None,
+            open_timeout=10,
+        )
+
+
+@asynccontextmanager
+async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Running]:
+    """Until the block ends. There is no keeper and no computer: their routes answer that they are away."""
+    home = Home(root=root, run=root / "run")
+    for folder in (home.root, home.run, home.vault):
+        ensure_private_folder(folder)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    port = listener.getsockname()[1]
+    home.manifest.write_text(f"[gateway]\nport = {port}\n{manifest}")
+    loaded = load_manifest(home.manifest, {}, home=home.root)
+    ready = asyncio.Event()
+    with open_house(home, loaded) as house:
+        feeds = Feeds(house)
+        app = build_app(house, feeds=feeds, on_ready=ready.set)
+        server = QuietServer(server_config(app, "127.0.0.1", port))
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(server.serve(sockets=[listener]))
+            waiting = group.create_task(ready.wait())
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            assert ready.is_set(), "the gateway did not start"
+            try:
+                async with httpx2.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as http:
+                    yield Running(house, app, feeds, port, http)
+            finally:
+                server.should_exit = True
+
+
+async def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
+    """The next message of this kind; others before it are read past."""
+    async with asyncio.timeout(10):
+        while True:
+            message: dict[str, Any] = json.loads(await socket.recv())
+            if message["type"] == kind:
+                return message
