@@ -1,6 +1,7 @@
 """Plain HTTP through the proxy, to real servers."""
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,7 @@ async def test_one_connection_too_many_is_told_so(tmp_path: Path, names: Names) 
         status, _reader, writer = await way.connect(f"example.org:{server.port}")
         assert status.startswith(b"HTTP/1.1 200")
         assert (await way.say(b"")).startswith(b"HTTP/1.1 503")
+        assert (await way.event("limit_neared"))["reason"] == "80% of the 1 connections are open"
         await hang_up(writer)
 
 
@@ -250,3 +252,105 @@ async def test_a_refusal_names_the_way_to_allow_it(tmp_path: Path) -> None:
         answer = await way.say(get("http://example.org/"))
         assert b"freehold egress allow example.org:80" in answer
         assert way.events("connection_refused")[0]["target"] == "example.org:80"
+
+
+class Pieces:
+    """A stream from inside, without a socket: says its pieces, and keeps what it is told."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = list(pieces)
+        self.told = b""
+        self.closed = False
+
+    async def read(self, n: int = 65536, /) -> bytes:
+        await asyncio.sleep(0)
+        if not self.pieces:
+            return b""
+        piece = self.pieces.pop(0)
+        if len(piece) > n:
+            self.pieces.insert(0, piece[n:])
+        return piece[:n]
+
+    async def write(self, data: bytes, /) -> None:
+        assert not self.closed
+        self.told += data
+
+    async def write_eof(self) -> None:
+        return
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+SEEDS = (
+    b"GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\n\r\n",
+    b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
+    b"POST http://example.org/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n",
+)
+
+
+async def test_whatever_is_said_is_answered_or_ends(tmp_path: Path) -> None:
+    """Two thousand damaged requests: each is refused in words or cut off, none is let out, nothing is raised."""
+    chance = random.Random(20261115)
+    async with door(tmp_path, deny=["example.org"]) as way:
+        for _ in range(2000):
+            data = bytearray(chance.choice(SEEDS))
+            for _ in range(chance.randint(0, 4)):
+                place = chance.randrange(len(data))
+                match chance.randrange(4):
+                    case 0:
+                        data[place] = chance.randrange(256)
+                    case 1:
+                        del data[place : place + chance.randint(1, 9)]
+                    case 2:
+                        data[place:place] = chance.choice(
+                            [b"\r\n", b"\n", b"\r", b"\0", b" ", b":", bytes([chance.randrange(256)])]
+                        )
+                    case _:
+                        data[place:place] = data[: chance.randint(1, 40)]
+                if not data:
+                    data += b"\n"
+            cut = chance.randint(1, len(data))
+            stream = Pieces(bytes(data[:cut]), bytes(data[cut:])) if cut < len(data) else Pieces(bytes(data))
+            async with asyncio.timeout(20):
+                await way.egress.handle(stream)
+            assert stream.closed
+            assert stream.told.split()[1] in (b"400", b"403", b"417", b"431", b"501"), (bytes(data), stream.told)
+        assert way.names.asked == []
+        assert way.egress.counters.allowed == 0
+        assert len(way.egress.connections) == 0
+
+
+async def test_an_old_client_gets_its_body_without_chunks(tmp_path: Path, names: Names) -> None:
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    async with (
+        upstream(plain(interim + chunked)) as server,
+        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+    ):
+        answer = await way.say(f"GET http://example.org:{server.port}/ HTTP/1.0\r\n\r\n".encode())
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"chunked" not in head
+    assert body == b"hello"
+
+
+async def test_an_answer_to_head_has_no_body(tmp_path: Path, names: Names) -> None:
+    head_only = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
+    async with (
+        upstream(plain(head_only)) as server,
+        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+    ):
+        answer = await way.say(get(f"http://example.org:{server.port}/", method="HEAD"))
+    assert b"Content-Length: 5000" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("wish", ["h2c", "websocket, h2c", "TLS/1.0"])
+async def test_no_other_protocol_is_switched_to(tmp_path: Path, names: Names, wish: str) -> None:
+    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+        fields = ("Connection: Upgrade, HTTP2-Settings", f"Upgrade: {wish}", "HTTP2-Settings: AAMAAABkAAQAAP__")
+        assert (await way.say(get(f"http://example.org:{server.port}/", *fields))).endswith(b"hello")
+        assert b"upgrade" not in server.heads[0].lower()
+        assert b"http2" not in server.heads[0].lower()

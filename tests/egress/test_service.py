@@ -192,6 +192,7 @@ async def test_a_changed_manifest_applies_at_once(tmp_path: Path, names: Names) 
         await way.egress.configure(EgressSettings("deny"))
         async with asyncio.timeout(10):
             assert await reader.read() == b""
+        assert way.events("configured") == [{"mode": "deny", "allow": [], "deny": [], "who": "owner"}]
         await hang_up(writer)
 
 

@@ -20,7 +20,7 @@ PER_SECOND = 0.5
 EXAMPLES = 20
 RECENT = 100
 
-Outcome = Literal["connection_allowed", "connection_refused", "connection_revoked", "request_refused"]
+Outcome = Literal["connection_allowed", "connection_refused", "connection_revoked", "request_refused", "limit_neared"]
 
 
 @dataclass(frozen=True)

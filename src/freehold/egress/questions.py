@@ -22,7 +22,49 @@ MOST_PER_FAMILY = 5
 
 # Domains below which strangers live side by side: one question for all of them would be about all of them.
 _SHARED = frozenset(
-    ["amazonaws.com", "appspot.com", "azureedge.net", "azurefd.net", "azurewebsites.net", "backblazeb2.com", "b-cdn.net", "blogspot.com", "cloudapp.net", "cloudfront.net", "digitaloceanspaces.com", "fastly.net", "firebaseapp.com", "firebaseio.com", "fly.dev", "github.dev", "github.io", "githubpreview.dev", "gitlab.io", "googleapis.com", "googleusercontent.com", "herokuapp.com", "netlify.app", "ngrok.app", "ngrok.io", "ngrok-free.app", "onrender.com", "pages.dev", "r2.dev", "railway.app", "readthedocs.io", "run.app", "sharepoint.com", "supabase.co", "trycloudflare.com", "ts.net", "vercel.app", "web.app", "windows.net", "wixsite.com", "workers.dev"]
+    [
+        "amazonaws.com",
+        "appspot.com",
+        "azureedge.net",
+        "azurefd.net",
+        "azurewebsites.net",
+        "backblazeb2.com",
+        "b-cdn.net",
+        "blogspot.com",
+        "cloudapp.net",
+        "cloudfront.net",
+        "digitaloceanspaces.com",
+        "fastly.net",
+        "firebaseapp.com",
+        "firebaseio.com",
+        "fly.dev",
+        "github.dev",
+        "github.io",
+        "githubpreview.dev",
+        "gitlab.io",
+        "googleapis.com",
+        "googleusercontent.com",
+        "herokuapp.com",
+        "netlify.app",
+        "ngrok.app",
+        "ngrok.io",
+        "ngrok-free.app",
+        "onrender.com",
+        "pages.dev",
+        "r2.dev",
+        "railway.app",
+        "readthedocs.io",
+        "run.app",
+        "sharepoint.com",
+        "supabase.co",
+        "trycloudflare.com",
+        "ts.net",
+        "vercel.app",
+        "web.app",
+        "windows.net",
+        "wixsite.com",
+        "workers.dev",
+    ]
 )
 
 

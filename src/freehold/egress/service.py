@@ -27,6 +27,7 @@ CHANGES = ("egress.rule_added", "egress.rule_removed", "egress.question_asked", 
 SWEEP = 1.0
 SHOW = 0.1
 FAREWELL = 2.0
+NEARLY = 0.8
 _MALFORMED = frozenset({"egress.malformed", "egress.odd-name", "egress.too-long", "egress.not-tls", "egress.wrong-sni"})
 
 
@@ -129,6 +130,7 @@ class Egress:
         """Serves one stream from inside to its end, and closes it. What goes wrong is told to the client, not raised."""
         try:
             async with self.connections.admit(who) as connection:
+                await self._warn_when_nearly_full(who)
                 self._gate.recorded.beat()
                 await self._serve(stream, connection)
         except TimeoutError:
@@ -158,6 +160,10 @@ class Egress:
     async def configure(self, settings: EgressSettings) -> None:
         """Takes the mode and rules of a changed manifest; a bad rule raises and changes nothing."""
         rules = settings.rules()
+        if settings == self._settings:
+            return
+        data: dict[str, Json] = {"mode": settings.mode, "allow": settings.allow, "deny": settings.deny}
+        await asyncio.to_thread(self._timeline.append, "egress.configured", data, who="owner")
         self._settings, self._manifest_rules = settings, rules
         await self._reload()
 
@@ -187,6 +193,13 @@ class Egress:
             yield self.snapshot()
             await asyncio.sleep(SHOW)
             await self._gate.recorded.after(beats)
+
+    async def _warn_when_nearly_full(self, who: str) -> None:
+        most = self.limits.connections
+        if len(self.connections) >= NEARLY * most:
+            await self._journal.record(
+                Entry("limit_neared", who, "", f"{NEARLY:.0%} of the {most} connections are open")
+            )
 
     async def _serve(self, stream: Stream, connection: Connection) -> None:
         try:
