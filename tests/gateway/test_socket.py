@@ -1,0 +1,263 @@
+"""`/v1/socket`: nothing lost, nothing doubled, nobody can make it grow."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.gateway.running import Running, next_message
+from websockets.asyncio.client import ClientConnection
+
+from freehold.gateway import socket as socket_module
+from freehold.gateway.socket import MOST_TOPICS, MOST_WAITING, SocketReader, Subscribe, _subscribe
+from freehold.gateway.topics import Encoded, Topic, Topics, encode_message
+
+
+async def subscribe(socket: ClientConnection, topic: str, after: int | None = None) -> None:
+    word: dict[str, Any] = {"type": "subscribe", "topic": topic}
+    await socket.send(json.dumps(word if after is None else {**word, "after": after}))
+
+
+async def test_a_subscriber_gets_what_happens(gateway: Running) -> None:
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "timeline")
+        seen = await next_message(socket, "subscribed")
+        event = await asyncio.to_thread(gateway.house.timeline.append, "test.happened", {"what": "this"}, who="owner")
+        message = await next_message(socket, "event")
+        assert message["topic"] == "timeline"
+        assert message["seq"] > seen["seq"]
+        while message["seq"] < event.seq:
+            message = await next_message(socket, "event")
+        assert (message["data"]["kind"], message["data"]["data"]) == ("test.happened", {"what": "this"})
+
+
+async def test_a_reader_resumes_from_the_durable_record(gateway: Running) -> None:
+    """Events from before the gateway started are in nobody's memory but the timeline's."""
+    for number in range(5):
+        await asyncio.to_thread(gateway.house.timeline.append, "test.counted", {"number": number}, who="owner")
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "timeline", after=0)
+        seen = [await next_message(socket, "event") for _ in range(5)]
+    assert [message["seq"] for message in seen] == list(range(1, len(seen) + 1))
+
+
+async def test_a_number_from_the_future_means_list_anew(gateway: Running) -> None:
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "files", after=7_000)
+        assert (await next_message(socket, "resync"))["seq"] == gateway.feeds.files.last
+        gateway.feeds.files.publish({"path": "x"})
+        assert (await next_message(socket, "event"))["data"] == {"path": "x"}
+
+
+async def test_more_than_is_remembered_means_list_anew(gateway: Running) -> None:
+    gateway.feeds.topics.add(short := Topic("short", kept=3))
+    for number in range(10):
+        short.publish({"number": number})
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "short", after=6)
+        assert await next_message(socket, "resync") == {"type": "resync", "topic": "short", "seq": 10}
+        await subscribe(socket, "short", after=7)
+        assert [(await next_message(socket, "event"))["seq"] for _ in range(3)] == [8, 9, 10]
+
+
+async def test_more_was_missed_than_a_queue_holds(gateway: Running) -> None:
+    """Handed over as fast as it is taken; never so much at once that the reader is dropped for being slow."""
+    gateway.feeds.topics.add(long := Topic("long", kept=5 * MOST_WAITING))
+    for number in range(3 * MOST_WAITING):
+        long.publish({"number": number})
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "long", after=0)
+        for seq in range(1, 3 * MOST_WAITING + 1):
+            assert (await next_message(socket, "event"))["seq"] == seq
+
+
+async def test_a_slow_reader_is_dropped_and_loses_nothing(gateway: Running) -> None:
+    """It is told to come back, and gets the rest when it does."""
+    topic = gateway.feeds.topics.add(Topic("busy", kept=10 * MOST_WAITING))
+    headers = gateway.token("read")
+    async with gateway.socket(headers) as socket:
+        await subscribe(socket, "busy")
+        await next_message(socket, "subscribed")
+        for number in range(MOST_WAITING + 1):  # faster than anybody could read: the loop is not given away once
+            topic.publish({"number": number})
+        await socket.wait_closed()
+        assert socket.close_code == socket_module.TOO_SLOW
+    assert topic.readers == 0
+    async with gateway.socket(headers) as socket:
+        await subscribe(socket, "busy", after=0)
+        assert [(await next_message(socket, "event"))["seq"] for _ in range(MOST_WAITING + 1)] == list(
+            range(1, MOST_WAITING + 2)
+        )
+
+
+async def test_deltas_are_passed_on_and_not_remembered(gateway: Running) -> None:
+    topic = gateway.feeds.topics.add(Topic("session:1"))
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "session:1")
+        await next_message(socket, "subscribed")
+        topic.pass_on({"text": "Hel"})
+        assert (await next_message(socket, "delta"))["data"] == {"text": "Hel"}
+        assert topic.last == 0
+
+
+async def test_one_who_unsubscribes_hears_no_more(gateway: Running) -> None:
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "files")
+        await next_message(socket, "subscribed")
+        await socket.send('{"type": "unsubscribe", "topic": "files"}')
+        await socket.send('{"type": "ping"}')
+        await next_message(socket, "pong")
+        assert gateway.feeds.files.readers == 0
+        gateway.feeds.files.publish({"path": "x"})
+        await socket.send('{"type": "ping"}')
+        assert json.loads(await socket.recv()) == {"type": "pong"}
+
+
+async def test_topics_are_limited_and_the_unknown_are_named(gateway: Running) -> None:
+    for number in range(MOST_TOPICS + 1):
+        gateway.feeds.topics.add(Topic(f"many:{number}"))
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "nothing")
+        refused = await next_message(socket, "error")
+        assert (refused["topic"], refused["code"]) == ("nothing", "socket.unknown-topic")
+        assert "timeline" in refused["message"]
+        for number in range(MOST_TOPICS + 1):
+            await subscribe(socket, f"many:{number}")
+        assert (await next_message(socket, "error"))["code"] == "socket.too-many-topics"
+        await subscribe(socket, "many:3")  # one that it has already is not one more
+        assert (await next_message(socket, "subscribed"))["topic"] == "many:3"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "not json",
+        "{}",
+        '{"type": "shout"}',
+        '{"type": "subscribe"}',
+        '{"type": "subscribe", "topic": "files", "after": -1}',
+        '{"type": "subscribe", "topic": "files", "extra": 1}',
+        '{"type": "subscribe", "topic": "' + "x" * 201 + '"}',
+        '{"type": "ping"' + " " * 20_000 + "}",
+        b"\x00\x01",
+    ],
+    ids=lambda words: str(words)[:30],
+)
+async def test_garbage_closes_the_socket(gateway: Running, words: str | bytes) -> None:
+    async with gateway.socket(gateway.token("read")) as socket:
+        await socket.send(words)
+        await socket.wait_closed()
+        assert socket.close_code == socket_module.WRONG_WORDS
+
+
+async def test_a_message_beyond_all_measure_never_reaches_us(gateway: Running) -> None:
+    async with gateway.socket(gateway.token("read")) as socket:
+        await socket.send("x" * 100_000)
+        await socket.wait_closed()
+        assert socket.close_code == 1009
+
+
+async def test_a_socket_beats_in_both_directions(gateway: Running) -> None:
+    """The server pings (as configured); the client may ask with a word of its own, as browsers cannot ping."""
+    async with gateway.socket(gateway.token("read")) as socket:
+        async with asyncio.timeout(5):
+            await (await socket.ping())
+        await socket.send('{"type": "ping"}')
+        assert await next_message(socket, "pong") == {"type": "pong"}
+
+
+async def test_one_who_leaves_is_forgotten(gateway: Running) -> None:
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "files")
+        await next_message(socket, "subscribed")
+        assert gateway.feeds.files.readers == 1
+        assert len(gateway.house.live) == 1
+    async with asyncio.timeout(5):
+        while gateway.feeds.files.readers or len(gateway.house.live):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+# Resuming against a model: whatever happens between, each reader has each number once and in order.
+
+
+class Listener:
+    """Reads one socket's queue at a pace of its own."""
+
+    def __init__(self) -> None:
+        self.reader = SocketReader()
+        self.seen: list[int] = []
+        self.resynced = False
+
+    async def send(self, message: Any) -> None:
+        content = json.loads(message["text"])
+        if content["type"] == "event":
+            self.seen.append(content["seq"])
+        if content["type"] == "resync":
+            self.resynced = True
+            self.seen = []
+        await asyncio.sleep(0)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    before=st.integers(0, 30),
+    kept=st.integers(1, 20),
+    after=st.integers(0, 40),
+    durable=st.booleans(),
+    ahead=st.integers(0, 3),
+    bursts=st.lists(st.integers(0, 5), max_size=12),
+)
+def test_resuming_loses_nothing_and_doubles_nothing(
+    before: int, kept: int, after: int, durable: bool, ahead: int, bursts: list[int]
+) -> None:
+    """While others publish, with memory of any length, with a durable record that may be ahead of what was published."""
+
+    async def scenario() -> None:
+        record: list[Encoded] = []
+
+        def write(seq: int) -> Encoded:
+            while len(record) < seq:
+                number = len(record) + 1
+                record.append((number, encode_message("t", number, {"number": number})))
+            return record[seq - 1]
+
+        async def backlog(start: int) -> list[Encoded] | None:
+            await asyncio.sleep(0)
+            return record[start:]
+
+        topic = Topic("t", kept=kept, backlog=backlog if durable else None)
+        topics = Topics()
+        topics.add(topic)
+
+        def publish() -> None:
+            seq = topic.last + 1
+            write(seq + (ahead if durable else 0))
+            topic.publish({"number": seq}, seq)
+
+        for _ in range(before):
+            publish()
+        listener = Listener()
+        drain = asyncio.create_task(listener.reader.drain(listener.send))
+        asking = asyncio.create_task(
+            _subscribe(Subscribe(type="subscribe", topic="t", after=after), listener.reader, topics)
+        )
+        for burst in bursts:
+            for _ in range(burst):
+                publish()
+            await asyncio.sleep(0)
+        await asking
+        publish()
+        await listener.reader.taken()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        drain.cancel()
+        await asyncio.gather(drain, return_exceptions=True)
+        first = listener.seen[0]
+        assert listener.seen == list(range(first, first + len(listener.seen)))
+        assert listener.seen[-1] >= topic.last
+        if not listener.resynced:
+            assert first == after + 1
+
+    asyncio.run(scenario())
