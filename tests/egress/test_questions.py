@@ -87,6 +87,15 @@ def test_an_answer_is_single_use(questions: Questions, rules: Rules) -> None:
     assert [str(rule) for rule in rules.all()] == ["deny example.org"]
 
 
+@pytest.mark.parametrize("number", [0, -1, 2, 2**63, 10**30])
+def test_a_number_that_no_question_has_answers_none(questions: Questions, number: int) -> None:
+    questions.ask(parse_host("example.org"), 443, "agent:test")
+    with pytest.raises(FreeholdError) as refusal:
+        questions.answer(number, "always")
+    assert refusal.value.code == "egress.no-question"
+    assert len(questions.all()) == 1
+
+
 def test_a_number_is_never_used_again(questions: Questions) -> None:
     """Or an answer on its way to one question could land on another."""
     questions.ask(parse_host("example.org"), 443, "agent:test")

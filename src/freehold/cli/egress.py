@@ -108,7 +108,7 @@ def answer(
 
     if question == "all" and answer != "never":
         raise click.UsageError("'all' can only be answered with never: a yes is given to one host at a time")
-    if question != "all" and not question.isdecimal():
+    if question != "all" and not (question.isdecimal() and len(question) < 20):
         raise click.UsageError(f"'{question}' is not the number of a question, nor 'all'")
     with _opened(_home(ctx, home)) as timeline:
         questions = Questions(timeline)

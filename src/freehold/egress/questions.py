@@ -175,7 +175,11 @@ class Questions:
                 "egress.bad-answer", f"{answer!r} is not an answer", hint=f"The answers are: {', '.join(ANSWERS)}"
             )
         with self.timeline.transaction() as tx:
-            row = tx.execute("DELETE FROM egress_question WHERE id = ? RETURNING pattern, count", (number,)).fetchall()
+            # Compared as text: a number that somebody typed may be larger than any that SQLite takes.
+            wanted = (str(number)[:20],)
+            row = tx.execute(
+                "DELETE FROM egress_question WHERE CAST(id AS TEXT) = ? RETURNING pattern, count", wanted
+            ).fetchall()
             if not row:
                 raise FreeholdError(
                     "egress.no-question",
