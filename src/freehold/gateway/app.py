@@ -18,10 +18,12 @@ from freehold.gateway.routes.credentials import add_credentials
 from freehold.gateway.routes.description import add_description
 from freehold.gateway.routes.devices import add_devices
 from freehold.gateway.routes.egress import add_egress
+from freehold.gateway.routes.files import add_files
 from freehold.gateway.routes.history import add_history
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.sign_in import add_sign_in
+from freehold.gateway.routes.terminals import add_terminals
 from freehold.gateway.routes.timeline import add_timeline
 from freehold.gateway.socket import add_socket
 
@@ -52,6 +54,8 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_timeline(app, house)
     add_egress(app, house)
     add_history(app, house)
+    add_files(app, house)
+    add_terminals(app, house)
     add_socket(app, feeds.topics)
     add_description(app)
     add_pages(app)

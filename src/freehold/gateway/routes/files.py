@@ -130,7 +130,9 @@ def add_files(app: FastAPI, house: House) -> None:
         """One file or folder; a link is followed inside the computer only."""
         return _row(await house.sealed.computer.files.stat(read_name(path)))
 
-    @app.get("/v1/files/content", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}})
+    @app.get(
+        "/v1/files/content", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
+    )
     @needs("files")
     async def read_file(path: Path) -> Response:
         """The bytes of a file, as a download."""
@@ -156,9 +158,14 @@ def add_files(app: FastAPI, house: House) -> None:
 
     @app.put(
         "/v1/files/content",
-        openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            }
+        },
     )
-    @needs("files", largest=LARGEST_UPLOAD)
+    @needs("files", most_body=LARGEST_UPLOAD)
     async def write_file(request: Request, path: Path) -> Written:
         """Replace a file whole. With `If-Match`, only when it is still what was read; with `If-None-Match: *`, only a new one."""
         files = house.sealed.computer.files
