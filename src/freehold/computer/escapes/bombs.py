@@ -290,7 +290,7 @@ while time.monotonic() < end:
         "leaves dead children lying about",
         None,
         r"""
-for _ in range(30):
+for _ in range(12):
     if os.fork() == 0:
         if os.fork() == 0:
             os._exit(0)

@@ -1,0 +1,285 @@
+"""How the walls stand: what is inside, who it is on the host, and that none is ever left out."""
+
+import asyncio
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from freehold.computer import isolation, sealing, seccomp
+from freehold.computer.bubblewrap import Bubblewrap
+from freehold.computer.computer import Computer
+from freehold.computer.isolation import Tools, diagnose, find_tools, isolation_problems, parse_version
+from freehold.computer.layout import check_mounts
+from freehold.computer.ownership import claim_folder
+from freehold.computer.removal import remove_tree
+from freehold.computer.spec import ComputerSpec, Mount
+from freehold.errors import FreeholdError
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="shows what a keeper started by root does")
+
+
+@pytest.fixture
+def private() -> Iterator[Path]:
+    """A home as root keeps it: nobody else may even walk into it."""
+    folder = Path(tempfile.mkdtemp(prefix="fh-", dir="/var/tmp"))
+    for name in ("workspace", "home", "vault"):
+        (folder / name).mkdir()
+    (folder / "vault" / "key").write_text("secret")
+    folder.chmod(0o700)
+    yield folder
+    remove_tree(folder)
+
+
+@as_root
+async def test_a_keeper_started_by_root_seals_a_computer_that_is_nobody(private: Path) -> None:
+    """Inside is uid 1000; on the host it is the unprivileged uid, which cannot enter the home that holds its folders."""
+    async with Computer.start(private / "workspace", private / "home") as computer:
+        assert (await computer.run("id -u; echo made > /workspace/made; echo kept > ~/kept")).stdout == b"1000\n"
+        assert computer.machine is not None
+        assert computer.machine.isolation.uid == 64242
+        status = Path(f"/proc/{computer.machine.pid}/status").read_text()
+        assert "Uid:\t64242\t64242\t64242\t64242" in status
+        assert "Groups:\t \n" in status or "Groups:\t\n" in status
+    assert (private / "workspace" / "made").stat().st_uid == 64242
+    assert (private / "home" / "kept").read_text() == "kept\n"
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    walk = ["setpriv", "--reuid", "64242", "--regid", "64242", "--clear-groups", "ls", str(private / "workspace")]
+    tried = await asyncio.to_thread(subprocess.run, walk, capture_output=True, check=False)
+    assert tried.returncode != 0
+
+
+def test_a_computer_is_never_root() -> None:
+    if os.geteuid() == 0:
+        with pytest.raises(FreeholdError, match="never runs as root"):
+            Bubblewrap(uid=0)
+
+
+async def test_the_walls_told_are_the_walls_seen() -> None:
+    """`isolation` names what the kernel shows around the guest, and a process without walls is found out."""
+    async with Computer.start() as computer:
+        assert computer.machine is not None
+        told = computer.machine.isolation
+        assert sealing.find_missing_wall(computer.machine.pid, told.uid) == ""
+        assert {"user namespace", "net namespace", "no capabilities", "filtered system calls"} <= set(told.walls)
+        assert set(told.limits) == set(computer.limits.__dataclass_fields__)
+    assert sealing.find_missing_wall(os.getpid(), os.getuid()) != ""
+
+
+async def test_folders_persist_and_all_else_does_not(private: Path) -> None:
+    async with Computer.start(private / "workspace", private / "home") as computer:
+        await computer.run("echo 1 > /workspace/a; echo 2 > ~/b; echo 3 > /tmp/c; echo 4 > /dev/shm/d; echo 5 > /run/e")
+    async with Computer.start(private / "workspace", private / "home") as computer:
+        assert (await computer.run("cat /workspace/a ~/b; ls /tmp /dev/shm /run")).text.split() == [
+            "1", "2", "/dev/shm:", "/run:", "/tmp:",
+        ]  # fmt: skip
+
+
+async def test_a_mount_is_read_only_unless_said_otherwise(private: Path) -> None:
+    for name in ("given", "open"):
+        (private / name).mkdir()
+        (private / name / "file").write_text(name)
+        (private / name).chmod(0o777)
+    mounts = [Mount(private / "given", "/mnt/given"), Mount(private / "open", "/mnt/open", writable=True)]
+    async with Computer.start(private / "workspace", private / "home", mounts=mounts) as computer:
+        assert (await computer.run("cat /mnt/given/file /mnt/open/file")).text == "givenopen"
+        assert b"Read-only" in (await computer.run("echo x > /mnt/given/new")).stderr
+        assert (await computer.run("echo x > /mnt/open/new")).ok
+        assert b"No such file" in (await computer.run("ls /vault")).stderr
+    assert (private / "open" / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/", "/etc", "/etc/ssl", "/proc", "/proc/sys", "/dev/shm", "/usr/bin", "/bin", "/tmp/x", "/workspace", "/home/agent", "/home",
+     "relative", "/mnt/../etc", "/opt/freehold", "/opt/freehold/guest.pyz", "/lib64/x", "/run/x", "/sys"],
+)  # fmt: skip
+def test_a_mount_cannot_hide_a_wall(target: str, tmp_path: Path) -> None:
+    spec = ComputerSpec(workspace=tmp_path, home=tmp_path, mounts=(Mount(tmp_path, target),))
+    with pytest.raises(FreeholdError) as caught:
+        check_mounts(spec)
+    assert caught.value.code == "computer.mount-refused"
+
+
+def test_a_missing_or_doubled_mount_is_named(tmp_path: Path) -> None:
+    missing = ComputerSpec(workspace=tmp_path, home=tmp_path, mounts=(Mount(tmp_path / "no", "/mnt/no"),))
+    with pytest.raises(FreeholdError, match="does not exist"):
+        check_mounts(missing)
+    twice = (Mount(tmp_path, "/mnt/a"), Mount(tmp_path, "/mnt/a"))
+    with pytest.raises(FreeholdError, match="mounted twice"):
+        check_mounts(ComputerSpec(workspace=tmp_path, home=tmp_path, mounts=twice))
+
+
+async def test_only_what_is_asked_for_is_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the keeper's variables goes inside, and none inside steers the programs that build the walls."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    wanted = {"GREETING": "hello world", "LD_PRELOAD": "/workspace/evil.so", "BASH_ENV": "/workspace/evil"}
+    async with Computer.start(environment=wanted) as computer:
+        shown = (await computer.run(["/usr/bin/env"])).text
+        assert "GREETING=hello world" in shown
+        assert "secret" not in shown
+        assert "HTTPS_PROXY=http://127.0.0.1:3128" in shown
+        assert computer.machine is not None
+        helper = int(Path(f"/proc/{computer.machine.pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        assert b"hello" not in Path(f"/proc/{helper}/cmdline").read_bytes()
+        assert b"LD_PRELOAD" not in Path(f"/proc/{helper}/environ").read_bytes()
+
+
+# Fail closed.
+
+
+@pytest.fixture
+def tools_forgotten() -> Iterator[None]:
+    find_tools.cache_clear()
+    yield
+    find_tools.cache_clear()
+
+
+@pytest.mark.usefixtures("tools_forgotten")
+@pytest.mark.parametrize("missing", ["bwrap", "setpriv"])
+async def test_without_its_programs_no_computer_starts(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: None if name == missing else real(name, path=path))
+    with pytest.raises(FreeholdError, match=missing) as caught:
+        await Computer.start()
+    assert caught.value.code == "computer.no-isolation"
+    assert "apt install" in caught.value.hint
+    assert [problem.wall for problem in isolation_problems()] == ["sandbox"]
+
+
+@pytest.mark.usefixtures("tools_forgotten")
+@pytest.mark.parametrize("version", ["bubblewrap 0.7.0", "bubblewrap 0.3", "what?", ""])
+async def test_too_old_a_bubblewrap_is_refused(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text(f"#!/bin/sh\necho '{version}'\n")
+    fake.chmod(0o755)
+    real = shutil.which
+    monkeypatch.setattr(
+        shutil, "which", lambda name, path=None: str(fake) if name == "bwrap" else real(name, path=path)
+    )
+    with pytest.raises(FreeholdError, match="nested user namespaces"):
+        await Computer.start()
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("0.8.0", (0, 8, 0)), ("0.11", (0, 11)), ("1.0-rc1", (1, 0)), ("x", ()), ("", ())]
+)
+def test_versions_compare_as_numbers(text: str, numbers: tuple[int, ...]) -> None:
+    assert parse_version(text) == numbers
+
+
+async def test_without_libseccomp_no_computer_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_library() -> None:
+        raise FreeholdError("computer.no-isolation", "The filter on system calls cannot be built: no libseccomp")
+
+    seccomp.compile_filters.cache_clear()
+    monkeypatch.setattr(seccomp, "_load_library", no_library)
+    try:
+        with pytest.raises(FreeholdError, match="filter on system calls"):
+            await Computer.start()
+        assert [problem.wall for problem in isolation_problems()] == ["system calls"]
+    finally:
+        seccomp.compile_filters.cache_clear()
+
+
+async def test_a_sandbox_that_cannot_be_built_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """bubblewrap's own words are in the error, and nothing is left running."""
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    real = find_tools()
+    monkeypatch.setattr(sealing, "find_tools", lambda: Tools(str(fake), real.setpriv, real.version))
+    with pytest.raises(FreeholdError) as caught:
+        await Computer.start()
+    assert caught.value.code == "computer.no-isolation"
+
+
+async def test_a_sandbox_that_builds_no_walls_is_not_believed(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that says it started a child which is not sealed is found out by looking, and ended."""
+    fake = private / "bwrap"
+    fake.write_text(
+        "#!/usr/bin/python3\n"
+        "import os, sys, json\n"
+        "words = os.read(int(sys.argv[2]), 1 << 20).split(b'\\0')\n"
+        "info = int(words[words.index(b'--info-fd') + 1])\n"
+        "os.write(info, json.dumps({'child-pid': os.getpid()}).encode())\n"
+        "os.close(info)\n"
+        "os.execvp('sleep', ['sleep', '60'])\n"
+    )
+    fake.chmod(0o755)
+    private.chmod(0o755)
+    real = find_tools()
+    monkeypatch.setattr(sealing, "find_tools", lambda: Tools(str(fake), real.setpriv, real.version))
+    monkeypatch.setattr(sealing, "PATIENCE", 1.0)
+    with pytest.raises(FreeholdError, match="did not build all walls"):
+        await Computer.start()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said", "wall", "hint"),
+    [
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "bwrap: setting up uid map: Permission denied", "user namespace", "/etc/apparmor.d/bwrap"),
+        ("kernel/unprivileged_userns_clone", "0", "bwrap: No permissions to create new namespace", "user namespace", "unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0", "bwrap: Creating new namespace failed: No space left", "user namespace", "max_user_namespaces="),
+        ("", "", "bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "masked /proc", "systempaths"),
+        ("", "", "bwrap: something new", "sandbox", "freehold doctor"),
+    ],
+)  # fmt: skip
+def test_a_missing_wall_is_named_with_the_way_to_get_it(
+    setting: str, value: str, said: str, wall: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "_setting", lambda name: value if name == setting else None)
+    problem = diagnose(said)
+    assert problem.wall == wall
+    assert hint in problem.hint
+    assert said in problem.message
+
+
+def test_this_machine_has_no_missing_wall() -> None:
+    assert isolation_problems() == []
+
+
+# Folders.
+
+
+@as_root
+def test_claiming_a_folder_follows_no_link_and_gives_nothing_else_away(private: Path) -> None:
+    """A planted link, or a second name of a file elsewhere, does not hand the host's file to the computer."""
+    outside = private / "vault" / "key"
+    inside = private / "workspace"
+    (inside / "deep").mkdir()
+    (inside / "deep" / "own").write_text("x")
+    (inside / "link").symlink_to(outside)
+    (inside / "folder-link").symlink_to(private / "vault")
+    os.link(outside, inside / "second-name")
+    claim_folder(inside, 64242)
+    assert inside.stat().st_uid == 64242
+    assert (inside / "deep" / "own").stat().st_uid == 64242
+    assert (inside / "link").lstat().st_uid == 64242
+    assert outside.stat().st_uid == 0
+    assert (private / "vault").stat().st_uid == 0
+
+
+def test_removing_a_hostile_tree_follows_no_link(private: Path) -> None:
+    tree = private / "tree"
+    tree.mkdir()
+    (tree / "link").symlink_to(private / "vault")
+    (tree / "shut").mkdir()
+    (tree / "shut" / "file").write_text("x")
+    (tree / "shut").chmod(0)
+    here = os.open(tree, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=here)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+    remove_tree(tree)
+    assert not tree.exists()
+    assert (private / "vault" / "key").read_text() == "secret"
+    remove_tree(tree)
