@@ -252,10 +252,11 @@ CASES: dict[str, Case] = {
     "E601": Case(
         '[history]\nfolders = ["workspace", "/etc"]', '[history]\nfolders = ["workspace"]', "/etc", "history.folders[1]"
     ),
-    "E602": Case('[history]\nquota = "103GiB"', '[history]\nquota = "101GiB"', "103GiB", "history.quota"),
+    "E602": Case('[history]\nquota = "201GiB"', '[history]\nquota = "200GiB"', "201GiB", "history.quota"),
     "E603": Case("[history]\nquota = 0", '[history]\nquota = "16MiB"', "0B", "history.quota"),
     "W604": Case("[history]\nfolders = []", '[history]\nignore = ["*.iso"]', "empty", "history.folders"),
     "E605": Case('[history]\nquiet = "2h"', '[history]\nquiet = "1h"', "7200", "history.quiet"),
+    "W606": Case('[history]\nquota = "103GiB"', '[history]\nquota = "101GiB"', "103GiB", "history.quota"),
     "W701": Case('[ssh]\nlifetime = "25h"', '[ssh]\nlifetime = "24h"', "25h", "ssh.lifetime"),
     "E702": Case("[ssh]\nlifetime = 0", "[ssh]\nlifetime = 60", "0", "ssh.lifetime"),
     "E711": Case(

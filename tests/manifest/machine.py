@@ -18,6 +18,7 @@ LAPTOP = Facts(
     user_home=Path("/home/owner"),
     memory=16 * GIB,
     cpus=8,
+    disk=200 * GIB,
     free_disk=100 * GIB,
     backends={"bubblewrap": "", "docker": "there is no docker command in PATH", "microvm": "QEMU is not installed"},
     environ={},

@@ -266,6 +266,12 @@ def test_no_limit_can_be_zero_or_less(name: str) -> None:
         assert only(look(f"[computer.limits]\n{name} = {value}")).code == "E202"
 
 
+def test_a_full_disk_never_stops_freehold() -> None:
+    loaded = look('[history]\nquota = "20GiB"\n[computer.limits]\ndisk = "50GiB"', free_disk=0, history_size=lambda: 0)
+    assert not loaded.errors
+    assert [problem.code for problem in loaded.warnings] == ["W606", "W205"]
+
+
 def test_a_quota_that_history_fills_already_is_not_above_the_disk() -> None:
     assert look('[history]\nquota = "20GiB"', free_disk=GIB, history_size=lambda: 19 * GIB).problems == ()
 

@@ -20,6 +20,8 @@ class Facts:
     user_home: Path
     memory: int
     cpus: int
+    disk: int
+    """Size of the disk where this Freehold lives."""
     free_disk: int
     """Bytes that can still be written where this Freehold lives."""
     backends: Mapping[Backend, str]
@@ -37,12 +39,14 @@ class Facts:
     def of_this_machine(cls, home: Path, environ: Mapping[str, str] | None = None) -> "Facts":
         """Looks, and starts nothing: whether the walls really hold is for `freehold doctor` to try."""
         environ = os.environ if environ is None else environ
+        disk = shutil.disk_usage(_nearest_folder(home.absolute()))
         return cls(
             home=_real(str(home)),
             user_home=_real("~"),
             memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             cpus=len(os.sched_getaffinity(0)),
-            free_disk=_free_disk(home),
+            disk=disk.total,
+            free_disk=disk.free,
             backends={backend: _why_not(backend, environ) for backend in ("bubblewrap", "docker", "microvm")},
             environ=environ,
             is_root=os.geteuid() == 0,
@@ -67,11 +71,10 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _free_disk(home: Path) -> int:
-    place = home.absolute()
+def _nearest_folder(place: Path) -> Path:
     while not _exists(place) and place != place.parent:
         place = place.parent
-    return shutil.disk_usage(place).free
+    return place
 
 
 def _size_of(folder: Path) -> int:

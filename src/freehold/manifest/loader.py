@@ -81,17 +81,14 @@ def check_source(source: Source, facts: "Facts") -> Loaded:
     for mistake in mistakes:
         report(mistake.code, mistake.path, mistake.message, mistake.hint)
     if not source.problems:
-        wrong = [mistake.path for mistake in mistakes]
+        wrong = {mistake.path for mistake in mistakes}
+        around_wrong = {path[:end] for path in wrong for end in range(1, len(path))}
         for code, finding in run_rules(manifest, facts):
             # What a rule misses because it could not be read is not missing.
-            if not any(_touch(finding.path, path) for path in wrong):
+            inside_wrong = any(finding.path[:end] in wrong for end in range(1, len(finding.path) + 1))
+            if not inside_wrong and finding.path not in around_wrong:
                 report(code, finding.path, finding.message, finding.hint)
     return Loaded(manifest, sort_problems(problems), _checksum(manifest), source.path)
-
-
-def _touch(one: KeyPath, other: KeyPath) -> bool:
-    shorter = min(len(one), len(other))
-    return one[:shorter] == other[:shorter]
 
 
 def _checksum(manifest: Manifest) -> str:

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from freehold.manifest.lines import line_of, lines_of
@@ -13,6 +14,9 @@ MOST_BYTES = 256 * 1024
 MOST_DEEP = 16
 
 _AT_LINE = re.compile(r"^(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|(?P<end>end of document))\)$", re.DOTALL)
+
+_ENDLESS_KEY = re.compile(r"""(?<![\w."'-])(?:(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){64}""", re.ASCII)
+"""A dotted key of this many parts; `tomllib` takes minutes over a longer one."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,11 @@ class Source:
     problems: tuple[Problem, ...] = ()
 
     def line(self, path: KeyPath) -> int | None:
-        return line_of(path, lines_of(self.text)) if self.text else None
+        return line_of(path, self._lines)
+
+    @cached_property
+    def _lines(self) -> dict[KeyPath, int]:
+        return lines_of(self.text)
 
 
 def read_source(path: Path) -> Source:
@@ -60,6 +68,8 @@ def parse_source(path: Path, data: bytes) -> Source:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         return _refuse(path, "E002", "The manifest is not UTF-8 text", "Save it as UTF-8", line=line)
+    if _ENDLESS_KEY.search(text):
+        return _too_deep(path)
     try:
         tree = tomllib.loads(text)
     except RecursionError:

@@ -54,7 +54,8 @@ def names_secret(key: str) -> bool:
 
 def mask(text: str) -> str:
     """Enough to recognise a secret by, and no more."""
-    return f"{text[:3]}… ({len(text)} characters)" if len(text) >= 12 else f"… ({len(text)} characters)"
+    head = text[:3] if len(text) >= 12 and text[:3].isprintable() else ""
+    return f"{head}… ({len(text)} characters)"
 
 
 def scrub(text: str) -> str:

@@ -30,14 +30,14 @@ def history_folder_outside_the_computer(manifest: Manifest, facts: Facts) -> Ite
 
 
 @rule("E602")
-def quota_above_free_disk(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
-    """History may use more than is free on the disk, what it holds already included."""
+def quota_above_the_disk(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """History may use more than the whole disk."""
     quota = manifest.history.quota
-    if quota is not None and quota > facts.free_disk and quota > facts.free_disk + facts.history_size():
+    if quota is not None and quota > facts.disk:
         yield Finding(
             ("history", "quota"),
-            f"history.quota is {show_size(quota)}, and {facts.free_disk / 1024**3:.1f} GiB are free",
-            f'Give it less, such as "{show_size(max(facts.free_disk // 2 // 1024**2, 1) * 1024**2)}", or make room',
+            f"history.quota is {show_size(quota)}, and the disk has {facts.disk / 1024**3:.1f} GiB",
+            f'Give it less, such as "{show_size(max(facts.disk // 10 // 1024**2, 16) * 1024**2)}"',
         )
 
 
@@ -77,6 +77,19 @@ def quiet_out_of_range(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
     quiet = manifest.history.quiet
     if not 0.05 <= quiet <= 3600:
         yield Finding(("history", "quiet"), f"history.quiet is {quiet:g} s", 'Between "50ms" and "1h": quiet = "2s"')
+
+
+@rule("W606")
+def quota_above_free_disk(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    """History may use more than is free on the disk, what it holds already included."""
+    # Advice only: on a disk that has filled up, undo is what the owner needs most, so it must still start.
+    quota = manifest.history.quota
+    if quota is not None and facts.free_disk < quota <= facts.disk and quota > facts.free_disk + facts.history_size():
+        yield Finding(
+            ("history", "quota"),
+            f"history.quota is {show_size(quota)}, and {facts.free_disk / 1024**3:.1f} GiB are free",
+            "The disk would be full before the quota helps: give it less, or make room",
+        )
 
 
 @rule("W701")
