@@ -45,6 +45,7 @@ def test_files_are_rotated_and_never_more_than_allowed(tmp_path: Path) -> None:
             book.write("chatty", "stdout", f"line {number}".encode())
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["chatty.1.jsonl", "chatty.2.jsonl", "chatty.jsonl"]
+    assert all(path.stat().st_size <= SMALL.file_bytes for path in tmp_path.iterdir())
     assert lines_of(tmp_path)[-1]["message"] == "line 1999"
 
 

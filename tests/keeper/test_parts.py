@@ -1,6 +1,7 @@
 """The small parts: the lock, the strays, the backoff, the seal, the ports, the plan's artifacts."""
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -79,8 +80,9 @@ def test_the_mourner_kills_whole_groups_when_the_keeper_is_gone(tmp_path: Path) 
         "from freehold.keeper.strays import Strays\n"
         "from freehold.keeper.processes import identify\n"
         f"strays = Strays(Path({str(tmp_path / 'record')!r}))\n"
-        "child = subprocess.Popen(['sh', '-c', 'sleep 1000 & sleep 1000 & wait'], start_new_session=True)\n"
-        "gone = subprocess.Popen(['true'], start_new_session=True); strays.add(identify(gone.pid)); gone.wait(); strays.remove(gone.pid)\n"
+        "child = subprocess.Popen(['sh', '-c', 'sleep 1000 & sleep 1000 & wait'], start_new_session=True, stdout=subprocess.DEVNULL)\n"
+        "gone = subprocess.Popen(['cat'], stdin=subprocess.PIPE, start_new_session=True)\n"
+        "strays.add(identify(gone.pid)); gone.communicate(); strays.remove(gone.pid)\n"
         "strays.add(identify(child.pid)); print(child.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     process = subprocess.Popen(
@@ -96,8 +98,6 @@ def test_the_mourner_kills_whole_groups_when_the_keeper_is_gone(tmp_path: Path) 
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    import select
-
     assert select.select([descriptor], [], [], 10)[0], "the group has outlived its keeper"
     os.close(descriptor)
 

@@ -145,21 +145,29 @@ class Logbook:
             }
             lines = [json.dumps(record).encode() + b"\n", *lines]
         path = log_file(self._folder, program)
+        place = 0
         try:
-            # Opened anew for each batch: a folder that was removed or a disk that was full heals by itself.
-            with open(path, "ab", buffering=0, opener=_private) as file:
-                size = file.tell()
-                chunk = b"".join(lines)
-                if size and size + len(chunk) > self._limits.file_bytes:
-                    self._rotate(path)
-                else:
-                    file.write(chunk)
-                    return
-            with open(path, "ab", buffering=0, opener=_private) as file:
-                file.write(chunk)
+            while place < len(lines):
+                place += self._fill(path, lines[place:])
         except OSError:
             with self._changed:
-                self._lost[program] += len(lines) - (1 if lost else 0) + lost
+                noted = 1 if lost and place == 0 else 0
+                self._lost[program] += len(lines) - place - noted + (lost if noted else 0)
+
+    def _fill(self, path: Path, lines: list[bytes]) -> int:
+        """Write as many lines as the file has room for; how many that were. A full one is rotated away first."""
+        # Opened anew each time: a folder that was removed or a disk that was full heals by itself.
+        with open(path, "ab", buffering=0, opener=_private) as file:
+            room = self._limits.file_bytes - file.tell()
+            fits = 0
+            while fits < len(lines) and (room := room - len(lines[fits])) >= 0:
+                fits += 1
+            if fits or file.tell() == 0:
+                fits = max(fits, 1)
+                file.write(b"".join(lines[:fits]))
+                return fits
+        self._rotate(path)
+        return 0
 
     def _rotate(self, path: Path) -> None:
         for number in range(self._limits.files - 1, 0, -1):
