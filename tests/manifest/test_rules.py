@@ -5,9 +5,12 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.manifest.cases import CASES, OWNER
 from tests.manifest.machine import GIB, LAPTOP, look, only
 
+from freehold.egress.policy import parse_pattern
 from freehold.manifest import Manifest
 from freehold.manifest.facts import Facts
 from freehold.manifest.rules import RESERVED, RETIRED, Finding, Registry, every_rule
@@ -182,6 +185,9 @@ def test_egress_rules_may_not_be_ranges(rule: str) -> None:
         "2130706433",
         "0x7f.1",
         "127.1",
+        "localhost:3000",
+        "*.localhost",
+        "::ffff:10.0.0.1",
         "a..com",
         "-a.com",
         "a\\u202e.com",
@@ -211,14 +217,13 @@ def test_egress_rules_that_are_hosts_are_taken(rule: str) -> None:
     "rule",
     [
         "127.0.0.1",
-        "localhost:3000",
         "10.1.2.3",
         "169.254.169.254",
         "100.64.0.1",
         "[::1]:80",
         "fd00::1",
         "nas.local",
-        "::ffff:10.0.0.1",
+        "fd00::2",
     ],
 )
 def test_private_addresses_need_an_exception(rule: str) -> None:
@@ -280,6 +285,27 @@ def test_service_ports_stay_out_of_each_others_way() -> None:
     web = '[computer.services.web]\ncommand = "x"\nport = 5173\n'
     assert only(look(web + '[computer.services.api]\ncommand = "x"\nport = 5173')).code == "E207"
     assert only(look(web.replace("5173", "3128"))).code == "E207"
+
+
+@settings(deadline=None)
+@given(
+    st.text("ab.:*-_[]/0127 xf", max_size=14)
+    | st.sampled_from(
+        [
+            "api.test",
+            "*.code.test:443",
+            "[2620:fe::fe]:443",
+            "bücher.example.org",
+            "*.1.2.3.4",
+            "::ffff:1.2.3.4",
+            "localhost",
+            "PyPI.org.",
+        ]
+    )
+)
+def test_an_egress_rule_that_passes_is_one_that_egress_takes(text: str) -> None:
+    if not {"E302", "E303", "E304"} & {problem.code for problem in look(f'[egress]\nallow = ["{text}"]').problems}:
+        parse_pattern(text)
 
 
 @pytest.mark.parametrize("did", ["did:plc:ewvi7nxzyoun6zhxrhs64oiz", "did:web:example.com"])

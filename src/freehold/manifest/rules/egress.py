@@ -75,9 +75,17 @@ def egress_rule_is_no_host(manifest: Manifest, facts: Facts) -> Iterator[Finding
         odd_port = port is not None and not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= 65535)
         numeric = name.rstrip(".").rsplit(".", 1)[-1]
         odd_number = parse_ip(host) is None and (numeric.isdigit() or numeric.lower().startswith("0x"))
+        address = parse_ip(host)
+        mapped = isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
         if name == "*" or _is_range(text):
             continue
-        if odd_port or odd_number or not (parse_ip(host) or is_host_name(name)):
+        if (
+            odd_port
+            or odd_number
+            or mapped
+            or name.lower().rstrip(".") == "localhost"
+            or not (parse_ip(host) or is_host_name(name))
+        ):
             yield Finding(
                 key, f"{dotted(key)} is {show(text)}, which is no host", 'Examples: "api.test", "*.code.test:443"'
             )
