@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.history.tree import Found, differences, look
@@ -27,38 +28,34 @@ contents = st.one_of(
 modes = st.sampled_from([0o600, 0o644, 0o755, 0o444, 0o000, 0o4755])
 
 
-def act(root: bytes, kind: str, path: bytes, other: bytes, data: bytes, mode: int) -> None:
+def act(root: Path, kind: str, path: bytes, other: bytes, data: bytes, mode: int) -> None:
     """One thing a program may do to a tree; what the kernel refuses is simply not done."""
-    at, to = os.path.join(root, path), os.path.join(root, other)
+    at, to = root / os.fsdecode(path), root / os.fsdecode(other)
     try:
-        if kind == "write":
-            handle = os.open(at, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
-            os.write(handle, data)
-            os.close(handle)
-        elif kind == "append":
-            handle = os.open(at, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
-            os.write(handle, data)
-            os.close(handle)
+        if kind == "write" and not at.is_symlink():
+            at.write_bytes(data)
+        elif kind == "append" and not at.is_symlink():
+            with at.open("ab") as file:
+                file.write(data)
         elif kind == "folder":
-            os.makedirs(at)
+            at.mkdir(parents=True)
         elif kind == "rename":
-            os.rename(at, to)
+            at.rename(to)
         elif kind == "symlink":
-            os.symlink(other, at)
+            at.symlink_to(os.fsdecode(other))
         elif kind == "hardlink":
             os.link(at, to, follow_symlinks=False)
-        elif kind == "mode":
-            if not os.path.islink(at):
-                os.chmod(at, mode)
+        elif kind == "mode" and not at.is_symlink():
+            at.chmod(mode)
         elif kind == "unlink":
-            os.unlink(at)
+            at.unlink()
         elif kind == "remove":
             shutil.rmtree(at)
         elif kind == "time":
             os.utime(at, ns=(1, 1_000_000_007 * (mode + 1)), follow_symlinks=False)
         elif kind == "repository":
-            os.makedirs(os.path.join(at, b".git/refs"))
-            Path(os.fsdecode(os.path.join(at, b".git/HEAD"))).write_bytes(b"ref: refs/heads/" + data.hex().encode())
+            (at / ".git" / "refs").mkdir(parents=True)
+            (at / ".git" / "HEAD").write_bytes(b"ref: refs/heads/" + data.hex().encode())
     except (OSError, shutil.Error):
         return
 
@@ -108,13 +105,13 @@ class Model(RuleBasedStateMachine):
 
     @rule(action=actions)
     def one_writer(self, action: tuple[str, bytes, bytes, bytes, int]) -> None:
-        act(os.fsencode(self.root), *action)
+        act(self.root, *action)
 
     @rule(each=st.lists(st.lists(actions, max_size=5), min_size=2, max_size=3))
     def several_writers(self, each: list[list[Any]]) -> None:
         def run(some: list[Any]) -> None:
             for action in some:
-                act(os.fsencode(self.root), *action)
+                act(self.root, *action)
 
         writers = [threading.Thread(target=run, args=(some,)) for some in each]
         for writer in writers:
@@ -139,21 +136,24 @@ class Model(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         self.take()
-        try:
-            plan = self.history.plan_undo()
-        except FreeholdError as error:
-            assert error.code == "history.nothing-to-undo"
+        if self.history.entry(self.history.newest()).equals == 1:
+            with pytest.raises(FreeholdError, match="oldest"):
+                self.history.undo()
             return
+        plan = self.history.plan_undo()
         self._settled(self.history.undo(), plan.target)
 
     @rule()
     def redo(self) -> None:
         self.take()
+        if self.history.entry(self.history.newest()).kind not in ("undo", "redo"):
+            with pytest.raises(FreeholdError, match="nothing to redo"):
+                self.history.redo()
+            return
         try:
             plan = self.history.plan_redo()
-        except FreeholdError as error:
-            assert error.code == "history.nothing-to-redo"
-            return
+        except FreeholdError:
+            return  # everything undone is redone already
         self._settled(self.history.redo(), plan.target)
 
     @rule()
@@ -177,7 +177,7 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def nothing_is_left_in_staging(self) -> None:
         if hasattr(self, "history"):
-            assert not [name for name in os.listdir(os.fsencode(self.root)) if name.startswith(b".freehold-restore")]
+            assert not list(self.root.glob(".freehold-restore*"))
 
     def _settled(self, outcome: Any, target: int) -> None:
         assert outcome.unsettled == ()
@@ -186,7 +186,7 @@ class Model(RuleBasedStateMachine):
 
 
 Model.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=150,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -15,35 +15,37 @@ class Found(NamedTuple):
     """All names of the same file, when there are several."""
 
 
-def look(root: Path, *, times: bool = True) -> dict[bytes, Found]:
+def look(root: Path) -> dict[bytes, Found]:
     """Everything at and below `root`, the root itself under the empty name."""
-    base = os.fsencode(root)
-    stats: dict[bytes, os.stat_result] = {b"": os.lstat(base)}
-    waiting = [b""]
+    stats: dict[Path, os.stat_result] = {root: root.lstat()}
+    waiting = [root]
     while waiting:
-        at = waiting.pop()
-        for name in os.listdir(os.path.join(base, at) if at else base):
-            path = at + b"/" + name if at else name
-            stats[path] = os.lstat(os.path.join(base, path))
+        for path in waiting.pop().iterdir():
+            stats[path] = path.lstat()
             if stat.S_ISDIR(stats[path].st_mode):
                 waiting.append(path)
     by_inode: dict[int, list[bytes]] = {}
     for path, found in stats.items():
         if stat.S_ISREG(found.st_mode):
-            by_inode.setdefault(found.st_ino, []).append(path)
+            by_inode.setdefault(found.st_ino, []).append(_below(root, path))
     tree: dict[bytes, Found] = {}
     for path, found in stats.items():
         data = b""
         names: tuple[bytes, ...] = ()
         if stat.S_ISREG(found.st_mode):
-            data = Path(os.fsdecode(os.path.join(base, path))).read_bytes()
+            data = path.read_bytes()
             same = by_inode[found.st_ino]
             names = tuple(sorted(same)) if len(same) > 1 else ()
         elif stat.S_ISLNK(found.st_mode):
-            data = os.readlink(os.path.join(base, path))
-        mtime = found.st_mtime_ns if times else 0
-        tree[path] = Found(stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode), mtime, data, names)
+            data = os.fsencode(path.readlink())
+        tree[_below(root, path)] = Found(
+            stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode), found.st_mtime_ns, data, names
+        )
     return tree
+
+
+def _below(root: Path, path: Path) -> bytes:
+    return b"" if path == root else os.fsencode(path.relative_to(root))
 
 
 def differences(one: dict[bytes, Found], other: dict[bytes, Found]) -> dict[bytes, tuple[Found | None, Found | None]]:
