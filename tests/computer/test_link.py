@@ -21,8 +21,8 @@ class Witness:
         self.heard: list[object] = []
         self.over: asyncio.Future[FreeholdError | None] = asyncio.get_running_loop().create_future()
 
-    def data(self, stream: int, payload: bytes) -> None:
-        self.heard.append((stream, payload))
+    def data(self, stream: int, payload: memoryview) -> None:
+        self.heard.append((stream, bytes(payload)))
 
     def end(self, stream: int) -> None:
         self.heard.append(("end", stream))

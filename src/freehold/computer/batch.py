@@ -1,6 +1,7 @@
 """Questions whose answer may be long: records and contents, gathered within what was asked for."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterable, Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ class Collector:
         self._most_bytes = most_bytes
         self._most_rows = most_rows
         self._stream = stream
-        self._parts: list[bytes] = []
+        self._content = io.BytesIO()  # gives away its buffer without another copy
         self._rows: list[Any] = []
         self._line = b""
         self.outcomes: list[Outcome] = []
@@ -49,10 +50,10 @@ class Collector:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.error: FreeholdError | None = None
 
-    def data(self, stream: int, payload: bytes) -> None:
+    def data(self, stream: int, payload: memoryview) -> None:
         if stream == 0:
             if self._stream is not None:
-                self._stream.put(payload)
+                self._stream.put(bytes(payload))
                 return
             self._most_bytes -= len(payload)
             if self._most_bytes < 0:
@@ -64,9 +65,9 @@ class Collector:
                     )
                 )
                 return
-            self._parts.append(payload)
+            self._content.write(payload)
         else:
-            lines = (self._line + payload).split(b"\n")
+            lines = (self._line + bytes(payload)).split(b"\n")
             self._line = lines.pop()
             if len(self._line) > _LINE:
                 raise protocol_error("a record without end")
@@ -101,8 +102,10 @@ class Collector:
         error = answers.failure(record)
         if error is None and "ok" not in record:
             raise protocol_error("a record that says nothing")
-        self.outcomes.append(Outcome(record.get("ok"), error, b"".join(self._parts), self._rows))
-        self._parts, self._rows = [], []
+        self.outcomes.append(Outcome(record.get("ok"), error, self._content.getvalue(), self._rows))
+        if self._content.tell():
+            self._content = io.BytesIO()
+        self._rows = []
 
     def _give_up(self, error: FreeholdError) -> None:
         self.error = error

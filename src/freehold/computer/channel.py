@@ -13,9 +13,12 @@ _GRANT_AT = 64 * 1024
 
 
 class Receiver(Protocol):
-    """What a channel's user is told. Called in the loop; must not wait, and must `grant` what it has used up."""
+    """What a channel's user is told. Called in the loop; must not wait, and must `grant` what it has used up.
 
-    def data(self, stream: int, payload: bytes) -> None: ...
+    The payload of `data` is the link's own buffer: copy what is to be kept.
+    """
+
+    def data(self, stream: int, payload: memoryview) -> None: ...
 
     def end(self, stream: int) -> None: ...
 

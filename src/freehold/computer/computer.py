@@ -18,7 +18,7 @@ from freehold.computer.files import Files
 from freehold.computer.frames import protocol_error
 from freehold.computer.launch import launch
 from freehold.computer.pool import Pool
-from freehold.computer.process import Command, Process, Result
+from freehold.computer.process import Command, Process, Result, per_command
 from freehold.computer.question import ask_shortly
 from freehold.computer.roster import Node, Running, Stats, make_tree, read_running
 from freehold.computer.spec import ComputerSpec, Limits, Mount
@@ -175,16 +175,17 @@ class Computer:
         and the result says so; so it is when the awaiting task is cancelled. What it leaves running in the background
         of its own accord keeps running.
         """
-        limits = limits or self.limits
+        asked, limits = limits, limits or self.limits
         time_limit = min(timeout, limits.wall_time) if timeout is not None else float(limits.wall_time)
         data = stdin.encode() if isinstance(stdin, str) else stdin
         request = processes.spawn_request(
             command,
             cwd,
             env,
-            limits,
+            {"cpu_time": limits.cpu_time} if asked is None else per_command(asked),
             timeout=time_limit,
             capture=limits.output,
+            quiet=True,
             stdin=True if data is not None else None,
         )
         already = self._reached_count
@@ -207,7 +208,7 @@ class Computer:
     ) -> Process:
         """Start a command and get its streams. It has no time limit unless one is given."""
         request = processes.spawn_request(
-            command, cwd, env, limits, timeout=timeout, stdin=True, merge=merge_stderr or None
+            command, cwd, env, per_command(limits), timeout=timeout, stdin=True, merge=merge_stderr or None
         )
         return await Process.start(self._connection.link, request)
 

@@ -76,8 +76,11 @@ class Decoder:
     def room(self) -> memoryview:
         return self._view[self._end :]
 
-    def advance(self, size: int) -> Iterator[tuple[int, int, bytes]]:
-        """Kind, channel and payload of every whole frame. Exhaust the iterator before filling `room` again."""
+    def advance(self, size: int) -> Iterator[tuple[int, int, memoryview]]:
+        """Kind, channel and payload of every whole frame. A payload holds until the next is asked for.
+
+        Exhaust the iterator before filling `room` again.
+        """
         self._end += size
         view, end, at = self._view, self._end, 0
         if not self.greeted:
@@ -95,20 +98,21 @@ class Decoder:
             if end - start < length:
                 break
             at = start + length
-            yield kind, channel, bytes(view[start:at])
+            yield kind, channel, view[start:at]
         if at:
             view[: end - at] = view[at:end]
             self._end = end - at
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """The same for bytes at hand, however many."""
+        """The same for bytes at hand, however many; these payloads are copies."""
         rest = memoryview(data)
         while rest:
             room = self.room()
             size = min(len(room), len(rest))
             room[:size] = rest[:size]
             rest = rest[size:]
-            yield from self.advance(size)
+            for kind, channel, payload in self.advance(size):
+                yield kind, channel, bytes(payload)
 
     def _greet(self, words: bytes) -> None:
         if words != PREAMBLE:

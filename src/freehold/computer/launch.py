@@ -13,22 +13,18 @@ _BACKLOG = 128
 
 
 def listen_at(path: Path) -> socket.socket:
-    """A listening socket that only our own uid may connect to, taking the place of a stale one."""
+    """A listening socket that only our own uid may connect to. The path must not exist."""
     if len(os.fsencode(path)) > 100:
         raise FreeholdError(
             "computer.bad-socket", f"{path} is too long for a socket", hint="Choose a shorter --home or run folder"
         )
-    draft = path.with_name(f".{os.getpid()}-{os.urandom(3).hex()}")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Bound aside and renamed into place: the path never exists with a wider mode or without a listener behind it.
-        listener.bind(str(draft))
-        draft.chmod(0o600)
+        listener.bind(str(path))
+        path.chmod(0o600)  # nobody could connect before: it does not listen yet
         listener.listen(_BACKLOG)
-        draft.replace(path)
     except OSError as error:
         listener.close()
-        draft.unlink(missing_ok=True)
         raise FreeholdError("computer.bad-socket", f"Cannot listen at {path}: {error.strerror}") from error
     return listener
 
@@ -40,14 +36,23 @@ async def launch(spec: ComputerSpec, socket_path: Path, backend: Backend | None 
     """
     if backend is None:
         backend = default_backend()
-    listener = listen_at(socket_path)
+    # The path appears, in the place of a stale one, when every wall stands and every limit is set: a client that keeps
+    # trying must not get in before that.
+    draft = socket_path.with_name(f"{socket_path.name}.{os.urandom(3).hex()}")
+    listener = listen_at(draft)
     try:
-        return await backend.start(spec, listener, guest_zipapp())
+        machine = await backend.start(spec, listener, guest_zipapp())
+        try:
+            draft.replace(socket_path)
+        except BaseException:
+            await machine.stop(0)
+            raise
     except BaseException:
-        socket_path.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
     finally:
         listener.close()
+    return machine
 
 
 def default_backend() -> Backend:

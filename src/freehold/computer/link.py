@@ -164,13 +164,13 @@ class Link(asyncio.BufferedProtocol):
         if not self._greeted.done() and self._decoder.greeted:
             self._greeted.set_result(None)
 
-    def _dispatch(self, kind: int, number: int, payload: bytes) -> None:
+    def _dispatch(self, kind: int, number: int, payload: memoryview) -> None:
         channel = self._channels.get(number)
         if channel is None or channel.closed_there:
             if kind == frames.PONG and number == 0:
                 return
             if kind == frames.OPEN:
-                self._admit(number, payload)
+                self._admit(number, bytes(payload))
                 return
             raise protocol_error(f"a frame on channel {number}, which is not open")
         if kind in (frames.DATA, frames.SIDE):
@@ -182,11 +182,11 @@ class Link(asyncio.BufferedProtocol):
                 return
             channel.receiver.data(stream, payload)
         elif kind == frames.MESSAGE:
-            message = frames.decode_message(payload)
+            message = frames.decode_message(bytes(payload))
             if not channel.closed_here:
                 channel.receiver.message(message)
         elif kind == frames.END:
-            if payload not in (b"\0", b"\1"):
+            if bytes(payload) not in (b"\0", b"\1"):
                 raise protocol_error("the end of a stream that does not exist")
             if not channel.closed_here:
                 channel.receiver.end(payload[0])
@@ -200,7 +200,7 @@ class Link(asyncio.BufferedProtocol):
         else:
             raise protocol_error(f"a frame of kind {kind} on channel {number}")
 
-    def _credit(self, channel: Channel, payload: bytes) -> None:
+    def _credit(self, channel: Channel, payload: memoryview) -> None:
         try:
             stream, amount = frames.CREDIT.unpack(payload)
         except struct.error:

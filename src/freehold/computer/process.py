@@ -71,7 +71,11 @@ class Result:
 
 
 def spawn_request(
-    command: Command, cwd: str | None, env: Mapping[str, str | None] | None, limits: Limits | None, **more: object
+    command: Command,
+    cwd: str | None,
+    env: Mapping[str, str | None] | None,
+    limits: Mapping[str, int] | None,
+    **more: object,
 ) -> dict[str, Any]:
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     request: dict[str, Any] = {
@@ -83,13 +87,16 @@ def spawn_request(
         request["cwd"] = cwd
     if env:
         request["env"] = dict(env)
-    if limits is not None:
-        request["limits"] = {
-            "cpu_time": limits.cpu_time,
-            "file_size": limits.file_size,
-            "open_files": limits.open_files,
-        }
+    if limits:
+        request["limits"] = dict(limits)
     return request
+
+
+def per_command(limits: Limits | None) -> dict[str, int] | None:
+    """What of the limits is held for each command; all but the time has been set for the whole computer already."""
+    if limits is None:
+        return None
+    return {"cpu_time": limits.cpu_time, "file_size": limits.file_size, "open_files": limits.open_files}
 
 
 def read_exit(message: dict[str, Any]) -> Exit:
@@ -116,11 +123,11 @@ class Capture:
         self.channel: Channel | None = None
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def data(self, stream: int, payload: bytes) -> None:
+    def data(self, stream: int, payload: memoryview) -> None:
         size = len(payload)
         room = self._output - self._sizes[stream]
         if room > 0:
-            self._parts[stream].append(payload[:room])
+            self._parts[stream].append(bytes(payload[:room]))
         self._dropped += max(0, size - max(room, 0))
         self._sizes[stream] += size
         if self.channel is not None:
@@ -271,8 +278,8 @@ class Process:
     ) -> None:
         await self.close()
 
-    def data(self, stream: int, payload: bytes) -> None:
-        (self.stderr if stream else self.stdout).put(payload)
+    def data(self, stream: int, payload: memoryview) -> None:
+        (self.stderr if stream else self.stdout).put(bytes(payload))
 
     def end(self, stream: int) -> None:
         (self.stderr if stream else self.stdout).end()

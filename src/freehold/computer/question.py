@@ -13,7 +13,7 @@ class _Answer:
     def __init__(self) -> None:
         self.done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
-    def data(self, stream: int, payload: bytes) -> None:
+    def data(self, stream: int, payload: memoryview) -> None:
         raise protocol_error("contents where none were asked for")
 
     def end(self, stream: int) -> None:

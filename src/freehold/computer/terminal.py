@@ -132,8 +132,8 @@ class Terminal:
 
     # What the channel calls
 
-    def data(self, stream: int, payload: bytes) -> None:
-        self.output.put(payload)
+    def data(self, stream: int, payload: memoryview) -> None:
+        self.output.put(bytes(payload))
 
     def end(self, stream: int) -> None:
         return

@@ -86,8 +86,8 @@ class Tunnel:
 
     # What the channel calls
 
-    def data(self, stream: int, payload: bytes) -> None:
-        self._stream.put(payload)
+    def data(self, stream: int, payload: memoryview) -> None:
+        self._stream.put(bytes(payload))
 
     def end(self, stream: int) -> None:
         self._stream.end()

@@ -38,7 +38,7 @@ class Guest:
         self.links: set[Link] = set()
         self._ignore_signals()
         self._term = kernel.open_signal_descriptor(signals.SIGTERM)
-        self.nursery = Nursery(self.loop, workspace)
+        self.nursery = Nursery(self.loop, workspace, kernel.open_signal_descriptor(signals.SIGCHLD))
         self.terminals = Terminals(self.nursery)
         self._listener = _socket.socket(fileno=listener)
         self._listener.setblocking(False)

@@ -6,8 +6,8 @@ import os
 import time
 
 from freehold.guest.census import end_all_of, send
-from freehold.guest.kernel import signals
 from freehold.guest.link import Operation
+from freehold.guest.loop import READ
 from freehold.guest.spawn import Request, SpawnError, start
 from freehold.guest.streams import Sink, Source
 
@@ -25,21 +25,18 @@ LINGER = 0.1
 
 
 class Nursery:
-    """Every child by pid, and the reaping of those and of strangers. One a guest."""
+    """Every child by pid, and the reaping of those and of strangers. One a guest; `ended` is a signal descriptor for SIGCHLD."""
 
-    def __init__(self, loop: Loop, workspace: bytes) -> None:
+    def __init__(self, loop: Loop, workspace: bytes, ended: int) -> None:
         self.loop = loop
+        self._ended = ended
         self.workspace = workspace
         self.environment = dict(os.environb)
         self.null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._children: dict[int, Callable[[int, struct_rusage], None]] = {}
         self._count = 0
         self._nonce = os.urandom(4).hex()
-        self._wake, wake = os.pipe()
-        os.set_blocking(self._wake, False)
-        os.set_blocking(wake, False)
-        signals.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        loop.watch(self._wake, 1, self._woken)
+        loop.watch(ended, READ, self._child_ended)
 
     def name(self) -> bytes:
         """A marker that no other command of this computer has."""
@@ -52,9 +49,17 @@ class Nursery:
     def leads(self, pid: int) -> bool:
         return pid in self._children
 
-    def _woken(self, events: int) -> None:
-        if events:
-            os.read(self._wake, 4096)
+    def start(self, request: Request, streams: tuple[int, int, int], terminal: bool = False) -> int:
+        """As `spawn.start`. SIGCHLD is let through for that moment and may be missed, so look for the dead afterwards."""
+        self.loop.after(self.reap)
+        return start(request, *streams, terminal=terminal)
+
+    def _child_ended(self, events: int) -> None:
+        os.read(self._ended, 4096)
+        self.reap()
+
+    def reap(self) -> None:
+        """Whoever's children they are."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -80,12 +85,14 @@ class Process(Operation):
         self._timer: Timer | None = None
         self._sources: list[Source] = []
         self._sink: Sink | None = None
+        self._quiet = bool(message.get("quiet"))
         self._linger = message.get("linger", LINGER)
         capture = message.get("capture")
         self._began = time.monotonic()
         self.pid = self._start(message, capture)
         nursery.adopt(self.pid, self._exited)
-        channel.say({"pid": self.pid})
+        if not self._quiet:
+            channel.say({"pid": self.pid})
         timeout = message.get("timeout")
         if timeout is not None:
             self._timer = nursery.loop.later(max(0.0, float(timeout)), self._late)
@@ -105,7 +112,7 @@ class Process(Operation):
             if not message.get("merge"):
                 aside = os.pipe()
                 pipes += aside
-            pid = start(request, inward[0], outward[1], aside[1])
+            pid = nursery.start(request, (inward[0], outward[1], aside[1]))
         except OSError as error:
             for descriptor in pipes:
                 os.close(descriptor)
@@ -117,10 +124,10 @@ class Process(Operation):
                 os.close(descriptor)
             raise
         os.close(outward[1])
-        self._sources.append(Source(loop, self._channel, 0, outward[0], self._settle, capture))
+        self._sources.append(Source(loop, self._channel, 0, outward[0], self._settle, capture, self._quiet))
         if aside is not outward:
             os.close(aside[1])
-            self._sources.append(Source(loop, self._channel, 1, aside[0], self._settle, capture))
+            self._sources.append(Source(loop, self._channel, 1, aside[0], self._settle, capture, self._quiet))
         if inward[1] >= 0:
             os.close(inward[0])
             self._sink = Sink(loop, self._channel, 0, inward[1])

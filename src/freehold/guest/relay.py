@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MAX_ACCEPTED = 768
 """Connections at once on one link's listeners; more wait in the kernel's queue. Below what the host puts up with."""
 IN_PROGRESS = 115
+FLUSH = 10.0
 ADDRESS = "127.0.0.1"
 
 
@@ -42,6 +43,7 @@ class Relay(Operation):
     """One connection inside, on one channel. Owns the socket."""
 
     def __init__(self, loop: Loop, channel: Channel, connection: _socket.socket) -> None:
+        self._loop = loop
         self._channel = channel
         descriptor = connection.detach()
         try:
@@ -63,8 +65,11 @@ class Relay(Operation):
         self._source.resume()
 
     def closed(self) -> None:
+        """As when a socket is closed: what was written before still arrives, if it is taken within a while."""
         self._source.close()
-        self._sink.close()
+        self._sink.end()
+        if self._sink.live:
+            self._loop.later(FLUSH, self._sink.close)
 
     def _settle(self) -> None:
         if not self._source.live and not self._sink.live:

@@ -20,8 +20,11 @@ RLIMITS = {
     "cpu_time": resource.RLIMIT_CPU,
     "file_size": resource.RLIMIT_FSIZE,
     "open_files": resource.RLIMIT_NOFILE,
-    "memory": resource.RLIMIT_AS,
 }
+
+
+BLOCKED = [signals.SIGTERM, signals.SIGCHLD]
+"""Read from descriptors by the guest; its children get them as usual."""
 
 
 class SpawnError(Exception):
@@ -76,7 +79,7 @@ def start(request: Request, stdin: int, stdout: int, stderr: int, terminal: bool
     """
     watch, told = os.pipe()
     former = _lower_limits(request.limits)
-    signals.pthread_sigmask(signals.SIG_UNBLOCK, [signals.SIGTERM])
+    signals.pthread_sigmask(signals.SIG_UNBLOCK, BLOCKED)
     try:
         pid = None if terminal else _start_fast(request, (stdin, stdout, stderr), watch, told)
         if pid is None:
@@ -87,7 +90,7 @@ def start(request: Request, stdin: int, stdout: int, stderr: int, terminal: bool
             "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
         ) from None
     finally:
-        signals.pthread_sigmask(signals.SIG_BLOCK, [signals.SIGTERM])
+        signals.pthread_sigmask(signals.SIG_BLOCK, BLOCKED)
         os.close(told)
         for kind, limits in former:
             resource.setrlimit(kind, limits)
@@ -151,25 +154,23 @@ def _lower_limits(limits: dict[int, int]) -> list[tuple[int, tuple[int, int]]]:
     former = []
     for kind, value in limits.items():
         soft, hard = resource.getrlimit(kind)
-        ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        if kind != resource.RLIMIT_AS:
-            former.append((kind, (soft, hard)))
-            resource.setrlimit(kind, (ceiling, hard))
+        former.append((kind, (soft, hard)))
+        resource.setrlimit(kind, (_bounded(value, hard), hard))
     return former
 
 
 def _harden_limit(pid: int, kind: int, value: int) -> None:
+    """The hard side, once the child is another process. SIGKILL comes a second after SIGXCPU, or that would never be seen."""
+    hard = resource.getrlimit(kind)[1]
+    ceiling = _bounded(value, hard)
     try:
-        hard = resource.prlimit(pid, kind)[1]
-        ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # One second more until SIGKILL, or SIGXCPU would never be seen.
-        resource.prlimit(pid, kind, (ceiling, _hard(kind, ceiling, hard)))
+        resource.prlimit(pid, kind, (ceiling, _bounded(ceiling + 1, hard) if kind == resource.RLIMIT_CPU else ceiling))
     except (OSError, ValueError):
         return  # it is gone already
 
 
-def _hard(kind: int, ceiling: int, hard: int) -> int:
-    return ceiling + 1 if kind == resource.RLIMIT_CPU and ceiling != hard else ceiling
+def _bounded(value: int, hard: int) -> int:
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
 def _explain(request: Request, trouble: bytes) -> SpawnError:

@@ -6,6 +6,7 @@ import os
 from collections import deque
 
 from freehold.guest.loop import HANG_UP, READ, WRITE
+from freehold.guest.wire import DATA, SIDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,15 +16,28 @@ if TYPE_CHECKING:
     from freehold.guest.loop import Loop
 
 CHUNK = 64 * 1024
+HELD = 32 * 1024
 
 
 class Source:
     """Reads a descriptor it owns and sends what comes, as far as credit goes. Calls `ended` once, at its end.
 
-    With `capture`, what comes after so many bytes is read, counted in `dropped` and thrown away.
+    With `capture`, what comes after so many bytes is read, counted in `dropped` and thrown away. A `quiet` one is for
+    those who only want the whole: small output is held back until the end, and the end itself goes without saying.
     """
 
-    __slots__ = ("_capture", "_channel", "_descriptor", "_ended", "_loop", "_stream", "dropped", "live")
+    __slots__ = (
+        "_capture",
+        "_channel",
+        "_descriptor",
+        "_ended",
+        "_held",
+        "_loop",
+        "_quiet",
+        "_stream",
+        "dropped",
+        "live",
+    )
 
     def __init__(
         self,
@@ -33,6 +47,7 @@ class Source:
         descriptor: int,
         ended: Callable[[], None],
         capture: int | None = None,
+        quiet: bool = False,
     ) -> None:
         self._loop = loop
         self._channel = channel
@@ -40,6 +55,8 @@ class Source:
         self._descriptor = descriptor
         self._ended = ended
         self._capture = capture
+        self._quiet = quiet
+        self._held: list[bytes] = []
         self.dropped = 0
         self.live = True
         os.set_blocking(descriptor, False)
@@ -57,6 +74,7 @@ class Source:
             self.live = False
             self._loop.forget(self._descriptor)
             os.close(self._descriptor)
+            self._release()
 
     def drain(self) -> bool:
         """Send what can be had without waiting. False when there was no room for all of it."""
@@ -91,18 +109,26 @@ class Source:
             data = b""
         if not data:
             self.close()
-            if channel.open:
+            if channel.open and not self._quiet:
                 channel.send_end(self._stream)
             self._ended()
             return False
-        if self._capture is None:
-            channel.send(self._stream, data)
-        elif self._capture == 0:
+        if self._capture == 0:
             self.dropped += len(data)
-        else:
+            return True
+        if self._capture is not None:
             self._capture -= len(data)
-            channel.send(self._stream, data)
+        channel.credit[self._stream] -= len(data)
+        self._held.append(data)
+        if not self._quiet or len(data) > HELD or sum(map(len, self._held)) > HELD:
+            self._release()
         return True
+
+    def _release(self) -> None:
+        """Send what was read; its credit is paid for already."""
+        for data in self._held:
+            self._channel.link.put(SIDE if self._stream else DATA, self._channel.number, data)
+        self._held.clear()
 
 
 class Sink:

@@ -11,7 +11,7 @@ from _struct import Struct
 from freehold.guest.census import end_all_of, send
 from freehold.guest.link import Operation
 from freehold.guest.loop import READ
-from freehold.guest.spawn import Request, SpawnError, start
+from freehold.guest.spawn import Request, SpawnError
 from freehold.guest.streams import CHUNK, Sink
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ class Terminal:
         self.master, slave = os.openpty()
         try:
             self.resize(int(message.get("rows") or 24), int(message.get("cols") or 80))
-            self.pid = start(request, slave, slave, slave, terminal=True)
+            self.pid = nursery.start(request, (slave, slave, slave), terminal=True)
         except BaseException:
             os.close(self.master)
             raise
