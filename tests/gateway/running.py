@@ -73,13 +73,21 @@ class Running:
         )
 
 
+def listen() -> socket.socket:
+    """A free port. asyncio turns off Nagle's delay only for sockets that say that they are TCP."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(512)
+    return listener
+
+
 @asynccontextmanager
 async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Running]:
     """Until the block ends. There is no keeper and no computer: their routes answer that they are away."""
     home = Home(root=root, run=root / "run")
     for folder in (home.root, home.run, home.vault):
         ensure_private_folder(folder)
-    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    listener = listen()
     port = listener.getsockname()[1]
     home.manifest.write_text(f"[gateway]\nport = {port}\n{manifest}")
     loaded = load_manifest(home.manifest, {}, home=home.root)

@@ -262,9 +262,11 @@ class Guard:
 def _may_act(headers: Mapping[bytes, list[bytes]], origin_here: str, *, acts: bool, path: str) -> bool:
     """Whether this can only come from a page of ours or from no browser at all."""
     origin = single(headers, b"origin")
+    if origin is not None:
+        return origin == origin_here
     if acts:
-        # A page that is not ours, or a browser that hides where it comes from. Scripts send neither.
-        return origin == origin_here or (origin is None and b"cookie" not in headers)
+        # A browser that hides where it comes from; scripts have no cookies.
+        return b"cookie" not in headers
     # Nothing of the API is for another page, not even to be asked blindly for what its timing tells.
     asked_by = headers.get(b"sec-fetch-site")
     return asked_by is None or asked_by[0] in (b"same-origin", b"none") or not path.startswith("/v1/")
