@@ -41,7 +41,8 @@ class Recorder:
         self.trouble: str | None = None
 
     def __call__(self, kind: str, data: Mapping[str, Json], *, who: str = "keeper") -> None:
-        """Note that something happened. Never blocks, never fails."""
+        """Note that something happened. Never blocks, never fails; the keeper's log has it, too."""
+        log.info("%s %s", kind, " ".join(f"{name}={value}" for name, value in data.items()))
         if len(self._waiting) >= WAITING:
             self._waiting.popleft()
             self._lost += 1

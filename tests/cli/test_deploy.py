@@ -1,0 +1,45 @@
+"""The unit that is printed is one systemd accepts, and hardened without breaking the computer's own walls."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from freehold.cli.deploy import command, describe
+from freehold.errors import FreeholdError
+from freehold.home import find_home
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "freehold.service"
+    shown = CliRunner().invoke(command, ["systemd", "--home", str(tmp_path / "home"), "--user", "games"])
+    assert shown.exit_code == 0, shown.output
+    unit.write_text(shown.output)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_bubblewrap_needs_is_left_alone() -> None:
+    settings = [line.partition("=")[0] for line in describe("freehold", find_home("/srv/freehold")).splitlines()]
+    for needed in (
+        "RestrictNamespaces",
+        "ProtectKernelTunables",
+        "ProtectKernelLogs",
+        "ProtectHostname",
+        "ProtectProc",
+    ):
+        assert needed not in settings
+    for wall in ("NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateDevices", "RestrictSUIDSGID"):
+        assert wall in settings
+
+
+@pytest.mark.parametrize(
+    ("user", "home"),
+    [("root", "/srv/x"), ("a b", "/srv/x"), ("x\nUser=root", "/srv/x"), ("me", "/srv/a b"), ("me", "/srv/%h")],
+)
+def test_what_would_not_mean_what_it_says_is_refused(user: str, home: str) -> None:
+    with pytest.raises(FreeholdError):
+        describe(user, find_home(home))
