@@ -12,7 +12,7 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 def parse_ip(text: str) -> IpAddress | None:
     """An address in its usual spelling, with or without brackets."""
     try:
-        return ipaddress.ip_address(text.strip("[]"))
+        return ipaddress.ip_address(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
     except ValueError:
         return None
 

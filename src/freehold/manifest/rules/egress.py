@@ -1,6 +1,7 @@
 """The only way out."""
 
 import ipaddress
+import re
 from collections.abc import Iterator
 
 from freehold.manifest.addresses import is_host_name, parse_ip, split_rule
@@ -8,6 +9,8 @@ from freehold.manifest.facts import Facts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, dotted, show
 from freehold.manifest.rules import Finding, rule
+
+_AUTHORITY = re.compile(r"(?:\[(?P<v6>[^\[\]%]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[1-9][0-9]{0,4}))?")
 
 
 def _rules(manifest: Manifest) -> Iterator[tuple[KeyPath, str]]:
@@ -68,27 +71,45 @@ def egress_rule_is_a_bare_tld(manifest: Manifest, facts: Facts) -> Iterator[Find
 
 @rule("E304")
 def egress_rule_is_no_host(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
-    """An egress rule is neither a host, nor `*.` and a host, nor an address."""
+    """An egress rule is neither a host, nor `*.` and a host, nor an address in its usual spelling."""
     for key, text in _rules(manifest):
-        host, port = split_rule(text)
-        name = host.removeprefix("*.")
-        odd_port = port is not None and not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= 65535)
-        numeric = name.rstrip(".").rsplit(".", 1)[-1]
-        odd_number = parse_ip(host) is None and (numeric.isdigit() or numeric.lower().startswith("0x"))
-        address = parse_ip(host)
-        mapped = isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
-        if name == "*" or _is_range(text):
-            continue
-        if (
-            odd_port
-            or odd_number
-            or mapped
-            or name.lower().rstrip(".") == "localhost"
-            or not (parse_ip(host) or is_host_name(name))
-        ):
+        if text != "*" and not _is_range(text) and not _names_a_host(text):
             yield Finding(
                 key, f"{dotted(key)} is {show(text)}, which is no host", 'Examples: "api.test", "*.code.test:443"'
             )
+
+
+def _names_a_host(text: str) -> bool:
+    """As strict as egress itself: what has two readings (`127.1`, `[0::1]`, `a.com:080`) has none."""
+    below = text.startswith("*.")
+    rest = text.removeprefix("*.")
+    if not rest.startswith("[") and isinstance(parse_ip(rest), ipaddress.IPv6Address):
+        rest = f"[{rest}]"
+    found = _AUTHORITY.fullmatch(rest)
+    if found is None or int(found["port"] or 1) > 65535:
+        return False
+    if found["v6"]:
+        address = parse_ip(found["v6"])
+        canonical = isinstance(address, ipaddress.IPv6Address) and str(address) == found["v6"].lower()
+        return canonical and not below and getattr(address, "ipv4_mapped", None) is None
+    name = found["name"].removesuffix(".")
+    last = name.rsplit(".", 1)[-1]
+    if last.isdigit() or last.lower().startswith("0x"):
+        return not below and str(parse_ip(name)) == found["name"]
+    return "." in name and not name.endswith(".") and is_host_name(name) and _is_international(name)
+
+
+def _is_international(name: str) -> bool:
+    if name.isascii() and "xn--" not in name.lower():
+        return True
+    import idna
+
+    try:
+        for label in idna.encode(name.lower(), strict=True).decode().split("."):
+            idna.ulabel(label)
+    except (idna.IDNAError, UnicodeError):
+        return False
+    return True
 
 
 @rule("W305")
