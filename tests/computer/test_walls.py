@@ -130,6 +130,21 @@ async def test_only_what_is_asked_for_is_in_the_environment(monkeypatch: pytest.
         assert b"LD_PRELOAD" not in Path(f"/proc/{helper}/environ").read_bytes()
 
 
+async def test_an_image_takes_the_place_of_the_hosts_system() -> None:
+    """Its /usr and /opt are there and read-only; its /etc, home and everything else are not."""
+    async with Computer.start(image="/") as computer:
+        seen = (await computer.run("ls /; ls /opt; id -un; echo x > /opt/x")).text.split()
+        assert {"usr", "opt", "workspace", "agent", "freehold"} <= set(seen)
+        assert not {"root", "srv", "boot", "sys", "work"} & set(seen)
+        assert not (await computer.run("cat /etc/shadow || echo x > /opt/x")).ok
+
+
+async def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FreeholdError) as caught:
+        await Computer.start(image=tmp_path)
+    assert caught.value.code == "computer.no-python"
+
+
 # Fail closed.
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from freehold.computer.backend import Isolation, LimitEvent, Usage
 from freehold.computer.disk import DiskGuard
-from freehold.computer.layout import check_mounts
+from freehold.computer.layout import check_folders, check_image, check_mounts
 from freehold.computer.limits import LimitWatch
 from freehold.computer.population import Population
 from freehold.computer.sealing import MOST_WORDS, Order, Sealed, seal
@@ -42,7 +42,9 @@ class Bubblewrap:
             )
 
     async def start(self, spec: ComputerSpec, listener: socket.socket, guest: Path) -> "BubblewrapMachine":
+        check_folders(spec)
         check_mounts(spec)
+        check_image(spec)
         machine = BubblewrapMachine(Order(spec, listener.fileno(), guest, self._uid))
         await machine.begin()
         return machine

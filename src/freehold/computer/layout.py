@@ -106,6 +106,25 @@ def check_mounts(spec: ComputerSpec) -> None:
         taken.add(str(target))
 
 
+def check_folders(spec: ComputerSpec) -> None:
+    for folder in (spec.workspace, spec.home):
+        if not folder.is_dir():
+            raise FreeholdError("computer.no-folder", f"{folder} is not a folder", hint=f"mkdir -p {folder}")
+
+
+def check_image(spec: ComputerSpec) -> None:
+    """Refuses a root file system in which the guest could not start."""
+    base = Path("/") if spec.image is None else spec.image
+    if not os.path.lexists(base / "usr/bin/python3"):
+        raise FreeholdError(
+            "computer.no-python",
+            f"There is no {base / 'usr/bin/python3'} for the guest to run on",
+            hint="Install python3 there"
+            if spec.image is None
+            else "Use an image with python3, or leave computer.image out",
+        )
+
+
 def _is_reserved(target: PurePosixPath) -> bool:
     top = "/" + target.parts[1] if len(target.parts) > 1 else "/"
     return top in RESERVED_TARGETS or top[1:] in TOP_LEVEL or str(target).startswith("/opt/freehold")
@@ -119,7 +138,10 @@ def describe_root(spec: ComputerSpec, sources: Sources) -> Iterator[str]:
     for name in TOP_LEVEL:
         yield from _copy_entry(base / name, f"{shown}/{name}", f"/{name}")
     if spec.image is not None and (base / "opt").is_dir():
-        yield from ("--ro-bind", f"{shown}/opt", "/opt")
+        # One by one, since the guest has its place beside them.
+        for entry in sorted((base / "opt").iterdir()):
+            if entry.name != "freehold":
+                yield from _copy_entry(entry, f"{shown}/opt/{entry.name}", f"/opt/{entry.name}")
     yield from ("--dir", "/etc")
     for name in SHARED_ETC:
         yield from _copy_entry(base / "etc" / name, f"{shown}/etc/{name}", f"/etc/{name}")

@@ -83,6 +83,7 @@ class LimitWatch:
         self._population = population
         self._disk = disk
         self._report = report
+        self._holds_memory = cgroup is None or "memory" not in cgroup.folders
         self._lock = threading.Lock()
         self._warned: set[str] = set()
         self._killed = 0
@@ -91,8 +92,7 @@ class LimitWatch:
 
     @property
     def pause(self) -> float:
-        held_here = self._cgroup is None or self._cgroup.memory() is None
-        return min(self._disk.pause, QUICK * 2 if held_here else CALM)
+        return min(self._disk.pause, QUICK * 2 if self._holds_memory else CALM)
 
     def sample(self) -> Usage:
         """Reads the counters and reports what they say."""
@@ -154,7 +154,7 @@ class LimitWatch:
             yield LimitEvent(
                 "reached", "memory", allowed, allowed, f"more than {allowed} bytes were asked for: a process was ended"
             )
-        elif (self._cgroup is None or "memory" not in self._cgroup.folders) and used > allowed:
+        elif self._holds_memory and used > allowed:
             self._population.end_largest()
             self._killed += 1
             yield LimitEvent(
