@@ -24,15 +24,15 @@ test: system-test $(STAMPS)/dev $(STAMPS)/web check ## everything that CI runs
 	$(BIN)/pytest
 
 check: $(STAMPS)/dev ## format, lint, types, import rules, generated files
-	$(BIN)/ruff format --check src tests bench examples
-	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples tools
+	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.generate --check
 
 format: $(STAMPS)/dev ## rewrite the sources as the checks want them
-	$(BIN)/ruff format src tests bench examples
-	$(BIN)/ruff check --fix src tests bench examples
+	$(BIN)/ruff format src tests bench examples tools
+	$(BIN)/ruff check --fix src tests bench examples tools
 
 generated: $(STAMPS)/dev ## write schema, references and API description anew
 	$(BIN)/python -m tools.generate

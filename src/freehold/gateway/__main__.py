@@ -5,11 +5,12 @@ import asyncio
 import os
 import signal
 import sys
+from typing import cast
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
 from freehold.manifest import require_manifest
-from freehold.observe.logs import configure_logging
+from freehold.observe.logs import Level, configure_logging
 
 
 async def serve(home: Home) -> None:
@@ -23,10 +24,14 @@ async def serve(home: Home) -> None:
 
     loaded = require_manifest(home.manifest, os.environ)
     manifest = loaded.manifest
-    configure_tracing(manifest.observe.otlp_endpoint)
+    observe = manifest.observe
+    # The keeper reads what we print and shows it as the owner likes; lines for people are for those who ask for them.
+    level = cast("Level", observe.log_level)  # a rule of the manifest refuses any other
+    configure_logging(level, "human" if observe.log_format == "people" else "json", "gateway")
+    configure_tracing(observe.otlp_endpoint)
     with open_house(home, loaded) as house:
         config = server_config(build_app(house), manifest.gateway.host, manifest.gateway.port)
-        async with serve_metrics(manifest.observe.metrics_host, manifest.observe.metrics_port):
+        async with serve_metrics(observe.metrics_host, observe.metrics_port):
             await uvicorn.Server(config).serve()
 
 
