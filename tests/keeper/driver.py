@@ -10,6 +10,8 @@ from typing import Any
 from freehold.errors import FreeholdError
 from freehold.home import find_home
 from freehold.keeper.__main__ import Report
+from freehold.keeper.computer_program import ComputerProgram
+from freehold.keeper.host_program import HostProgram
 from freehold.keeper.running import run_keeper
 from freehold.keeper.settings import KeeperSettings, RestartPolicy, StopDeadlines
 
@@ -22,13 +24,24 @@ SETTINGS = KeeperSettings(
 )
 
 
+def break_programs() -> None:
+    async def refuse(*_: object) -> Any:
+        raise FreeholdError("test.broken", "This cannot be started")
+
+    HostProgram.start = refuse  # type: ignore[method-assign, assignment]
+    ComputerProgram.start = refuse  # type: ignore[method-assign, assignment]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--home", required=True)
     parser.add_argument("--report", type=int, required=True)
     parser.add_argument("--term-at", default=None, help="send ourselves SIGTERM when this stage begins")
     parser.add_argument("--loop-deaths", type=int, default=1000)
+    parser.add_argument("--broken", action="store_true", help="neither gateway nor computer can be started")
     options = parser.parse_args()
+    if options.broken:
+        break_programs()
     report = Report(options.report)
 
     def announce(event: str, data: dict[str, Any]) -> None:

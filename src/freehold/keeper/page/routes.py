@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TRIES, TRIES_WITHIN = 20, 60.0
+TRIES, TRIES_WITHIN = 20, 60.0  # that failed, by anybody
 
 
 class Routes:
@@ -78,7 +78,6 @@ class Routes:
         now = asyncio.get_running_loop().time()
         if len(self._tries) == TRIES and now - self._tries[0] < TRIES_WITHIN:
             return HTMLResponse(draw_sign_in("Too many tries", "Wait a minute"), status_code=429)
-        self._tries.append(now)
         code = (await read_form(request)).get("code", "")[:64]
         found = await asyncio.to_thread(
             self._desk.sessions.redeem_link,
@@ -88,6 +87,7 @@ class Routes:
             purpose="keeper",
         )
         if found is None:
+            self._tries.append(now)
             self._desk.keeper.record("identity.sign_in_refused", {"where": "keeper"}, who="anyone")
             return HTMLResponse(
                 draw_sign_in(

@@ -1,0 +1,302 @@
+"""The keeper's page lets in the owner and nobody else, whatever name, page or cookie they come with."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import pytest
+from tests.keeper.running import Stead
+
+from freehold.identity.sessions import COOKIE, RECOVERY_COOKIE, Sessions
+
+pytestmark = pytest.mark.shared_processes  # restarts change which processes the module's Freehold has
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+class Browser:
+    """Says exactly what a test wants said."""
+
+    def __init__(self, stead: Stead) -> None:
+        self.stead = stead
+        self.origin = f"http://localhost:{stead.keeper_port}"
+        self.cookie = ""
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        host: str | None = None,
+        origin: str | None = "",
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """`origin` is ours for a POST unless another (or None) is given."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.stead.keeper_port, timeout=20)
+        connection.putrequest(method, path, skip_host=True)
+        if host != "":
+            connection.putheader("Host", host or f"localhost:{self.stead.keeper_port}")
+        if method == "POST" and origin is not None:
+            connection.putheader("Origin", origin or self.origin)
+        if self.cookie:
+            connection.putheader("Cookie", self.cookie)
+        if body or method == "POST":
+            connection.putheader("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        found = Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode())
+        connection.close()
+        return found
+
+    def post(self, path: str, **fields: str) -> Answer:
+        return self.ask("POST", path, body=urlencode(fields).encode())
+
+
+@pytest.fixture(scope="module")
+def stead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stead]:
+    stead = Stead(tmp_path_factory.mktemp("page"))
+    with stead.keeper() as keeper:
+        keeper.next("ready")
+        yield stead
+        assert keeper.stop() == 0
+
+
+@pytest.fixture
+def sessions(stead: Stead) -> Iterator[Sessions]:
+    with Sessions(stead.home.identity) as sessions:
+        yield sessions
+
+
+@pytest.fixture
+def stranger(stead: Stead) -> Browser:
+    return Browser(stead)
+
+
+@pytest.fixture
+def owner(stead: Stead, sessions: Sessions) -> Browser:
+    browser = Browser(stead)
+    answer = browser.post("/sign-in", code=sessions.create_link("keeper"))
+    assert answer.status == 303, answer.body
+    browser.cookie = answer.headers["set-cookie"].partition(";")[0]
+    return browser
+
+
+CLOSED = [
+    ("GET", "/"),
+    ("GET", "/undo"),
+    ("GET", "/redo"),
+    ("GET", "/v1/status"),
+    ("GET", "/v1/history/log"),
+    ("GET", "/nowhere"),
+    ("POST", "/undo"),
+    ("POST", "/redo"),
+    ("POST", "/recover"),
+    ("POST", "/sign-out"),
+    ("POST", "/restart/gateway"),
+    ("POST", "/v1/restart/gateway"),
+    ("POST", "/v1/history/undo"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), CLOSED)
+@pytest.mark.parametrize("cookie", ["", f"{COOKIE}=made-up", f"{RECOVERY_COOKIE}=made-up", "\x7f;;=;" * 50])
+def test_a_stranger_gets_nothing(stranger: Browser, method: str, path: str, cookie: str) -> None:
+    stranger.cookie = cookie
+    answer = stranger.ask(method, path)
+    if method == "GET" and not path.startswith("/v1/"):
+        assert (answer.status, answer.headers["location"]) == (303, "/sign-in")
+    else:
+        assert answer.status == 401
+    assert "gateway" not in answer.body
+
+
+def test_every_route_that_is_not_open_is_in_the_list_above() -> None:
+    from freehold.keeper.page.guard import OPEN
+    from freehold.keeper.page.routes import Routes
+
+    routes = Routes.__new__(Routes)
+    from freehold.keeper.page.past_routes import PastRoutes
+
+    routes._past = PastRoutes.__new__(PastRoutes)
+    known = {(method, path) for method, path in CLOSED} | set(OPEN)
+    patterns = {"/restart/{program}": "/restart/gateway", "/v1/restart/{program}": "/v1/restart/gateway"}
+    for route in routes.table():
+        for method in (route.methods or set()) - {"HEAD"}:
+            path = patterns.get(route.path, route.path)
+            if path == "/v1/history/{method}":
+                path = "/v1/history/log" if method == "GET" else "/v1/history/undo"
+            assert (method, path) in known
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "localhost",
+        "localhost:1",
+        "evil.localhost:{port}",
+        "localhost:{port}.evil.example",
+        "127.0.0.1.nip.io:{port}",
+    ],
+)
+def test_a_name_that_is_not_ours_gets_nothing_even_with_the_owners_cookie(owner: Browser, host: str) -> None:
+    answer = owner.ask("GET", "/", host=host.format(port=owner.stead.keeper_port))
+    assert answer.status in (400, 421)
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.example", "http://localhost:1", "https://localhost:{port}"]
+)
+def test_a_form_from_another_page_changes_nothing(owner: Browser, origin: str | None) -> None:
+    before = owner.stead.call("status")["programs"]
+    origin = origin.format(port=owner.stead.keeper_port) if origin else origin
+    for path in ("/v1/restart/gateway", "/restart/gateway", "/undo", "/sign-out", "/sign-in"):
+        assert owner.ask("POST", path, origin=origin).status == 403
+    after = owner.stead.call("status")["programs"]
+    assert [one["pid"] for one in before] == [one["pid"] for one in after]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/livez"), ("GET", "/sign-in"), ("GET", "/"), ("POST", "/undo"), ("GET", "/v1/x")]
+)
+def test_no_answer_runs_a_script_is_framed_or_is_stored(stranger: Browser, method: str, path: str) -> None:
+    headers = stranger.ask(method, path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["cache-control"] == "no-store"
+    assert "server" not in headers
+
+
+def test_the_probe_needs_nobody(stranger: Browser) -> None:
+    assert stranger.ask("GET", "/livez").body == "ok\n"
+
+
+def test_a_code_signs_in_once_with_a_cookie_that_scripts_and_other_sites_do_not_get(
+    stranger: Browser, sessions: Sessions
+) -> None:
+    code = sessions.create_link("keeper")
+    answer = stranger.post("/sign-in", code=f" {code.lower()} ")
+    assert answer.status == 303
+    cookie = answer.headers["set-cookie"]
+    for mark in (RECOVERY_COOKIE, "HttpOnly", "Secure", "SameSite=strict", "Path=/"):
+        assert mark in cookie
+    assert "Domain" not in cookie
+    assert stranger.post("/sign-in", code=code).status == 401
+
+
+def test_a_browsers_link_is_no_code_for_the_keeper(stranger: Browser, sessions: Sessions) -> None:
+    assert stranger.post("/sign-in", code=sessions.create_link("browser")).status == 401
+
+
+def test_guessing_is_slowed_down_and_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """In a Freehold of its own: the others must still be able to sign in."""
+    stead = Stead(tmp_path_factory.mktemp("guess"))
+    with stead.keeper("--broken", "--loop-deaths", "2") as keeper:
+        keeper.next("not-ready")
+        browser = Browser(stead)
+        assert [browser.post("/sign-in", code="AAAAA").status for _ in range(21)] == [401] * 20 + [429]
+        assert keeper.stop() == 0
+
+
+def test_the_gateways_session_is_known_here_and_its_end_is_seen_at_once(stranger: Browser, sessions: Sessions) -> None:
+    session, secret = sessions.create(None, label="test", address="", method="link")
+    stranger.cookie = f"other=1; {COOKIE}={secret}"
+    assert stranger.ask("GET", "/v1/status").status == 200
+    sessions.revoke(session.id)
+    assert stranger.ask("GET", "/v1/status").status == 401
+
+
+def test_signing_out_ends_the_session(owner: Browser) -> None:
+    assert owner.post("/sign-out").headers["location"] == "/sign-in"
+    assert owner.ask("GET", "/v1/status").status == 401
+
+
+def test_status_and_restart_as_json(owner: Browser) -> None:
+    status = json.loads(owner.ask("GET", "/v1/status").body)
+    assert status["ready"]
+    before = {one["name"]: one["pid"] for one in status["programs"]}
+    found = json.loads(owner.ask("POST", "/v1/restart/computer").body)
+    assert (found["name"], found["state"]) == ("computer", "ready")
+    assert found["pid"] != before["computer"]
+    missing = owner.ask("POST", "/v1/restart/nothing")
+    assert missing.status == 404
+    assert json.loads(missing.body)["error"]["code"] == "keeper.no-such-program"
+
+
+def test_a_body_that_is_too_large_is_refused_unread(owner: Browser) -> None:
+    assert owner.ask("POST", "/undo", headers={"Transfer-Encoding": "chunked"}, body=b"").status in (400, 413)
+    assert owner.post("/sign-in", code="x" * 20_000).status == 413
+
+
+def test_undo_and_redo_as_json_and_as_pages(owner: Browser) -> None:
+    stead = owner.stead
+    target = stead.home.workspace / "page.txt"
+    target.write_text("before")
+    stead.call("mark", {"phase": "before"})
+    target.write_text("after")
+    stead.call("mark", {"phase": "after", "who": {"by": "agent", "agent": "<b>bold</b>", "prompt": "do it"}})
+
+    page = owner.ask("GET", "/").body
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert "<b>bold" not in page
+    assert "workspace/page.txt" in owner.ask("GET", "/undo").body
+    done = owner.post("/undo")
+    assert done.status == 303, done.body
+    assert target.read_text() == "before"
+    assert "Undone: 1 path" in owner.ask("GET", done.headers["location"]).body
+    redone = json.loads(owner.ask("POST", "/v1/history/redo", body=b'{"who": {"by": "owner"}}').body)
+    assert redone["unsettled"] == []
+    assert target.read_text() == "after"
+    entries = json.loads(owner.ask("GET", "/v1/history/log?limit=2").body)["entries"]
+    assert [entry["kind"] for entry in entries] == ["redo", "undo"]
+
+
+def test_a_get_never_changes_anything(owner: Browser) -> None:
+    for verb in ("undo", "redo", "restore", "revert", "collect", "recover", "mark"):
+        assert owner.ask("GET", f"/v1/history/{verb}").status == 409
+
+
+def test_names_of_files_are_shown_and_never_obeyed(owner: Browser) -> None:
+    stead = owner.stead
+    names = [b"<script>alert(1)<", b'"onload="x', b"not utf-8 \xff\xfe", b"line\nbreak", "\u202eevil".encode()]
+    for name in names:
+        (stead.home.workspace / name.decode(errors="surrogateescape")).write_text("x")
+    stead.call("mark", {"phase": "after", "why": "<img src=x>"})
+    for path in ("/", "/undo"):
+        body = owner.ask("GET", path).body
+        assert "<script" not in body
+        assert "<img" not in body
+        assert '"onload=' not in body
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/undo?entry=abc",
+        "/undo?entry=-1",
+        "/undo?entry=99999999999999999999",
+        "/undo?entry=424242",
+        "/?done=x",
+        "/v1/history/nothing",
+        "/%00",
+        "/undo/../../etc/passwd",
+    ],
+)
+def test_odd_addresses_are_answered_without_a_bug(owner: Browser, path: str) -> None:
+    answer = owner.ask("GET", path)
+    assert answer.status < 500
+    assert "Traceback" not in answer.body
