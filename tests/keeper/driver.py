@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--report", type=int, required=True)
     parser.add_argument("--term-at", default=None, help="send ourselves SIGTERM when this stage begins")
     parser.add_argument("--loop-deaths", type=int, default=1000)
+    parser.add_argument("--lost-after", type=float, default=30.0)
     parser.add_argument("--broken", action="store_true", help="neither gateway nor computer can be started")
     options = parser.parse_args()
     if options.broken:
@@ -49,7 +50,12 @@ def main() -> None:
         if event == "stage_began" and data["stage"] == options.term_at:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    settings = replace(SETTINGS, restart=replace(SETTINGS.restart, loop_deaths=options.loop_deaths))
+    settings = replace(
+        SETTINGS,
+        restart=replace(SETTINGS.restart, loop_deaths=options.loop_deaths),
+        unhealthy_after=options.lost_after / 1.5,
+        lost_after=options.lost_after,
+    )
     try:
         run_keeper(find_home(options.home), settings, announce)
     except FreeholdError as error:

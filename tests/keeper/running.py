@@ -63,10 +63,11 @@ class Stead:
 
 
 class KeeperProcess:
-    def __init__(self, stead: Stead, options: tuple[str, ...]) -> None:
+    def __init__(self, stead: Stead, options: tuple[str, ...], argv: list[str] | None = None) -> None:
         self.stead = stead
         self._reading, writing = os.pipe()
-        argv = [sys.executable, "-m", "tests.keeper.driver", "--home", str(stead.home.root), "--report", str(writing)]
+        argv = argv or [sys.executable, "-m", "tests.keeper.driver"]
+        argv = [*argv, "--home", str(stead.home.root), "--report", str(writing)]
         self.process = subprocess.Popen(
             [*argv, *options], env=stead.environment, pass_fds=[writing], cwd=ROOT, stderr=subprocess.PIPE
         )

@@ -116,8 +116,9 @@ class HostRun:
             capture.close()
         return ending
 
-    async def probe(self) -> None:
+    async def probe(self) -> float:
         await self._program.probe()
+        return 0.0
 
     async def refuse(self) -> None:
         if not self._ending.done():

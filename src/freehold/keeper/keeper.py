@@ -127,6 +127,7 @@ class Keeper:
         self._desk = desk = Desk(self, plan, book, sessions)
         await stack.enter_async_context(RpcServer(home.keeper_socket, desk.methods).serve())
         stack.callback(withdraw_seal, home)
+        stack.callback(home.computer_socket.unlink, missing_ok=True)
         await stack.enter_async_context(self.supervisor.running())
         computer_program = ComputerProgram(
             computer_spec(plan, home.workspace, home.agent_home), home.computer_socket, self.record, book

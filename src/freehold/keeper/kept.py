@@ -158,26 +158,28 @@ class KeptProgram:
         while True:
             try:
                 async with asyncio.timeout(settings.probe_patience):
-                    await run.probe()
+                    age = await run.probe()
+                answered = _monotonic() - age
+                well = age <= settings.unhealthy_after
+                if not well:
+                    self.last_error = f"it has been silent for {age:.0f} s"
             except (FreeholdError, OSError, TimeoutError) as error:
                 self.last_error = _words(error)
-                silence = _monotonic() - (began if answered is None else answered)
-                patience = settings.start_deadline if answered is None else settings.lost_after
-                if silence > patience:
-                    self._record(
-                        "program.lost", {"program": self.name, "silent": round(silence, 1), "why": self.last_error}
-                    )
-                    await run.kill()
-                    return
-                if self.state == "ready" and silence > settings.unhealthy_after:
-                    self._record("program.unhealthy", {"program": self.name, "why": self.last_error})
-                    self._become("unhealthy")
-            else:
-                answered = _monotonic()
-                if self.state in ("starting", "unhealthy"):
-                    self._record("program.ready", {"program": self.name, "seconds": round(answered - began, 3)})
-                    self.last_error = None
-                    self._become("ready")
+                well = False
+            silence = _monotonic() - (began if answered is None else answered)
+            if well and self.state in ("starting", "unhealthy"):
+                self._record("program.ready", {"program": self.name, "seconds": round(_monotonic() - began, 3)})
+                self.last_error = None
+                self._become("ready")
+            elif silence > (settings.start_deadline if answered is None else settings.lost_after):
+                self._record(
+                    "program.lost", {"program": self.name, "silent": round(silence, 1), "why": self.last_error}
+                )
+                await run.kill()
+                return
+            elif not well and self.state == "ready" and silence > settings.unhealthy_after:
+                self._record("program.unhealthy", {"program": self.name, "why": self.last_error})
+                self._become("unhealthy")
             await asyncio.sleep(settings.starting_probe if answered is None else settings.probe)
 
     async def _rest(self, ending: Ending, lived: float) -> None:

@@ -24,8 +24,8 @@ class Run(Protocol):
     async def ended(self) -> Ending:
         """Returns when the program is no more, and its last words are in the log."""
 
-    async def probe(self) -> None:
-        """Returns when the program answers its own question now; raises FreeholdError, OSError or TimeoutError else."""
+    async def probe(self) -> float:
+        """Ask its own question: how many seconds ago it last answered; FreeholdError, OSError or TimeoutError if not now."""
 
     async def refuse(self) -> None:
         """Ask it to take no new work and to finish what it has. Returns at once."""

@@ -78,9 +78,10 @@ class ServiceRun:
         words = f"exited with {end.code}" if end.code is not None else f"was killed by signal {end.signal}"
         return Ending(words, end.code)
 
-    async def probe(self) -> None:
+    async def probe(self) -> float:
         if self._process.exit is not None:
             raise FreeholdError("service.ended", "It has ended")
+        return 0.0
 
     async def refuse(self) -> None:
         with contextlib.suppress(FreeholdError):
