@@ -102,6 +102,19 @@ async def test_memory_is_warned_of_and_its_limit_is_named() -> None:
             assert (await heard.wait_for(is_about("reached", "memory"))).setting == "computer.limits.memory"
 
 
+async def test_each_command_that_memory_ends_is_told_why() -> None:
+    """The second in a row as well as the first, though the watch itself tells one story only once."""
+    async with limited() as (computer, heard):
+        assert computer.machine is not None
+        if computer.machine.isolation.limits["memory"] == "watch":
+            pytest.skip("one process is bounded by its own rlimit there")
+        for number in range(1, 4):
+            ran = await computer.run(["python3", "-c", "kept = bytearray(b'x') * (300 << 20)"])
+            assert (ran.signal, ran.limit) == (9, "memory")
+            computer.machine.usage()
+            assert len([event for event in heard.events if is_about("reached", "memory")(event)]) == number
+
+
 async def test_processes_are_counted_and_their_limit_is_named() -> None:
     async with limited() as (computer, heard):
         ran = await computer.run("for i in $(seq 60); do sleep 3 & done; wait", timeout=20)

@@ -12,6 +12,7 @@ import signal
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -59,6 +60,7 @@ class BubblewrapMachine:
         self._started: asyncio.Future[Sealed] = self._loop.create_future()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._callbacks: list[Callable[[LimitEvent], None]] = []
+        self._reported: deque[LimitEvent] = deque()
         self._words = b""
         self._watch: LimitWatch | None = None
         self._abandoned = threading.Event()
@@ -100,7 +102,11 @@ class BubblewrapMachine:
         await self.wait()
 
     def usage(self) -> Usage:
-        return self._watch.sample() if self._watch is not None and not self._ended.done() else Usage()
+        if self._watch is None or self._ended.done():
+            return Usage()
+        usage = self._watch.sample()
+        self._deliver()
+        return usage
 
     def subscribe(self, callback: Callable[[LimitEvent], None]) -> Callable[[], None]:
         self._callbacks.append(callback)
@@ -111,16 +117,16 @@ class BubblewrapMachine:
 
         return unsubscribe
 
-    def _deliver(self, event: LimitEvent) -> None:
-        for callback in tuple(self._callbacks):
-            callback(event)
+    def _deliver(self) -> None:
+        """In the loop: whatever was reported so far, by the thread or by `usage`, each event once."""
+        while self._reported:
+            event = self._reported.popleft()
+            for callback in tuple(self._callbacks):
+                callback(event)
 
     def _report(self, event: LimitEvent) -> None:
-        """Called by whoever sampled: the thread, or the loop itself in `usage`."""
-        if threading.current_thread() is self._thread:
-            self._tell(lambda: self._deliver(event))
-        else:
-            self._deliver(event)
+        self._reported.append(event)
+        self._tell(self._deliver)
 
     def _tell(self, act: Callable[[], None]) -> None:
         # A loop that closed first has nobody left to tell.

@@ -13,7 +13,9 @@ from freehold.computer.population import Population
 from freehold.computer.spec import Limits
 
 QUIET = 10.0
-"""Seconds in which one limit is reported as reached only once."""
+"""Seconds in which the watch reports one counted limit as reached only once."""
+FRESH = 1.0
+COUNTED = ("memory", "processes")
 
 
 def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, Mechanism]:
@@ -89,34 +91,47 @@ class LimitWatch:
         self._killed = 0
         self._refused = 0
         self._told: dict[str, float] = {}
+        self._kept: dict[str, tuple[LimitEvent, float]] = {}
 
     @property
     def pause(self) -> float:
         return min(self._disk.pause, QUICK * 2 if self._holds_memory else CALM)
 
     def sample(self) -> Usage:
-        """Reads the counters and reports what they say."""
+        """Reads the counters now and reports what they say, also what the watch kept back a moment ago:
+
+        whoever asks has just seen something end, and wants to know why.
+        """
+        # Reported while the lock is held: once one of us has counted a kill, the other must find it told.
         with self._lock:
             usage = self._read()
-            events = list(self._judge(usage))
-        for event in events:
-            self._tell_once(event)
+            now = time.monotonic()
+            kept, self._kept = self._kept, {}
+            fresh = [event for event, when in kept.values() if now - when < FRESH]
+            for event in (*fresh, *self._judge(usage)):
+                if event.kind == "reached":
+                    self._told[event.limit] = now
+                self._report(event)
         return usage
-
-    def _tell_once(self, event: LimitEvent) -> None:
-        """A limit that is run into again and again is one story: told when it begins, and again only after a while."""
-        now = time.monotonic()
-        if event.kind == "reached":
-            if now - self._told.get(event.limit, -QUIET) < QUIET:
-                return
-            self._told[event.limit] = now
-        self._report(event)
 
     def look(self) -> None:
         """The watch's round: counters first, then the disk, which may take long and is never done by `sample`."""
-        usage = self.sample()
+        with self._lock:
+            usage = self._read()
+            for event in self._judge(usage):
+                self._report_unless_told(event)
         for event in self._disk.look(usage.cpu_seconds):
             self._report(event)
+
+    def _report_unless_told(self, event: LimitEvent) -> None:
+        """A limit that is run into again and again is one story: told when it begins, and again only after a while."""
+        now = time.monotonic()
+        if event.kind == "reached" and event.limit in COUNTED and now - self._told.get(event.limit, -QUIET) < QUIET:
+            self._kept[event.limit] = (event, now)
+            return
+        if event.kind == "reached":
+            self._told[event.limit] = now
+        self._report(event)
 
     def _read(self) -> Usage:
         group, disk = self._cgroup, self._disk.use
