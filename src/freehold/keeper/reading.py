@@ -1,7 +1,6 @@
 """Reading the manifest in a process of its own, which ends when it has printed the plan."""
 
 import argparse
-import asyncio
 import json
 import os
 import subprocess
@@ -32,6 +31,8 @@ class Reading:
 
     async def plan(self) -> Plan:
         """The plan; raises what is wrong with the manifest."""
+        import asyncio
+
         try:
             out, err = await asyncio.to_thread(self._process.communicate, timeout=PATIENCE)
         except subprocess.TimeoutExpired:

@@ -1,0 +1,149 @@
+"""How long does `freehold up` take to be ready, and what does it cost to stay up?
+
+Cold is a home that does not exist yet, warm is the second start of it; nothing privileged is dropped in between. Beside
+both: a bare uvicorn that serves one route, from its start to its first answer, in the same run.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.harness import Figure, main
+from freehold.home import find_home
+from freehold.keeper.client import call_keeper
+from freehold.keeper.processes import resident_bytes
+
+BARE = """
+import uvicorn
+async def app(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"ok"})
+uvicorn.run(app, host="127.0.0.1", port=%d, lifespan="off", log_level="error")
+"""
+SETTLE = 3.0
+FILES = 20_000
+
+
+class Home:
+    def __init__(self, folder: Path) -> None:
+        import socket
+
+        self.home = find_home(folder / "home")
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        self.ports = [each.getsockname()[1] for each in sockets]
+        for each in sockets:
+            each.close()
+        names = ("FREEHOLD_GATEWAY_PORT", "FREEHOLD_KEEPER_PORT", "FREEHOLD_OBSERVE_METRICS_PORT")
+        self.environment = {**os.environ, **dict(zip(names, map(str, self.ports), strict=True))}
+
+    @contextlib.contextmanager
+    def up(self) -> Iterator[float]:
+        """Seconds from typing `freehold up` to ready, with it running."""
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "freehold.cli.main", "up", "--json", "--home", str(self.home.root)],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if json.loads(line)["event"] == "ready":
+                    break
+            yield time.perf_counter() - start
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+
+    def resident(self) -> dict[str, float]:
+        """Megabytes of each program once it has come to rest."""
+        time.sleep(SETTLE)
+        status: dict[str, Any] = call_keeper(self.home, "status")
+        found = {program["name"]: program["memory"] / 1e6 for program in status["programs"]}
+        return found | {"keeper": status["keeper"]["memory"] / 1e6}
+
+    def slowest_answer(self) -> float:
+        """The longest that the keeper took to answer while it took a snapshot of many files, in milliseconds."""
+        folder = self.home.workspace / "many"
+        for number in range(FILES):
+            if number % 200 == 0:
+                (folder / str(number)).mkdir(parents=True)
+            (folder / str(number - number % 200) / f"{number}.txt").write_bytes(os.urandom(500))
+        working = threading.Thread(target=call_keeper, args=(self.home, "history.snapshot"))
+        working.start()
+        slowest = 0.0
+        while working.is_alive():
+            start = time.perf_counter()
+            call_keeper(self.home, "status")
+            _get(self.ports[1], "/livez")
+            slowest = max(slowest, time.perf_counter() - start)
+        working.join()
+        return slowest * 1000
+
+
+def _get(port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path, headers={"Host": f"localhost:{port}"})
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def bare_uvicorn(port: int) -> tuple[float, float]:
+    """Seconds to the first answer, and megabytes."""
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-c", BARE % port])
+    try:
+        while not _get(port, "/"):
+            time.sleep(0.005)
+        took = time.perf_counter() - start
+        return took, (resident_bytes(process.pid) or 0) / 1e6
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(quick: bool) -> Iterable[Figure]:
+    rounds = 3 if quick else 7
+    colds, warms, bares = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        last = Home(Path(folder))
+        for number in range(rounds):
+            last = Home(Path(folder) / str(number))
+            with last.up() as seconds:
+                colds.append(seconds)
+            with last.up() as seconds:
+                warms.append(seconds)
+            bares.append(bare_uvicorn(last.ports[0]))
+        cold, warm = statistics.median(colds), statistics.median(warms)
+        bare = statistics.median(seconds for seconds, _ in bares)
+        yield Figure("up to ready, a home that did not exist", cold, "s", "bare uvicorn", bare, "≤ 1.5 s", cold <= 1.5)
+        yield Figure("up to ready, the second start", warm, "s", "bare uvicorn", bare, "≤ 1.5 s", warm <= 1.5)
+        memory = statistics.median(megabytes for _, megabytes in bares)
+        with last.up():
+            resident = last.resident()
+            keeper, gateway = resident["keeper"], resident["gateway"]
+            yield Figure("keeper, idle", keeper, "MB", "bare uvicorn", memory, "< 45 MB", keeper < 45)
+            yield Figure("gateway, idle", gateway, "MB", "bare uvicorn", memory, "< 90 MB", gateway < 90)
+            slowest = last.slowest_answer()
+            name = f"slowest status + /livez in a snapshot of {FILES:,} files"
+            yield Figure(name, slowest, "ms", aim="≤ 100 ms", met=slowest <= 100)
+
+
+if __name__ == "__main__":
+    main("How long does freehold up take, and what does it cost to stay up?", measure)
