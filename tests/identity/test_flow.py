@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
+from starlette.responses import JSONResponse
 from tests.identity.world import ISSUER, OWNER, STRANGER, Stage, World, did_document
 
 from freehold.errors import FreeholdError
@@ -31,8 +32,10 @@ class Visit:
 
 
 @pytest.fixture
-def visit(stage: Stage, home: Home, world: World) -> Visit:
-    return Visit(stage, home, world.client)
+def visit(stage: Stage, home: Home, world: World) -> Iterator[Visit]:
+    visit = Visit(stage, home, world.client)
+    yield visit
+    visit.sign_in.close()
 
 
 async def test_an_honest_server_lets_the_owner_in(stage: Stage, home: Home, either_client: Client) -> None:
@@ -126,8 +129,6 @@ async def test_the_account_may_move_between_sign_ins(visit: Visit, world: World)
     await visit.sign_in.finish(world.authorize(started.redirect), started.binding)
     world.did_document = did_document(pds="https://other.honest.net")
     world.metadata["protected_resources"] = ["https://other.honest.net"]
-    from starlette.responses import JSONResponse
-
     world.overrides["other.honest.net/.well-known/oauth-protected-resource"] = lambda _: JSONResponse(
         {"resource": "https://other.honest.net", "authorization_servers": [ISSUER]}
     )

@@ -1,7 +1,6 @@
 """Every item of the checklist, broken in turn: each is refused, and the log says which and why."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -150,15 +149,16 @@ BEFORE: list[tuple[str, Crime, str, str]] = [
 
 
 @pytest.fixture
-def sign_in(stage: Stage, home: Home, world: World) -> SignIn:
-    return SignIn(
+def sign_in(stage: Stage, home: Home, world: World) -> Iterator[SignIn]:
+    service = SignIn(
         owner=OWNER,
         client=world.client,
         database=home.identity,
         on_event=lambda kind, data: None,
         network=stage.network,
-        clock=time.time,
     )
+    yield service
+    service.close()
 
 
 @pytest.mark.parametrize(("crime", "code", "words"), [case[1:] for case in BEFORE], ids=[case[0] for case in BEFORE])

@@ -105,10 +105,12 @@ class Fetcher:
         parts = self._check_url(url)
         host = parts.hostname or ""
         try:
-            async with asyncio.timeout(self._deadline):
+            # Each step (connect, TLS, each read) has the deadline; all together twice that. Cancelled from outside in
+            # the middle of a TLS handshake, the HTTP library would leave the socket open.
+            async with asyncio.timeout(2 * self._deadline):
                 address, port = await self._resolve(host, parts.port or (80 if parts.scheme == "http" else 443))
                 return await self._exchange(method, parts, address, port, headers or {}, content)
-        except TimeoutError:
+        except (TimeoutError, httpx2.TimeoutException):
             raise FetchError("unreachable", f"{host} did not answer within {self._deadline:g} s", host=host) from None
         except (httpx2.HTTPError, ssl.SSLError, OSError) as error:
             words = f"{type(error).__name__}: {error}"

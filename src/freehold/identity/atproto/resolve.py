@@ -1,7 +1,6 @@
 """From a handle to a DID, and from a DID to where the account lives. Nothing is cached: every sign-in asks afresh."""
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
@@ -38,7 +37,7 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True)
 class Account:
-    """`handle` is what the DID claims; only `Resolver.confirm_handle` says whether the handle agrees."""
+    """`handle` is what the DID claims; only `Resolver.resolve_handle` has asked whether the handle agrees."""
 
     did: str
     pds: str
@@ -101,15 +100,6 @@ class Resolver:
                 hint="Set the handle in the account's settings, or give the DID itself",
             )
         return account
-
-    async def confirm_handle(self, account: Account) -> str | None:
-        """The account's handle when handle and DID point to each other, else None. For display only."""
-        if account.handle is None or not is_handle(account.handle):
-            return None
-        with contextlib.suppress(FreeholdError):
-            did = await self._by_txt(account.handle) or await self._by_well_known(account.handle)
-            return account.handle if did == account.did else None
-        return None
 
     async def _by_txt(self, handle: str) -> str | None:
         """The DID in DNS, or None when DNS has none or does not answer. Two different ones are an error."""
