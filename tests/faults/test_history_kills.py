@@ -18,7 +18,27 @@ from freehold.history import History, Settings
 
 # What changes something on disk, by the name under which the interpreter reports the call.
 WRITES = frozenset(
-    ["write", "pwrite", "open", "mkdir", "rmdir", "rename", "replace", "unlink", "remove", "link", "symlink", "chmod", "fchmod", "chown", "fchown", "utime", "fsync", "execute", "executemany"]
+    [
+        "write",
+        "pwrite",
+        "open",
+        "mkdir",
+        "rmdir",
+        "rename",
+        "replace",
+        "unlink",
+        "remove",
+        "link",
+        "symlink",
+        "chmod",
+        "fchmod",
+        "chown",
+        "fchown",
+        "utime",
+        "fsync",
+        "execute",
+        "executemany",
+    ]
 )
 WRAPPED = frozenset({"_rename", "sync"})  # foreign functions, reported by the function around them
 
@@ -100,7 +120,7 @@ def stage() -> Iterator[Path]:
 
 
 @pytest.fixture
-def scenes(stage: Path) -> Iterator[Callable[[bool], Iterator[Scene]]]:
+def scenes(stage: Path) -> Callable[[bool], Iterator[Scene]]:
     def play(taken: bool) -> Iterator[Scene]:
         first = Scene(stage / "first")
         if taken:
@@ -111,7 +131,7 @@ def scenes(stage: Path) -> Iterator[Callable[[bool], Iterator[Scene]]]:
             yield scene
             shutil.rmtree(scene.base)
 
-    yield play
+    return play
 
 
 def test_a_snapshot_killed_at_any_write_leaves_every_earlier_state_and_can_be_taken_again(

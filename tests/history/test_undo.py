@@ -10,7 +10,7 @@ import pytest
 from tests.history.tree import differences, look, write
 
 from freehold.errors import FreeholdError
-from freehold.history import History, Settings, Who
+from freehold.history import History, Settings, Who, staging
 from freehold.history.names import show_name
 
 
@@ -35,7 +35,7 @@ def test_undo_brings_back_everything_a_shell_command_destroyed(history: History,
     assert not differences(before, look(workspace))
     assert outcome.entry.kind == "undo"
     assert outcome.entry.who.by == "owner"
-    assert os.stat(workspace / "same.py").st_ino == os.stat(workspace / "src" / "a.py").st_ino
+    assert (workspace / "same.py").samefile(workspace / "src" / "a.py")
 
 
 def test_undo_goes_further_back_each_time_and_redo_comes_forward_again(history: History, workspace: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_tree_being_written_to_ends_as_planned_or_says_what_differs(history: H
     history.snapshot()
     for number in range(50):
         write(workspace / f"f{number}", "new")
-    history.snapshot("turn")
+    turn = history.snapshot("turn").entry
     stop = threading.Event()
 
     def keep_writing() -> None:
@@ -235,7 +235,7 @@ def test_a_tree_being_written_to_ends_as_planned_or_says_what_differs(history: H
     writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
-        outcome = history.undo()
+        outcome = history.undo(turn)
     finally:
         stop.set()
         writer.join()
@@ -255,9 +255,7 @@ def test_nothing_written_meanwhile_is_lost(history: History, workspace: Path, mo
     history.snapshot()
     write(workspace / "file", "new")
     history.snapshot("turn")
-    from freehold.history import restoring
-
-    real = restoring.exchange
+    real = staging.exchange
     raced = threading.Event()
 
     def race(*args: object) -> None:
@@ -266,7 +264,7 @@ def test_nothing_written_meanwhile_is_lost(history: History, workspace: Path, mo
             (workspace / "file").write_text("written in the gap")
         real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(restoring, "exchange", race)
+    monkeypatch.setattr("freehold.history.restoring.exchange", race)
     outcome = history.undo()
     assert outcome.unsettled == ()
     assert (workspace / "file").read_text() == "old"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from freehold.history.database import transaction
 from freehold.history.entries import EntryWriter
 
 DAY, HOUR, WEEK = 86_400.0, 3600.0, 7 * 86_400.0
@@ -112,15 +113,14 @@ class Collector:
         with self._lock:
             before = self._entries.before(entry) or 0
             after = self._db.execute("SELECT min(id) FROM entry WHERE complete = 1 AND id > ?", (entry,)).fetchone()[0]
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute(
-                "DELETE FROM version WHERE born > ? AND born <= ? AND died <= ?", (before, entry, after or entry)
-            )
-            self._db.execute("DELETE FROM entry WHERE id = ?", (entry,))
-            self._db.execute("UPDATE entry SET equals = id WHERE equals = ?", (entry,))
-            self._db.execute("UPDATE entry SET redo_to = NULL, redo_next = NULL WHERE redo_to = ?", (entry,))
-            self._db.execute("UPDATE entry SET redo_next = NULL WHERE redo_next = ?", (entry,))
-            self._db.execute("COMMIT")
+            with transaction(self._db):
+                self._db.execute(
+                    "DELETE FROM version WHERE born > ? AND born <= ? AND died <= ?", (before, entry, after or entry)
+                )
+                self._db.execute("DELETE FROM entry WHERE id = ?", (entry,))
+                self._db.execute("UPDATE entry SET equals = id WHERE equals = ?", (entry,))
+                self._db.execute("UPDATE entry SET redo_to = NULL, redo_next = NULL WHERE redo_to = ?", (entry,))
+                self._db.execute("UPDATE entry SET redo_next = NULL WHERE redo_next = ?", (entry,))
 
     def sweep(self) -> None:
         """Take away contents, chunks and places that nothing refers to, and give the space back."""
@@ -136,16 +136,16 @@ class Collector:
         self._sweep_strays()
         while self._vacuum_some():
             time.sleep(0)
+        with self._lock:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _in_batches(self, find: str, deletes: tuple[str, ...]) -> None:
         """Finding and deleting under one lock: a snapshot in between could begin to refer to what was found."""
         while True:
-            with self._lock:
-                self._db.execute("BEGIN IMMEDIATE")
+            with self._lock, transaction(self._db):
                 ids = self._db.execute(find, (_BATCH * 20,)).fetchall()
                 for delete in deletes:
                     self._db.executemany(delete, ids)
-                self._db.execute("COMMIT")
             if not ids:
                 return
 
@@ -155,9 +155,8 @@ class Collector:
                 rows = self._db.execute(
                     "SELECT id, hash FROM chunk WHERE id NOT IN (SELECT chunk FROM piece) LIMIT ?", (_BATCH,)
                 ).fetchall()
-                self._db.execute("BEGIN IMMEDIATE")
-                self._db.executemany("DELETE FROM chunk WHERE id = ?", [(row[0],) for row in rows])
-                self._db.execute("COMMIT")
+                with transaction(self._db):
+                    self._db.executemany("DELETE FROM chunk WHERE id = ?", [(row[0],) for row in rows])
                 # Row first: a file without a row is litter, a row without a file would be damage.
                 for _, digest in rows:
                     self._path(digest).unlink(missing_ok=True)

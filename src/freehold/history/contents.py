@@ -33,6 +33,10 @@ class DamagedContent(FreeholdError):
         self.reason = reason
 
 
+class StoreFailed(Exception):
+    """The store could not be written; its cause is an OSError. Not one itself, lest it pass for a file that cannot be read."""
+
+
 class Contents:
     """Writes go through the caller's transaction and are buffered until `flush`; used under the caller's lock."""
 
@@ -126,7 +130,18 @@ class Contents:
             return int(row[0])
         small = self._compress(data)
         kept = small if len(small) < len(data) * 0.95 else data
-        path = self.chunk_path(digest)
+        try:
+            self._write_chunk(self.chunk_path(digest), kept)
+        except OSError as error:
+            raise StoreFailed(str(error)) from error
+        self.written_bytes += len(kept)
+        cursor = self._db.execute(
+            "INSERT INTO chunk (hash, size, stored) VALUES (?, ?, ?)", (digest, len(data), len(kept))
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _write_chunk(self, path: Path, kept: bytes) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         fresh = path.with_suffix(".new")
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -136,12 +151,6 @@ class Contents:
             os.close(handle)
         fresh.rename(path)
         self._unsynced.append(path)
-        self.written_bytes += len(kept)
-        cursor = self._db.execute(
-            "INSERT INTO chunk (hash, size, stored) VALUES (?, ?, ?)", (digest, len(data), len(kept))
-        )
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
 
     def chunk_path(self, digest: bytes) -> Path:
         name = digest.hex()

@@ -2,11 +2,14 @@
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from freehold.errors import FreeholdError
 
 SCHEMA_VERSION = 1
+_RESERVE = 512 << 10
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -109,6 +112,7 @@ def _connect(uri: str) -> sqlite3.Connection:
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA cache_size = -8192")
     db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("PRAGMA journal_size_limit = 16777216")
     return db
 
 
@@ -116,14 +120,44 @@ def _quoted(path: Path) -> str:
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
+def hold_reserve(path: Path) -> None:
+    """A little disk set aside: on a full disk SQLite needs some room to give back the room that its journal took."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(handle, 0, _RESERVE)
+        finally:
+            os.close(handle)
+
+
+def use_reserve(db: sqlite3.Connection, path: Path) -> None:
+    """After a write that found the disk full: let the journal shrink again."""
+    path.unlink(missing_ok=True)
+    with suppress(sqlite3.OperationalError):
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    hold_reserve(path)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing. After an error the connection is fit for use again."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
 def drop_half_taken(db: sqlite3.Connection) -> int:
     """Forget entries that were never completed; the state before them is intact. Returns how many there were."""
     half = [row[0] for row in db.execute("SELECT id FROM entry WHERE complete = 0")]
     if half:
-        db.execute("BEGIN IMMEDIATE")
-        for entry in half:
-            db.execute("DELETE FROM version WHERE born = ?", (entry,))
-            db.execute("UPDATE version SET died = NULL WHERE died = ?", (entry,))
-            db.execute("DELETE FROM entry WHERE id = ?", (entry,))
-        db.execute("COMMIT")
+        with transaction(db):
+            for entry in half:
+                db.execute("DELETE FROM version WHERE born = ?", (entry,))
+                db.execute("UPDATE version SET died = NULL WHERE died = ?", (entry,))
+                db.execute("DELETE FROM entry WHERE id = ?", (entry,))
     return len(half)

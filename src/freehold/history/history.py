@@ -4,6 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ from typing import Literal
 from freehold.errors import FreeholdError
 from freehold.history.collecting import Collected, Collector, Size, collect
 from freehold.history.contents import ContentReader, Contents
-from freehold.history.database import drop_half_taken, open_database, open_reader
+from freehold.history.database import drop_half_taken, hold_reserve, open_database, open_reader, transaction
 from freehold.history.diffing import FileDiff, diff_change
 from freehold.history.entries import EntryLog, EntryWriter
 from freehold.history.housekeeping import Housekeeping
@@ -57,13 +58,16 @@ class History:
         self._chunks.mkdir(mode=0o700, exist_ok=True)
         self._staging = Staging(folder / "staging")
         self._lock = threading.RLock()
+        hold_reserve(folder / "reserve")
         self._db = open_database(folder / "history.db")
         half = drop_half_taken(self._db)
         self._reading = threading.RLock()
         self._reader_db = open_reader(folder / "history.db")
         self._contents = Contents(self._db, self._chunks)
         self._entries = EntryWriter(self._db)
-        self._snapshots = Snapshots(self._db, self._contents, self.roots, self.settings.largest_file)
+        self._snapshots = Snapshots(
+            self._db, self._contents, self.roots, self.settings.largest_file, folder / "reserve"
+        )
         self._undoing = Undoing(self._db, self.roots, self._snapshots, self._contents, self._staging)
         self.stream = ChangeStream()
         self._watcher: Watcher | None = None
@@ -177,7 +181,8 @@ class History:
         added, removed = sum(each.added or 0 for each in diffs), sum(each.removed or 0 for each in diffs)
         if self._lock.acquire(blocking=False):
             try:
-                self._entries.set_lines(entry.id, added, removed)
+                with suppress(sqlite3.OperationalError):  # counted again when there is room
+                    self._entries.set_lines(entry.id, added, removed)
             finally:
                 self._lock.release()
         return replace(entry, lines_added=added, lines_removed=removed)
@@ -366,18 +371,11 @@ class History:
 
     def _notice(self, code: str, message: str, hint: str) -> None:
         notice = Notice(code, message, hint, time.time())
-        with self._lock:
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                self._entries.tell(notice)
-                self._db.execute("COMMIT")
-            except sqlite3.OperationalError:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")  # a full disk must not keep the owner from being told
+        # A full disk must not keep the owner from being told.
+        with self._lock, suppress(sqlite3.OperationalError), transaction(self._db):
+            self._entries.tell(notice)
         self._tell(notice)
 
     def _settle(self, code: str) -> None:
-        with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
+        with self._lock, suppress(sqlite3.OperationalError), transaction(self._db):
             self._entries.untell(code)
-            self._db.execute("COMMIT")

@@ -1,5 +1,6 @@
 """What history does unasked: a snapshot when the writing has stopped, a scan now and then, collection once an hour."""
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -8,10 +9,12 @@ from typing import Protocol
 from freehold.errors import FreeholdError
 from freehold.history.model import Notice
 from freehold.history.settings import Settings
+from freehold.history.snapshots import explained
 from freehold.history.watching import Watcher
 
 COLLECT_EVERY = 3600.0
 _LOOK_EVERY = 1.0
+_RETRY_AFTER = 30.0
 
 
 class Chores(Protocol):
@@ -46,9 +49,10 @@ class Housekeeping:
         while not self._ending.wait(pause):
             try:
                 self._look(time.monotonic())
-            except FreeholdError as error:
-                self._tell(Notice(error.code, error.message, error.hint, time.time()))
-                self._ending.wait(_LOOK_EVERY)
+            except (FreeholdError, sqlite3.OperationalError, OSError) as error:
+                told = error if isinstance(error, FreeholdError) else explained(error)
+                self._tell(Notice(told.code, told.message, told.hint, time.time()))
+                self._ending.wait(_RETRY_AFTER)
 
     def _look(self, now: float) -> None:
         every = self._settings.scan_every if self._watcher.degraded is None else self._settings.scan_without_watch

@@ -108,9 +108,9 @@ class Restorer:
             self._open_up(parent, step.path[:-1])
             action(parent, step)
         except OSError as error:
-            if error.errno != errno.EXDEV or self._stage_inside:
+            if error.errno not in (errno.EXDEV, errno.ENOSPC) or self._stage_inside:
                 raise
-            self._stage_inside = True  # the history lies on another mount: stage beside the target instead
+            self._stage_inside = True  # the history lies on another mount, or a full one: stage beside the target
             action(parent, step)
         self._touched[step.path[:-1]] = None
 

@@ -4,6 +4,7 @@ Everything in and out is plain JSON. Paths are spelled as `names.show_name` spel
 """
 
 import base64
+import sqlite3
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from freehold.history.history import History
 from freehold.history.model import By, Change, Conflict, Entry, Kind, Outcome, Plan, Step, Who
 from freehold.history.names import show_name
 from freehold.history.planning import describe
+from freehold.history.snapshots import explained
 from freehold.history.stream import Changes
 
 Json = dict[str, Any]
@@ -114,7 +116,10 @@ class HistoryService:
                 f"There is no method '{method}'",
                 hint=f"The methods are: {', '.join(self._methods)}",
             )
-        return action(Fields(method, params))
+        try:
+            return action(Fields(method, params))
+        except (sqlite3.OperationalError, OSError) as error:
+            raise explained(error) from error
 
     def _status(self, fields: Fields) -> Json:
         fields.end()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from freehold.errors import FreeholdError
-from freehold.history.contents import Contents
-from freehold.history.database import drop_half_taken
+from freehold.history.contents import Contents, StoreFailed
+from freehold.history.database import drop_half_taken, use_reserve
 from freehold.history.entries import EntryWriter
 from freehold.history.model import Kind, Mark, Who
 from freehold.history.reading import Limits, Taken
@@ -22,13 +22,16 @@ NamePath = tuple[bytes, ...]
 class Snapshots:
     """Used under the caller's lock."""
 
-    def __init__(self, db: sqlite3.Connection, contents: Contents, roots: Mapping[bytes, Path], largest: int) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, contents: Contents, roots: Mapping[bytes, Path], largest: int, reserve: Path
+    ) -> None:
         self._db = db
         self._contents = contents
         self._roots = roots
         self._largest = largest
         self._entries = EntryWriter(db)
         self._half_taken = False
+        self._reserve = reserve
         self.watcher: Watcher | None = None
         self.room: Callable[[], int] = lambda: 1 << 62
 
@@ -58,8 +61,9 @@ class Snapshots:
             self._undo_transaction()
             if self.watcher is not None:
                 self.watcher.doubt("the last snapshot failed")
-            if isinstance(error, sqlite3.OperationalError | OSError):
-                raise _explained(error) from error
+            cause = error.__cause__ if isinstance(error, StoreFailed) else error
+            if isinstance(cause, sqlite3.OperationalError | OSError):
+                raise explained(cause) from error
             raise
 
     def _take(
@@ -128,6 +132,7 @@ class Snapshots:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
         self._contents.reload()
+        use_reserve(self._db, self._reserve)
         if self._half_taken:
             try:
                 drop_half_taken(self._db)
@@ -136,7 +141,7 @@ class Snapshots:
             self._half_taken = False
 
 
-def _explained(error: sqlite3.OperationalError | OSError) -> FreeholdError:
+def explained(error: sqlite3.OperationalError | OSError) -> FreeholdError:
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     if full or "disk is full" in str(error):
         return FreeholdError(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from freehold.errors import FreeholdError
 from freehold.history.contents import ContentReader, Contents
+from freehold.history.database import transaction
 from freehold.history.entries import EntryWriter
 from freehold.history.model import UNKNOWN, Entry, Interrupted, Kind, Outcome, Plan, Step, Version, Who
 from freehold.history.names import show_name
@@ -97,16 +98,13 @@ class Undoing:
                     f"'{choice}' is no choice for {show_name(b'/'.join(path)) or 'a conflict'}",
                     hint="Choose old or mine",
                 )
-        self._db.execute("BEGIN IMMEDIATE")
         try:
-            work = Reverting(self._places, self._reader, self._contents.put)
-            wanted, conflicts = work.work_out(before, self._places.changes(before, entry), choose)
-            self._contents.flush()
-            self._contents.sync()
-            self._db.execute("COMMIT")
+            with transaction(self._db):
+                work = Reverting(self._places, self._reader, self._contents.put)
+                wanted, conflicts = work.work_out(before, self._places.changes(before, entry), choose)
+                self._contents.flush()
+                self._contents.sync()
         except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
             self._contents.reload()
             raise
         steps = plan_places(self._places, wanted.items())
@@ -235,8 +233,7 @@ class Undoing:
         """On disk before the first write to the tree, together with all that was taken into history before."""
         self._db.execute("PRAGMA synchronous = FULL")
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._entries.intend(intent, token)
-            self._db.execute("COMMIT")
+            with transaction(self._db):
+                self._entries.intend(intent, token)
         finally:
             self._db.execute("PRAGMA synchronous = NORMAL")

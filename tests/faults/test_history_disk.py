@@ -1,0 +1,174 @@
+"""Full disks, I/O errors and clocks that jump: the state before is intact, the owner is told, and it goes on afterwards."""
+
+import errno
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.history.tree import differences, look, write
+
+from freehold.errors import FreeholdError
+from freehold.history import History, Settings, restoring
+from freehold.history.contents import Contents
+
+QUIET = Settings(quiet=0)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@needs_root
+@pytest.mark.parametrize("large", [True, False])
+def test_a_full_disk_fails_the_snapshot_and_spares_everything_taken_before(tmp_path: Path, large: bool) -> None:
+    workspace = tmp_path / "workspace"
+    write(workspace / "file", "one")
+    before = look(workspace)
+    with (
+        small_disk(tmp_path / "disk", "3M") as disk,
+        History(disk / "history", {"workspace": workspace}, Settings(quiet=0, quota=1 << 30)) as history,
+    ):
+        history.start()
+        history.snapshot()
+        write(workspace / "file", "two")
+        for number in range(1 if large else 200):
+            write(workspace / f"more{number}", os.urandom(8 << 20 if large else 40_000))
+        for _ in range(2):
+            with pytest.raises(FreeholdError, match="disk is full") as refused:
+                history.snapshot("turn")
+            assert refused.value.code == "history.disk-full"
+        with pytest.raises(FreeholdError, match="disk is full"):
+            history.undo()
+        assert (workspace / "file").read_text() == "two", "nothing is undone that could not be taken first"
+        assert [entry.id for entry in history.log()] == [1]
+        assert history.verify().damages == ()
+        for path in workspace.glob("more*"):
+            path.unlink()
+        history.collect()
+        assert history.snapshot("turn").changed
+        assert history.undo().unsettled == ()
+        assert not differences(before, look(workspace))
+
+
+@needs_root
+def test_a_disk_that_fills_up_during_a_restore_says_which_paths_and_can_be_finished(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "6M") as disk:
+        workspace = disk / "workspace"
+        for number in range(10):
+            write(workspace / f"f{number}", os.urandom(100_000))
+        before = look(workspace)
+        with History(tmp_path / "history", {"workspace": workspace}, QUIET) as history:
+            history.snapshot()
+            for number in range(10):
+                (workspace / f"f{number}").unlink()
+            history.snapshot("turn")
+            write(tmp_path / "size", "")
+            ballast = disk / "ballast"
+            with ballast.open("wb") as file:
+                file.write(b"x" * (5 << 20))
+                file.flush()
+                room = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+                file.write(b"x" * max(0, room - 450_000))
+            outcome = history.undo()
+            assert outcome.unsettled
+            assert {reason for path, reason in outcome.unsettled if path != b"workspace"} == {os.strerror(errno.ENOSPC)}
+            assert not list(workspace.glob(".freehold-restore*"))
+            ballast.unlink()
+            assert history.restore(1).unsettled == ()
+            assert not differences(before, look(workspace))
+
+
+@pytest.mark.parametrize("part", ["_write_chunk", "sync"])
+def test_an_io_error_of_the_store_is_explained_and_leaves_no_half_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    workspace = tmp_path / "workspace"
+    write(workspace / "file", "one")
+    with History(tmp_path / "history", {"workspace": workspace}, QUIET) as history:
+        history.snapshot()
+        write(workspace / "file", "two")
+        write(workspace / "large", os.urandom(200_000))
+
+        def broken(*_: object) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Contents, part, broken)
+            with pytest.raises(FreeholdError, match="everything taken before is intact") as refused:
+                history.snapshot("turn")
+            assert refused.value.code == "history.store-failed"
+        assert [each.id for each in history.log()] == [1]
+        assert history.snapshot("turn").entry == 2
+        assert history.restore(1).unsettled == ()
+        assert (workspace / "file").read_text() == "one"
+
+
+def test_an_io_error_while_restoring_is_told_for_its_path_and_the_others_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = tmp_path / "workspace"
+    for name in ("a", "bad", "c"):
+        write(workspace / name, "old")
+    with History(tmp_path / "history", {"workspace": workspace}, QUIET) as history:
+        history.snapshot()
+        for name in ("a", "bad", "c"):
+            write(workspace / name, "new")
+        real = restoring.Restorer._put_file
+
+        def broken(self: Any, parent: int, step: Any, target: Any) -> None:
+            if step.path[-1] == b"bad":
+                raise OSError(errno.EIO, "Input/output error")
+            real(self, parent, step, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(restoring.Restorer, "_put_file", broken)
+            outcome = history.undo()
+        assert outcome.unsettled == ((b"workspace/bad", os.strerror(errno.EIO)),)
+        assert [(workspace / name).read_text() for name in ("a", "bad", "c")] == ["old", "new", "old"]
+
+
+def test_a_clock_that_jumps_neither_hides_a_change_nor_reorders_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = tmp_path / "workspace"
+    write(workspace / "file", "0")
+    now, now_ns = time.time, time.time_ns
+    with History(tmp_path / "history", {"workspace": workspace}, QUIET) as history:
+        history.snapshot()
+        for number, jump in enumerate((-400 * 86_400, 400 * 86_400, -3600), 1):
+            with monkeypatch.context() as patch:
+                patch.setattr(time, "time", lambda jump=jump: now() + jump)
+                patch.setattr(time, "time_ns", lambda jump=jump: now_ns() + int(jump * 1e9))
+                path = write(workspace / "file", str(number))
+                os.utime(path, (now() + jump, now() + jump))
+                assert history.snapshot("turn").entry == number + 1
+        assert [entry.id for entry in history.log()] == [4, 3, 2, 1]
+        for number in (2, 1, 0):
+            assert history.undo().unsettled == ()
+            assert (workspace / "file").read_text() == str(number)
+
+
+def test_a_write_in_the_same_tick_with_the_same_size_and_time_is_still_found(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    path = write(workspace / "file", "aaaa")
+    with History(tmp_path / "history", {"workspace": workspace}, QUIET) as history:
+        for number in range(50):
+            path.write_text(f"{number:04}")
+            os.utime(path, ns=(1, 1))
+            history.snapshot("turn")
+            version = history.version(history.newest(), "workspace/file")
+            assert version is not None
+            assert version.content is not None
+            assert history.read(version.content) == f"{number:04}".encode()

@@ -1,0 +1,104 @@
+"""Bounded: old entries thin out, the quota holds, the owner is told first."""
+
+import os
+import time
+from pathlib import Path
+
+from tests.history.tree import differences, look, write
+
+from freehold.history import History, Notice, Settings
+
+DAY = 86_400.0
+
+
+def _age(history: History, entry: int, seconds: float, now: float) -> None:
+    history._db.execute("UPDATE entry SET at = ? WHERE id = ?", (now - seconds, entry))
+
+
+def test_all_of_today_hourly_for_a_week_daily_after(history: History, workspace: Path) -> None:
+    now = 1_800_000_000.0
+    ages = [40 * DAY, 40 * DAY - 60, 3 * DAY, 3 * DAY - 60, 3 * DAY - 7200, 100, 90, 80]
+    for number, age in enumerate(ages):
+        write(workspace / "file", str(number))
+        entry = history.snapshot().entry
+        _age(history, entry, age, now)
+    _age(history, 1, 41 * DAY, now)
+    states = {}
+    history.collect(now=now)
+    kept = [entry.id for entry in history.log()]
+    assert kept == [9, 8, 7, 6, 5, 3, 1]
+    for entry in kept[:-1]:
+        assert history.restore(entry).unsettled == ()
+        states[entry] = (workspace / "file").read_text()
+    assert states == {9: "7", 8: "6", 7: "5", 6: "4", 5: "3", 3: "1"}
+    assert history.verify().damages == ()
+
+
+def test_what_a_dropped_entry_alone_held_gives_its_space_back(history: History, workspace: Path) -> None:
+    now = time.time()
+    history.collect()
+    for number in range(6):
+        write(workspace / "large", os.urandom(2 << 20))
+        _age(history, history.snapshot().entry, 50 * DAY - number, now)
+    full = history.size().used
+    history.collect(now=now)
+    assert history.size().used < full / 3
+    assert len([path for path in history._chunks.rglob("*") if path.is_file()]) < 40
+
+
+def test_at_the_quota_the_owner_is_told_before_anything_is_dropped(tmp_path: Path, workspace: Path) -> None:
+    told: list[Notice] = []
+    settings = Settings(quiet=0, quota=4 << 20, quota_grace=600)
+    with History(tmp_path / "history", {"workspace": workspace}, settings, tell=told.append) as history:
+        write(workspace / "good", "known good")
+        good = history.snapshot().entry
+        history.set_good(good)
+        for _ in range(5):
+            write(workspace / "large", os.urandom(900_000))
+            history.snapshot()
+        entries = len(history.log())
+        first = history.collect()
+        assert first.waiting
+        assert first.dropped == 0
+        assert [notice.code for notice in told] == ["history.quota-reached"]
+        assert len(history.log()) == entries
+        second = history.collect(now=time.time() + 601)
+        assert second.dropped > 0
+        assert second.used <= 4 << 20
+        left = [entry.id for entry in history.log()]
+        assert good in left
+        assert left[0] == entries
+        assert history.restore(good).unsettled == ()
+        assert (workspace / "good").read_text() == "known good"
+        assert not (workspace / "large").exists()
+
+
+def test_one_flood_cannot_push_the_store_far_above_its_quota(tmp_path: Path, workspace: Path) -> None:
+    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0, quota=4 << 20)) as history:
+        history.snapshot()
+        for number in range(12):
+            write(workspace / f"flood{number}", os.urandom(1 << 20))
+        entry = history.entry(history.snapshot().entry)
+        assert any("did not fit into the quota" in note for note in entry.notes)
+        assert history.size().used < 6 << 20
+        outcome = history.undo()
+        assert outcome.unsettled
+        assert all("quota" in reason for _, reason in outcome.unsettled)
+
+
+def test_undo_still_works_across_what_was_thinned(history: History, workspace: Path) -> None:
+    now = time.time()
+    write(workspace / "file", "a")
+    first = history.snapshot("turn").entry
+    before = look(workspace)
+    for text in "bcd":
+        write(workspace / "file", text)
+        _age(history, history.snapshot("turn").entry, 20 * DAY, now)
+    _age(history, first, 25 * DAY, now)
+    write(workspace / "file", "e")
+    last = history.snapshot("turn").entry
+    history.collect(now=now)
+    assert [entry.id for entry in history.log()] == [last, last - 1, first, 1]
+    history.undo()
+    history.undo()
+    assert not differences(before, look(workspace))
