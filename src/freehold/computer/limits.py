@@ -13,9 +13,8 @@ from freehold.computer.population import Population
 from freehold.computer.spec import Limits
 
 QUIET = 10.0
-"""Seconds in which the watch reports one counted limit as reached only once."""
+"""Seconds in which the watch reports memory or processes as reached only once."""
 FRESH = 1.0
-COUNTED = ("memory", "processes")
 
 
 def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, Mechanism]:
@@ -126,7 +125,7 @@ class LimitWatch:
     def _report_unless_told(self, event: LimitEvent) -> None:
         """A limit that is run into again and again is one story: told when it begins, and again only after a while."""
         now = time.monotonic()
-        if event.kind == "reached" and event.limit in COUNTED and now - self._told.get(event.limit, -QUIET) < QUIET:
+        if event.kind == "reached" and now - self._told.get(event.limit, -QUIET) < QUIET:
             self._kept[event.limit] = (event, now)
             return
         if event.kind == "reached":
