@@ -4,12 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from freehold.client import Freehold as Freehold
     from freehold.computer import Computer as Computer
     from freehold.errors import FreeholdError as FreeholdError
 
 __version__ = "0.1.0"
 
-_EXPORTS = {"Computer": "freehold.computer", "FreeholdError": "freehold.errors"}
+_EXPORTS = {"Computer": "freehold.computer", "Freehold": "freehold.client", "FreeholdError": "freehold.errors"}
 
 
 def __getattr__(name: str) -> Any:

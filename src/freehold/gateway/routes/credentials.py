@@ -115,6 +115,19 @@ def add_credentials(app: FastAPI, house: House) -> None:
         scopes = None if principal.token is None else sorted(principal.token.scopes)
         return Me(who=principal.who, did=owner.did, handle=owner.handle, session=current(request), scopes=scopes)
 
+    @app.delete("/v1/me")
+    @needs("read")
+    async def end_own(request: Request) -> Ended:
+        """End the token, or the browser's session, with which this is asked."""
+        principal = principal_of(request.scope)
+        if principal.token is not None:
+            await _note(house, "identity.token_revoked", request, name=principal.token.name)
+            await asyncio.to_thread(house.tokens.revoke, principal.token.name)
+        elif principal.session is not None:
+            await _note(house, "identity.signed_out", request, session=principal.session.id)
+            await asyncio.to_thread(house.sessions.revoke, principal.session.id)
+        return Ended(ended=1)
+
     @app.get("/v1/sign-ins")
     @needs("admin")
     async def list_sign_ins(request: Request) -> list[SignInRow]:

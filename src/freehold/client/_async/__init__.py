@@ -1,0 +1,1 @@
+"""Written once, with `async`; `_sync/` is made from it by `python -m tools.generate`."""

@@ -1,0 +1,62 @@
+"""One Freehold, and what it offers a program."""
+
+from types import TracebackType
+from typing import Self
+
+from freehold.client._async.connection import AsyncConnection
+from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
+from freehold.client._async.egress import AsyncEgress
+from freehold.client._async.history import AsyncHistory
+from freehold.client._async.timeline import AsyncTimeline
+from freehold.client.address import read_address
+from freehold.client.answers import Ended, Health, Me, Meta
+from freehold.client.stored import find_credentials
+from freehold.errors import FreeholdError
+
+
+class AsyncFreehold:
+    """Every resource is an attribute; every answer a frozen object; every failure a FreeholdError."""
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: float = 30.0) -> None:
+        """Without a token, the one that `freehold login` has stored for this address is used."""
+        self.url = read_address(url)
+        secret = token if token is not None else find_credentials(self.url)
+        if secret is None:
+            raise FreeholdError(
+                "client.no-token",
+                f"There is no token for {self.url}",
+                hint=f"Ask for one with: freehold login {self.url}",
+            )
+        self._connection = AsyncConnection(self.url, secret, timeout)
+        self.sign_ins = AsyncSignIns(self._connection)
+        self.tokens = AsyncTokens(self._connection)
+        self.timeline = AsyncTimeline(self._connection)
+        self.egress = AsyncEgress(self._connection)
+        self.history = AsyncHistory(self._connection)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def me(self) -> Me:
+        """Who this token is, and what it may do."""
+        return await self._connection.get("/v1/me", Me)
+
+    async def sign_out(self) -> None:
+        """End the token that is used here."""
+        await self._connection.delete("/v1/me", Ended)
+
+    async def meta(self) -> Meta:
+        """Version, manifest and what fills each slot."""
+        return await self._connection.get("/v1/meta", Meta)
+
+    async def health(self) -> Health:
+        """Every component, asked afresh."""
+        return await self._connection.get("/health", Health)

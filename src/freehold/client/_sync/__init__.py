@@ -1,0 +1,1 @@
+"""Made from `_async/` by `python -m tools.generate`: change it there."""

@@ -1,0 +1,63 @@
+# made from _async/freehold.py by python -m tools.generate
+"""One Freehold, and what it offers a program."""
+
+from types import TracebackType
+from typing import Self
+
+from freehold.client._sync.connection import SyncConnection
+from freehold.client._sync.credentials import SyncSignIns, SyncTokens
+from freehold.client._sync.egress import SyncEgress
+from freehold.client._sync.history import SyncHistory
+from freehold.client._sync.timeline import SyncTimeline
+from freehold.client.address import read_address
+from freehold.client.answers import Ended, Health, Me, Meta
+from freehold.client.stored import find_credentials
+from freehold.errors import FreeholdError
+
+
+class SyncFreehold:
+    """Every resource is an attribute; every answer a frozen object; every failure a FreeholdError."""
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: float = 30.0) -> None:
+        """Without a token, the one that `freehold login` has stored for this address is used."""
+        self.url = read_address(url)
+        secret = token if token is not None else find_credentials(self.url)
+        if secret is None:
+            raise FreeholdError(
+                "client.no-token",
+                f"There is no token for {self.url}",
+                hint=f"Ask for one with: freehold login {self.url}",
+            )
+        self._connection = SyncConnection(self.url, secret, timeout)
+        self.sign_ins = SyncSignIns(self._connection)
+        self.tokens = SyncTokens(self._connection)
+        self.timeline = SyncTimeline(self._connection)
+        self.egress = SyncEgress(self._connection)
+        self.history = SyncHistory(self._connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def me(self) -> Me:
+        """Who this token is, and what it may do."""
+        return self._connection.get("/v1/me", Me)
+
+    def sign_out(self) -> None:
+        """End the token that is used here."""
+        self._connection.delete("/v1/me", Ended)
+
+    def meta(self) -> Meta:
+        """Version, manifest and what fills each slot."""
+        return self._connection.get("/v1/meta", Meta)
+
+    def health(self) -> Health:
+        """Every component, asked afresh."""
+        return self._connection.get("/health", Health)

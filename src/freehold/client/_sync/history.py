@@ -1,0 +1,73 @@
+# made from _async/history.py by python -m tools.generate
+"""Every state of the files, and the way back: `home.history`."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from freehold.client._sync.connection import SyncConnection
+from freehold.client.answers import (
+    HistoryChanges,
+    HistoryDiff,
+    HistoryEntry,
+    HistoryOutcome,
+    HistoryPage,
+    HistoryPlan,
+    ShownFile,
+)
+
+Side = Literal["old", "mine"]
+
+
+class SyncHistory:
+    def __init__(self, connection: SyncConnection) -> None:
+        self._connection = connection
+
+    def log(self, *, path: str | None = None, before: int | None = None, limit: int = 50) -> tuple[HistoryEntry, ...]:
+        """Entries, the newest first; those that touched `path` when it is given; older than `before`."""
+        query = {"path": path, "before": before, "limit": limit}
+        return (self._connection.get("/v1/history", HistoryPage, query)).entries
+
+    def changes(self, entry: int, *, limit: int = 1000) -> HistoryChanges:
+        """What one entry changed, path by path."""
+        return self._connection.get(f"/v1/history/{entry}", HistoryChanges, {"limit": limit})
+
+    def diff(self, entry: int, *, path: str | None = None) -> HistoryDiff:
+        """What one entry changed, line by line."""
+        return self._connection.get(f"/v1/history/{entry}/diff", HistoryDiff, {"path": path})
+
+    def show(self, entry: int, path: str) -> bytes:
+        """A file as it was."""
+        shown = self._connection.get(f"/v1/history/{entry}/file", ShownFile, {"path": path})
+        return base64.b64decode(shown.base64 or "")
+
+    def plan(
+        self,
+        action: Literal["undo", "redo", "restore", "revert"],
+        *,
+        entry: int | None = None,
+        paths: Sequence[str] | None = None,
+        choose: Mapping[str, Side] | None = None,
+    ) -> HistoryPlan:
+        """What an action would do to every path. Changes nothing."""
+        said = {"entry": entry, "paths": None if paths is None else list(paths), "choose": choose}
+        body = {"action": action, **{name: value for name, value in said.items() if value is not None}}
+        return self._connection.post("/v1/history/plan", HistoryPlan, body)
+
+    def undo(self, entry: int | None = None) -> HistoryOutcome:
+        """Go back to before an entry, or before the last. Undoing can itself be undone."""
+        return self._connection.post("/v1/history/undo", HistoryOutcome, {"entry": entry})
+
+    def redo(self) -> HistoryOutcome:
+        """Take back the last undo."""
+        return self._connection.post("/v1/history/redo", HistoryOutcome, {})
+
+    def restore(self, entry: int, paths: Sequence[str] = ()) -> HistoryOutcome:
+        """Bring back paths, or everything, as they were in an entry."""
+        return self._connection.post("/v1/history/restore", HistoryOutcome, {"entry": entry, "paths": list(paths)})
+
+    def revert(self, entry: int, choose: Mapping[str, Side] | None = None) -> HistoryOutcome:
+        """Take back only what one entry changed, and keep what came after."""
+        return self._connection.post(
+            "/v1/history/revert", HistoryOutcome, {"entry": entry, "choose": dict(choose or {})}
+        )

@@ -1,0 +1,43 @@
+# made from _async/timeline.py by python -m tools.generate
+"""Everything that happened: `home.timeline`."""
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from freehold.client._sync.connection import SyncConnection
+from freehold.client.answers import Event, EventPage
+
+PAGE = 500
+
+
+class SyncTimeline:
+    def __init__(self, connection: SyncConnection) -> None:
+        self._connection = connection
+
+    def read(self, *, after: int = 0, kinds: Sequence[str] = (), limit: int = 100) -> EventPage:
+        """One page of entries after a number, the oldest first; `kinds` takes patterns such as `egress.*`."""
+        query = {"after": after, "kind": list(kinds) or None, "limit": limit}
+        return self._connection.get("/v1/timeline", EventPage, query)
+
+    def follow(self, *, after: int | None = None, kinds: Sequence[str] = ()) -> Iterator[Event]:
+        """Entries as they happen, each once and in order, from after a number (default: from now on).
+
+        A lost connection is made again and nothing is missed; ends only by an error.
+        """
+        at = after
+        for message in self._connection.follow("timeline", after):
+            if message.kind == "event" and (at is None or message.seq > at):
+                at = message.seq
+                event = Event.model_validate(message.data)
+                if not kinds or any(fnmatchcase(event.kind, kind) for kind in kinds):
+                    yield event
+            elif message.kind == "resync":
+                # More was missed than the socket hands over: the rest is read page by page.
+                more: int | None = message.seq if at is None else at
+                while more is not None:
+                    page = self.read(after=more, kinds=kinds, limit=PAGE)
+                    for event in page.events:
+                        at = event.seq
+                        yield event
+                    more = page.next
+                at = max(message.seq, at or 0)

@@ -1,0 +1,50 @@
+"""The client for scripts, made from the one with `async`: the same words without the waiting."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "freehold" / "client" / "_async"
+TARGET = "src/freehold/client/_sync"
+
+_WORDS: tuple[tuple[str, str], ...] = (
+    (r"\basync (def|with|for)\b", r"\1"),
+    (r"\bawait ", ""),
+    (r"\b__aenter__\b", "__enter__"),
+    (r"\b__aexit__\b", "__exit__"),
+    (r"\baclose\b", "close"),
+    (r"\baclosing\b", "closing"),
+    (r"\basync_pause\b", "pause"),
+    (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
+    (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAsync([A-Z])", r"Sync\1"),
+    (r"\bwebsockets\.asyncio\b", "websockets.sync"),
+    (r"\bfreehold\.client\._async\b", "freehold.client._sync"),
+)
+
+
+def sync_client() -> Mapping[str, Callable[[], str]]:
+    """Each file of the generated half, with the function that makes it."""
+    return {f"{TARGET}/{path.name}": partial(_without_waiting, path) for path in sorted(SOURCE.glob("*.py"))}
+
+
+def _without_waiting(path: Path) -> str:
+    if path.name == "__init__.py":
+        return '"""Made from `_async/` by `python -m tools.generate`: change it there."""\n'
+    text = path.read_text()
+    for pattern, replacement in _WORDS:
+        text = re.sub(pattern, replacement, text)
+    note = f"# made from _async/{path.name} by python -m tools.generate\n"
+    return _formatted(note + text)
+
+
+def _formatted(text: str) -> str:
+    """Shorter words leave room on the line; the formatter decides what to do with it."""
+    for arguments in (["check", "--select", "I", "--fix", "--quiet"], ["format", "--quiet"]):
+        command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", "client.py", "-"]
+        text = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=True).stdout
+    return text

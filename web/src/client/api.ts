@@ -1,0 +1,385 @@
+/** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */
+
+export interface Alive {
+  alive?: true;
+}
+
+export interface AnswerDevice {
+  allow: boolean;
+}
+
+export interface AnswerQuestion {
+  answer: "once" | "session" | "always" | "never";
+}
+
+/** A program that wants a token. */
+export interface AskForToken {
+  /** What the token will be called. */
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+}
+
+/** Show `code` and `address` to the owner, and ask for the answer every `interval` seconds. */
+export interface Asked {
+  device: string;
+  code: string;
+  address: string;
+  interval: number;
+  expires_in: number;
+}
+
+export interface CollectToken {
+  device: string;
+}
+
+/** The owner's answer; `token` comes once, with `allowed`. */
+export interface Collected {
+  answer: "waiting" | "allowed" | "denied";
+  token?: string | null;
+}
+
+/** One component, as it last answered. What went wrong is told only to the owner. */
+export interface ComponentRow {
+  name: string;
+  state: "ok" | "degraded" | "failed" | "off" | "starting";
+  since: string;
+  last_error: string | null;
+  required: boolean;
+}
+
+export interface Done {
+  done?: boolean;
+}
+
+/** A host name, `*.` and a host name, or an address, with an optional port. */
+export interface EgressRule {
+  verdict: "allow" | "deny";
+  pattern: string;
+}
+
+/** The mode, the rules in force, what waits for an answer and what was decided last. */
+export interface EgressState {
+  mode: "deny" | "ask" | "allow";
+  rules: Record<string, unknown>[];
+  pending: Record<string, unknown>[];
+  recent: Record<string, unknown>[];
+  connections: number;
+  counters: Record<string, number>;
+}
+
+/** How many were ended. */
+export interface Ended {
+  ended: number;
+}
+
+/** Entries in order; `next` is the `after` of the following page, null when this was the last. */
+export interface EventPage {
+  events: EventRow[];
+  /** Give this as `after` for the following page. */
+  next: number | null;
+}
+
+/** One entry of the timeline. */
+export interface EventRow {
+  seq: number;
+  at: string;
+  kind: string;
+  who: string;
+  data: Record<string, unknown>;
+  hash: string;
+}
+
+export interface FileList {
+  path: string;
+  entries: FileRow[];
+}
+
+/** A file, folder or link. */
+export interface FileRow {
+  name: string;
+  kind: "file" | "folder" | "link" | "other";
+  size: number;
+  modified: number;
+  mode: number;
+  target?: string | null;
+  /** Changes when the contents do; give it back when writing. */
+  etag: string;
+}
+
+/** Everything below a folder in the order of a walk: `[path, kind, size]`, folders before what is in them. */
+export interface FileTree {
+  path: string;
+  rows: [string, string, number][];
+  complete: boolean;
+}
+
+export interface FilesDone {
+  path: string;
+}
+
+export interface FilesFound {
+  hits: TextHit[];
+  more: boolean;
+}
+
+export interface HealthReport {
+  ready: boolean;
+  components: ComponentRow[];
+}
+
+/** What one entry changed, path by path. */
+export interface HistoryChanges {
+  entry: HistoryEntry;
+  changes: Record<string, string>[];
+  total: number;
+}
+
+/** What one entry changed, line by line. */
+export interface HistoryDiff {
+  entry: HistoryEntry;
+  files: Record<string, unknown>[];
+  total: number;
+}
+
+/** One state of the files: who made it, why, when, and how much it changed. */
+export interface HistoryEntry {
+  id: number;
+  at: number;
+  kind: string;
+  who: Record<string, string>;
+  why: string;
+  added: number;
+  changed: number;
+  removed: number;
+  lines_added: number | null;
+  lines_removed: number | null;
+  good: boolean;
+  /** The entry whose state this one has; its own id unless it is an undo or redo. */
+  equals: number;
+  notes: string[];
+}
+
+/** What was done, as an entry of its own, and what could not be settled. */
+export interface HistoryOutcome {
+  entry: HistoryEntry;
+  done: number;
+  unsettled: Record<string, string>[];
+}
+
+/** Entries, the newest first. */
+export interface HistoryPage {
+  entries: HistoryEntry[];
+}
+
+/** What would happen to every path; nothing has happened yet. */
+export interface HistoryPlan {
+  kind: string;
+  target: number;
+  steps: Record<string, string>[];
+  total: number;
+  conflicts: Record<string, string>[];
+}
+
+/** How much room history takes. */
+export interface HistorySize {
+}
+
+/** The token that was made, with its secret, this once. */
+export interface MadeToken {
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  created: string;
+  expires: string | null;
+  used: string | null;
+  secret: string;
+}
+
+export interface MakeFolder {
+  path: string;
+}
+
+/** The caller, as Freehold knows them. */
+export interface Me {
+  who: string;
+  did: string | null;
+  handle: string | null;
+  session: string | null;
+  /** The scopes of the API token used; null for a browser, which has all. */
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[] | null;
+}
+
+/** What this Freehold is. */
+export interface Meta {
+  version: string;
+  manifest_checksum: string;
+  slots: Record<string, string>;
+  metrics: string;
+}
+
+/** One cause that holds back readiness. */
+export interface Missing {
+  name: string;
+  state: "absent" | "degraded" | "failed" | "off" | "starting";
+  /** What went wrong; told only to the owner. */
+  reason: string | null;
+}
+
+export interface MoveFile {
+  path: string;
+  to: string;
+  replace?: boolean;
+}
+
+/** A token to make. */
+export interface NewToken {
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  /** Days until it ends; null for never. */
+  days?: number | null;
+}
+
+/** An empty object. */
+export interface Nothing {
+}
+
+/** How one can sign in here. */
+export interface Offer {
+  atproto: OwnerOffer | null;
+  link: boolean;
+}
+
+/** The token of a one-time link. */
+export interface OneTimeToken {
+  token: string;
+}
+
+export interface OpenTerminal {
+  rows?: number;
+  columns?: number;
+  folder?: string;
+}
+
+/** Signing in with the owner's account. */
+export interface OwnerOffer {
+  handle: string | null;
+  /** Where the sign-in must begin: servers answer to 127.0.0.1, not to localhost. */
+  origin: string;
+}
+
+/** An action to look at before it is done. */
+export interface PlanHistory {
+  action: "undo" | "redo" | "restore" | "revert";
+  entry?: number | null;
+  paths?: string[] | null;
+  choose?: Record<string, "old" | "mine"> | null;
+}
+
+export interface Problem {
+  error: { code: string; message: string; hint: string; error_id?: string };
+}
+
+/** Whether Freehold is ready, since when, and if not, for want of what. */
+export interface Readiness {
+  ready: boolean;
+  since?: string | null;
+  requirements?: string[];
+  missing?: Missing[];
+}
+
+/** Where the browser must go next. */
+export interface Redirect {
+  redirect: string;
+}
+
+export interface Redo {
+}
+
+export interface RemoveFile {
+  path: string;
+  recursive?: boolean;
+}
+
+export interface Restore {
+  entry: number;
+  /** Only these; everything when empty. */
+  paths?: string[];
+}
+
+export interface Revert {
+  entry: number;
+  /** For each path in conflict, which side stays. */
+  choose?: Record<string, "old" | "mine">;
+}
+
+/** A file as it was. */
+export interface ShownFile {
+  path: string;
+  what: string;
+  mode: number;
+  mtime: number;
+  size: number;
+  base64?: string | null;
+}
+
+/** One signed-in browser. */
+export interface SignInRow {
+  id: string;
+  label: string;
+  address: string;
+  method: string;
+  created: string;
+  seen: string;
+  expires: string;
+  current: boolean;
+}
+
+export interface TerminalClosed {
+  id: string;
+}
+
+/** A terminal that is open, or has ended and was not yet looked at. */
+export interface TerminalRow {
+  id: string;
+  command: string[];
+  rows: number;
+  columns: number;
+  began: number;
+  viewers: number;
+  ended: boolean;
+}
+
+/** A line that matched; lines and columns count from 1. */
+export interface TextHit {
+  path: string;
+  line: number;
+  column: number;
+  text: string;
+}
+
+/** One API token; its secret is shown only when it is made. */
+export interface TokenRow {
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  created: string;
+  expires: string | null;
+  used: string | null;
+}
+
+export interface Undo {
+  /** Go back to before this entry; the last one when not said. */
+  entry?: number | null;
+}
+
+/** The program that waits, as the owner sees it before answering. */
+export interface WaitingDevice {
+  code: string;
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  address: string;
+}
+
+export interface Written {
+  path: string;
+  size: number;
+  etag: string;
+}
