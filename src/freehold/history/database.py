@@ -1,5 +1,6 @@
 """The SQLite file of the store: schema, opening, and taking back what a killed process left half done."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -118,6 +119,31 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 def _quoted(path: Path) -> str:
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def remember(db: sqlite3.Connection, roots: tuple[str, ...], ignore: tuple[str, ...]) -> None:
+    """What is kept, so that a command without a keeper or a manifest looks at the same."""
+    kept = json.dumps({"roots": roots, "ignore": ignore})
+    row = db.execute("SELECT value FROM meta WHERE key = 'kept'").fetchone()
+    if row is None or row[0] != kept:
+        with suppress(sqlite3.OperationalError):
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('kept', ?)", (kept,))
+
+
+def remembered(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The names of the kept folders and the patterns ignored in them, of a history folder; None: there is no history yet."""
+    path = folder / "history.db"
+    if not path.exists():
+        return None
+    db = open_reader(path)
+    try:
+        row = db.execute("SELECT value FROM meta WHERE key = 'kept'").fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    finally:
+        db.close()
+    kept = json.loads(row[0]) if row else None
+    return (tuple(kept["roots"]), tuple(kept["ignore"])) if kept else None
 
 
 def hold_reserve(path: Path) -> None:

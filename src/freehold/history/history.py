@@ -12,10 +12,11 @@ from typing import Literal
 from freehold.errors import FreeholdError
 from freehold.history.collecting import Collected, Collector, Size, collect
 from freehold.history.contents import ContentReader, Contents
-from freehold.history.database import drop_half_taken, hold_reserve, open_database, open_reader, transaction
+from freehold.history.database import drop_half_taken, hold_reserve, open_database, open_reader, remember, transaction
 from freehold.history.diffing import FileDiff, diff_change
 from freehold.history.entries import EntryLog, EntryWriter
 from freehold.history.housekeeping import Housekeeping
+from freehold.history.ignoring import compile_patterns
 from freehold.history.model import UNKNOWN, Change, Entry, Interrupted, Kind, Mark, Notice, Outcome, Plan, Version, Who
 from freehold.history.names import find_path
 from freehold.history.revert import Choice
@@ -65,10 +66,16 @@ class History:
         self._reader_db = open_reader(folder / "history.db")
         self._contents = Contents(self._db, self._chunks)
         self._entries = EntryWriter(self._db)
+        ignored = compile_patterns(self.settings.ignore)
         self._snapshots = Snapshots(
-            self._db, self._contents, self.roots, self.settings.largest_file, folder / "reserve"
+            self._db,
+            self._contents,
+            self.roots,
+            largest=self.settings.largest_file,
+            reserve=folder / "reserve",
+            ignored=ignored,
         )
-        self._undoing = Undoing(self._db, self.roots, self._snapshots, self._contents, self._staging)
+        self._undoing = Undoing(self._db, self.roots, self._snapshots, self._contents, self._staging, ignored)
         self.stream = ChangeStream()
         self._watcher: Watcher | None = None
         self._housekeeping: Housekeeping | None = None
@@ -76,6 +83,7 @@ class History:
         self._collector = Collector(self._db, self._lock, self._chunks)
         self._snapshots.room = self._room
         self._counted = self._entries.newest()
+        remember(self._db, tuple(roots), self.settings.ignore)
         self._say_what_happened(half)
 
     def __enter__(self) -> "History":

@@ -21,7 +21,8 @@ class Settings:
     """Seconds between full scans while the kernel gives no watches."""
     quota_grace: float = 600.0
     """Seconds between telling the owner that the quota is reached and dropping the oldest entries."""
-    watch: bool = True
+    ignore: tuple[str, ...] = ()
+    """Patterns of paths that are not kept, as in a .gitignore; see `ignoring`."""
 
     def quota_for(self, folder: Path) -> int:
         if self.quota is not None:

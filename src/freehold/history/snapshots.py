@@ -10,6 +10,7 @@ from freehold.errors import FreeholdError
 from freehold.history.contents import Contents, StoreFailed
 from freehold.history.database import drop_half_taken, use_reserve
 from freehold.history.entries import EntryWriter
+from freehold.history.ignoring import Ignored
 from freehold.history.model import Kind, Mark, Who
 from freehold.history.reading import Limits, Taken
 from freehold.history.states import Places
@@ -23,7 +24,14 @@ class Snapshots:
     """Used under the caller's lock."""
 
     def __init__(
-        self, db: sqlite3.Connection, contents: Contents, roots: Mapping[bytes, Path], largest: int, reserve: Path
+        self,
+        db: sqlite3.Connection,
+        contents: Contents,
+        roots: Mapping[bytes, Path],
+        *,
+        largest: int,
+        reserve: Path,
+        ignored: Ignored | None,
     ) -> None:
         self._db = db
         self._contents = contents
@@ -32,6 +40,7 @@ class Snapshots:
         self._entries = EntryWriter(db)
         self._half_taken = False
         self._reserve = reserve
+        self._ignored = ignored
         self.watcher: Watcher | None = None
         self.room: Callable[[], int] = lambda: 1 << 62
 
@@ -98,7 +107,7 @@ class Snapshots:
         limits = Limits(self._largest, self.room())
         if trusted and dirty is not None:
             trusted = self._untouched(trusted, dirty.written)
-        looking = Take(self._db, self._contents, self._roots, entry, limits, trusted, save)
+        looking = Take(self._db, self._contents, self._roots, entry, limits, trusted, save, self._ignored)
         if dirty is not None and dirty.everything is None:
             paths = (
                 dict.fromkeys(dirty.paths, False) | dict.fromkeys(only or (), False) | dict.fromkeys(dirty.deep, True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from freehold.history.contents import Contents
+from freehold.history.ignoring import Ignored
 from freehold.history.model import FLAG_FINE, FLAG_UNSETTLED, FLAG_WORDS, Version
 from freehold.history.names import show_name
 from freehold.history.reading import FOLDER_FLAGS, Limits, Taken, open_folder, open_path, take
@@ -37,6 +38,7 @@ class Take:
         limits: Limits,
         trusted: Mapping[int, Taken] | None = None,
         save: Callable[[], None] = lambda: None,
+        ignored: Ignored | None = None,
     ) -> None:
         self._db = db
         self._contents = contents
@@ -45,6 +47,7 @@ class Take:
         self._limits = limits
         self._trusted = trusted or {}
         self._save = save
+        self._ignored = ignored
         self._unsaved = 0
         self._places = Places(db)
         self._next_place = db.execute("SELECT coalesce(max(id), 0) + 1 FROM place").fetchone()[0]
@@ -85,6 +88,10 @@ class Take:
         """Look at the dirty paths only; a path with True also at everything below it."""
         by_folder: dict[tuple[bytes, ...], dict[bytes, bool]] = {}
         for path, deep in dirty:
+            if self._ignored is not None and any(
+                self._ignored(path[:depth], stat.S_IFDIR) for depth in range(2, len(path))
+            ):
+                continue
             names = by_folder.setdefault(path[:-1], {})
             names[path[-1]] = names.get(path[-1], False) or deep
         done: set[tuple[bytes, ...]] = set()
@@ -164,6 +171,8 @@ class Take:
             known = self._places.find_child(parent, name)
             if known is not None:
                 self._gone(known, self._places.live(known))
+            return
+        if self._ignored is not None and self._ignored((*folder, name), found.st_mode):
             return
         place, fresh = self._place(parent, name)
         if place in self._seen and not deep:
@@ -248,6 +257,8 @@ class Take:
                 except OSError:
                     if row is not None:
                         known[name] = row
+                    continue
+                if self._ignored is not None and self._ignored((*path, name), found.st_mode):
                     continue
                 if row is not None:
                     inner, inner_fresh = row.place, False

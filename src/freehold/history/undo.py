@@ -2,6 +2,7 @@
 
 import secrets
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from freehold.errors import FreeholdError
 from freehold.history.contents import ContentReader, Contents
 from freehold.history.database import transaction
 from freehold.history.entries import EntryWriter
+from freehold.history.ignoring import Ignored
 from freehold.history.model import UNKNOWN, Entry, Interrupted, Kind, Outcome, Plan, Step, Version, Who
 from freehold.history.names import show_name
 from freehold.history.planning import plan_places, plan_restore
@@ -33,12 +35,14 @@ class Undoing:
         snapshots: Snapshots,
         contents: Contents,
         staging: Staging,
+        ignored: Ignored | None,
     ) -> None:
         self._db = db
         self._roots = roots
         self._snapshots = snapshots
         self._contents = contents
         self._staging = staging
+        self._ignored = ignored
         self._entries = EntryWriter(db)
         self._places = Places(db)
         self._reader = ContentReader(db, contents.folder)
@@ -83,7 +87,16 @@ class Undoing:
     # Plans.
 
     def steps_to(self, target: int, paths: Sequence[NamePath] = ()) -> list[Step]:
-        return plan_restore(self._places, target, self._entries.newest(), paths)
+        steps = plan_restore(self._places, target, self._entries.newest(), paths)
+        return [step for step in steps if not self._is_ignored(step)] if self._ignored is not None else steps
+
+    def _is_ignored(self, step: Step) -> bool:
+        """Of an ignored path nothing is known any more, so nothing is done to it."""
+        version = step.live or step.target
+        assert self._ignored is not None
+        assert version is not None
+        above = range(2, len(step.path))
+        return self._ignored(step.path, version.mode) or any(self._ignored(step.path[:n], stat.S_IFDIR) for n in above)
 
     def plan(self, kind: Kind, target: int, paths: Sequence[NamePath] = ()) -> Plan:
         self._entries.get(target)
