@@ -1,0 +1,292 @@
+"""A model server on loopback: four APIs, scripted answers, faults on demand, and a record of all it was asked."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from freehold.egress import http1
+from freehold.egress.stream import Inlet, SocketStream
+from freehold.errors import FreeholdError
+from freehold.testing.conversation import Api, Conversation, api_of, read_conversation
+from freehold.testing.script import Fail, Fault, Say, Script, Step, decide, play
+from freehold.testing.wires import Event, Reply, Usage, encode_event, error_body, stream_of, whole_of
+
+_STATUS: Mapping[str, int] = {"429": 429, "500": 500, "529": 529}
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    api: Api | None
+    conversation: Conversation | None
+
+    @property
+    def key(self) -> str:
+        """The key it came with, in whichever header."""
+        bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
+        return bearer or self.headers.get("x-api-key", "") or self.headers.get("x-goog-api-key", "")
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class ScriptedModel:
+    """`async with ScriptedModel() as model:` listens on a free port; see `freehold.testing.script` for what it plays.
+
+    `script` is asked first for every request: a function of the conversation, or steps taken one a tool result.
+    """
+
+    def __init__(
+        self,
+        script: Script | Sequence[Step] | None = None,
+        *,
+        port: int = 0,
+        usage: Usage | None = None,
+        log: bool = False,
+    ) -> None:
+        self._script = play(script) if isinstance(script, Sequence) else script
+        self._port = port
+        self._log = log
+        self._server: asyncio.Server | None = None
+        self._faults: deque[Fault] = deque()
+        self._arrived = asyncio.Condition()
+        self._left = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._released = asyncio.Event()
+        self.usage = usage or Usage()
+        self.requests: list[Received] = []
+        self.disconnected = 0
+        """How many clients went away in the middle of an answer."""
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """The base URL of Anthropic's and Google's clients; OpenAI's want `/v1` behind it."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def fail_next(self, *faults: Fault) -> None:
+        """The next requests fail so, one after the other."""
+        self._faults.extend(faults)
+
+    def release(self) -> None:
+        """Lets requests that hang go on."""
+        self._released.set()
+
+    async def received(self, count: int = 1) -> Received:
+        """Waits until so many requests have come in all; the last of them."""
+        async with self._arrived:
+            await self._arrived.wait_for(lambda: len(self.requests) >= count)
+        return self.requests[count - 1]
+
+    async def hung_up(self, count: int = 1) -> None:
+        """Waits until so many clients have gone away in the middle of an answer."""
+        async with self._left:
+            await self._left.wait_for(lambda: self.disconnected >= count)
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        stream = SocketStream(reader, writer)
+        try:
+            await self._converse(stream)
+        except (FreeholdError, OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            with contextlib.suppress(asyncio.CancelledError):
+                await stream.close()
+
+    async def _converse(self, stream: SocketStream) -> None:
+        inlet = Inlet(stream)
+        while True:
+            request = await http1.read_request(inlet)
+            if "100-continue" in request.listed("expect"):
+                await stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            body = b"".join([piece async for piece in http1.read_body(inlet, request.framing())])
+            received = _read(request, _decoded(request, body))
+            await self._note(received)
+            if not await self._answer_unless_gone(received, inlet, stream):
+                return
+
+    async def _note(self, received: Received) -> None:
+        async with self._arrived:
+            self.requests.append(received)
+            self._arrived.notify_all()
+        if self._log:
+            seen = {"method": received.method, "path": received.path, "bytes": len(received.body)}
+            sys.stdout.write(json.dumps(seen) + "\n")
+            sys.stdout.flush()
+
+    async def _answer_unless_gone(self, received: Received, inlet: Inlet, stream: SocketStream) -> bool:
+        """Answers for as long as the client is there, and counts one that is not."""
+        answering = asyncio.ensure_future(self._answer(received, stream))
+        watching = asyncio.ensure_future(_until_gone(inlet))
+        try:
+            await asyncio.wait({answering, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done() and not answering.cancelled() and answering.exception() is None:
+                return answering.result()
+            async with self._left:
+                self.disconnected += 1
+                self._left.notify_all()
+            return False
+        finally:
+            answering.cancel()
+            watching.cancel()
+            await asyncio.gather(answering, watching, return_exceptions=True)
+
+    async def _answer(self, received: Received, stream: SocketStream) -> bool:
+        """Whether the connection may be used again."""
+        path = received.path.partition("?")[0]
+        if received.method in ("GET", "HEAD"):
+            found = path.endswith("/models")
+            await _send(stream, 200 if found else 404, _MODELS if found else error_body(None, 404, f"no {path}"))
+        elif path.endswith("/count_tokens"):
+            await _send(stream, 200, {"input_tokens": self.usage.input})
+        elif path.endswith(":countTokens"):
+            await _send(stream, 200, {"totalTokens": self.usage.input})
+        elif received.conversation is None:
+            status = 404 if received.api is None else 400
+            await _send(stream, status, error_body(received.api, status, f"no such request {path}"))
+        else:
+            return await self._speak(received.conversation, stream)
+        return True
+
+    async def _speak(self, conversation: Conversation, stream: SocketStream) -> bool:
+        step = self._script(conversation) if self._script is not None else None
+        if step is None:
+            step = decide(conversation)
+        if self._faults:
+            step = Fail(self._faults.popleft())
+        fault = step.fault if isinstance(step, Fail) else None
+        if fault == "disconnect":
+            return False
+        if fault == "hang":
+            await self._released.wait()
+        if fault is not None and fault in _STATUS:
+            status = _STATUS[fault]
+            extra = [("retry-after", "0")] if status == 429 else []
+            await _send(stream, status, error_body(conversation.api, status, "a scripted failure"), extra)
+            return True
+        said = Say("An answer that does not end well.") if isinstance(step, Fail) else step
+        reply = Reply(conversation, said, self.usage, int(time.time()))
+        if not conversation.stream:
+            if fault == "malformed":
+                await _send(stream, 200, b"{this is not JSON")
+                return True
+            await _send(stream, 200, whole_of(reply), cut=fault == "cut")
+            return fault != "cut"
+        return await self._stream(reply, stream, fault)
+
+    async def _stream(self, reply: Reply, stream: SocketStream, fault: Fault | None) -> bool:
+        api = reply.conversation.api
+        fields = [
+            ("Content-Type", "text/event-stream"),
+            ("Cache-Control", "no-cache"),
+            ("Transfer-Encoding", "chunked"),
+        ]
+        pause = reply.step.pause if isinstance(reply.step, Say) else 0.0
+        await stream.write(http1.encode_head("HTTP/1.1 200 OK", fields))
+        for number, event in enumerate(stream_of(reply)):
+            if number == 3 and fault == "cut":
+                return False
+            if number == 3 and fault == "malformed":
+                await stream.write(http1.encode_piece(b"data: {not json\n\n"))
+            await stream.write(http1.encode_piece(encode_event(api, event)))
+            if pause:
+                await asyncio.sleep(pause)
+        if api == "chat":
+            await stream.write(http1.encode_piece(b"data: [DONE]\n\n"))
+        await stream.write(http1.LAST_PIECE)
+        return True
+
+
+_MODEL = {
+    "id": "scripted",
+    "name": "models/scripted",
+    "object": "model",
+    "type": "model",
+    "display_name": "Scripted",
+    "created_at": "2026-01-01T00:00:00Z",
+    "created": 1,
+    "owned_by": "freehold",
+    "context_length": 128_000,
+}
+_MODELS: Event = {"object": "list", "data": [_MODEL], "has_more": False, "models": [_MODEL]}
+
+
+def _read(request: http1.Request, body: bytes) -> Received:
+    path = request.target.partition("?")[0]
+    headers = {name.lower(): value for name, value in request.fields}
+    api = api_of(path) if request.method == "POST" else None
+    conversation = None
+    if api is not None:
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            conversation = read_conversation(api, path, json.loads(body))
+    return Received(request.method, request.target, headers, body, api, conversation)
+
+
+def _decoded(request: http1.Request, body: bytes) -> bytes:
+    coding = "".join(request.values("content-encoding")).lower()
+    if coding == "gzip":
+        return gzip.decompress(body)
+    if coding == "zstd":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+    return body
+
+
+async def _send(
+    stream: SocketStream,
+    status: int,
+    body: Event | bytes,
+    extra: Sequence[http1.Field] = (),
+    *,
+    cut: bool = False,
+) -> None:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    fields = [("Content-Type", "application/json"), ("Content-Length", str(len(data))), *extra]
+    await stream.write(
+        http1.encode_head(f"HTTP/1.1 {status} Scripted", fields) + (data[: len(data) // 2] if cut else data)
+    )
+
+
+async def _until_gone(inlet: Inlet) -> None:
+    """A client that sends its next request early is still there."""
+    early = await inlet.read()
+    if early:
+        inlet.put_back(early)
+        await asyncio.Event().wait()
