@@ -1,0 +1,116 @@
+"""`freehold open`."""
+
+import html
+import json
+import os
+import socket
+import webbrowser
+from pathlib import Path
+
+import click
+
+from freehold.cli._options import home_option, json_option
+from freehold.errors import FreeholdError
+from freehold.home import Home, ensure_private_folder
+
+
+@click.command()
+@click.option("--keeper", is_flag=True, help="The recovery page instead: works when everything else is down.")
+@click.option("--print", "only_print", is_flag=True, help="Print the address and open nothing.")
+@home_option
+@json_option
+def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
+    """Open this Freehold in the browser.
+
+    Without an owner DID a link is made that signs in one browser, once, within ten minutes. With one, the sign-in
+    page opens. The recovery page asks for a code, which is shown here and works once.
+
+    \b
+    Examples:
+      freehold open
+      freehold open --print
+      freehold open --keeper
+    """
+    from freehold.manifest import load_manifest
+
+    manifest = load_manifest(home.manifest, os.environ).manifest
+    if not home.root.is_dir():
+        raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="freehold up makes one")
+    owner = manifest.owner.did
+    if keeper:
+        _require_loopback(manifest.keeper.host, None, "keeper.host")
+        url = f"http://127.0.0.1:{manifest.keeper.port}/sign-in"
+        _require_answer(url, manifest.keeper.host, manifest.keeper.port)
+        code = _make_link(home, owner, keeper=True)
+        _show(
+            {"url": url, "code": code, "expires_in": 600},
+            f"{url}\nCode: {code}   works once, within ten minutes",
+            as_json,
+        )
+        return
+    if owner is not None:
+        url = f"{(manifest.gateway.public_url or f'http://127.0.0.1:{manifest.gateway.port}').rstrip('/')}/sign-in"
+        if only_print or as_json or not _open_browser(url):
+            _show({"url": url}, url, as_json)
+        return
+    _require_loopback(manifest.gateway.host, manifest.gateway.public_url, "gateway.host")
+    page = f"http://localhost:{manifest.gateway.port}/sign-in"
+    _require_answer(page, manifest.gateway.host, manifest.gateway.port)
+    link = f"{page}#{_make_link(home, None, keeper=False)}"
+    if only_print or as_json or not _open_browser(_private_page(home, link).as_uri()):
+        _show({"url": link, "expires_in": 600}, link, as_json)
+
+
+def _make_link(home: Home, owner: str | None, *, keeper: bool) -> str:
+    from freehold.identity.sessions import Sessions
+    from freehold.timeline import Timeline
+
+    with Sessions(home.identity, owner=owner) as sessions, Timeline(home.timeline) as timeline:
+        token = sessions.create_link("keeper" if keeper else "browser")
+        timeline.append("identity.link_created", {"purpose": "keeper" if keeper else "browser"}, who="owner")
+    return token
+
+
+def _require_loopback(host: str, public_url: str | None, setting: str) -> None:
+    from freehold.manifest.addresses import is_loopback
+
+    if public_url is not None or not is_loopback(host):
+        raise FreeholdError(
+            "identity.link-not-allowed",
+            f"A link is only for a Freehold that nobody else can reach; this one is at {public_url or host}",
+            hint=f"Name its owner (freehold init --owner your.handle), or set {setting} to 127.0.0.1",
+        )
+
+
+def _require_answer(url: str, host: str, port: int) -> None:
+    try:
+        socket.create_connection((host.strip("[]"), port), timeout=2).close()
+    except OSError as error:
+        raise FreeholdError(
+            "open.not-running", f"Nothing answers at {url}: {error.strerror or error}", hint="Start it: freehold up"
+        ) from None
+
+
+def _private_page(home: Home, link: str) -> Path:
+    """A page for this user's eyes that leads to the link: on a command line, every user of the machine could read it."""
+    ensure_private_folder(home.run)
+    page = home.run / "open.html"
+    page.unlink(missing_ok=True)
+    text = f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(link)}"><title>Freehold</title>'
+    with os.fdopen(os.open(page, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as file:
+        file.write(text)
+    return page
+
+
+def _open_browser(url: str) -> bool:
+    """Whether a browser was started; never one that would take over the terminal."""
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")):
+        return False
+    try:
+        return webbrowser.open(url)
+    except webbrowser.Error:
+        return False
+
+
+def _show(facts: dict[str, object], words: str, as_json: bool) -> None:
+    click.echo(json.dumps(facts) if as_json else words)

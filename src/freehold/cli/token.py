@@ -1,0 +1,156 @@
+"""`freehold token`."""
+
+import json
+import os
+import re
+import time
+from datetime import UTC, datetime
+from typing import cast
+
+import click
+
+from freehold.cli._options import home_option, json_option
+from freehold.errors import FreeholdError
+from freehold.home import Home
+from freehold.identity.tokens import SCOPES, Scope, Token, Tokens
+
+_LENGTH = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
+_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+@click.group()
+def command() -> None:
+    """Make, list and revoke API tokens for scripts and the Python client.
+
+    \b
+    Example:
+      freehold token create backup --scope read --scope files --expires 30d
+    """
+
+
+@command.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(SCOPES),
+    help="What the token may do; may be given several times. admin may do everything.",
+)
+@click.option(
+    "--expires", default="90d", show_default=True, metavar="LENGTH|DATE|never", help="As in 12h, 30d, 2027-01-31."
+)
+@home_option
+@json_option
+def create(name: str, scopes: tuple[str, ...], expires: str, home: Home, as_json: bool) -> None:
+    """Make a token and print it, once; only its hash is kept.
+
+    \b
+    Examples:
+      freehold token create backup --scope read --scope files --expires 30d
+      export FREEHOLD_TOKEN=$(freehold token create ci --scope prompt --expires 2027-01-31)
+    """
+    until = read_expiry(expires, time.time())
+    with _open(home) as tokens:
+        token, secret = tokens.create(name, cast("tuple[Scope, ...]", scopes), until)
+        _record(home, "identity.token_created", {"name": name, "scopes": sorted(scopes)})
+    if as_json:
+        click.echo(json.dumps({**_facts(token), "token": secret}))
+        return
+    click.echo(secret)
+    click.secho(f"  {name}: {', '.join(sorted(scopes))}; {_until(token)}. It is not shown again.", dim=True, err=True)
+
+
+@command.command(name="list")
+@home_option
+@json_option
+def list_tokens(home: Home, as_json: bool) -> None:
+    """Show every token: what it may do, until when, and when it was last used.
+
+    \b
+    Example:
+      freehold token list
+    """
+    with _open(home) as tokens:
+        found = tokens.list()
+    if as_json:
+        click.echo(json.dumps([_facts(token) for token in found]))
+    elif not found:
+        click.echo("There are no tokens. Make one: freehold token create NAME --scope read")
+    else:
+        width = max(len(token.name) for token in found)
+        for token in found:
+            used = f"used {_moment(token.used)}" if token.used else "never used"
+            click.echo(f"{token.name:<{width}}  {' '.join(sorted(token.scopes))}  {_until(token)}, {used}")
+
+
+@command.command()
+@click.argument("name")
+@home_option
+def revoke(name: str, home: Home) -> None:
+    """End a token at once; what it has open is closed within a second.
+
+    \b
+    Example:
+      freehold token revoke backup
+    """
+    with _open(home) as tokens:
+        names = [token.name for token in tokens.list()]
+        if not tokens.revoke(name):
+            known = f"The tokens are: {', '.join(names)}" if names else "There are no tokens"
+            raise FreeholdError("token.unknown", f"There is no token named {name}", hint=known)
+        _record(home, "identity.token_revoked", {"name": name})
+    click.echo(f"{name} is revoked")
+
+
+def read_expiry(text: str, now: float) -> float | None:
+    """A length from now, a date (its end, UTC), a moment, or never."""
+    if text == "never":
+        return None
+    if found := _LENGTH.fullmatch(text):
+        return now + int(found[1]) * _SECONDS[found[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise FreeholdError(
+            "token.expiry", f"{text!r} is no length or date", hint="As in 12h, 30d, 2027-01-31, or never"
+        ) from None
+    if len(text) == len("2027-01-31"):
+        moment = moment.replace(hour=23, minute=59, second=59)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _open(home: Home) -> Tokens:
+    from freehold.manifest import load_manifest
+
+    if not home.root.is_dir():
+        raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="freehold up makes one")
+    return Tokens(home.identity, owner=load_manifest(home.manifest, os.environ).manifest.owner.did)
+
+
+def _record(home: Home, kind: str, data: dict[str, str | list[str]]) -> None:
+    from freehold.timeline import Timeline
+
+    with Timeline(home.timeline) as timeline:
+        timeline.append(kind, data, who="owner")
+
+
+def _facts(token: Token) -> dict[str, object]:
+    return {
+        "name": token.name,
+        "scopes": sorted(token.scopes),
+        "created": token.created,
+        "expires": token.expires,
+        "used": token.used,
+    }
+
+
+def _until(token: Token) -> str:
+    if token.expires is None:
+        return "does not end"
+    return f"{'ends' if token.expires > time.time() else 'ended'} {_moment(token.expires)}"
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
