@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,13 @@ def test_a_socket_path_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FreeholdError) as caught:
         listen_at(tmp_path / ("x" * 100))
     assert caught.value.code == "computer.bad-socket"
+
+
+async def test_closing_twice_leaves_the_folder_around_it_as_it_was() -> None:
+    """Removing what is gone already must not touch anything else: here was once a chmod of the parent."""
+    around = Path(tempfile.gettempdir())
+    before = around.stat().st_mode
+    computer = await Computer.start()
+    await computer.close()
+    await computer.close()
+    assert around.stat().st_mode == before

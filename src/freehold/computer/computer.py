@@ -1,7 +1,6 @@
 """The library's front door: a sealed computer to run commands in."""
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from freehold.computer.launch import launch
 from freehold.computer.pool import Pool
 from freehold.computer.process import Command, Process, Result, per_command
 from freehold.computer.question import ask_shortly
+from freehold.computer.removal import remove_tree
 from freehold.computer.roster import Node, Running, Stats, make_tree, read_running
 from freehold.computer.spec import ComputerSpec, Limits, Mount
 from freehold.computer.terminal import Terminal, TerminalInfo, read_terminal
@@ -99,8 +99,6 @@ class Computer:
                     image=Path(image) if image is not None else None,
                     hostname=hostname,
                 )
-                # The folder belongs to the owner, but the computer's uid must reach the folders in it.
-                folder.chmod(0o711)
                 machine = await launch(spec, folder / "link", backend)
                 try:
                     connection = Connection(folder / "link", reconnect=False)
@@ -109,7 +107,7 @@ class Computer:
                     await machine.stop(0)
                     raise
             except BaseException:
-                _remove(folder)
+                remove_tree(folder)
                 raise
             return cls(connection, spec.limits, machine, folder)
 
@@ -291,7 +289,7 @@ class Computer:
         if self.machine is not None:
             await self.machine.stop()
         if self._folder is not None:
-            await asyncio.to_thread(_remove, self._folder)
+            await asyncio.to_thread(remove_tree, self._folder)
 
     async def __aenter__(self) -> Self:
         return self
@@ -333,21 +331,3 @@ async def _open_or_tell(connection: Connection, machine: Machine) -> None:
         for task in (opening, ending):
             task.cancel()
         await asyncio.gather(opening, ending, return_exceptions=True)
-
-
-def _remove(folder: Path) -> None:
-    """What was made inside may be unreadable to begin with, but a folder of ours is always ours to empty."""
-
-    def retry(remove: Callable[[str], object], path: str, trouble: object) -> None:
-        for place in (Path(path).parent, Path(path)):
-            try:
-                if not place.is_symlink():
-                    place.chmod(0o700)
-            except OSError:
-                continue
-        try:
-            remove(path)
-        except OSError:
-            return
-
-    shutil.rmtree(folder, onerror=retry)
