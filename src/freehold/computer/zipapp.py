@@ -1,12 +1,13 @@
 """The guest packed as one file, reproducibly: the same sources and the same Python give the same bytes.
 
-It holds the sources, so that any Python can run it, and their compiled form for the Python of this machine, which starts
-it three times as fast.
+All modules are bundled into one, since finding many of them in an archive would take longer than running them. It is
+there twice: compiled for the Python of this machine, which starts it three times as fast, and as sources for any other.
 """
 
 import hashlib
 import io
 import json
+import marshal
 import os
 import subprocess
 import zipfile
@@ -20,26 +21,59 @@ PYTHON = "/usr/bin/python3"
 
 _SOURCES = Path(__file__).resolve().parent.parent / "guest"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_BUNDLE = """
+import sys
+from _frozen_importlib import ModuleSpec
+
+
+class Bundle:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name in MODULES:
+            return ModuleSpec(name, Bundle, is_package=name in ("freehold", "freehold.guest"))
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        exec(UNPACK(MODULES[module.__name__]), module.__dict__)
+
+
+sys.meta_path.insert(0, Bundle)
+from freehold.guest.guest import main
+
+main()
+"""
 _COMPILE = """
-import importlib.util, json, marshal, sys
-head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
-sources = json.load(sys.stdin)
-json.dump({name: (head + marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=2))).hex() for name, text in sources.items()}, sys.stdout)
+import importlib.util, marshal, sys
+bundle, modules = marshal.loads(sys.stdin.buffer.read())
+codes = {name: marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=2)) for name, text in modules.items()}
+whole = "from marshal import loads as UNPACK\\nMODULES = " + repr(codes) + bundle
+code = marshal.dumps(compile(whole, "guest", "exec", dont_inherit=True, optimize=2))
+sys.stdout.buffer.write(importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + code)
 """
 
 
 def read_sources() -> dict[str, str]:
-    sources = {"__main__.py": "from freehold.guest.guest import main\n\nmain()\n", "freehold/__init__.py": ""}
+    """Every module of the guest by its name."""
+    sources = {"freehold": ""}
     for source in sorted(_SOURCES.glob("*.py")):
-        if source.name != "__main__.py":
-            sources[f"freehold/guest/{source.name}"] = source.read_text()
+        name = "freehold.guest" if source.stem == "__init__" else f"freehold.guest.{source.stem}"
+        if source.stem != "__main__":
+            sources[name] = source.read_text()
     return sources
 
 
 def pack_guest(sources: dict[str, str], python: str = PYTHON) -> bytes:
     """The zipapp. Nothing is compressed: unpacking would cost more than the few pages it saves."""
-    entries = {name: text.encode() for name, text in sources.items()}
-    entries |= {f"{name}c": code for name, code in _compile(sources, python).items()}
+    entries = {
+        "__main__.py": f"UNPACK = lambda text: compile(text, 'guest', 'exec')\nMODULES = {sources!r}{_BUNDLE}".encode()
+    }
+    compiled = _compile(sources, python)
+    if compiled:
+        entries["__main__.pyc"] = compiled
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, content in sorted(entries.items()):
@@ -47,19 +81,16 @@ def pack_guest(sources: dict[str, str], python: str = PYTHON) -> bytes:
     return packed.getvalue()
 
 
-def _compile(sources: dict[str, str], python: str) -> dict[str, bytes]:
+def _compile(sources: dict[str, str], python: str) -> bytes:
     """Nothing where that Python is not to be had on the host: the guest then starts from its sources."""
+    order = marshal.dumps((_BUNDLE, sources), 2)
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-c", _COMPILE],
-            input=json.dumps(sources).encode(),
-            capture_output=True,
-            check=True,
-            timeout=60,
+            [python, "-I", "-S", "-c", _COMPILE], input=order, capture_output=True, check=True, timeout=60
         )
-        return {name: bytes.fromhex(code) for name, code in json.loads(done.stdout).items()}
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return {}
+    except (OSError, subprocess.SubprocessError):
+        return b""
+    return done.stdout
 
 
 @cache

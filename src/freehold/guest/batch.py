@@ -6,9 +6,8 @@ Stream 1 carries one line of JSON for each result: {"part": [...]} any number of
 
 from __future__ import annotations
 
-from collections import deque
-
 from freehold.guest.codec import encode
+from freehold.guest.kernel import deque
 from freehold.guest.link import Operation
 
 TYPE_CHECKING = False

@@ -1,4 +1,4 @@
-"""The few calls to the kernel that Python has no name for, without the cost of importing `ctypes`."""
+"""What the guest needs of slow modules, from where they have it; and the few calls that Python has no name for."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signals
+    from collections import deque as _deque
 else:
     import _signal as _signals  # the same without its enumerations
+    from _collections import deque as _deque  # and this without the rest
 
 signals = _signals
+deque = _deque
 
 _PR_SET_DUMPABLE = 4
 _NONBLOCK_CLOEXEC = 0o2000000 | 0o4000

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
+import _heapq as heapq
 import os
 import select
 import sys
 import time
-from collections import deque
+
+from freehold.guest.kernel import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 
+from freehold.guest.kernel import deque
 from freehold.guest.loop import HANG_UP, READ, WRITE
 from freehold.guest.wire import DATA, SIDE
 
