@@ -21,7 +21,9 @@ up: system $(STAMPS)/runtime $(STAMPS)/web ## set up what is missing and run Fre
 	@exec $(BIN)/freehold up
 
 test: system-test $(STAMPS)/dev $(STAMPS)/web check ## everything that CI runs
-	$(BIN)/pytest
+	@tools/install-pds >/dev/null
+	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
+	$(BIN)/pytest -n auto
 
 check: $(STAMPS)/dev ## format, lint, types, import rules, generated files
 	$(BIN)/ruff format --check src tests bench examples tools
