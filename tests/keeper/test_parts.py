@@ -18,36 +18,16 @@ from freehold.home import Home
 from freehold.keeper import artifacts
 from freehold.keeper.backoff import Backoff
 from freehold.keeper.lock import hold_home
-from freehold.keeper.plan import MountPlan, Plan
+from freehold.keeper.plan import MountPlan
 from freehold.keeper.ports import bind_port, check_port
 from freehold.keeper.processes import ProcessId, identify, is_alive
+from freehold.keeper.reading import make_plan
 from freehold.keeper.seal import Seal, read_seal, withdraw_seal, write_seal
 from freehold.keeper.settings import RestartPolicy
 from freehold.keeper.strays import Strays, end_strays
+from freehold.manifest import load_manifest
 
-PLAN = Plan(
-    checksum="0",
-    owner=None,
-    gateway_host="127.0.0.1",
-    gateway_port=3000,
-    public_url=None,
-    session_idle=1,
-    session_absolute=1,
-    keeper_host="127.0.0.1",
-    keeper_port=8001,
-    metrics_host="127.0.0.1",
-    metrics_port=9091,
-    backend="bubblewrap",
-    image=None,
-    limits={},
-    mounts=(),
-    services=(),
-    history_folders=(),
-    history_ignore=(),
-    history_quota=None,
-    history_quiet=1,
-    advice=(),
-)
+PLAN = make_plan(load_manifest(Path("/nowhere/freehold.toml"), {}))
 
 
 def sleeper() -> "subprocess.Popen[bytes]":

@@ -169,7 +169,7 @@ async def test_a_call_is_finished_though_its_asker_left(home: Home) -> None:
 
 async def test_a_stream_ends_with_its_asker(home: Home) -> None:
     async with serving(home) as house:
-        async with contextlib.aclosing(KeeperClient(home).stream("flood")) as events:  # type: ignore[type-var]
+        async with contextlib.aclosing(KeeperClient(home).stream("flood")) as events:
             async for _ in events:
                 break
         async with asyncio.timeout(5):

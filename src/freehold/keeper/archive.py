@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from freehold.keeper.recorder import Record
 
 log = logging.getLogger(__name__)
+
+LONG = 0.5
 
 # These never wait for a snapshot, and must not wait behind something that does.
 READS = frozenset({"history.status", "history.log", "history.changes", "history.diff", "history.show", "history.files"})
@@ -71,7 +75,7 @@ class Archive:
         """The answer to one question, asked in a thread. An undo is noted and told to those it concerns."""
         service = self._opened()
         pool = self._reads if method in READS else self._works
-        answer = await self._loop.run_in_executor(pool, service.handle, method, params)
+        answer = await self._loop.run_in_executor(pool, _handle, service, method, params)
         if method in WRITES and not params.get("dry_run"):
             entry = answer["entry"]
             self._record(
@@ -124,7 +128,9 @@ class Archive:
 
         folders = {"workspace": self._home.workspace, "home": self._home.agent_home}
         roots = {name: path for name, path in folders.items() if name in self._plan.history_folders}
-        settings = Settings(quota=self._plan.history_quota, quiet=self._plan.history_quiet)
+        settings = Settings(
+            quota=self._plan.history_quota, quiet=self._plan.history_quiet, ignore=self._plan.history_ignore
+        )
         self._history = History(self._home.history, roots, settings, tell=self._tell)
         self._service = HistoryService(self._history)
         self._history.start()
@@ -142,3 +148,13 @@ class Archive:
     @staticmethod
     def _not_open() -> FreeholdError:
         return FreeholdError("history.not-open", "The history is not open yet", hint="Try again in a moment")
+
+
+def _handle(service: HistoryService, method: str, params: dict[str, Any]) -> Any:
+    began = time.monotonic()
+    try:
+        return service.handle(method, params)
+    finally:
+        # What long work has taken and given back stays with the allocator otherwise, for ever.
+        if time.monotonic() - began > LONG:
+            ctypes.CDLL(None).malloc_trim(0)

@@ -7,7 +7,7 @@ with an event loop. Both raise the error the keeper answered, or `keeper.not-run
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from freehold.errors import FreeholdError
@@ -84,7 +84,7 @@ class KeeperClient:
             raise _silent(method, patience) from None
         raise _cut_off(method)
 
-    async def stream(self, method: str, params: dict[str, Any] | None = None) -> AsyncIterator[Any]:
+    async def stream(self, method: str, params: dict[str, Any] | None = None) -> AsyncGenerator[Any, None]:
         """The events of one stream. Close the iterator (`aclosing`) to end it early."""
         import asyncio
 

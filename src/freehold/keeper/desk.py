@@ -15,6 +15,7 @@ from freehold.errors import FreeholdError
 from freehold.keeper.archive import Archive
 from freehold.keeper.methods import Methods, NoParams
 from freehold.keeper.processes import resident_bytes
+from freehold.keeper.tending import tended
 
 if TYPE_CHECKING:
     from freehold.identity.sessions import Sessions
@@ -111,13 +112,13 @@ class Desk:
         """Opened and watching when this returns; the state found at start is taken while the boot goes on."""
 
         def after_undo() -> None:
-            tasks.create_task(self._after_undo())
+            tasks.create_task(tended("what an undo asks for", self._after_undo))
 
         self.archive = archive = Archive(self.keeper.home, self.plan, self.keeper.record, after_undo)
         stack.push_async_callback(archive.close)
         await archive.open()
         archive.register(self.methods)
-        first = tasks.create_task(archive.take_first())
+        first = tasks.create_task(tended("the first snapshot", archive.take_first))
         stack.callback(first.cancel)
 
     async def _after_undo(self) -> None:

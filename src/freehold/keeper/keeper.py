@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 import signal
+import socket
 import sys
 from collections.abc import Coroutine, Iterator
 from datetime import UTC, datetime
@@ -34,9 +35,11 @@ from freehold.keeper.settings import KeeperSettings
 from freehold.keeper.stages import Announce, Stages
 from freehold.keeper.strays import Strays, end_strays
 from freehold.keeper.supervisor import Supervisor
+from freehold.keeper.tending import tended
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+PORT_PATIENCE = 1.0
 
 
 class Stopped(Exception):
@@ -60,7 +63,7 @@ class Keeper:
         self.record = Recorder(home.timeline, self.settings.now)
         self.supervisor = Supervisor(self.settings, self.record, self.changes)
         self.sealed_since: str | None = None
-        self._announce: Announce = announce or (lambda _event, _data: None)
+        self._listener = announce
         self._reading = reading or Reading(home)
         self._stop = asyncio.Event()
         self._desk: Desk | None = None
@@ -89,6 +92,13 @@ class Keeper:
                 self.record.close()
         self._announce("stopped", {})
 
+    def _announce(self, event: str, data: dict[str, Any]) -> None:
+        try:
+            if self._listener is not None:
+                self._listener(event, data)
+        except OSError:  # whoever listened has closed the terminal or the pipe
+            self._listener = None
+
     def request_stop(self) -> None:
         """Once: in good order. Twice: now."""
         if self._stop.is_set():
@@ -116,14 +126,11 @@ class Keeper:
             strays = Strays(record_file)
             stack.callback(strays.close)
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            writing = tasks.create_task(self.record.write())
+            writing = tasks.create_task(tended("the timeline's pen", self.record.write))
             stack.callback(writing.cancel)
-            page_sockets = bind_port(plan.keeper_host, plan.keeper_port, "keeper.port")
+            page_sockets = await self._unless_stopped(_claim_ports(plan))
             for page_socket in page_sockets:
                 stack.callback(page_socket.close)
-            check_port(plan.gateway_host, plan.gateway_port, "gateway.port")
-            check_port(plan.metrics_host, plan.metrics_port, "observe.metrics_port")
-            await self._unless_stopped(_moment())
         with stages.stage("artifacts"):
             await self._unless_stopped(asyncio.to_thread(check_artifacts, plan))
         with stages.stage("keys"):
@@ -153,7 +160,7 @@ class Keeper:
         with stages.stage("gateway", began):
             await self._unless_stopped(self._settled(gateway))
         with stages.stage("seal"):
-            sealing = tasks.create_task(self._keep_seal())
+            sealing = tasks.create_task(tended("the seal", self._keep_seal))
             stack.callback(sealing.cancel)
             await self._unless_stopped(self._sealed())
         took = round(asyncio.get_running_loop().time() - stages.began, 4)
@@ -267,8 +274,22 @@ async def _caught(work: Coroutine[Any, Any, T]) -> tuple[T | None, FreeholdError
         return None, error
 
 
-async def _moment() -> None:
-    """A place where a stop can come in."""
+async def _claim_ports(plan: Plan) -> list[socket.socket]:
+    """Our own port, and the certainty that the gateway will get its own.
+
+    Those of a keeper that was killed a moment ago are let go by the kernel a moment later: that long we wait.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PORT_PATIENCE
+    while True:
+        try:
+            check_port(plan.gateway_host, plan.gateway_port, "gateway.port")
+            check_port(plan.metrics_host, plan.metrics_port, "observe.metrics_port")
+            return bind_port(plan.keeper_host, plan.keeper_port, "keeper.port")
+        except FreeholdError as error:
+            if error.code != "keeper.port-taken" or loop.time() > deadline:
+                raise
+            await asyncio.sleep(0.05)
 
 
 def _open_sessions(home: Home, plan: Plan) -> Any:

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 WAITING = 2000
 RETRY_FIRST = 0.1
+UNWRITABLE = frozenset({"timeline.not-json", "timeline.too-big", "timeline.bad-kind", "timeline.bad-who"})
 RETRY_LIMIT = 5.0
 
 
@@ -84,7 +85,14 @@ class Recorder:
                 if self._lost:
                     self._timeline.append("timeline.events_lost", {"count": self._lost}, who="keeper")
                     self._lost = 0
-                self._timeline.append(kind, data, who=who)
+                try:
+                    self._timeline.append(kind, data, who=who)
+                except FreeholdError as error:
+                    if error.code not in UNWRITABLE:
+                        raise
+                    # One event that no disk will ever take must not hold up all that come after it.
+                    log.error("%s cannot be written: %s", kind, error.message)  # noqa: TRY400 - its cause is its data
+                    self._lost += 1
                 self._waiting.popleft()
         except (FreeholdError, OSError) as error:
             if self.trouble is None:

@@ -90,6 +90,8 @@ class RpcServer:
             await self._converse(_Answers(writer, self._limits), reader, group)
         except (OSError, asyncio.IncompleteReadError):
             return
+        except Exception:
+            log.exception("a conversation on the keeper's socket failed")
         finally:
             self._clients -= 1
             if writer is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
+from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.keeper.reading import Reading
 
@@ -28,4 +31,24 @@ def run_keeper(home: Home, settings: KeeperSettings | None = None, announce: Ann
     async def keep() -> None:
         await Keeper(home, settings, announce, reading).run()
 
-    asyncio.run(keep())
+    try:
+        asyncio.run(keep())
+    except FreeholdError:
+        raise
+    except Exception:
+        raise _noted_bug(home) from None
+
+
+def _noted_bug(home: Home) -> FreeholdError:
+    """What was being raised goes to the keeper's log, and only its id to the owner."""
+    import time
+
+    from freehold.keeper.logbook import Logbook
+    from freehold.keeper.settings import LogLimits
+
+    error_id = secrets.token_hex(6)
+    with Logbook(home.logs, LogLimits(), time.time) as book:
+        book.note("keeper", "error", f"the keeper failed [{error_id}]\n{traceback.format_exc()}")
+    return FreeholdError(
+        "keeper.bug", "Something failed inside the keeper", hint=f"freehold logs keeper shows it as {error_id}"
+    )

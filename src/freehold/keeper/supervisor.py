@@ -12,6 +12,7 @@ from freehold.keeper.kept import KeptProgram
 from freehold.keeper.program import Program
 from freehold.keeper.recorder import Record
 from freehold.keeper.settings import KeeperSettings
+from freehold.keeper.tending import tended
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class Supervisor:
         if self._group is None:
             raise RuntimeError("programs are started inside `running`")
         kept = self._kept[program.name] = KeptProgram(program, self._settings, self._record, self._changes)
-        self._group.create_task(self._guarded(kept), name=f"keep {program.name}")
+        self._group.create_task(tended(f"the keeping of {program.name}", kept.keep))
         return kept
 
     def programs(self) -> list[KeptProgram]:
@@ -130,18 +131,6 @@ class Supervisor:
         if report.stragglers:
             log.warning("%s did not finish %s in time", ", ".join(report.stragglers), report.stage)
         return report
-
-    async def _guarded(self, kept: KeptProgram) -> None:
-        """A bug in the keeping of one program must not take the others down."""
-        while not self.stopping:
-            try:
-                await kept.keep()
-            except Exception:
-                log.exception("keeping %s failed", kept.name)
-                self._record("program.keeping_failed", {"program": kept.name})
-                await asyncio.sleep(self._settings.restart.limit)
-            else:
-                return
 
     @staticmethod
     async def _refuse(kept: KeptProgram) -> None:

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from freehold.keeper.page.frame import HEADERS
 from freehold.keeper.page.guard import Guard, Names
 from freehold.keeper.page.routes import Routes
+from freehold.keeper.tending import tended
 
 if TYPE_CHECKING:
     from freehold.keeper.desk import Desk
@@ -52,7 +53,7 @@ async def serve_page(desk: "Desk", sockets: list[socket.socket]) -> AsyncIterato
     )
     server = _Server(config)
     async with asyncio.TaskGroup() as group:
-        serving = group.create_task(server.serve(sockets=sockets))
+        serving = group.create_task(tended("the page", lambda: server.serve(sockets=sockets)))
         try:
             yield
         finally:
