@@ -13,12 +13,14 @@ from tests.e2e.atproto.certificates import Certificates
 
 
 @contextmanager
-def serve(app: ASGIApp, listener: socket.socket, certificates: Certificates | None = None) -> Iterator[None]:
+def serve(
+    app: ASGIApp, listener: socket.socket, certificates: Certificates | None = None, *, lifespan: bool = False
+) -> Iterator[None]:
     """Until the block ends; by https when there are certificates."""
     config = uvicorn.Config(
         app,
         log_config=None,
-        lifespan="off",
+        lifespan="on" if lifespan else "off",
         ws="none",
         ssl_certfile=certificates.certificate if certificates else None,
         ssl_keyfile=str(certificates.key) if certificates else None,
