@@ -1,0 +1,1 @@
+"""The side door: an authority whose certificates live a day at most, and a server whose channels are guest processes."""

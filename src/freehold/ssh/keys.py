@@ -1,0 +1,126 @@
+"""The two keys of the side door, in the vault: the authority's, which signs certificates, and the host's.
+
+The server reads the host key and only the public half of the authority; the private half is for those who issue.
+"""
+
+import argparse
+import base64
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+from freehold.errors import FreeholdError
+from freehold.home import Home, ensure_private_folder, find_home
+
+
+def keys_folder(home: Home) -> Path:
+    return home.vault / "ssh"
+
+
+def authority_path(home: Home) -> Path:
+    return keys_folder(home) / "authority"
+
+
+def host_key_path(home: Home) -> Path:
+    return keys_folder(home) / "host"
+
+
+def keys_exist(home: Home) -> bool:
+    """Cheap enough for the keeper, which does not load the cryptography to look."""
+    return all(
+        path.exists() for key in (authority_path(home), host_key_path(home)) for path in (key, _public_path(key))
+    )
+
+
+def ensure_keys(home: Home) -> None:
+    """Make what is missing (Ed25519, mode 0600). Idempotent, and safe when two processes start at once."""
+    ensure_private_folder(home.vault)
+    ensure_private_folder(keys_folder(home))
+    for path, comment in ((authority_path(home), "freehold authority"), (host_key_path(home), "freehold host")):
+        if not path.exists():
+            _make_key(path)
+        line = _public_line(read_private(path)) + f" {comment}\n"
+        public = _public_path(path)
+        if not public.exists() or public.read_text() != line:
+            draft = public.with_name(f".{public.name}.{secrets.token_hex(4)}")
+            draft.write_text(line)
+            draft.replace(public)
+
+
+def read_private(path: Path) -> bytes:
+    """A private key in OpenSSH's format; refuses one that others could have read or written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise FreeholdError(
+            "ssh.key", f"{path} cannot be read: {error.strerror}", hint="freehold up makes the key when it is missing"
+        ) from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(file.fileno())
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise FreeholdError(
+                "ssh.key-exposed",
+                f"{path} can be read by others (mode {found.st_mode & 0o777:04o})",
+                hint=f"Remove it (rm {path} {path}.pub) and run freehold up: a new one is made",
+            )
+        return file.read(10_000)
+
+
+def read_public(path: Path) -> str:
+    """The public half as `type base64`."""
+    try:
+        return " ".join(_public_path(path).read_text().split()[:2])
+    except OSError as error:
+        raise FreeholdError(
+            "ssh.key",
+            f"{_public_path(path)} cannot be read: {error.strerror}",
+            hint="freehold up makes the key when it is missing",
+        ) from error
+
+
+def fingerprint(public_line: str) -> str:
+    """As `ssh-keygen -l` shows it: SHA256:…"""
+    digest = hashlib.sha256(base64.b64decode(public_line.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def _public_path(path: Path) -> Path:
+    return path.with_name(path.name + ".pub")
+
+
+def _make_key(path: Path) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    text = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)  # never replaces a key that another process has just made and may already use
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink()
+
+
+def _public_line(private: bytes) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
+
+    public = load_ssh_private_key(private, None).public_key()
+    return public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m freehold.ssh.keys")
+    parser.add_argument("--home", required=True)
+    ensure_keys(find_home(parser.parse_args().home))
+
+
+if __name__ == "__main__":
+    main()
