@@ -64,6 +64,8 @@ class FileWork(Batch):
                 answer = {"error": [error.code, str(error)]}
             except MemoryError:
                 answer = {"error": ["files.no-memory", "The computer has no memory left for this"]}
+            except RecursionError:
+                answer = {"error": ["files.too-deep", "The folders are nested too deeply"]}
             except (KeyError, TypeError, ValueError) as error:
                 answer = {"error": ["files.bad-request", f"{type(error).__name__}: {error}"]}
             yield from self.record(answer)
