@@ -26,11 +26,20 @@ def command(home: Home, what: str, as_json: bool) -> None:
     entry, colon, path = what.partition(":")
     if not colon or not path:
         raise click.BadParameter(f"'{what}' is not of the form ENTRY:PATH")
-    answer = ask(home, "history.show", {"entry": entry_number(entry), "path": path})
+    question = {"entry": entry_number(entry), "path": path}
+    answer = ask(home, "history.show", question)
     if as_json:
         click.echo(json.dumps(answer))
-    elif "base64" in answer:
-        sys.stdout.buffer.write(base64.b64decode(answer["base64"]))
-        sys.stdout.buffer.flush()
-    else:
+        return
+    if "base64" not in answer:
         click.echo(f"{path} was {answer['what']}; nothing of it was stored", err=True)
+        return
+    at = 0
+    while True:
+        data = base64.b64decode(answer["base64"])
+        sys.stdout.buffer.write(data)
+        at += len(data)
+        if not answer["more"] or not data:
+            break
+        answer = ask(home, "history.show", question | {"offset": at})
+    sys.stdout.buffer.flush()

@@ -81,7 +81,7 @@ def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
     if not old or not new:
         return len(new), len(old)
     added = removed = 0
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes():
         if tag != "equal":
             removed += i2 - i1
             added += j2 - j1

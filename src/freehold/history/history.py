@@ -30,6 +30,7 @@ from freehold.history.verifying import Verified, verify
 from freehold.history.watching import Watcher
 
 LINES_BUDGET = 0.1
+DIFF_BUDGET = 5.0
 MOST_COUNTED = 500
 QUOTA_CODE = "history.quota-reached"
 NEARLY_CODE = "history.quota-nearly"
@@ -163,7 +164,7 @@ class History:
             found = log.page(limit, before) if path is None else log.touching(self._place(path), limit, before)
         deadline = time.monotonic() + LINES_BUDGET
         return [
-            self._with_lines(entry) if entry.lines_added is None and time.monotonic() < deadline else entry
+            entry if entry.lines_added is not None else self._with_lines(entry, deadline - time.monotonic())
             for entry in found
         ]
 
@@ -174,18 +175,28 @@ class History:
             log.get(entry)
             return Places(self._reader_db).changes(log.before(entry) or 0, entry)
 
-    def diff(self, entry: int, path: str | None = None, *, limit: int = 1000) -> tuple[list[FileDiff], int]:
-        """What an entry changed, line by line: at most `limit` files, and how many there are in all."""
+    def diff(
+        self, entry: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_BUDGET
+    ) -> tuple[list[FileDiff], int]:
+        """What an entry changed, line by line: at most `limit` files and `seconds` of work, and how many files there are in all."""
         prefix = find_path(path, self.roots) if path is not None else ()
         changes = [change for change in self.changes(entry) if not change.only_folder_time]
         changes = [change for change in changes if tuple(change.path.split(b"/"))[: len(prefix)] == prefix]
-        return [diff_change(change, self.read) for change in changes[:limit]], len(changes)
+        deadline = time.monotonic() + seconds
+        found: list[FileDiff] = []
+        for change in changes[:limit]:
+            if time.monotonic() > deadline:
+                break
+            found.append(diff_change(change, self.read))
+        return found, len(changes)
 
-    def _with_lines(self, entry: Entry) -> Entry:
+    def _with_lines(self, entry: Entry, seconds: float) -> Entry:
         """Lines are counted when first asked for, or by the housekeeping, and kept; not for more paths than anybody reads."""
         if entry.added + entry.changed + entry.removed > MOST_COUNTED:
             return entry
-        diffs, _ = self.diff(entry.id, limit=MOST_COUNTED)
+        diffs, total = self.diff(entry.id, limit=MOST_COUNTED, seconds=seconds)
+        if len(diffs) < total:
+            return entry
         added, removed = sum(each.added or 0 for each in diffs), sum(each.removed or 0 for each in diffs)
         if self._lock.acquire(blocking=False):
             try:
@@ -204,6 +215,10 @@ class History:
     def read(self, content: int) -> bytes:
         with self._reading:
             return ContentReader(self._reader_db, self._chunks).read(content)
+
+    def read_range(self, content: int, offset: int, length: int) -> bytes:
+        with self._reading:
+            return ContentReader(self._reader_db, self._chunks).read_range(content, offset, length)
 
     def _place(self, path: str) -> int:
         place = Places(self._reader_db).find(find_path(path, self.roots))
@@ -340,7 +355,7 @@ class History:
 
     def count_lines(self) -> None:
         for entry in range(self._counted + 1, self.newest() + 1):
-            self._with_lines(self.entry(entry))
+            self._with_lines(self.entry(entry), DIFF_BUDGET)
             self._counted = entry
 
     # After a crash.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-MOST_LINES = 20_000
+MOST_LINES = 5_000
 
 
 def merge_lines(base: Sequence[bytes], mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes] | None:
@@ -25,5 +25,5 @@ def merge_lines(base: Sequence[bytes], mine: Sequence[bytes], theirs: Sequence[b
 
 
 def _edits(base: Sequence[bytes], other: Sequence[bytes]) -> set[tuple[int, int, tuple[bytes, ...]]]:
-    matcher = SequenceMatcher(None, base, other, autojunk=False)
+    matcher = SequenceMatcher(None, base, other)
     return {(i1, i2, tuple(other[j1:j2])) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"}

@@ -89,7 +89,7 @@ class Version(NamedTuple):
 
     def same_as(self, other: "Version") -> bool:
         """Whether a restore from one to the other would change nothing an owner can see."""
-        if (self.mode, self.mtime, self.content, self.flag) != (other.mode, other.mtime, other.content, other.flag):
+        if (self.mode, self.mtime, self.content) != (other.mode, other.mtime, other.content):
             return False
         if self.is_folder:
             return True

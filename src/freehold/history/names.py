@@ -6,6 +6,9 @@ from pathlib import Path
 
 from freehold.errors import FreeholdError
 
+INSIDE = {b"/workspace": b"workspace", b"/home/agent": b"home"}
+"""The kept folders as the agent sees them."""
+
 
 def show_name(path: bytes) -> str:
     """Printable text that `read_name` turns back into the same bytes.
@@ -47,13 +50,16 @@ def split_path(path: bytes) -> tuple[bytes, ...]:
 
 
 def find_path(text: str, roots: Mapping[bytes, Path]) -> tuple[bytes, ...]:
-    """What an owner typed, as components: `workspace/a.py`, or where that is on this machine."""
+    """What an owner typed, as components: `workspace/a.py`, or where that is on this machine or in the computer."""
     wanted = read_name(text)
     if wanted.startswith(b"/"):
         for name, root in roots.items():
             base = os.fsencode(root)
             if wanted == base or wanted.startswith(base + b"/"):
                 return (name, *split_path(wanted[len(base) :]))
+        for inside, name in INSIDE.items():
+            if name in roots and (wanted == inside or wanted.startswith(inside + b"/")):
+                return (name, *split_path(wanted[len(inside) :]))
     parts = split_path(wanted)
     if wanted.startswith(b"/") or not parts or parts[0] not in roots:
         known = ", ".join(show_name(name) + "/…" for name in roots)

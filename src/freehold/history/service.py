@@ -6,7 +6,7 @@ Everything in and out is plain JSON. Paths are spelled as `names.show_name` spel
 import base64
 import sqlite3
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Literal, TypeVar, get_args
 
@@ -23,6 +23,10 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 MOST_LISTED = 5000
+MOST_WORDS = 4000
+MOST_SHOWN = 4 << 20
+MOST_TEXT = 4 << 20
+"""Characters in one answer's list: hostile names and files are long, and the owner's answer is to arrive all the same."""
 
 
 class Fields:
@@ -52,6 +56,11 @@ class Fields:
             raise self._refused(f"'{name}' is {value!r}, not one of {', '.join(known)}")
         return value
 
+    def text(self, name: str) -> str | None:
+        """Free words, of which the beginning is enough."""
+        value = self.take(name, str)
+        return value if value is None or len(value) <= MOST_WORDS else value[:MOST_WORDS] + "…"
+
     def texts(self, name: str) -> list[str]:
         value = self.take(name, list, [])
         if not all(isinstance(each, str) for each in value or []):
@@ -65,7 +74,7 @@ class Fields:
             agent=inner.take("agent", str),
             session=inner.take("session", str),
             turn=inner.take("turn", str),
-            prompt=inner.take("prompt", str),
+            prompt=inner.text("prompt"),
             terminal=inner.take("terminal", str),
         )
         inner.end()
@@ -144,12 +153,12 @@ class HistoryService:
     def _mark(self, fields: Fields) -> Json:
         phase: Literal["before", "after"] = fields.one_of("phase", ("before", "after"), "")
         kind: Kind = fields.one_of("kind", ("turn", "command"), "turn")
-        who, why = fields.who(), fields.take("why", str, "") or ""
+        who, why = fields.who(), fields.text("why") or ""
         fields.end()
         return asdict(self._history.mark(phase, kind, who, why))
 
     def _snapshot(self, fields: Fields) -> Json:
-        who, why = fields.who(), fields.take("why", str, "") or ""
+        who, why = fields.who(), fields.text("why") or ""
         fields.end()
         return asdict(self._history.snapshot("snapshot", who, why))
 
@@ -165,7 +174,7 @@ class HistoryService:
         changes = [change for change in self._history.changes(entry) if not change.only_folder_time]
         return {
             "entry": entry_json(self._history.entry(entry)),
-            "changes": [change_json(change) for change in changes[: min(limit, MOST_LISTED)]],
+            "changes": bounded(changes[: min(limit, MOST_LISTED)], change_json),
             "total": len(changes),
         }
 
@@ -176,12 +185,13 @@ class HistoryService:
         diffs, total = self._history.diff(entry, path, limit=limit)
         return {
             "entry": entry_json(self._history.entry(entry)),
-            "files": [diff_json(each) for each in diffs],
+            "files": bounded(diffs, diff_json),
             "total": total,
         }
 
     def _show(self, fields: Fields) -> Json:
-        entry, path = fields.need("entry", int), fields.need("path", str)
+        """A file as it was, at most MOST_SHOWN bytes from `offset` on; `more` says whether to ask again."""
+        entry, path, offset = fields.need("entry", int), fields.need("path", str), fields.take("offset", int, 0) or 0
         fields.end()
         version = self._history.version(entry, path)
         if version is None:
@@ -198,7 +208,12 @@ class HistoryService:
             "size": version.size,
         }
         if version.content is not None:
-            found["base64"] = base64.b64encode(self._history.read(version.content)).decode()
+            data = self._history.read_range(version.content, max(0, offset), MOST_SHOWN)
+            found |= {
+                "base64": base64.b64encode(data).decode(),
+                "offset": offset,
+                "more": offset + len(data) < version.size,
+            }
         return found
 
     def _undo(self, fields: Fields) -> Json:
@@ -271,6 +286,18 @@ class HistoryService:
         return changes_json(self._history.stream.read(after, min(wait, 30.0)))
 
 
+def bounded(items: Iterable[T], to_json: Callable[[T], Json]) -> list[Json]:
+    found: list[Json] = []
+    room = MOST_TEXT
+    for item in items:
+        made = to_json(item)
+        room -= sum(len(value) for value in made.values() if isinstance(value, str))
+        if room < 0 and found:
+            break
+        found.append(made)
+    return found
+
+
 def changes_json(changes: Changes) -> Json:
     items = [{"sequence": item.sequence, "path": show_name(item.path), "word": item.word} for item in changes.items]
     return {"sequence": changes.sequence, "relist": changes.relist, "items": items}
@@ -304,12 +331,17 @@ def plan_json(plan: Plan) -> Json:
     return {
         "kind": plan.kind,
         "target": plan.target,
-        "steps": [step_json(step) for step in plan.steps[:MOST_LISTED]],
+        "steps": bounded(plan.steps[:MOST_LISTED], step_json),
         "total": len(plan.steps),
-        "conflicts": [conflict_json(conflict) for conflict in plan.conflicts],
+        "conflicts": bounded(plan.conflicts[:MOST_LISTED], conflict_json),
     }
 
 
 def outcome_json(outcome: Outcome) -> Json:
-    unsettled = [{"path": show_name(path), "reason": reason} for path, reason in outcome.unsettled[:MOST_LISTED]]
-    return {"entry": entry_json(outcome.entry), "done": outcome.done, "unsettled": unsettled}
+    unsettled = bounded(outcome.unsettled[:MOST_LISTED], lambda each: {"path": show_name(each[0]), "reason": each[1]})
+    return {
+        "entry": entry_json(outcome.entry),
+        "done": outcome.done,
+        "unsettled": unsettled,
+        "total_unsettled": len(outcome.unsettled),
+    }

@@ -5,11 +5,13 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from freehold.history.model import ChangeWord
 
 KEPT = 4096
 MOST_AT_ONCE = 1000
+MOST_BYTES_AT_ONCE = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class ChangeStream:
         if not changes:
             return
         with self._ready:
-            if len(changes) > MOST_AT_ONCE:
+            if len(changes) > MOST_AT_ONCE or sum(map(len, changes)) > MOST_BYTES_AT_ONCE:
                 self._tell_to_relist()
             else:
                 for path, word in changes.items():
@@ -79,7 +81,8 @@ class ChangeStream:
         with self._ready:
             if sequence < self._relist_below or sequence > self._sequence:
                 return Changes(self._sequence, (), relist=True)
-            return Changes(self._sequence, tuple(change for change in self._kept if change.sequence > sequence))
+            items = tuple(islice((change for change in self._kept if change.sequence > sequence), MOST_AT_ONCE))
+            return Changes(items[-1].sequence if items else self._sequence, items)
 
     def read(self, sequence: int, timeout: float) -> Changes:
         """Waits in the calling thread until there is something after `sequence`, or the time is over."""
