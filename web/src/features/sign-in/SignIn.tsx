@@ -46,8 +46,14 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
       }
     }
     void begin();
+    // A link pasted into a tab that shows this page changes only the fragment.
+    const pasted = () => {
+      if (tokenFromFragment(location.hash) !== null) location.reload();
+    };
+    window.addEventListener("hashchange", pasted);
     return () => {
       current = false;
+      window.removeEventListener("hashchange", pasted);
     };
   }, [onSignedIn]);
 
