@@ -76,12 +76,15 @@ class Sealed:
 
     async def probe_computer(self) -> Answer | None:
         """Really starts something inside."""
+        if self._computer is None:
+            return Answer("starting")
         await self.computer.run(["/bin/true"], timeout=2)
         return None
 
     async def probe_egress(self) -> Answer | None:
-        snapshot = self.egress.snapshot()
-        return Answer("off", "no computer uses it yet") if self._computer is None else _answer(snapshot.mode)
+        if self._egress is None or self._computer is None:
+            return Answer("starting")
+        return _answer(self._egress.snapshot().mode)
 
 
 def _answer(mode: str) -> Answer | None:

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { request, RequestFailed, type Problem } from "../../client/http";
 import { Notice } from "../../ui/Notice";
-import { inOrderOfConcern, summary, type Health } from "./health.logic";
+import { inOrderOfConcern, summary, troubleOf, type Health } from "./health.logic";
 
 const EVERY = 5_000;
 
@@ -58,7 +58,7 @@ export function HealthPage({ onSignedOut }: { onSignedOut: () => void }) {
                 <span className="name">{component.name}</span>
                 <span className="state">{component.state}</span>
                 <time dateTime={component.since}>since {new Date(component.since).toLocaleString()}</time>
-                {component.last_error && <p>{component.last_error}</p>}
+                {component.last_error && <p>{troubleOf(component)}</p>}
               </li>
             ))}
           </ul>

@@ -24,3 +24,9 @@ export function summary(health: Health): string {
   if (failed.length > 0) return `Not well: ${failed.join(", ")}`;
   return health.ready ? "Everything answers" : "Starting";
 }
+
+/** What went wrong, said as past when it is. */
+export function troubleOf(component: Component): string {
+  const trouble = component.last_error ?? "";
+  return component.state === "ok" && trouble ? `Earlier: ${trouble}` : trouble;
+}
