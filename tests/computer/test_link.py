@@ -141,6 +141,57 @@ async def test_a_guest_that_opens_too_many_channels_is_cut_off(tmp_path: Path) -
         assert (await link.ended).code == "link.protocol"
 
 
+async def test_a_guest_that_reads_nothing_is_cut_off_before_memory_is_full(tmp_path: Path) -> None:
+    done = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await done.wait()
+
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(path)
+        request = {"op": "x" * 200_000}
+        with pytest.raises(FreeholdError, match="does not take"):
+            await _open_without_end(link, request)
+        done.set()
+
+
+async def _open_without_end(link: Link, request: dict[str, Any]) -> None:
+    while True:
+        link.open(request, Witness())
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "payloads"),
+    [
+        ("answers without end", [b'{"ok":1}\n' * 10_000]),
+        ("rows without end", [b'{"part":[' + b"1," * 90_000 + b"1]}\n"] * 40),
+        ("a record without end", [b"x" * 200_000] * 40),
+        ("a record that is no JSON", [b"x\n"]),
+        ("a record that says nothing", [b"{}\n"]),
+        ("an error of another room", [b'{"error":["keeper.gone","x"]}\n']),
+        ("a row that is none", [b'{"part":[["a","file",1]]}\n{"ok":{}}\n']),
+    ],
+)
+async def test_answers_about_files_are_believed_in_nothing(tmp_path: Path, name: str, payloads: list[bytes]) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        channel, _ = await peer.receive_open()
+        for payload in payloads:
+            peer.send(frames.SIDE, channel, payload)
+            if len(payloads) > 1:
+                while (await peer.receive())[0] != frames.GRANT:
+                    continue
+        peer.send(frames.CLOSE, channel)
+        await peer.until_cut()
+
+    async with hostile_guest(tmp_path / "link", script) as path, Computer.connect(path) as computer:
+        with pytest.raises(FreeholdError) as caught:
+            await computer.files.list(limit=1_000_000)
+        assert caught.value.code == "link.protocol", name
+
+
 async def test_frames_that_crossed_our_close_are_no_offence(tmp_path: Path) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
@@ -207,7 +258,7 @@ def test_no_sequence_of_frames_raises_or_is_taken_for_another_error(sent: list[t
     async def drive() -> None:
         link = Link()
         link.connection_made(Nowhere())
-        for receiver in (Capture(1000), Process(), Collector(100, 100), Terminal()):
+        for receiver in (Capture(1000), Process(), Collector(1, 100, 100), Terminal()):
             link.open({"op": "x"}, receiver)
         stream = frames.PREAMBLE + b"".join(
             frames.HEADER.pack(len(payload), kind, channel) + payload for kind, channel, payload in sent

@@ -16,6 +16,7 @@ WINDOW = 1024 * 1024
 MOST_BYTES = 1024 * 1024 * 1024
 MOST_ROWS = 1_000_000
 _LINE = 4 * 1024 * 1024
+_MOST_RECORDS = 512 * 1024 * 1024
 
 
 class Outcome:
@@ -38,7 +39,9 @@ class Outcome:
 class Collector:
     """Receives a batch's answers; bounded by what was asked for, whatever the guest sends."""
 
-    def __init__(self, most_bytes: int, most_rows: int, stream: Stream | None = None) -> None:
+    def __init__(self, expected: int, most_bytes: int, most_rows: int, stream: Stream | None = None) -> None:
+        self._expected = expected
+        self._most_records = _MOST_RECORDS
         self._most_bytes = most_bytes
         self._most_rows = most_rows
         self._stream = stream
@@ -67,6 +70,9 @@ class Collector:
                 return
             self._content.write(payload)
         else:
+            self._most_records -= len(payload)
+            if self._most_records < 0:
+                raise protocol_error("records without end")
             lines = (self._line + bytes(payload)).split(b"\n")
             self._line = lines.pop()
             if len(self._line) > _LINE:
@@ -102,6 +108,8 @@ class Collector:
         error = answers.failure(record)
         if error is None and "ok" not in record:
             raise protocol_error("a record that says nothing")
+        if len(self.outcomes) >= self._expected:
+            raise protocol_error("more answers than questions")
         self.outcomes.append(Outcome(record.get("ok"), error, self._content.getvalue(), self._rows))
         if self._content.tell():
             self._content = io.BytesIO()
@@ -124,7 +132,7 @@ async def ask(
     most_rows: int = MOST_ROWS,
 ) -> list[Outcome]:
     """Send the request, feed it `contents`, and return as many outcomes as expected."""
-    collector = Collector(most_bytes, most_rows)
+    collector = Collector(expected, most_bytes, most_rows)
     channel = collector.channel = link.open(request, collector, WINDOW)
     try:
         if isinstance(contents, AsyncIterable):

@@ -54,7 +54,7 @@ class Files:
     async def stream(self, path: PathLike, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         """A file of any size in pieces, at the pace of whoever iterates."""
         stream = Stream()
-        collector = Collector(0, 0, stream)
+        collector = Collector(1, 0, 0, stream)
         item = {"do": "read", "path": to_text(path), "offset": offset, "length": length}
         channel = collector.channel = self._connection.link.open({"op": "files", "do": [item]}, collector, WINDOW)
         stream.attach(channel, 0)

@@ -16,6 +16,8 @@ from freehold.errors import FreeholdError
 MAX_UNSETTLED = 4096
 """Channels we closed and the guest has not: a guest that never answers must not fill our memory."""
 MAX_GUEST_CHANNELS = 1024
+MAX_UNSENT = 64 * 1024 * 1024
+"""Requests waiting for a guest that sends signs of life and reads nothing."""
 
 Accept = Callable[["Link", int, dict[str, Any]], None]
 """Told of a channel that the guest opens; must `adopt` it or raise a protocol error."""
@@ -81,8 +83,11 @@ class Link(asyncio.BufferedProtocol):
         return channel
 
     def send(self, kind: int, channel: int, payload: bytes = b"") -> None:
-        if self._transport is not None and not self.ended.done():
-            self._transport.write(frames.encode_frame(kind, channel, payload))
+        if self._transport is None or self.ended.done():
+            return
+        self._transport.write(frames.encode_frame(kind, channel, payload))
+        if self._resumed is not None and self._transport.get_write_buffer_size() > MAX_UNSENT:
+            self.cut(FreeholdError("link.lost", "The computer does not take what it is sent"))
 
     async def drain(self) -> None:
         """Wait while the socket takes nothing; writers go on in the order in which they came."""
