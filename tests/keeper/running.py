@@ -41,6 +41,7 @@ class Stead:
             "FREEHOLD_GATEWAY_PORT": str(self.gateway_port),
             "FREEHOLD_KEEPER_PORT": str(self.keeper_port),
             "FREEHOLD_OBSERVE_METRICS_PORT": str(self.metrics_port),
+            "FREEHOLD_SSH_ENABLED": "false",  # has tests of its own
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
             **environment,
         }

@@ -28,7 +28,7 @@ def test_defaults_are_those_of_the_design() -> None:
     assert manifest.history.folders == ("workspace", "home")
     assert manifest.history.quota is None
     assert manifest.agents.default == "builtin"
-    assert manifest.ssh.enabled is False
+    assert manifest.ssh.enabled is True
     assert {getattr(manifest.slots, name).mode for name in type(manifest.slots).model_fields} == {"off"}
 
 

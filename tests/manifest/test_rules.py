@@ -111,7 +111,7 @@ def test_ports_on_two_addresses_do_not_collide_but_on_all_addresses_they_do() ->
 
 
 def test_ssh_that_is_off_takes_no_port() -> None:
-    assert look("[ssh]\nport = 3000").problems == ()
+    assert look("[ssh]\nenabled = false\nport = 3000").problems == ()
 
 
 @pytest.mark.parametrize("section", ["gateway", "keeper", "ssh"])

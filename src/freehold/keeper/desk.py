@@ -144,4 +144,5 @@ class Desk:
             {"name": "gateway", "host": plan.gateway_host, "port": plan.gateway_port},
             {"name": "keeper", "host": plan.keeper_host, "port": plan.keeper_port},
             {"name": "metrics", "host": plan.metrics_host, "port": plan.metrics_port},
+            *([{"name": "ssh", "host": plan.ssh_host, "port": plan.ssh_port}] if plan.ssh_port is not None else []),
         ]

@@ -46,6 +46,22 @@ class HttpProbe:
             raise FreeholdError("program.unwell", f"GET {self.path} on port {self.port} answered {words}")
 
 
+@dataclass(frozen=True)
+class SocketProbe:
+    """Connect to a unix socket; well when a line comes. For programs whose own port strangers may flood."""
+
+    path: Path
+
+    async def __call__(self) -> None:
+        reader, writer = await asyncio.open_unix_connection(str(self.path), limit=4096)
+        try:
+            line = await reader.readline()
+        finally:
+            writer.close()
+        if not line:
+            raise FreeholdError("program.unwell", f"{self.path.name} said nothing")
+
+
 async def no_probe() -> None:
     """For a program whose only question is whether it lives."""
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Coroutine, Iterator
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from freehold.keeper.artifacts import check_artifacts
 from freehold.keeper.changes import Changes
 from freehold.keeper.computer_program import ComputerProgram, computer_spec
 from freehold.keeper.desk import Desk
-from freehold.keeper.host_program import HostProgram, HttpProbe
+from freehold.keeper.host_program import HostProgram, HttpProbe, SocketProbe
 from freehold.keeper.kept import KeptProgram
 from freehold.keeper.lock import hold_home
 from freehold.keeper.logbook import Logbook, LogbookHandler
@@ -36,6 +37,7 @@ from freehold.keeper.stages import Announce, Stages
 from freehold.keeper.strays import Strays, end_strays
 from freehold.keeper.supervisor import Supervisor
 from freehold.keeper.tending import tended
+from freehold.ssh.keys import keys_exist
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -136,6 +138,8 @@ class Keeper:
         with stages.stage("keys"):
             sessions = await self._unless_stopped(asyncio.to_thread(_open_sessions, home, plan))
             stack.callback(sessions.close)
+            if plan.ssh_port is not None and not keys_exist(home):
+                await self._unless_stopped(asyncio.to_thread(_make_ssh_keys, home))
         began = asyncio.get_running_loop().time()
         self._desk = desk = Desk(self, plan, book, sessions)
         await stack.enter_async_context(RpcServer(home.keeper_socket, desk.methods).serve())
@@ -148,6 +152,8 @@ class Keeper:
         desk.computer = computer_program
         computer = self.supervisor.start(computer_program)
         gateway = self.supervisor.start(self._gateway(plan, book, strays))
+        if plan.ssh_port is not None:
+            self.supervisor.start(self._ssh(book, strays))
         for service in plan.services:
             self.supervisor.start(
                 ServiceProgram(service, home.computer_socket, computer, self.changes, book, settings.logs)
@@ -177,6 +183,19 @@ class Keeper:
             book=book,
             strays=strays,
             probe=HttpProbe(plan.gateway_port, host=host),
+            logs=self.settings.logs,
+        )
+
+    def _ssh(self, book: Logbook, strays: Strays) -> HostProgram:
+        """Apart from the gateway, so that bulk transfers do not slow its answers; nothing else waits for it."""
+        return HostProgram(
+            name="ssh",
+            argv=[sys.executable, "-m", "freehold.ssh", "--home", str(self.home.root)],
+            environment=os.environ,
+            book=book,
+            strays=strays,
+            probe=SocketProbe(self.home.run / "ssh.sock"),
+            required=False,
             logs=self.settings.logs,
         )
 
@@ -290,6 +309,15 @@ async def _claim_ports(plan: Plan) -> list[socket.socket]:
             if error.code != "keeper.port-taken" or loop.time() > deadline:
                 raise
             await asyncio.sleep(0.05)
+
+
+def _make_ssh_keys(home: Home) -> None:
+    """In a process of its own: the keeper would carry the cryptography for ever."""
+    argv = [sys.executable, "-m", "freehold.ssh.keys", "--home", str(home.root)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise FreeholdError("ssh.key", f"The keys for SSH cannot be made: {said[-1] if said else 'no reason given'}")
 
 
 def _open_sessions(home: Home, plan: Plan) -> Any:

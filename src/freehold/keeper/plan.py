@@ -46,6 +46,9 @@ class Plan:
     keeper_port: int
     metrics_host: str
     metrics_port: int
+    ssh_host: str
+    ssh_port: int | None
+    """None when the side door is off."""
     backend: str
     image: str | None
     limits: dict[str, float]

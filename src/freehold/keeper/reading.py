@@ -82,6 +82,8 @@ def make_plan(loaded: "Loaded") -> Plan:
         keeper_port=manifest.keeper.port,
         metrics_host=manifest.observe.metrics_host,
         metrics_port=manifest.observe.metrics_port,
+        ssh_host=manifest.ssh.host,
+        ssh_port=manifest.ssh.port if manifest.ssh.enabled else None,
         backend=computer.backend,
         image=computer.image,
         limits=computer.limits.model_dump(),

@@ -14,7 +14,7 @@ BACKENDS: frozenset[Backend] = frozenset({"bubblewrap"})
 AGENTS: frozenset[str] = frozenset({"builtin"})
 """The agents that are known without a word in the manifest."""
 
-BUILT: frozenset[str] = frozenset()
+BUILT: frozenset[str] = frozenset({"ssh"})
 """Of `ssh`, `mesh` and the five slots: those that this version has. What is asked for and not here earns W731."""
 
 UNASKED_MODES = frozenset({"auto", "bypasspermissions", "dontask", "full-access", "fullaccess", "never", "yolo"})

@@ -31,10 +31,13 @@ class HistorySection(Section):
 class Ssh(Section):
     """The side door."""
 
-    enabled: bool = Field(default=False, description="Whether there is an SSH server.")
+    enabled: bool = Field(default=True, description="Whether there is an SSH server.")
     host: str = Field(default="127.0.0.1", description="The address it listens on.", examples=["::1"])
     port: Port = Field(default=2222, description="The port it listens on.")
     lifetime: Seconds = Field(default=86400, description="How long a certificate is valid; 24h at most.")
+    forwarding: bool = Field(
+        default=True, description="Whether ports and sockets inside the computer may be forwarded, and never others."
+    )
 
 
 SlotMode = Literal["local", "external", "off"]
