@@ -10,26 +10,31 @@ _SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a 
 
 
 def plan_restore(places: Places, target: int, now: int, paths: Sequence[tuple[bytes, ...]] = ()) -> list[Step]:
-    """Steps from the live state to that of the entry `target`; costs what changed in between."""
-    wanted = ((place, places.at(place, target)) for place in places.touched(target, now))
-    return plan_places(places, wanted, paths)
+    """Steps from the live state (that of the newest entry, `now`) to that of `target`; costs what changed in between."""
+    steps: list[Step] = []
+    for place, path, live, wanted in places.compared(now, target):
+        if paths and not any(path[: len(prefix)] == prefix for prefix in paths):
+            continue
+        steps.append(_step(path, place, live, wanted))
+    steps.sort(key=lambda step: step.path)
+    return steps
 
 
-def plan_places(
-    places: Places, wanted: Iterable[tuple[int, Version | None]], paths: Sequence[tuple[bytes, ...]] = ()
-) -> list[Step]:
+def plan_places(places: Places, wanted: Iterable[tuple[int, Version | None]]) -> list[Step]:
+    """Steps from the live state to a chosen one, place by place."""
     steps: list[Step] = []
     for place, target in wanted:
         live = places.live(place)
-        if (live is None and target is None) or (live is not None and target is not None and live.same_as(target)):
+        if live is target or (live is not None and target is not None and live.same_as(target)):
             continue
-        path = places.path(place)
-        if paths and not any(path[: len(prefix)] == prefix for prefix in paths):
-            continue
-        fate, detail = _fate(live, target)
-        steps.append(Step(path, fate, place, live, target, detail))
+        steps.append(_step(places.path(place), place, live, target))
     steps.sort(key=lambda step: step.path)
     return steps
+
+
+def _step(path: tuple[bytes, ...], place: int, live: Version | None, target: Version | None) -> Step:
+    fate, detail = _fate(live, target)
+    return Step(path, fate, place, live, target, detail)
 
 
 def describe(version: Version) -> str:

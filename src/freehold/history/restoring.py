@@ -43,9 +43,10 @@ class Restorer:
         self._staging = staging
         self._reader = reader
         self._places = places
-        self._prefix = TEMPORARY + token.encode() + b"-"
+        self._prefix = TEMPORARY + token.encode() + secrets.token_hex(4).encode() + b"-"
         self._at: tuple[NamePath, int] | None = None
         self._stage_inside = False
+        self._count = 0
         self._is_root = os.geteuid() == 0
         self._touched: dict[NamePath, None] = {}
         self._leaders: dict[int, NamePath] = {}
@@ -181,7 +182,8 @@ class Restorer:
 
     def _put(self, parent: int, step: Step) -> None:
         assert step.target is not None
-        self._expect(parent, step)
+        if step.live is not None:
+            self._expect(parent, step)
         if step.target.is_link:
             self._put_link(parent, step, step.target)
             return
@@ -366,7 +368,8 @@ class Restorer:
             self._staging.discard(temporary)
 
     def _temporary(self, parent: int) -> tuple[int, bytes]:
-        name = self._prefix + secrets.token_hex(8).encode()
+        self._count += 1
+        name = b"%s%d" % (self._prefix, self._count)
         return (parent if self._stage_inside else self._staging.take_handle()), name
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from freehold.history.reading import FOLDER_FLAGS
 
 _GET_FLAGS, _SET_FLAGS, _SPREAD = 0x80086601, 0x40086602, 0x00020000
-_ROTATE = 4000
+_ROTATE = 500
 _NO_REPLACE, _EXCHANGE = 1, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,7 +39,7 @@ def prepare_staging(folder: Path) -> None:
 
 
 class Staging:
-    """One folder for a long time; another one every few thousand files. Used under the caller's lock."""
+    """One folder for a long time; another one every few hundred files. Used under the caller's lock."""
 
     def __init__(self, folder: Path) -> None:
         prepare_staging(folder)

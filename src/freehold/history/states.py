@@ -2,15 +2,31 @@
 
 import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.history.model import Change, Version
+from freehold.history.model import Change, ChangeWord, Version
 
 VERSION_COLUMNS = (
     "version.id, version.place, version.born, version.died, version.mode, version.mtime, version.size, "
     "version.content, version.flag, version.ino, version.ctime, version.nlink"
 )
 LIVE = "version.died IS NULL"
+_WIDTH = len(Version._fields)
+_COMPARED = f"""
+    SELECT place.id, place.parent, place.name, {VERSION_COLUMNS.replace("version.", "first.")}, {VERSION_COLUMNS.replace("version.", "second.")}
+    FROM (
+        SELECT place FROM version WHERE born > :low AND born <= :high
+        UNION SELECT place FROM version WHERE died > :low AND died <= :high
+    ) AS touched
+    JOIN place ON place.id = touched.place
+    LEFT JOIN version AS first ON first.id = (
+        SELECT id FROM version WHERE place = touched.place AND born <= :one ORDER BY born DESC LIMIT 1
+    )
+    LEFT JOIN version AS second ON second.id = (
+        SELECT id FROM version WHERE place = touched.place AND born <= :other ORDER BY born DESC LIMIT 1
+    )
+"""  # noqa: S608
 
 
 class Places:
@@ -56,6 +72,21 @@ class Places:
         )
         return [Version._make(row) for row in rows]
 
+    def inside(self, place: int) -> tuple[dict[bytes, Version], dict[bytes, int]]:
+        """The names in a folder that live, and those that once did."""
+        rows = self._db.execute(
+            f"SELECT place.id, place.name, {VERSION_COLUMNS} FROM place LEFT JOIN version ON version.place = place.id AND {LIVE} WHERE place.parent = ?",  # noqa: S608
+            (place,),
+        )
+        live: dict[bytes, Version] = {}
+        dead: dict[bytes, int] = {}
+        for row in rows:
+            if row[2] is None:
+                dead[row[1]] = row[0]
+            else:
+                live[row[1]] = Version._make(row[2:])
+        return live, dead
+
     def at(self, place: int, entry: int) -> Version | None:
         """The version of a place in the state of an entry."""
         row = self._db.execute(
@@ -73,29 +104,36 @@ class Places:
             if version is not None:
                 yield name, version
 
-    def touched(self, after: int, until: int) -> list[int]:
-        """Places whose state may differ between two entries; costs what changed between them, not what exists."""
-        rows = self._db.execute(
-            "SELECT place FROM version WHERE born > ? AND born <= ? UNION SELECT place FROM version WHERE died > ? AND died <= ?",
-            (after, until, after, until),
-        )
-        return [row[0] for row in rows]
+    def compared(self, one: int, other: int) -> Iterator[tuple[int, tuple[bytes, ...], Version | None, Version | None]]:
+        """Places whose states differ between two entries: id, path, and both states. Costs what changed, not what exists."""
+        low, high = min(one, other), max(one, other)
+        rows = self._db.execute(_COMPARED, {"low": low, "high": high, "one": one, "other": other})
+        paths: dict[int, tuple[bytes, ...]] = {0: ()}
+        for row in rows.fetchall():
+            first = _alive(row[3 : 3 + _WIDTH], one)
+            second = _alive(row[3 + _WIDTH :], other)
+            if first is second or (first is not None and second is not None and first.same_as(second)):
+                continue
+            parent = row[1]
+            above = paths.get(parent)
+            if above is None:
+                above = paths[parent] = self.path(parent)
+            yield row[0], (*above, row[2]), first, second
 
     def changes(self, old: int, new: int) -> list[Change]:
         """What differs between the states of two entries, in path order; works in both directions."""
-        low, high = min(old, new), max(old, new)
         found: list[Change] = []
-        for place in self.touched(low, high):
-            before, after = self.at(place, old), self.at(place, new)
-            if before is None and after is None:
-                continue
-            if before is not None and after is not None and before.same_as(after):
-                continue
-            word = "added" if before is None else "removed" if after is None else "changed"
-            found.append(Change(b"/".join(self.path(place)), word, before, after))  # type: ignore[arg-type]
+        for _, path, before, after in self.compared(old, new):
+            word: ChangeWord = "added" if before is None else "removed" if after is None else "changed"
+            found.append(Change(b"/".join(path), word, before, after))
         found.sort(key=lambda change: change.path)
         return found
 
     def alive_with_inode(self, ino: int) -> list[Version]:
         rows = self._db.execute(f"SELECT {VERSION_COLUMNS} FROM version WHERE {LIVE} AND ino = ?", (ino,))  # noqa: S608
         return [Version._make(row) for row in rows]
+
+
+def _alive(row: tuple[Any, ...], entry: int) -> Version | None:
+    """The latest version born by then, unless it had died."""
+    return None if row[0] is None or (row[3] is not None and row[3] <= entry) else Version._make(row)

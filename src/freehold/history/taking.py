@@ -12,7 +12,7 @@ from freehold.history.ignoring import Ignored
 from freehold.history.model import FLAG_FINE, FLAG_UNSETTLED, FLAG_WORDS, Version
 from freehold.history.names import show_name
 from freehold.history.reading import FOLDER_FLAGS, Limits, Taken, open_folder, open_path, take
-from freehold.history.states import LIVE, VERSION_COLUMNS, Places
+from freehold.history.states import Places
 
 # A change within one clock tick of the reading may leave the same ctime; such a file is read again by the next scan.
 _RACY = 50_000_000
@@ -241,12 +241,9 @@ class Take:
     ) -> list[tuple[bytes, int, bool]]:
         """Look at every name in one folder; returns the folders among them."""
         known: dict[bytes, Version] = {}
+        dead: dict[bytes, int] = {}
         if not fresh:
-            rows = self._db.execute(
-                f"SELECT place.name, {VERSION_COLUMNS} FROM place JOIN version ON version.place = place.id AND {LIVE} WHERE place.parent = ?",  # noqa: S608
-                (place,),
-            )
-            known = {row[0]: Version._make(row[1:]) for row in rows}
+            known, dead = self._places.inside(place)
         folders: list[tuple[bytes, int, bool]] = []
         with os.scandir(handle) as entries:
             for entry in entries:
@@ -262,10 +259,10 @@ class Take:
                     continue
                 if row is not None:
                     inner, inner_fresh = row.place, False
-                elif fresh:
-                    inner, inner_fresh = self._new_place(place, name), True
+                elif name in dead:
+                    inner, inner_fresh = dead[name], False
                 else:
-                    inner, inner_fresh = self._place(place, name)
+                    inner, inner_fresh = self._new_place(place, name), True
                 if self._examine(handle, name, found, inner, row, (*path, name)):
                     folders.append((name, inner, inner_fresh))
         for row in known.values():
