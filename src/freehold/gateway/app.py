@@ -23,6 +23,7 @@ from freehold.gateway.routes.history import add_history
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.sign_in import add_sign_in
+from freehold.gateway.routes.ssh import add_ssh
 from freehold.gateway.routes.terminals import add_terminals
 from freehold.gateway.routes.timeline import add_timeline
 from freehold.gateway.socket import add_socket
@@ -56,6 +57,7 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_history(app, house)
     add_files(app, house)
     add_terminals(app, house)
+    add_ssh(app, house)
     add_socket(app, feeds.topics)
     add_description(app)
     add_pages(app)
