@@ -298,3 +298,16 @@ async def test_a_file_beyond_the_size_limit_is_an_error(tmp_path: Path) -> None:
         assert await computer.files.list() == []
         result = await computer.run("head -c 300000 /dev/zero > big")
         assert result.limit == "file_size"
+
+
+async def test_a_very_deep_tree_is_walked_and_removed(computer: Computer) -> None:
+    deep = "import os\nfor _ in range(1200):\n os.mkdir('d'); os.chdir('d')\n"
+    (await computer.run(["python3", "-c", deep])).check()
+    assert len(await computer.files.walk()) > 1000
+    assert await refusal(computer.files.copy("d", "copy")) in ("files.too-deep", "files.name-too-long")
+    await computer.files.remove("d", recursive=True)
+    await computer.files.remove("copy", recursive=True)
+    assert await computer.files.list() == []
+    await computer.run("mkdir -p shut/in; touch shut/in/x; chmod 0 shut/in; chmod 0 shut")
+    await computer.files.remove("shut", recursive=True)
+    assert await computer.files.list() == []

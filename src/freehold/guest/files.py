@@ -202,7 +202,7 @@ class FileWork(Batch):
 
     def walk(self, item: dict[str, Any]) -> Steps:
         rows = tree.walking(
-            self.path(item), int(item.get("depth") or 1000), [to_bytes(name) for name in item.get("skip", ())]
+            self.path(item), int(item.get("depth") or 100_000), [to_bytes(name) for name in item.get("skip", ())]
         )
         return (yield from self.parts(rows, int(item["most"])))
 

@@ -95,7 +95,7 @@ def _search(descriptor: int, path: bytes, pattern: re.Pattern[bytes], message: d
     count = files = 0
     batch: list[Any] = []
     single = not os.stat(path).st_mode & 0o040000
-    rows: Any = iter([["", "file", 0]]) if single else walking(path, 1000, skip)
+    rows: Any = iter([["", "file", 0]]) if single else walking(path, 100_000, skip)
     for row in rows:
         if row is None or row[1] != "file" or row[2] > LARGEST:
             continue

@@ -4,7 +4,7 @@ Generators yield rows, or None (and the copying kind False) where they may be in
 """
 
 # pathlib is too slow to import here
-# ruff: noqa: PTH101, PTH102, PTH106, PTH108, PTH115, PTH211
+# ruff: noqa: PTH101, PTH102, PTH108, PTH115, PTH211
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def walking(path: bytes, depth: int, skip: list[bytes]) -> Generator[list[Any] |
                 continue
             try:
                 yield row(prefix + entry.name, entry.stat(follow_symlinks=False), entry.path)
-            except FileNotFoundError:
+            except OSError:
                 continue
             if level < depth and entry.is_dir(follow_symlinks=False):
                 below.append((entry.path, prefix + entry.name + b"/", level + 1))
@@ -114,7 +114,7 @@ def matching(path: bytes, pattern: bytes) -> Generator[list[Any] | None, None, N
                     seen.add(name)
                     try:
                         yield row(name, entry.stat(follow_symlinks=False), entry.path)
-                    except FileNotFoundError:
+                    except OSError:
                         continue
             elif is_folder:
                 stack.append((entry.path, name + b"/", follow + 1))
@@ -165,32 +165,40 @@ def removing(path: bytes) -> Generator[bool, None, None]:
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         os.unlink(path)
         return
-    handle = os.open(path, FOLDER)
+    stack: list[tuple[bytes, int, list[tuple[bytes, bool]]]] = []
     try:
-        yield from _empty(handle)
-    finally:
-        os.close(handle)
-    os.rmdir(path)
-
-
-def _empty(handle: int) -> Generator[bool, None, None]:
-    with os.scandir(handle) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
-        if not is_folder:
-            os.unlink(name, dir_fd=handle)
+        stack.append((path, *_open_folder(path, None)))
+        while stack:
+            name, handle, left = stack[-1]
+            if left:
+                below, is_folder = left.pop()
+                if is_folder:
+                    stack.append((below, *_open_folder(below, handle)))
+                else:
+                    os.unlink(below, dir_fd=handle)
+            else:
+                stack.pop()
+                os.close(handle)
+                os.rmdir(name, dir_fd=stack[-1][1] if stack else None)
             yield False
-            continue
-        try:
-            below = os.open(name, FOLDER, dir_fd=handle)
-        except PermissionError:
-            os.chmod(name, 0o700, dir_fd=handle)
-            below = os.open(name, FOLDER, dir_fd=handle)
-        try:
-            yield from _empty(below)
-        finally:
-            os.close(below)
-        os.rmdir(name, dir_fd=handle)
+    finally:
+        for _, handle, _ in stack:
+            os.close(handle)
+
+
+def _open_folder(name: bytes, above: int | None) -> tuple[int, list[tuple[bytes, bool]]]:
+    """A handle of the folder and what is in it: names, and whether they are folders."""
+    try:
+        handle = os.open(name, FOLDER, dir_fd=above)
+    except PermissionError:
+        os.chmod(name, 0o700, dir_fd=above)
+        handle = os.open(name, FOLDER, dir_fd=above)
+    try:
+        with os.scandir(handle) as entries:
+            return handle, [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
+    except BaseException:
+        os.close(handle)
+        raise
 
 
 def forget(path: bytes) -> None:
