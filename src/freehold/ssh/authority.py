@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.ssh.connecting import PRINCIPAL
+from freehold.ssh.credentials import LONGEST_LIFE
 from freehold.ssh.keys import authority_path, read_private
 
-PRINCIPAL = "agent"
-DAY = 86_400
 # A client whose clock is a little behind must not find its certificate not yet valid.
 LEEWAY = 60
 SMALLEST_RSA = 3072
@@ -62,7 +62,7 @@ class Authority:
         """Certify a public key (a line as in `id_ed25519.pub`) for the principal `agent`."""
         key = read_public_key(public_key)
         began = int(time.time() if now is None else now)
-        ends = began + min(lifetime, DAY)
+        ends = began + min(lifetime, LONGEST_LIFE)
         serial = secrets.randbits(63) | 1
         builder = (
             SSHCertificateBuilder()

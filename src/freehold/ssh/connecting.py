@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from freehold.ssh.authority import PRINCIPAL
+PRINCIPAL = "agent"
+"""The only name there is to log in with, inside and in every certificate."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from freehold.timeline import Timeline
 
 Kind = Literal["certificate", "key"]
 MOST_LIVING = 200
+LONGEST_LIFE = 86_400
+"""Seconds; no setting makes a key live longer."""
 
 _SCHEMA = """
 CREATE TABLE ssh_credential (

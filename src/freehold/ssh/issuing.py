@@ -2,16 +2,19 @@
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.manifest import Manifest
 from freehold.manifest.addresses import is_any
-from freehold.ssh.authority import DAY, Authority, Pair, PairKind, make_pair, read_public_key, show_public_key
 from freehold.ssh.connecting import Door
-from freehold.ssh.credentials import Credential, Credentials
+from freehold.ssh.credentials import LONGEST_LIFE, Credential, Credentials
 from freehold.ssh.keys import ensure_keys, host_key_path, read_public
+
+if TYPE_CHECKING:
+    from freehold.ssh.authority import Pair, PairKind
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Issued:
 @dataclass(frozen=True)
 class IssuedPair:
     credential: Credential
-    pair: Pair
+    pair: "Pair"
 
 
 class Issuing:
@@ -47,6 +50,8 @@ class Issuing:
         self, public_key: str, maker: Maker, *, seconds: int | None = None, label: str = ""
     ) -> Issued:
         """Certify a key that the client made."""
+        from freehold.ssh.authority import Authority
+
         self._require_enabled()
         ensure_keys(self._home)
         made = Authority(self._home).sign(
@@ -69,9 +74,11 @@ class Issuing:
         return Issued(credential, made.text)
 
     def issue_pair(
-        self, maker: Maker, kind: PairKind = "ed25519", *, seconds: int | None = None, label: str = ""
+        self, maker: Maker, kind: "PairKind" = "ed25519", *, seconds: int | None = None, label: str = ""
     ) -> IssuedPair:
         """For a client that knows no certificates: a pair made here, of which only the public half is kept."""
+        from freehold.ssh.authority import make_pair, read_public_key, show_public_key
+
         self._require_enabled()
         ensure_keys(self._home)
         pair = make_pair(kind)
@@ -102,7 +109,7 @@ class Issuing:
         return f"{self._manifest.owner.did or 'owner'} {maker.source}"
 
     def _lifetime(self, seconds: int | None) -> int:
-        most = min(self._manifest.ssh.lifetime, DAY)
+        most = min(self._manifest.ssh.lifetime, LONGEST_LIFE)
         return most if seconds is None else max(1, min(seconds, most))
 
     def _require_enabled(self) -> None:

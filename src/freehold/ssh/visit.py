@@ -13,8 +13,8 @@ from asyncssh.misc import ChannelOpenError
 
 from freehold.computer import Computer
 from freehold.computer.tunnel import Tunnel
-from freehold.ssh.authority import PRINCIPAL
 from freehold.ssh.command import CommandSession
+from freehold.ssh.connecting import PRINCIPAL
 from freehold.ssh.credentials import Credential
 from freehold.ssh.forwarding import ANYWHERE, InsideListener, TcpRelay, UnixRelay, connect_port, connect_socket
 from freehold.ssh.gate import Gate
