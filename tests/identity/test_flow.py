@@ -1,8 +1,10 @@
 """Sign-in against an honest server that refuses any client which leaves something out."""
 
 import logging
+import socket
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pytest
 from starlette.responses import JSONResponse
@@ -11,6 +13,7 @@ from tests.identity.world import ISSUER, OWNER, STRANGER, Stage, World, did_docu
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.identity.atproto.client import Client
+from freehold.identity.atproto.fetch import Network
 from freehold.identity.atproto.flow import SignIn
 from freehold.identity.atproto.problems import SignInProblem
 
@@ -74,6 +77,28 @@ async def test_a_late_answer_is_refused(visit: Visit, world: World) -> None:
     visit.now += 601
     with pytest.raises(SignInProblem, match=r"sign-in\.expired"):
         await visit.sign_in.finish(world.authorize(started.redirect), started.binding)
+
+
+@pytest.mark.parametrize("wrong", [7200, -7200])
+async def test_a_wrong_clock_is_named_with_the_difference(visit: Visit, world: World, wrong: int) -> None:
+    visit.now += wrong
+    with pytest.raises(SignInProblem, match=r"differ by 7[12]\d\d seconds"):
+        await visit.sign_in.start()
+
+
+async def test_a_pds_that_is_down_is_named(stage: Stage, home: Home, world: World) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        world.did_document = did_document(pds="https://down.honest.net")
+        network = Network(
+            routes={**stage.network.routes, "down.honest.net": unused.getsockname()}, authority=stage.network.authority
+        )
+        visit = Visit(replace(stage, network=network), home, world.client)
+        with pytest.raises(
+            SignInProblem, match=r"down\.honest\.net, where the owner's account lives, cannot be reached"
+        ):
+            await visit.sign_in.start()
+        visit.sign_in.close()
 
 
 @pytest.mark.parametrize("cookie", [None, "", "of-another-browser"])

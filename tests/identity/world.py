@@ -8,6 +8,7 @@ import hashlib
 import json
 import secrets
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -116,6 +117,8 @@ class World:
             self._check_client(form)
         except NonceWanted:
             return self._nonced(at, JSONResponse({"error": "use_dpop_nonce"}, 400))
+        except OutOfTime:
+            return self._nonced(at, JSONResponse({"error": "invalid_dpop_proof"}, 401))
         return self._nonced(at, handler(form, thumbprint))
 
     def authorize(self, redirect: str) -> list[tuple[str, str]]:
@@ -166,6 +169,8 @@ class World:
         assert claims["htm"] == "POST"
         assert claims["htu"] == f"https://{request.headers['host']}{request.url.path}"
         self._use(claims["jti"])
+        if abs(claims["iat"] - time.time()) > 60:
+            raise OutOfTime
         if claims.get("nonce") != self.nonce or self.endless_nonce:
             raise NonceWanted
         return key.thumbprint()
@@ -199,6 +204,10 @@ class World:
 
 
 class NonceWanted(Exception):
+    pass
+
+
+class OutOfTime(Exception):
     pass
 
 
