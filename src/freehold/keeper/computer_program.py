@@ -22,14 +22,23 @@ if TYPE_CHECKING:
 GRACE = 4.0
 
 
-def computer_spec(plan: Plan, workspace: Path, home: Path) -> "ComputerSpec":
+AGENTS_INSIDE = "/opt/agents"
+
+
+def computer_spec(plan: Plan, workspace: Path, home: Path, agents: Path | None = None) -> "ComputerSpec":
+    """`agents` is the folder of installed agents: shown read-only and whole, so that a new one is there at once."""
     from freehold.computer.spec import ComputerSpec, Limits, Mount
+
+    shown = () if agents is None else (Mount(agents, AGENTS_INSIDE),)
 
     return ComputerSpec(
         workspace=workspace,
         home=home,
         limits=Limits(**plan.limits),  # type: ignore[arg-type]  # the manifest has checked which are whole numbers
-        mounts=tuple(Mount(Path(one.source).expanduser(), one.target, one.writable) for one in plan.mounts),
+        mounts=(
+            *shown,
+            *(Mount(Path(one.source).expanduser(), one.target, one.writable) for one in plan.mounts),
+        ),
         image=Path(plan.image).expanduser() if plan.image is not None else None,
     )
 

@@ -147,7 +147,7 @@ class Keeper:
         stack.callback(home.computer_socket.unlink, missing_ok=True)
         await stack.enter_async_context(self.supervisor.running())
         computer_program = ComputerProgram(
-            computer_spec(plan, home.workspace, home.agent_home), home.computer_socket, self.record, book
+            computer_spec(plan, home.workspace, home.agent_home, home.agents), home.computer_socket, self.record, book
         )
         desk.computer = computer_program
         computer = self.supervisor.start(computer_program)

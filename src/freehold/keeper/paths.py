@@ -19,6 +19,8 @@ def prepare_folders(home: Home) -> None:
     with _explained(home):
         for private in (home.history, home.vault, home.agents, home.logs):
             ensure_private_folder(private)
+        # The computer's uid reads what is installed; nobody else comes this far into the home.
+        home.agents.chmod(0o755)
         for shared in (home.workspace, home.agent_home):
             shared.mkdir(exist_ok=True, mode=0o700)
             if shared.is_symlink():

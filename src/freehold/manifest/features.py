@@ -11,7 +11,7 @@ from freehold.manifest.sections.computer import Backend
 BACKENDS: frozenset[Backend] = frozenset({"bubblewrap"})
 """The walls this version can build."""
 
-AGENTS: frozenset[str] = frozenset({"builtin"})
+AGENTS: frozenset[str] = frozenset({"builtin", "claude", "codex", "gemini", "opencode"})
 """The agents that are known without a word in the manifest."""
 
 BUILT: frozenset[str] = frozenset({"ssh"})

@@ -1,0 +1,179 @@
+"""JSON-RPC over lines with a program that must not be trusted: ordered, bounded, and ended cleanly when it errs.
+
+Our own and not the protocol's Python SDK: that one costs 40 MB, reorders updates whose handler waits, and drops
+what it does not know. See docs/adr/0011.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from freehold.errors import FreeholdError
+
+MOST_LINE = 16 * 1024 * 1024
+MOST_NONSENSE = 20
+MOST_ASKED = 64
+
+Json = dict[str, Any]
+Trace = Callable[[str, bytes], None]
+
+
+class Pipe(Protocol):
+    """The program's streams. `read` gives b"" at the end."""
+
+    async def read(self) -> bytes: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+
+class AgentFault(FreeholdError):
+    """The agent broke the conversation: it died, spoke nonsense or refused a request."""
+
+
+class Peer:
+    """One conversation. Notifications are handed over in order, at once; requests of the agent may take their time."""
+
+    def __init__(
+        self,
+        pipe: Pipe,
+        *,
+        notified: Callable[[str, Json], None],
+        asked: Callable[[str, Json], Awaitable[Json]],
+        trace: Trace | None = None,
+    ) -> None:
+        self._pipe = pipe
+        self._notified = notified
+        self._asked = asked
+        self._trace = trace
+        self._next = 0
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._ended: AgentFault | None = None
+        self._nonsense = 0
+        self._writing = asyncio.Lock()
+
+    async def request(self, method: str, params: Json) -> Json:
+        """The agent's answer. Raises `AgentFault` when it answers with an error or ends first."""
+        if self._ended is not None:
+            raise self._ended
+        self._next += 1
+        number = self._next
+        answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    async def notify(self, method: str, params: Json) -> None:
+        await self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def run(self) -> None:
+        """Read until the agent's output ends; then everybody who still waits is told why."""
+        fault = AgentFault("agent.ended", "The agent ended")
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._read(group)
+                # Questions of an agent that is gone need no answer.
+                for task in list(self._questions):
+                    task.cancel()
+        except* AgentFault as found:
+            fault = _first(found)
+        finally:
+            self._ended = fault
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(fault)
+                    answer.exception()  # whoever waits sees it; nobody has to
+
+    async def _read(self, group: asyncio.TaskGroup) -> None:
+        self._questions: set[asyncio.Task[None]] = set()
+        pending = bytearray()
+        while data := await self._pipe.read():
+            start = 0
+            while (end := data.find(b"\n", start)) >= 0:
+                pending += data[start:end]
+                start = end + 1
+                if pending.strip():
+                    self._take(bytes(pending), group)
+                pending.clear()
+            pending += data[start:]
+            if len(pending) > MOST_LINE:
+                raise AgentFault("agent.too-large", f"The agent sent a message of more than {MOST_LINE} bytes")
+
+    def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
+        if self._trace is not None:
+            self._trace("in", line)
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            self._count_nonsense()
+            return
+        method, number, params = message.get("method"), message.get("id"), message.get("params")
+        given = params if isinstance(params, dict) else {}
+        if isinstance(method, str) and number is None:
+            self._notified(method, given)
+        elif isinstance(method, str):
+            if len(self._questions) >= MOST_ASKED:
+                raise AgentFault("agent.too-many", f"The agent asks more than {MOST_ASKED} questions at once")
+            task = group.create_task(self._answer(method, number, given))
+            self._questions.add(task)
+            task.add_done_callback(self._questions.discard)
+        elif isinstance(number, int) and not isinstance(number, bool) and number in self._waiting:
+            self._settle(self._waiting[number], message)
+        else:
+            self._count_nonsense()
+
+    def _settle(self, answer: asyncio.Future[Json], message: Json) -> None:
+        if answer.done():
+            return
+        error = message.get("error")
+        if error is None:
+            result = message.get("result")
+            answer.set_result(result if isinstance(result, dict) else {})
+            return
+        answer.set_exception(AgentFault("agent.refused", f"The agent refused: {_words(error)}"))
+
+    async def _answer(self, method: str, number: object, params: Json) -> None:
+        try:
+            result = await self._asked(method, params)
+        except FreeholdError as error:
+            reply: Json = {"error": {"code": -32603, "message": error.message}}
+        else:
+            reply = {"result": result}
+        await self._send({"jsonrpc": "2.0", "id": number, **reply})
+
+    def _count_nonsense(self) -> None:
+        self._nonsense += 1
+        if self._nonsense > MOST_NONSENSE:
+            raise AgentFault(
+                "agent.nonsense",
+                "The agent does not speak ACP: it writes lines that are none of the protocol's",
+                hint="See what it wrote with FREEHOLD_TRACE=FOLDER freehold up",
+            )
+
+    async def _send(self, message: Json) -> None:
+        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        if self._trace is not None:
+            self._trace("out", line)
+        async with self._writing:
+            await self._pipe.write(line)
+
+
+def _words(error: object) -> str:
+    if not isinstance(error, dict):
+        return "without a reason"
+    words = str(error.get("message") or "without a reason")
+    detail = error.get("data")
+    if isinstance(detail, dict) and isinstance(detail.get("details"), str):
+        words = f"{words}: {detail['details']}"
+    return "".join(char if char.isprintable() else " " for char in words)[:1000]
+
+
+def _first(group: BaseExceptionGroup[AgentFault]) -> AgentFault:
+    for error in group.exceptions:
+        return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    raise group
