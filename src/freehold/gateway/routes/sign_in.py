@@ -89,7 +89,7 @@ class FrontDoor:
         if self._sign_in is None:
             from freehold.identity.atproto.client import loopback_client, public_client
             from freehold.identity.atproto.flow import SignIn
-            from freehold.identity.keys import read_client_key
+            from freehold.identity.keys import ensure_keys, read_client_key
 
             house = self._house
             manifest = house.manifest
@@ -100,6 +100,9 @@ class FrontDoor:
                     hint="Set one with: freehold init --owner your.handle --force; until then use: freehold open",
                 )
             public = manifest.gateway.public_url
+            if public is not None:
+                # Made here and not at boot, so that the keeper never has to load the cryptography.
+                ensure_keys(house.home)
             client = (
                 public_client(public, read_client_key(house.home)) if public else loopback_client(manifest.gateway.port)
             )
