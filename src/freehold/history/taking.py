@@ -54,7 +54,8 @@ class Take:
         self._next_version = db.execute("SELECT coalesce(max(id), 0) + 1 FROM version").fetchone()[0]
         self._new_places: list[tuple[int, int, bytes]] = []
         self._new_versions: list[Version] = []
-        self._seen: set[int] = set()
+        # Only a visit looks twice at a place; a scan of everything need not remember where it was.
+        self._seen: set[int] | None = None
         self._inodes: set[int] = set()
         self._began = time.time_ns() - _RACY
         self.differs = False
@@ -86,6 +87,7 @@ class Take:
 
     def visit(self, dirty: Iterable[tuple[tuple[bytes, ...], bool]]) -> None:
         """Look at the dirty paths only; a path with True also at everything below it."""
+        self._seen = set()
         by_folder: dict[tuple[bytes, ...], dict[bytes, bool]] = {}
         for path, deep in dirty:
             if self._ignored is not None and any(
@@ -107,7 +109,7 @@ class Take:
             for (place,) in self._db.execute(
                 "SELECT place FROM version WHERE died IS NULL AND ino = ?", (ino,)
             ).fetchall():
-                if place not in self._seen:
+                if not self._has_seen(place):
                     path = self._places.path(place)
                     self._visit_names(path[:-1], {path[-1]: False}, done)
         self._inodes.clear()
@@ -133,7 +135,7 @@ class Take:
                     done.add(folder)
                     self._visit_names(folder[:-1], {folder[-1]: True}, done)
                 return
-            if place not in self._seen:
+            if not self._has_seen(place):
                 self._record(place, row, Taken(above, None, FLAG_FINE), folder)
             for name, deep in names.items():
                 self._visit_name(reached, above.st_dev, place, name, deep, folder)
@@ -175,7 +177,7 @@ class Take:
         if self._ignored is not None and self._ignored((*folder, name), found.st_mode):
             return
         place, fresh = self._place(parent, name)
-        if place in self._seen and not deep:
+        if self._has_seen(place) and not deep:
             return
         row = None if fresh else self._places.live(place)
         path = (*folder, name)
@@ -279,8 +281,6 @@ class Take:
         """Record one name; True when it is a folder to look into."""
         mode = found.st_mode
         if stat.S_ISDIR(mode):
-            if row is not None and not row.is_folder:
-                self._seen.discard(place)
             self._record(place, row, Taken(found, None, FLAG_FINE), path)
             return True
         if row is not None and row.is_folder:
@@ -294,7 +294,7 @@ class Take:
             and row.mode == mode
             and row.nlink == found.st_nlink
         ):
-            self._seen.add(place)
+            self._saw(place)
             return False
         taken = self._trust(place, found) or take(self._contents, self._limits, handle, name, found)
         if taken is None:
@@ -319,7 +319,7 @@ class Take:
         return Taken(found, trusted.content, trusted.flag) if same else None
 
     def _record(self, place: int, row: Version | None, taken: Taken, path: tuple[bytes, ...]) -> None:
-        self._seen.add(place)
+        self._saw(place)
         found = taken.stat
         ctime = found.st_ctime_ns if found.st_ctime_ns < self._began and taken.flag != FLAG_UNSETTLED else 0
         folder = stat.S_ISDIR(found.st_mode)
@@ -327,7 +327,7 @@ class Take:
             self._next_version, place, self._entry, None, found.st_mode, found.st_mtime_ns, 0 if folder else found.st_size,
             taken.content, taken.flag, found.st_ino, ctime, 1 if folder else found.st_nlink,
         )  # fmt: skip
-        if not folder and (found.st_nlink > 1 or (row is not None and row.nlink > 1)):
+        if self._seen is not None and not folder and (found.st_nlink > 1 or (row is not None and row.nlink > 1)):
             self._inodes.add(found.st_ino)
             if row is not None and row.nlink > 1:
                 self._inodes.add(row.ino)
@@ -350,13 +350,20 @@ class Take:
         self._next_version += 1
         self._new_versions.append(new)
 
+    def _saw(self, place: int) -> None:
+        if self._seen is not None:
+            self._seen.add(place)
+
+    def _has_seen(self, place: int) -> bool:
+        return self._seen is not None and place in self._seen
+
     def _gone(self, place: int, row: Version | None) -> None:
         if row is None:
             return
-        self._seen.add(place)
+        self._saw(place)
         if row.is_folder:
             self._gone_below(place)
-        if row.nlink > 1:
+        if self._seen is not None and row.nlink > 1:
             self._inodes.add(row.ino)
         self.removed += 1
         self.differs = True
@@ -368,7 +375,7 @@ class Take:
         while below:
             rows = self._places.live_children(below.pop())
             for row in rows:
-                self._seen.add(row.place)
+                self._saw(row.place)
                 self.removed += 1
                 self.differs = True
                 if row.is_folder:
