@@ -13,9 +13,10 @@ from starlette.routing import Route
 from tests.gateway.running import Running
 from websockets.exceptions import InvalidStatus
 
-from freehold.gateway.addresses import crowd_of, origin_of, serve_at
+from freehold.gateway.addresses import crowd_of, origin_of, read_headers, serve_at
 from freehold.gateway.app import describe_app
 from freehold.gateway.guard import read_cookie
+from freehold.gateway.hardening import Hardening
 from freehold.gateway.limits import RateLimit
 from freehold.gateway.needs import needs, read_needs
 from freehold.identity.sessions import COOKIE
@@ -101,9 +102,17 @@ async def test_a_planted_second_cookie_signs_nobody_in(gateway: Running) -> None
 
 
 def test_a_cookie_is_read_only_under_its_whole_name() -> None:
-    assert read_cookie({b"cookie": [b"a=1; __Host-freehold=x"]}, COOKIE) == "x"
-    assert read_cookie({b"cookie": [b"not__Host-freehold=x; __Host-freehold-recovery=y"]}, COOKIE) is None
-    assert read_cookie({b"cookie": [b"__Host-freehold=x", b"__Host-freehold=y"]}, COOKIE) is None
+    assert read_cookie({b"cookie": b"a=1; __Host-freehold=x"}, COOKIE) == "x"
+    assert read_cookie({b"cookie": b"not__Host-freehold=x; __Host-freehold-recovery=y"}, COOKIE) is None
+    twice = read_headers([(b"cookie", b"__Host-freehold=x"), (b"cookie", b"__Host-freehold=y")])
+    assert read_cookie(twice, COOKIE) is None
+
+
+def test_what_must_not_come_twice_is_worth_nothing_when_it_does() -> None:
+    headers = read_headers(
+        [(b"origin", b"a"), (b"origin", b"a"), (b"x-forwarded-for", b"1"), (b"x-forwarded-for", b"2")]
+    )
+    assert headers == {b"origin": b"", b"x-forwarded-for": b"1, 2"}
 
 
 async def test_a_wrong_token_is_not_saved_by_a_good_cookie(gateway: Running) -> None:
@@ -127,10 +136,18 @@ async def test_every_answer_is_hardened(gateway: Running) -> None:
         assert "frame-ancestors 'none'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
-        assert answer.headers["cross-origin-opener-policy"] == "same-origin"
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert "server" not in answer.headers
         assert "strict-transport-security" not in answer.headers
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"  # of the page
+    assert answer.headers["x-frame-options"] == "DENY"
+
+
+def test_an_answer_may_be_stricter_and_https_is_for_good() -> None:
+    said = Hardening(https=True).add([(b"content-security-policy", b"sandbox"), (b"content-type", b"text/html")])
+    assert dict(said)[b"content-security-policy"] == b"sandbox"
+    assert len([name for name, _ in said if name == b"content-security-policy"]) == 1
+    assert dict(said)[b"strict-transport-security"].startswith(b"max-age=")
 
 
 async def test_head_is_answered_as_get_without_the_body(gateway: Running) -> None:
@@ -145,7 +162,7 @@ async def test_an_unknown_path_tells_strangers_nothing(gateway: Running) -> None
     token = gateway.token("read")
     assert (await gateway.http.get("/v1/nothing", headers=token)).status_code == 404
     wrong = await gateway.http.put("/v1/me", headers=token)
-    assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "DELETE, GET")
 
 
 async def test_too_large_a_body_is_refused_with_and_without_its_length(gateway: Running) -> None:
@@ -208,16 +225,15 @@ def test_a_limit_is_shared_by_whoever_shares_a_network() -> None:
 def test_forwarded_headers_are_believed_only_of_our_proxies() -> None:
     here = serve_at(port=3000, public_url="https://Agent.example.com:443", trusted_proxies=("10.0.0.0/24",))
     assert here.origins["agent.example.com"] == "https://agent.example.com"
-    assert here.caller("203.0.113.5", ["1.2.3.4"]) == "203.0.113.5"
-    assert here.caller("10.0.0.1", ["6.6.6.6, 203.0.113.7, 10.0.0.2"]) == "203.0.113.7"
-    assert here.caller("10.0.0.1", ["6.6.6.6", "203.0.113.7"]) == "203.0.113.7"
-    assert here.caller("10.0.0.1", ["garbage"]) == "10.0.0.1"
-    assert here.caller("10.0.0.1", []) == "10.0.0.1"
-    assert here.is_plain("agent.example.com", "10.0.0.1", "http")
-    assert here.is_plain("agent.example.com", "10.0.0.1", "")
-    assert not here.is_plain("agent.example.com", "10.0.0.1", "https")
-    assert not here.is_plain("agent.example.com", "203.0.113.5", "http")
-    assert not here.is_plain("localhost:3000", "10.0.0.1", "http")
+    assert here.caller("203.0.113.5", "1.2.3.4") == "203.0.113.5"
+    assert here.caller("10.0.0.1", "6.6.6.6, 203.0.113.7, 10.0.0.2") == "203.0.113.7"
+    assert here.caller("10.0.0.1", "garbage") == "10.0.0.1"
+    assert here.caller("10.0.0.1", "") == "10.0.0.1"
+    assert here.is_plain("agent.example.com", "10.0.0.1", b"http")
+    assert here.is_plain("agent.example.com", "10.0.0.1", b"")
+    assert not here.is_plain("agent.example.com", "10.0.0.1", b"https")
+    assert not here.is_plain("agent.example.com", "203.0.113.5", b"http")
+    assert not here.is_plain("localhost:3000", "10.0.0.1", b"http")
 
 
 def test_an_origin_is_spelled_as_browsers_spell_it() -> None:

@@ -25,11 +25,11 @@ class Addresses:
             return False
         return any(parsed in network for network in self.proxies)
 
-    def caller(self, peer: str, forwarded_for: Iterable[str]) -> str:
+    def caller(self, peer: str, forwarded_for: str) -> str:
         """The address to hold to account: the peer, or what a proxy of ours says, read from the right."""
         if not self.is_proxy(peer):
             return peer
-        for hop in reversed(",".join(forwarded_for).split(",")):
+        for hop in reversed(forwarded_for.split(",")):
             candidate = hop.strip()
             if not self.is_proxy(candidate):
                 try:
@@ -38,10 +38,10 @@ class Addresses:
                     return peer
         return peer
 
-    def is_plain(self, host: str, peer: str, forwarded_proto: str | None) -> bool:
+    def is_plain(self, host: str, peer: str, forwarded_proto: bytes | None) -> bool:
         """Whether a proxy of ours says that a name of ours that has https was asked for without it."""
         needs_https = self.origins[host].startswith("https:")
-        return needs_https and forwarded_proto is not None and self.is_proxy(peer) and forwarded_proto != "https"
+        return needs_https and forwarded_proto is not None and self.is_proxy(peer) and forwarded_proto != b"https"
 
 
 def serve_at(*, port: int, public_url: str | None, trusted_proxies: Iterable[str] = ()) -> Addresses:
@@ -78,9 +78,16 @@ def crowd_of(address: str) -> str:
     return str(mapped) if mapped is not None else str(ip_network((int(parsed) >> 64 << 64, 64)))
 
 
-def single(headers: Mapping[bytes, list[bytes]], name: bytes) -> str | None:
-    """The one value of a header that must not come twice; None when absent, "" (never valid) when doubled."""
-    values = headers.get(name)
-    if values is None:
-        return None
-    return values[0].decode("latin-1") if len(values) == 1 else ""
+_LISTS = {b"cookie": b"; ", b"x-forwarded-for": b", "}
+
+
+def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers by name. One that must not come twice is empty when it does, which is never valid."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in raw:
+        if name not in headers:
+            headers[name] = value
+        else:
+            between = _LISTS.get(name)
+            headers[name] = b"" if between is None else headers[name] + between + value
+    return headers

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from freehold import __version__
 from freehold.gateway.addresses import serve_at
+from freehold.gateway.dispatch import add_dispatch
 from freehold.gateway.feeds import Feeds
 from freehold.gateway.guard import Guard
 from freehold.gateway.house import House
@@ -42,6 +43,7 @@ def describe_app() -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     add_error_answers(app)
+    add_dispatch(app)
     return app
 
 

@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from freehold.errors import FreeholdError
-from freehold.gateway.addresses import Addresses, crowd_of, single
+from freehold.gateway.addresses import Addresses, crowd_of, read_headers
+from freehold.gateway.dispatch import DECIDED
 from freehold.gateway.hardening import Hardening
 from freehold.gateway.limits import RateLimit
 from freehold.gateway.live import Connection, LiveConnections
@@ -26,6 +27,8 @@ from freehold.observe.logs import log_unexpected
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGNED_OUT = 4401
 BROKEN = 1011
+
+PLAIN = Hardening(https=False)
 
 NOT_SIGNED_IN = Refusal(
     401,
@@ -75,6 +78,15 @@ def principal_of(scope: Mapping[str, Any]) -> Principal:
     return principal
 
 
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """One name we answer to."""
+
+    host: str
+    origin: bytes
+    hardening: Hardening
+
+
 class Guard:
     """ASGI middleware. Every check happens here, in this order: host, origin, rate, route, need, size."""
 
@@ -98,77 +110,80 @@ class Guard:
         self._live = live
         self._anonymous_limit = anonymous_limit or RateLimit(rate=20, burst=200)
         self._owner_limit = owner_limit or RateLimit(rate=2_000, burst=10_000)
-        self._hardening = {host: Hardening(https=url.startswith("https:")) for host, url in addresses.origins.items()}
-        self._plain = Hardening(https=False)
+        self._sites = {
+            host.encode(): _Site(host, origin.encode(), Hardening(https=origin.startswith("https:")))
+            for host, origin in addresses.origins.items()
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind: str = scope["type"]
         if kind == "lifespan":
             await self._app(scope, receive, send)
             return
-        headers: dict[bytes, list[bytes]] = {}
+        raw = scope["headers"]
         if kind == "websocket":  # the server hands these over as they were spelled
-            scope["headers"] = [(name.lower(), value) for name, value in scope["headers"]]
-        for name, value in scope["headers"]:
-            known = headers.get(name)
-            if known is None:
-                headers[name] = [value]
-            else:
-                known.append(value)
-        host = (single(headers, b"host") or "").lower()
-        hardening = self._hardening.get(host, self._plain)
+            raw = scope["headers"] = [(name.lower(), value) for name, value in raw]
+        headers = dict(raw)
+        if len(headers) != len(raw):
+            headers = read_headers(raw)
+        site = self._sites.get(headers.get(b"host", b"").lower())
+        if site is None:
+            await _refuse(WRONG_HOST, PLAIN, scope, send)
+            return
         try:
-            decision = self._decide(kind, host, scope, headers)
+            decision = self._decide(kind, site, scope, headers)
         except Exception as error:
             decision = unexpected(log_unexpected(error, "the guard failed"))
         if isinstance(decision, Refusal):
-            await _refuse(decision, hardening, scope, receive, send)
+            await _refuse(decision, site.hardening, scope, send)
             return
         principal, route = decision
-        scope.setdefault("state", {})["principal"] = principal
-        if kind == "websocket":
-            with self._live.under_way("websocket", principal.session, principal.token) as connection:
-                await self._pass_socket(connection, hardening, scope, receive, send)
-        else:
-            with self._live.under_way("http", principal.session, principal.token) as connection:
-                await self._pass_request(connection, route, hardening, scope, receive, send)
+        if "state" not in scope:
+            scope["state"] = {}
+        scope["state"]["principal"] = principal
+        scope[DECIDED] = route.route
+        connection = self._live.open(route.kind, principal.session, principal.token)
+        try:
+            if kind == "websocket":
+                await self._pass_socket(connection, site.hardening, scope, receive, send)
+            else:
+                await self._pass_request(connection, route, site.hardening, scope, receive, send)
+        finally:
+            self._live.close(connection)
 
     def _decide(
-        self, kind: str, host: str, scope: Scope, headers: Mapping[bytes, list[bytes]]
+        self, kind: str, site: "_Site", scope: Scope, headers: Mapping[bytes, bytes]
     ) -> tuple[Principal, Declared] | Refusal:
-        origin_here = self._addresses.origins.get(host)
-        if origin_here is None:
-            return WRONG_HOST
         client = scope.get("client")
-        peer = client[0] if client else ""
-        caller = peer
+        caller = client[0] if client else ""
         if self._addresses.proxies:
-            if self._addresses.is_plain(host, peer, single(headers, b"x-forwarded-proto")):
+            if self._addresses.is_plain(site.host, caller, headers.get(b"x-forwarded-proto")):
                 return PLAIN_HTTP
-            caller = self._addresses.caller(peer, (v.decode("latin-1") for v in headers.get(b"x-forwarded-for", ())))
+            caller = self._addresses.caller(caller, headers.get(b"x-forwarded-for", b"").decode("latin-1"))
         method: str = scope.get("method", "GET")
-        principal = self._identify(headers, caller)
-        if not _may_act(headers, origin_here, acts=kind == "websocket" or method not in SAFE, path=scope["path"]):
+        path: str = scope["path"]
+        if not _may_act(headers, site.origin, acts=kind == "websocket" or method not in SAFE, path=path):
             return WRONG_ORIGIN
+        principal = self._identify(headers, caller)
         is_known = principal.session is not None or principal.token is not None
         wait = self._owner_limit.wait(principal.who) if is_known else self._anonymous_limit.wait(crowd_of(caller))
         if wait > 0:
             return too_many(wait)
-        route = self.needs.find(kind, "GET" if method == "HEAD" else method, scope["path"])
+        route = self.needs.find(kind, "GET" if method == "HEAD" else method, path)
         if route is None:
-            return self._not_here(scope["path"]) if is_known else NOT_SIGNED_IN
+            return self._not_here(path) if is_known else NOT_SIGNED_IN
         if not principal.may(route.need):
             return NOT_SIGNED_IN if principal.token is None else _lacks(route.need)
-        length = single(headers, b"content-length")
-        if length is not None and not (length.isascii() and length.isdecimal() and int(length) <= route.most_body):
+        length = headers.get(b"content-length")
+        if length is not None and not (length.isdigit() and int(length) <= route.most_body):
             return too_large(route.most_body)
         return principal, route
 
-    def _identify(self, headers: Mapping[bytes, list[bytes]], caller: str) -> Principal:
-        authorization = single(headers, b"authorization")
+    def _identify(self, headers: Mapping[bytes, bytes], caller: str) -> Principal:
+        authorization = headers.get(b"authorization")
         if authorization is not None:
-            scheme, _, bearer = authorization.partition(" ")
-            token = self._tokens.verify(bearer) if scheme.lower() == "bearer" else None
+            scheme, _, bearer = authorization.partition(b" ")
+            token = self._tokens.verify(bearer.decode("latin-1")) if scheme.lower() == b"bearer" else None
             return Principal(token=token, address=caller)
         secret = read_cookie(headers, COOKIE)
         session = self._sessions.verify(secret) if secret is not None else None
@@ -214,7 +229,7 @@ class Guard:
         else:
             return
         if not started:
-            await _refuse(refusal, hardening, scope, receive, send)
+            await _refuse(refusal, hardening, scope, send)
 
     async def _pass_socket(
         self, connection: Connection, hardening: Hardening, scope: Scope, receive: Receive, send: Send
@@ -256,12 +271,12 @@ class Guard:
                 async with asyncio.timeout(0.25):
                     await send({"type": "websocket.close", "code": code, "reason": reason})
         else:
-            await _refuse(refusal, hardening, scope, receive, send)
+            await _refuse(refusal, hardening, scope, send)
 
 
-def _may_act(headers: Mapping[bytes, list[bytes]], origin_here: str, *, acts: bool, path: str) -> bool:
+def _may_act(headers: Mapping[bytes, bytes], origin_here: bytes, *, acts: bool, path: str) -> bool:
     """Whether this can only come from a page of ours or from no browser at all."""
-    origin = single(headers, b"origin")
+    origin = headers.get(b"origin")
     if origin is not None:
         return origin == origin_here
     if acts:
@@ -269,7 +284,7 @@ def _may_act(headers: Mapping[bytes, list[bytes]], origin_here: str, *, acts: bo
         return b"cookie" not in headers
     # Nothing of the API is for another page, not even to be asked blindly for what its timing tells.
     asked_by = headers.get(b"sec-fetch-site")
-    return asked_by is None or asked_by[0] in (b"same-origin", b"none") or not path.startswith("/v1/")
+    return asked_by is None or asked_by in (b"same-origin", b"none") or not path.startswith("/v1/")
 
 
 def _lacks(need: Need) -> Refusal:
@@ -309,17 +324,17 @@ def _bounded(receive: Receive, most: int) -> Receive:
     return receive_counted
 
 
-def read_cookie(headers: Mapping[bytes, list[bytes]], name: str) -> str | None:
+def read_cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
     """The value of our cookie; None when it is absent or comes twice (somebody is trying to plant one)."""
-    lines = headers.get(b"cookie")
-    if lines is None:
+    cookies = headers.get(b"cookie")
+    if cookies is None:
         return None
     prefix = name.encode() + b"="
-    found = [part for line in lines for part in map(bytes.strip, line.split(b";")) if part.startswith(prefix)]
+    found = [part for part in map(bytes.strip, cookies.split(b";")) if part.startswith(prefix)]
     return found[0][len(prefix) :].decode("latin-1") if len(found) == 1 else None
 
 
-async def _refuse(refusal: Refusal, hardening: Hardening, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse(refusal: Refusal, hardening: Hardening, scope: Scope, send: Send) -> None:
     prefix = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):
@@ -331,7 +346,7 @@ async def _refuse(refusal: Refusal, hardening: Hardening, scope: Scope, receive:
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         *refusal.headers,
-        *hardening.headers,
+        *hardening.for_data,
     ]
     await send({"type": f"{prefix}.start", "status": refusal.status, "headers": headers})
     await send({"type": f"{prefix}.body", "body": body})

@@ -1,7 +1,5 @@
 """The headers on every answer: what a browser must not do with it."""
 
-from collections.abc import Iterable
-
 Header = tuple[bytes, bytes]
 
 CONTENT_POLICY = "; ".join(
@@ -19,28 +17,38 @@ CONTENT_POLICY = "; ".join(
     )
 )
 
-_ALWAYS: tuple[Header, ...] = (
-    (b"content-security-policy", CONTENT_POLICY.encode()),
+# Data is never a page, so it may do nothing at all.
+_FOR_DATA: tuple[Header, ...] = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+_FOR_PAGES: tuple[Header, ...] = (
+    (b"content-security-policy", CONTENT_POLICY.encode()),
+    *_FOR_DATA[1:],
+    (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
-    (b"cache-control", b"no-store"),
 )
 # Only said where https answers: browsers ignore it elsewhere, and a laptop's other ports are not ours to bind.
 _STRICT_TRANSPORT: Header = (b"strict-transport-security", b"max-age=31536000")
+_OURS = frozenset(name for name, _ in (*_FOR_PAGES, _STRICT_TRANSPORT))
+_DATA = (b"content-type", b"application/json")
 
 
 class Hardening:
     """Adds to an answer what it does not say itself."""
 
     def __init__(self, *, https: bool) -> None:
-        self.headers: tuple[Header, ...] = (*_ALWAYS, _STRICT_TRANSPORT) if https else _ALWAYS
+        also = (_STRICT_TRANSPORT,) if https else ()
+        self.for_data = (*_FOR_DATA, *also)
+        self._for_pages = (*_FOR_PAGES, *also)
 
-    def add(self, headers: Iterable[Header]) -> list[Header]:
-        said = list(headers)
-        names = {name for name, _ in said}
-        said.extend(header for header in self.headers if header[0] not in names)
-        return said
+    def add(self, headers: list[Header]) -> list[Header]:
+        ours = self.for_data if _DATA in headers else self._for_pages
+        said = {name for name, _ in headers}
+        if said.isdisjoint(_OURS):
+            return [*headers, *ours]
+        return [*headers, *(header for header in ours if header[0] not in said)]

@@ -17,6 +17,9 @@ from freehold.timeline import Timeline
 if TYPE_CHECKING:
     from freehold.identity.atproto.fetch import Network
 
+# Asking the disk whether another process has revoked something costs more than all the rest of the guard.
+PATIENCE = 0.02
+
 
 @dataclass(frozen=True)
 class House:
@@ -59,8 +62,9 @@ def open_house(home: Home, loaded: Loaded, network: "Network | None" = None) -> 
             owner=owner,
             idle=manifest.gateway.session_idle,
             absolute=manifest.gateway.session_absolute,
+            patience=PATIENCE,
         ) as sessions,
-        Tokens(home.identity, owner=owner) as tokens,
+        Tokens(home.identity, owner=owner, patience=PATIENCE) as tokens,
     ):
         keeper = KeeperClient(home, timeout=5)
         yield House(home, loaded, timeline, sessions, tokens, keeper, Sealed(home, manifest, timeline), network)

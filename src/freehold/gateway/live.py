@@ -1,8 +1,6 @@
 """What is open right now, and for whom: so that a revoked session loses its sockets and streams at once."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from freehold.gateway.needs import Kind
@@ -35,19 +33,17 @@ class LiveConnections:
     def __len__(self) -> int:
         return len(self._open)
 
-    @contextmanager
-    def under_way(self, kind: Kind, session: Session | None, token: Token | None) -> Iterator[Connection]:
+    def open(self, kind: Kind, session: Session | None, token: Token | None) -> Connection:
+        """Note that a request or socket has begun, in the task that serves it; `close` must follow."""
         task = asyncio.current_task()
         assert task is not None
         connection = Connection(kind, session, token, task)
-        if session is None and token is None:
-            yield connection
-            return
-        self._open.add(connection)
-        try:
-            yield connection
-        finally:
-            self._open.discard(connection)
+        if session is not None or token is not None:
+            self._open.add(connection)
+        return connection
+
+    def close(self, connection: Connection) -> None:
+        self._open.discard(connection)
 
     def end_revoked(self, sessions: Sessions, tokens: Tokens) -> bool:
         """Cancel whatever belongs to a session or token that no longer lives; says whether to look again soon.

@@ -1,6 +1,5 @@
 """What a route asks of whoever calls it. A route that declares nothing does not start."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -38,7 +37,7 @@ class Declared:
     kind: Kind
     methods: frozenset[str]
     path: str
-    pattern: re.Pattern[str]
+    route: Route | WebSocketRoute
     need: Need
     most_body: int = MOST_BODY
 
@@ -69,7 +68,7 @@ class NeedTable:
         if route is not None:
             return route
         for route in self._patterns:
-            if route.kind == kind and method in route.methods and route.pattern.match(path):
+            if route.kind == kind and method in route.methods and route.route.path_regex.match(path):
                 return route
         return None
 
@@ -93,7 +92,7 @@ def read_needs(routes: Iterable[BaseRoute]) -> NeedTable:
             continue
         kind: Kind = "websocket" if isinstance(route, WebSocketRoute) else "http"
         methods = frozenset({"GET"} if isinstance(route, WebSocketRoute) else route.methods or ())
-        declared.append(Declared(kind, methods, route.path, route.path_regex, *found))
+        declared.append(Declared(kind, methods, route.path, route, *found))
     if silent:
         raise RuntimeError(f"routes that declare no need: {', '.join(sorted(silent))}")
     return NeedTable(declared)

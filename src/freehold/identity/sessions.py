@@ -61,8 +61,12 @@ class Sessions:
         idle: float = IDLE,
         absolute: float = ABSOLUTE,
         clock: Callable[[], float] = time.time,
+        patience: float = 0.0,
     ) -> None:
+        """What another process changes is seen within `patience` seconds; what this object changes, at once."""
         self.owner = owner
+        self._patience = patience
+        self._looked = float("-inf")
         self._idle = idle
         self._absolute = absolute
         self._clock = clock
@@ -265,6 +269,11 @@ class Sessions:
         return ended
 
     def _forget_if_changed(self) -> None:
+        if self._patience:
+            now = time.monotonic()
+            if now - self._looked < self._patience:
+                return
+            self._looked = now
         foreign = self._database.foreign_changes()
         if foreign != self._foreign:
             self._foreign = foreign

@@ -43,8 +43,18 @@ class Tokens:
     A token belongs to the owner it was made for: after the owner DID changed it is not valid any more.
     """
 
-    def __init__(self, path: Path, *, owner: str | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        owner: str | None = None,
+        clock: Callable[[], float] = time.time,
+        patience: float = 0.0,
+    ) -> None:
+        """What another process changes is seen within `patience` seconds; what this object changes, at once."""
         self.owner = owner
+        self._patience = patience
+        self._looked = float("-inf")
         self._clock = clock
         self._database = IdentityDatabase(path)
         self._cache: dict[bytes, Token] = {}
@@ -124,6 +134,11 @@ class Tokens:
         return ended > 0
 
     def _forget_if_changed(self) -> None:
+        if self._patience:
+            now = time.monotonic()
+            if now - self._looked < self._patience:
+                return
+            self._looked = now
         foreign = self._database.foreign_changes()
         if foreign != self._foreign:
             self._foreign = foreign

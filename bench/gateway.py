@@ -1,0 +1,389 @@
+"""What does the guard cost? Authenticated requests and a thousand sockets, beside the same application without it.
+
+Server and load are processes of their own; both servers live through the whole run and are asked in turns.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.harness import Figure, main
+
+SOCKETS = 1_000
+MESSAGES_A_SECOND = 10
+CONNECTIONS = 16
+PATIENCE = 120.0
+
+
+# The server
+
+
+def serve(kind: str, folder: str) -> None:
+    """Serve until stdin ends; prints {"port", "token"} when ready."""
+    asyncio.run(_serve(kind, Path(folder)))
+
+
+async def _serve(kind: str, root: Path) -> None:
+    import uvicorn
+    from starlette.types import Receive, Scope, Send
+
+    from freehold.gateway.app import build_app
+    from freehold.gateway.feeds import Feeds
+    from freehold.gateway.guard import Principal
+    from freehold.gateway.house import open_house
+    from freehold.gateway.limits import RateLimit
+    from freehold.gateway.serving import server_config
+    from freehold.gateway.topics import Topic
+    from freehold.home import Home, ensure_private_folder
+    from freehold.manifest import load_manifest
+
+    _open_many_files()
+    home = Home(root=root, run=root / "run")
+    ensure_private_folder(home.run)
+    with contextlib.closing(_free_socket()) as probe:
+        port = probe.getsockname()[1]
+    home.manifest.write_text(f"[gateway]\nport = {port}\n")
+    with open_house(home, load_manifest(home.manifest, {}, home=home.root)) as house:
+        token, secret = house.tokens.create("bench", ["read"], None)
+        feeds = Feeds(house)
+        ready = asyncio.Event()
+        guard = build_app(house, feeds=feeds, on_ready=ready.set)
+        guard._owner_limit = RateLimit(rate=1e9, burst=1e9)
+        topic = feeds.topics.add(Topic("bench"))
+        known = Principal(token=token, address="127.0.0.1")
+
+        async def unguarded(scope: Scope, receive: Receive, send: Send) -> None:
+            scope.setdefault("state", {})["principal"] = known
+            await guard._app(scope, receive, send)
+
+        app = guard if kind == "guarded" else unguarded
+        server = uvicorn.Server(server_config(app, "127.0.0.1", port))
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(server.serve())
+            await ready.wait()
+            while not server.started:  # noqa: ASYNC110 - nothing tells that it listens
+                await asyncio.sleep(0.01)
+            publishing = group.create_task(_publish(topic))
+            print(json.dumps({"port": port, "token": secret}), flush=True)
+            await asyncio.to_thread(sys.stdin.read)
+            publishing.cancel()
+            server.should_exit = True
+            await serving
+
+
+async def _publish(topic: Any) -> None:
+    """Ten messages a second, each with the moment it was said."""
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    while True:
+        topic.publish({"at": time.monotonic(), "text": "x" * 100})
+        due += 1 / MESSAGES_A_SECOND
+        await asyncio.sleep(max(0.0, due - loop.time()))
+
+
+# The load
+
+
+def request_load(port: int, token: str, seconds: float, rate: float) -> None:
+    """Prints {"count", "latencies"}: as many as go (`rate` 0), or so many a second whatever the answers do."""
+    print(json.dumps(asyncio.run(_request_load(port, token, seconds, rate))), flush=True)
+
+
+async def _request_load(port: int, token: str, seconds: float, rate: float) -> dict[str, Any]:
+    request = (
+        f"GET /v1/me HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {token}\r\n"
+        "Accept: application/json\r\nUser-Agent: bench\r\n\r\n"
+    ).encode()
+    latencies: list[float] = []
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    turns = iter(range(int(rate * seconds)))
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, since: float) -> None:
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(head[:100].decode())
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        await reader.readexactly(length)
+        latencies.append(loop.time() - since)
+
+    async def connection() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if rate:
+            for turn in turns:
+                due = start + turn / rate
+                if due > loop.time():
+                    await asyncio.sleep(due - loop.time())
+                await one(reader, writer, due)  # a late answer counts from when it was due
+        else:
+            while loop.time() < start + seconds:
+                await one(reader, writer, loop.time())
+        writer.close()
+        await writer.wait_closed()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONNECTIONS):
+            group.create_task(connection())
+    return {"count": len(latencies), "latencies": sorted(latencies), "seconds": loop.time() - start}
+
+
+def socket_load(port: int, token: str, seconds: float) -> None:
+    """Opens the sockets, says so, reads for a while once told to, prints {"count", "latencies"}."""
+    _open_many_files()
+    asyncio.run(_socket_load(port, token, seconds))
+
+
+class _Frames(asyncio.Protocol):
+    """A WebSocket client that only listens."""
+
+    def __init__(self, hello: bytes, latencies: list[float]) -> None:
+        self._hello = hello
+        self._left = b""
+        self._latencies = latencies
+        self.subscribed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._open = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.write(self._hello)
+
+    def data_received(self, data: bytes) -> None:
+        left = self._left + data
+        if not self._open:
+            head, found, rest = left.partition(b"\r\n\r\n")
+            if not found:
+                self._left = left
+                return
+            if b" 101 " not in head:
+                self.subscribed.set_exception(RuntimeError(head[:100].decode()))
+                return
+            self._open = True
+            left = rest
+            word = b'{"type":"subscribe","topic":"bench"}'
+            self.transport.write(bytes([0x81, 0x80 | len(word), 0, 0, 0, 0]) + word)
+        while len(left) >= 4:
+            size, start = left[1], 2
+            if size == 126:
+                size, start = int.from_bytes(left[2:4], "big"), 4
+            if len(left) < start + size:
+                break
+            self._message(left[start : start + size])
+            left = left[start + size :]
+        self._left = left
+
+    def _message(self, text: bytes) -> None:
+        if b'"event"' in text:
+            said = text.partition(b'"at":')[2].partition(b",")[0]
+            self._latencies.append(time.monotonic() - float(said))
+        elif b'"subscribed"' in text and not self.subscribed.done():
+            self.subscribed.set_result(None)
+
+
+async def _socket_load(port: int, token: str, seconds: float) -> None:
+    hello = (
+        f"GET /v1/socket HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {token}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    ).encode()
+    latencies: list[float] = []
+    loop = asyncio.get_running_loop()
+    opened: list[_Frames] = []
+    for _ in range(SOCKETS // 50):
+        batch = [
+            (await loop.create_connection(lambda: _Frames(hello, latencies), "127.0.0.1", port))[1] for _ in range(50)
+        ]
+        await asyncio.gather(*(frames.subscribed for frames in batch))
+        opened += batch
+    print(json.dumps({"open": len(opened)}), flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    latencies.clear()
+    start = loop.time()
+    await asyncio.sleep(seconds)
+    took = loop.time() - start
+    print(json.dumps({"count": len(latencies), "latencies": sorted(latencies), "seconds": took}), flush=True)
+    for frames in opened:
+        frames.transport.abort()
+
+
+# The measurement
+
+
+@dataclass(frozen=True)
+class Server:
+    kind: str
+    process: "subprocess.Popen[str]"
+    port: int
+    token: str
+
+    def cpu(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> int:
+        """Resident bytes that are its own."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextlib.contextmanager
+def _started(kind: str, folder: Path) -> Iterator[Server]:
+    with _program("serve", kind, str(folder)) as process:
+        ready = _line(process)
+        yield Server(kind, process, ready["port"], ready["token"])
+
+
+@contextlib.contextmanager
+def _program(name: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+    call = f"from bench import gateway; gateway.{name}(*{arguments!r})"
+    process = subprocess.Popen(
+        [sys.executable, "-c", call], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def _line(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    assert process.stdout is not None
+    if not select.select([process.stdout], [], [], PATIENCE)[0]:
+        raise TimeoutError("the other process said nothing")
+    found: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
+    if not found:
+        raise RuntimeError("the other process failed")
+    return found
+
+
+def _requests(server: Server, seconds: float, rate: float = 0.0) -> tuple[dict[str, Any], float]:
+    """What the load saw, and the processor time of the server for each request."""
+    before = server.cpu()
+    with _program("request_load", server.port, server.token, seconds, rate) as load:
+        seen = _line(load)
+    return seen, (server.cpu() - before) / seen["count"]
+
+
+def _sockets(server: Server, seconds: float) -> dict[str, float]:
+    empty = server.memory()
+    with _program("socket_load", server.port, server.token, seconds) as load:
+        opened = _line(load)["open"]
+        each = (server.memory() - empty) / opened
+        before = server.cpu()
+        assert load.stdin is not None
+        print(file=load.stdin, flush=True)
+        seen = _line(load)
+        busy = (server.cpu() - before) / seen["seconds"]
+    wanted = opened * MESSAGES_A_SECOND * seen["seconds"]
+    return {
+        "each": each,
+        "busy": busy,
+        "delivered": seen["count"] / wanted,
+        "p99": _percentile(seen["latencies"], 99),
+    }
+
+
+def _percentile(ordered: list[float], percent: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+def measure(quick: bool) -> Iterator[Figure]:
+    rounds, seconds, steady = (5, 1.0, 5.0) if quick else (15, 2.0, 20.0)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _started("guarded", Path(folder) / "guarded") as guarded,
+        _started("plain", Path(folder) / "plain") as plain,
+    ):
+        idle = guarded.memory() / 1e6
+        speeds: dict[str, list[float]] = {"guarded": [], "plain": []}
+        costs: dict[str, list[float]] = {"guarded": [], "plain": []}
+        for turn in range(rounds + 1):
+            for server in (guarded, plain) if turn % 2 else (plain, guarded):
+                seen, cost = _requests(server, seconds)
+                if turn:  # the first warms up
+                    speeds[server.kind].append(seen["count"] / seen["seconds"])
+                    costs[server.kind].append(cost)
+        ratio = statistics.median(g / p for g, p in zip(costs["guarded"], costs["plain"], strict=True))
+        yield Figure(
+            "authenticated requests",
+            statistics.median(speeds["guarded"]),
+            "/s",
+            "without the guard",
+            statistics.median(speeds["plain"]),
+        )
+        yield Figure(
+            "processor time a request",
+            statistics.median(costs["guarded"]) * 1e6,
+            "µs",
+            "without the guard",
+            statistics.median(costs["plain"]) * 1e6,
+        )
+        yield Figure("cost of the guard", (ratio - 1) * 100, "%", aim="under 15 %", met=ratio < 1.15)
+        steadily = {server.kind: _requests(server, steady, 200)[0]["latencies"] for server in (guarded, plain)}
+        for percent in (50, 95, 99):
+            value = _percentile(steadily["guarded"], percent) * 1000
+            yield Figure(
+                f"p{percent} at 200 requests a second",
+                value,
+                "ms",
+                "without the guard",
+                _percentile(steadily["plain"], percent) * 1000,
+                "under 25 ms" if percent == 99 else "",
+                value < 25 if percent == 99 else None,
+            )
+        with_guard, without = (_sockets(server, steady) for server in (guarded, plain))
+        yield Figure(
+            f"memory a socket, {SOCKETS} open",
+            with_guard["each"] / 1000,
+            "kB",
+            "without the guard",
+            without["each"] / 1000,
+            "under 60 kB",
+            with_guard["each"] < 60_000,
+        )
+        yield Figure(
+            "of their 10 messages a second, delivered",
+            with_guard["delivered"] * 100,
+            "%",
+            "without the guard",
+            without["delivered"] * 100,
+            "all (98 % in the time)",
+            with_guard["delivered"] > 0.98,
+        )
+        yield Figure("p99 of a message", with_guard["p99"] * 1000, "ms", "without the guard", without["p99"] * 1000)
+        yield Figure("processor for them", with_guard["busy"] * 100, "%", "without the guard", without["busy"] * 100)
+        yield Figure("memory when idle", idle, "MB", aim="under 90 MB", met=idle < 90)
+
+
+def _free_socket() -> Any:
+    import socket
+
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def _open_many_files() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+if __name__ == "__main__":
+    main("What does the guard cost, and what does a socket?", measure)
