@@ -160,3 +160,39 @@ class ShownFile(Answer):
     mode: int
     size: int
     base64: str | None = None
+
+
+class SshDoor(Answer):
+    """Where the SSH server is; `connected` is None when it does not answer."""
+
+    enabled: bool
+    host: str
+    port: int
+    fingerprint: str
+    known_hosts: str
+    connected: int | None
+
+
+class SshCertificate(Answer):
+    id: str
+    certificate: str
+    key_id: str
+    expires: datetime
+    known_hosts: str
+    config: str
+
+
+class SshCredential(Answer):
+    id: str
+    kind: str
+    label: str
+    fingerprint: str
+    created: datetime
+    expires: datetime
+    used: datetime | None
+    used_from: str | None
+    revoked: bool
+
+
+class SshRevoked(Answer):
+    id: str

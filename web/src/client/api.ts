@@ -12,6 +12,22 @@ export interface AnswerQuestion {
   answer: "once" | "session" | "always" | "never";
 }
 
+export interface AskForCertificate {
+  /** One line, as in id_ed25519.pub. */
+  public_key: string;
+  /** Fewer than the manifest's ssh.lifetime, if wished. */
+  hours?: number | null;
+  /** What it is called in the list. */
+  label?: string;
+}
+
+export interface AskForKey {
+  kind?: "ed25519" | "rsa";
+  /** Fewer than the manifest's ssh.lifetime, if wished. */
+  hours?: number | null;
+  label?: string;
+}
+
 /** A program that wants a token. */
 export interface AskForToken {
   /** What the token will be called. */
@@ -331,6 +347,58 @@ export interface SignInRow {
   seen: string;
   expires: string;
   current: boolean;
+}
+
+/** The certificate and what a client needs to use it. */
+export interface SshCertificate {
+  id: string;
+  certificate: string;
+  key_id: string;
+  expires: string;
+  known_hosts: string;
+  config: string;
+}
+
+/** A certificate, or a bare key made for a client that knows no certificates. */
+export interface SshCredential {
+  id: string;
+  kind: "certificate" | "key";
+  label: string;
+  key_id: string;
+  fingerprint: string;
+  created: string;
+  expires: string;
+  used: string | null;
+  used_from: string | null;
+  revoked: boolean;
+}
+
+/** Where the server is, and the key it shows. */
+export interface SshDoor {
+  enabled: boolean;
+  host: string;
+  port: number;
+  user: string;
+  fingerprint: string;
+  known_hosts: string;
+  forwarding: boolean;
+  /** Connections that are open now; null when the server does not answer. */
+  connected: number | null;
+}
+
+/** A pair that was made here: the private half is in this answer and nowhere else. */
+export interface SshKey {
+  id: string;
+  private_key: string;
+  public_key: string;
+  expires: string;
+  known_hosts: string;
+  config: string;
+}
+
+/** Its live connections end within a second. */
+export interface SshRevoked {
+  id: string;
 }
 
 export interface TerminalClosed {

@@ -4,6 +4,8 @@
 from types import TracebackType
 from typing import Self
 
+from freehold.client._sync.ssh import SyncSsh
+
 from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
 from freehold.client._sync.egress import SyncEgress
@@ -34,6 +36,7 @@ class SyncFreehold:
         self.timeline = SyncTimeline(self._connection)
         self.egress = SyncEgress(self._connection)
         self.history = SyncHistory(self._connection)
+        self.ssh = SyncSsh(self._connection)
 
     def __enter__(self) -> Self:
         return self
