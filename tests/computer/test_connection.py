@@ -7,8 +7,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.computer.hostile import Peer, hostile_guest
 
 from freehold.computer import Computer, ComputerSpec, Machine, Tunnel, launch
+from freehold.computer.connection import Connection
 from freehold.computer.launch import listen_at
 from freehold.errors import FreeholdError
 
@@ -75,6 +77,42 @@ async def test_a_command_on_a_machine_that_dies_is_told(spec: ComputerSpec, tmp_
             await waiting
         with pytest.raises(FreeholdError):
             await process.wait()
+
+
+async def test_a_silent_computer_becomes_unhealthy_then_lost_then_is_found_again(tmp_path: Path) -> None:
+    """On a clock of our own: ten seconds and thirty, in no time."""
+    now = [0.0]
+    states: asyncio.Queue[str] = asyncio.Queue()
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await peer.until_cut()
+
+    async with hostile_guest(tmp_path / "link", script) as path:
+        connection = Connection(path, clock=lambda: now[0], interval=0.01)
+        connection.subscribe(lambda state, error: states.put_nowait(state))
+        await connection.open()
+        assert await states.get() == "healthy"
+        now[0] += 11
+        assert await states.get() == "unhealthy"
+        now[0] += 20
+        connection.link.beat()
+        assert await states.get() == "lost"
+        assert await states.get() == "healthy"
+        await connection.close()
+        assert await states.get() == "closed"
+
+
+async def test_a_started_computer_that_dies_is_known_as_lost() -> None:
+    async with Computer.start() as computer:
+        lost = asyncio.Event()
+        computer.subscribe(lambda state, error: lost.set())
+        assert computer.machine is not None
+        await computer.machine.stop(0)
+        await lost.wait()
+        assert computer.state == "lost"
+        with pytest.raises(FreeholdError):
+            await computer.wait_connected()
 
 
 async def test_the_socket_is_the_owners_alone(spec: ComputerSpec, tmp_path: Path) -> None:

@@ -23,10 +23,18 @@ class Connection:
     every link (ports listened on) is registered in `restored` and made anew before the state becomes healthy.
     """
 
-    def __init__(self, path: Path, *, reconnect: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        reconnect: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        interval: float = PING_EVERY,
+    ) -> None:
         self.path = path
         self._reconnect = reconnect
         self._clock = clock
+        self._interval = interval
         self._link: Link | None = None
         self._error: FreeholdError | None = None
         self._task: asyncio.Task[None] | None = None
@@ -41,6 +49,8 @@ class Connection:
         link = await self._connect()
         if self._reconnect:
             self._task = asyncio.create_task(self._keep(link), name=f"link to {self.path}")
+        else:
+            link.ended.add_done_callback(lambda ended: self._lose(ended.result()))
 
     @property
     def live(self) -> bool:
@@ -79,9 +89,14 @@ class Connection:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._become("closed")
         if self._link is not None:
             self._link.close()
-        self._become("closed")
+
+    def _lose(self, error: FreeholdError) -> None:
+        if self.state != "closed":
+            self._error = error
+            self._become("lost", error)
 
     async def _connect(self) -> Link:
         link = await Link.connect(self.path, accept=self._accept, clock=self._clock)
@@ -105,7 +120,7 @@ class Connection:
     async def _watch(self, link: Link) -> FreeholdError:
         """Returns when the link has ended; tells of its health until then."""
         while True:
-            done, _ = await asyncio.wait({link.ended}, timeout=PING_EVERY)
+            done, _ = await asyncio.wait({link.ended}, timeout=self._interval)
             if done:
                 return link.ended.result()
             if link.health != self.state and link.health != "lost":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from freehold.guest.batch import Batch
-from freehold.guest.census import command_line, residents
+from freehold.guest.census import PAGE, command_line, read_bytes, residents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +38,14 @@ class Roster(Batch):
             ]  # fmt: skip
 
 
+def own_memory() -> int:
+    return int(read_bytes("/proc/self/statm").split()[1]) * PAGE
+
+
 def measure() -> dict[str, Any]:
     """What is used now by all together, the guest included."""
     own = os.times()
-    count, threads, cpu, memory = 1, 1, own.user + own.system + own.children_user + own.children_system, 0
+    count, threads, cpu, memory = 1, 1, own.user + own.system + own.children_user + own.children_system, own_memory()
     for one in residents():
         count += 1
         threads += one.threads
