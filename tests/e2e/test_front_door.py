@@ -1,0 +1,156 @@
+"""The front door of a whole Freehold, in a real browser: the one-time link, the way out, and a program that asks to come in."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from tests.e2e.house import PATIENCE, Freehold, freehold_up, launch, signed_in
+
+from freehold.identity.sessions import COOKIE
+
+pytestmark = pytest.mark.shared_processes
+
+POST = "([path, body]) => fetch(path, {method: 'POST', headers: {'content-type': 'application/json'}, body: JSON.stringify(body)}).then((answer) => answer.status)"
+DELETE = "(path) => fetch(path, {method: 'DELETE'}).then((answer) => answer.status)"
+GET = "(path) => fetch(path).then((answer) => answer.status)"
+LISTEN = """() => new Promise((done) => {
+  const socket = new WebSocket(`ws://${location.host}/v1/socket`)
+  socket.onopen = () => done('open')
+  socket.onclose = (event) => { window.ended = event.code; done('closed') }
+})"""
+
+
+@pytest.fixture(scope="module")
+def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
+    with freehold_up(tmp_path_factory.mktemp("up")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = launch(playwright)
+        yield launched
+        launched.close()
+
+
+def new_page(browser: Browser) -> Page:
+    page = browser.new_context().new_page()
+    page.set_default_timeout(15_000)
+    return page
+
+
+def test_a_link_signs_in_one_browser_once(freehold: Freehold, browser: Browser) -> None:
+    """Its token is in the fragment, which is never sent, and gone from the address bar when the page is there."""
+    page = new_page(browser)
+    asked: list[str] = []
+    violations: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: violations.append(message.text) if "Content Security" in message.text else None)
+    token = freehold.link.partition("#")[2]
+    assert len(token) > 40
+    with page.expect_response("**/v1/sign-in/link") as answered:
+        page.goto(freehold.link)
+    assert answered.value.status == 200
+    page.wait_for_url(lambda url: "sign-in" not in url)
+    assert "#" not in page.url
+    assert page.evaluate(GET, "/v1/me") == 200
+    assert not any(token in url for url in asked)
+    assert token not in page.content()
+    assert violations == []
+    (cookie,) = [cookie for cookie in page.context.cookies() if cookie["name"] == COOKIE]
+    assert (cookie["httpOnly"], cookie["secure"], cookie["sameSite"], cookie["path"]) == (True, True, "Lax", "/")
+    assert page.evaluate("document.cookie") == ""
+    other = new_page(browser)
+    other.goto(freehold.link)
+    other.get_by_text("This link has been used").wait_for()
+    assert other.evaluate(GET, "/v1/me") == 401
+    assert "#" not in other.url
+
+
+def test_signing_out_ends_the_session_even_for_a_kept_cookie(freehold: Freehold, browser: Browser) -> None:
+    context = signed_in(browser, freehold)
+    kept = context.cookies()
+    page = context.new_page()
+    page.goto(freehold.url)
+    assert page.evaluate(POST, ["/v1/sign-out", {}]) == 200
+    assert page.evaluate(GET, "/v1/me") == 401
+    thief = browser.new_context()
+    thief.add_cookies(kept)  # type: ignore[arg-type]
+    stolen = thief.new_page()
+    stolen.goto(freehold.url)
+    assert stolen.evaluate(GET, "/v1/me") == 401
+
+
+def test_signing_out_everywhere_closes_the_other_browsers_socket(freehold: Freehold, browser: Browser) -> None:
+    """Within a second."""
+    here, there = (signed_in(browser, freehold).new_page() for _ in range(2))
+    for page in (here, there):
+        page.goto(freehold.url)
+        assert page.evaluate(LISTEN) == "open"
+    assert here.evaluate(DELETE, "/v1/sign-ins?keep_current=true") == 200
+    there.wait_for_function("window.ended !== undefined", timeout=1_000)
+    assert there.evaluate("window.ended") == 4401
+    assert there.evaluate(GET, "/v1/me") == 401
+    assert here.evaluate("window.ended") is None
+    assert here.evaluate(GET, "/v1/me") == 200
+
+
+def test_a_socket_is_not_for_who_is_outside(freehold: Freehold, browser: Browser) -> None:
+    page = new_page(browser)
+    page.goto(freehold.url)
+    assert page.evaluate(LISTEN) == "closed"
+    assert page.evaluate("window.ended") == 1006  # refused before it was one
+
+
+def test_a_program_gets_its_token_by_the_owners_hand(freehold: Freehold, browser: Browser) -> None:
+    """`freehold login` in a terminal, its code on the device page, and the token where only the owner can read it."""
+    login = freehold.verb("login", freehold.url, "--name", "laptop", "--no-browser", "--json")
+    assert login.stderr is not None
+    shown = ""
+    while not (found := re.search(r"http\S+/device#[A-Z]{4}-[A-Z]{4}", shown)):
+        line = login.stderr.readline()
+        assert line, "no code was shown"
+        shown += line
+    page = signed_in(browser, freehold).new_page()
+    page.goto(found[0])
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", name="laptop").wait_for()
+    page.get_by_role("button", name="Allow").click()
+    page.get_by_role("status").wait_for()
+    said, _ = login.communicate(timeout=PATIENCE)
+    assert login.returncode == 0
+    assert json.loads(said)["name"] == "laptop"
+    logins = Path(freehold.environment["XDG_CONFIG_HOME"]) / "freehold" / "logins.json"
+    token = json.loads(logins.read_text())[freehold.url]["token"]
+    assert token not in said + shown
+    assert token not in page.content()
+
+
+def test_no_secret_is_left_lying_about(freehold: Freehold, browser: Browser) -> None:
+    """After a sign-in: not in any log, on any command line, in any environment or page."""
+    context = signed_in(browser, freehold)
+    page = context.new_page()
+    page.goto(freehold.url)
+    page.evaluate(LISTEN)
+    page.wait_for_load_state()
+    secrets = [cookie["value"] for cookie in context.cookies()]
+    secrets.append(freehold.link.partition("#")[2])
+    logins = Path(freehold.environment["XDG_CONFIG_HOME"]) / "freehold" / "logins.json"
+    secrets += [entry["token"] for entry in json.loads(logins.read_text()).values()]
+    assert len(secrets) == 3
+    places = {str(path): path.read_bytes() for path in freehold.home.logs.rglob("*") if path.is_file()}
+    assert any(places.values())
+    for pid in freehold.family():
+        for name in ("cmdline", "environ"):
+            places[f"{pid} {name}"] = Path(f"/proc/{pid}/{name}").read_bytes()
+    assert sum(name.endswith("cmdline") for name in places) >= 3
+    for path in (freehold.home.timeline, freehold.home.identity):
+        for file in path.parent.glob(f"{path.name}*"):
+            places[str(file)] = file.read_bytes()
+    places["page"] = page.content().encode()
+    for secret in secrets:
+        assert [name for name, content in places.items() if secret.encode() in content] == []
