@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from freehold.testing import Api, Call, Conversation, Say, ScriptedModel, Usage
+from freehold.testing import Api, Call, Conversation, Say, ScriptedModel, Step, Usage
 from freehold.testing.conversation import read_conversation
 from freehold.testing.script import FAULTS, decide
 
@@ -130,7 +130,7 @@ def test_several_lines_are_taken_one_a_result() -> None:
 
 
 async def test_a_script_of_steps_wins_over_the_prompt() -> None:
-    steps = [Call("bash", {"command": "make lint"}), Say("green")]
+    steps: list[Step] = [Call("bash", {"command": "make lint"}), Say("green")]
     async with ScriptedModel(steps) as model, httpx2.AsyncClient(base_url=model.url, trust_env=False) as http:
         path, body = ask("messages", "RUN something else")
         assert "make lint" in (await http.post(path, json=body)).text

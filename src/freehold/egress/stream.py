@@ -2,10 +2,13 @@
 
 import asyncio
 from ipaddress import ip_address
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from freehold.egress.names import IPAddress
 from freehold.errors import FreeholdError
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 CHUNK = 64 * 1024
 LAST_WORDS = 0.25
@@ -44,6 +47,15 @@ class SocketStream:
     def peer(self) -> IPAddress:
         """The address at the other end."""
         return ip_address(self._writer.get_extra_info("peername")[0])
+
+    @property
+    def ended(self) -> bool:
+        """Whether the other side has hung up."""
+        return self._reader.at_eof() or self._writer.is_closing()
+
+    async def start_tls(self, context: "SSLContext", name: str) -> None:
+        """Goes on encrypted, once the other side has proved that it is `name`."""
+        await self._writer.start_tls(context, server_hostname=name)
 
     async def read(self, n: int = CHUNK, /) -> bytes:
         return await self._reader.read(n)

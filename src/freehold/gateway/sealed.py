@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 
 from freehold.computer import Computer
+from freehold.egress.models import PORT as MODEL_PORT
+from freehold.egress.models import ModelGateway, read_limits, read_providers
 from freehold.egress.service import Egress, EgressSettings, Snapshot
+from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.manifest import Manifest
@@ -21,12 +25,15 @@ log = logging.getLogger("freehold.gateway.sealed")
 
 
 class Sealed:
-    """Holds one link to the computer, makes it again whenever it is lost, and serves egress through it."""
+    """Holds one link to the computer, makes it again whenever it is lost, and serves egress and models through it."""
 
     def __init__(self, home: Home, manifest: Manifest, timeline: Timeline) -> None:
         self._home = home
         self._settings = EgressSettings(manifest.egress.mode, tuple(manifest.egress.allow), tuple(manifest.egress.deny))
         self._timeline = timeline
+        self.vault = Vault(home.vault)
+        providers, overall = read_providers(manifest.models), read_limits(manifest.budget)
+        self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall)
         self._computer: Computer | None = None
         self._egress: Egress | None = None
         self._started = asyncio.Event()
@@ -52,9 +59,11 @@ class Sealed:
         """Until cancelled."""
         async with AsyncExitStack() as stack:
             self._egress = await stack.enter_async_context(Egress(self._timeline, self._settings))
+            await stack.enter_async_context(self.models)
             self._started.set()
             self._computer = await stack.enter_async_context(await self._connect())
             await self._computer.listen(PROXY_PORT, self._egress.handle)
+            await self._computer.listen(MODEL_PORT, self.models.handle)
             await asyncio.Event().wait()
 
     async def egress_changes(self) -> AsyncGenerator[Snapshot, None]:

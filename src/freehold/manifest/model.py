@@ -8,7 +8,7 @@ from freehold.manifest.sections.base import Section
 from freehold.manifest.sections.computer import ComputerSection, Egress
 from freehold.manifest.sections.door import Gateway, Keeper, Owner
 from freehold.manifest.sections.durable import HistorySection, Mesh, Slots, Ssh
-from freehold.manifest.sections.minds import Agents, Model
+from freehold.manifest.sections.minds import Agents, Budget, Model
 from freehold.manifest.sections.watch import Observe, Security
 
 
@@ -21,6 +21,7 @@ class Manifest(Section):
     computer: ComputerSection = Field(default=ComputerSection(), description="The sealed machine the agent lives in.")
     egress: Egress = Field(default=Egress(), description="The only way out of the computer.")
     models: Mapping[str, Model] = Field(default={}, description="Providers of language models, by name.")
+    budget: Budget = Field(default=Budget(), description="What may be spent on all models together.")
     agents: Agents = Field(default=Agents(), description="Who works here.")
     history: HistorySection = Field(default=HistorySection(), description="Every state of the persistent folders.")
     ssh: Ssh = Field(default=Ssh(), description="The side door.")

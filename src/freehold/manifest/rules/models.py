@@ -34,6 +34,12 @@ def _texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts(below, (*path, index))
 
 
+def _budgets(manifest: Manifest) -> Iterator[tuple[KeyPath, Budget]]:
+    yield ("budget",), manifest.budget
+    for name, model in manifest.models.items():
+        yield ("models", name, "budget"), model.budget
+
+
 @rule("E401")
 def secret_written_as_a_value(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
     """A key, token or password stands in the manifest itself."""
@@ -148,11 +154,11 @@ def all_models_off(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
 @rule("E407")
 def budget_of_nothing(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
     """A budget is zero or less."""
-    for name, model in manifest.models.items():
+    for below, budget in _budgets(manifest):
         for key in Budget.model_fields:
-            value: float | None = getattr(model.budget, key)
+            value: float | None = getattr(budget, key)
             if value is not None and value <= 0:
-                path: KeyPath = ("models", name, "budget", key)
+                path: KeyPath = (*below, key)
                 yield Finding(
                     path,
                     f"{dotted(path)} is {show(value)}",
@@ -163,12 +169,12 @@ def budget_of_nothing(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
 @rule("W408")
 def day_above_month(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
     """The budget of a day is above that of a month."""
-    for name, model in manifest.models.items():
+    for below, budget in _budgets(manifest):
         for unit in ("cost", "tokens"):
-            day: float | None = getattr(model.budget, f"day_{unit}")
-            month: float | None = getattr(model.budget, f"month_{unit}")
+            day: float | None = getattr(budget, f"day_{unit}")
+            month: float | None = getattr(budget, f"month_{unit}")
             if day is not None and month is not None and day > month:
-                path: KeyPath = ("models", name, "budget", f"day_{unit}")
+                path: KeyPath = (*below, f"day_{unit}")
                 yield Finding(
                     path,
                     f"{dotted(path)} ({day:g}) is above that of the month ({month:g})",

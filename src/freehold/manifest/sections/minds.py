@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from freehold.manifest.sections.base import Section
-from freehold.manifest.units import Command
+from freehold.manifest.units import Command, Words
 
 Kind = Literal["openai", "anthropic", "gemini", "openai-compatible"]
 
@@ -19,7 +19,7 @@ BASE_URLS: Mapping[Kind, str] = {
 
 
 class Budget(Section):
-    """What may be spent on one provider; nothing said means no bound."""
+    """What may be spent; nothing said means no bound. Days and months are those of UTC."""
 
     day_cost: float | None = Field(default=None, description="US dollars a day.", examples=[5.0])
     month_cost: float | None = Field(default=None, description="US dollars a calendar month.", examples=[50.0])
@@ -48,6 +48,11 @@ class Model(Section):
         default=None, description="The model to use when nobody chose one.", examples=["qwen3-coder"]
     )
     budget: Budget = Field(default=Budget(), description="What may be spent on it.")
+    allow: Words = Field(
+        default=(),
+        description="Paths of its API that agents may use beside those that ask a model; a `*` at the end stands for the rest.",
+        examples=[["POST /v1/files", "GET /v1/files/*"]],
+    )
 
     @property
     def address(self) -> str | None:

@@ -1,0 +1,247 @@
+"""One stream from inside: questions in, each sent on with the real key, answers out as they come."""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from freehold.egress import http1
+from freehold.egress.http1 import Request
+from freehold.egress.models.account import Account
+from freehold.egress.models.keys import Keys
+from freehold.egress.models.paths import Route, find_route
+from freehold.egress.models.placeholders import Grant, Placeholders
+from freehold.egress.models.provider import Provider
+from freehold.egress.models.question import MOST_BYTES, Question, read_question, too_large
+from freehold.egress.models.refusals import error_body, status_of
+from freehold.egress.models.relay import Relay
+from freehold.egress.models.upstream import Upstreams
+from freehold.egress.stream import CHUNK, Inlet, Stream
+from freehold.errors import FreeholdError
+
+log = logging.getLogger(__name__)
+
+MOST_CONNECTIONS = 512
+MOST_HELD = 96 * 1024 * 1024
+"""Bytes of questions that are in memory at once, of all connections together."""
+HEAD = 60.0
+BODY = 60.0
+FAREWELL = 2.0
+
+
+@dataclass(eq=False)
+class Live:
+    """A connection and, while it asks, for which session."""
+
+    session: str | None = None
+    cut_because: FreeholdError | None = None
+    scope: asyncio.Timeout | None = field(default=None, repr=False)
+
+    def cut(self, because: FreeholdError) -> None:
+        """Idempotent; from the loop's thread."""
+        if self.cut_because is None:
+            self.cut_because = because
+            if self.scope is not None:
+                self.scope.reschedule(asyncio.get_running_loop().time())
+
+
+@dataclass
+class Held:
+    """How many bytes of a question are in memory."""
+
+    size: int = 0
+
+
+class Exchange:
+    """Serves streams. Refusals are answers in the words of the API that was asked; nothing is ever sent twice."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        placeholders: Placeholders,
+        keys: Keys,
+        upstreams: Upstreams,
+        account: Account,
+    ) -> None:
+        self._providers = providers
+        self._placeholders = placeholders
+        self._keys = keys
+        self._upstreams = upstreams
+        self._account = account
+        self._live: set[Live] = set()
+        self._held = 0
+
+    def cut_all(self, because: FreeholdError) -> None:
+        for live in tuple(self._live):
+            if live.session is not None:
+                live.cut(because)
+
+    def cut_session(self, session: str, because: FreeholdError) -> None:
+        for live in tuple(self._live):
+            if live.session == session:
+                live.cut(because)
+
+    async def serve(self, stream: Stream) -> None:
+        """To its end, and closes it. What goes wrong is told to the client, not raised."""
+        try:
+            inlet = Inlet(stream)
+            if len(self._live) >= MOST_CONNECTIONS:
+                await _refuse(stream, None, FreeholdError("models.too-many", "Too many connections are open"))
+                return
+            live = Live()
+            self._live.add(live)
+            try:
+                while await self._serve_one(inlet, stream, live):
+                    pass
+            finally:
+                self._live.discard(live)
+        except (OSError, EOFError, TimeoutError, FreeholdError) as error:
+            log.debug("a connection to the model gateway ended: %s", error)
+        finally:
+            try:
+                await stream.close()
+            except (OSError, EOFError, FreeholdError) as error:
+                log.debug("it was gone already: %s", error)
+
+    async def _serve_one(self, inlet: Inlet, stream: Stream, live: Live) -> bool:
+        """Whether another request may follow on this stream."""
+        first = await _wait_for_request(inlet)
+        if not first:
+            return False
+        route: Route | None = None
+        grant: Grant | None = None
+        try:
+            async with asyncio.timeout(HEAD):
+                request = await http1.read_request(inlet)
+            route = find_route(request, self._providers)
+            if route is None:
+                await _greet(stream, request)
+                return _goes_on(request)
+            grant = self._grant(request, route)
+            self._account.admit()
+            with self._holding() as held:
+                body = await self._read_body(request, inlet, stream, held)
+                question = read_question(request, route, body)
+                del body
+                return await self._ask(request, route, grant, question, inlet, stream, live)
+        except TimeoutError:
+            await _refuse(stream, route, FreeholdError("models.slow", "The request did not come in time"))
+            return False
+        except FreeholdError as error:
+            await _refuse(stream, route, error)
+            if error.code != "egress.cut-short":
+                name = route.provider.name if route is not None else ""
+                await self._account.note_refusal(name, grant.session if grant is not None else None, error)
+            return False
+
+    @contextmanager
+    def _holding(self) -> Iterator[Held]:
+        held = Held()
+        try:
+            yield held
+        finally:
+            self._held -= held.size
+
+    async def _read_body(self, request: Request, inlet: Inlet, stream: Stream, held: Held) -> bytes:
+        """The whole of it: whether it may be sent is decided before any of it is."""
+        framing = request.framing()
+        expected = request.listed("expect")
+        if expected - {"100-continue"}:
+            raise FreeholdError("models.malformed", "The only expectation that can be met is 100-continue")
+        if isinstance(framing, int) and framing > MOST_BYTES:
+            raise too_large()
+        if expected:
+            await stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        pieces: list[bytes] = []
+        async with asyncio.timeout(BODY):
+            async for piece in http1.read_body(inlet, framing):
+                held.size += len(piece)
+                self._held += len(piece)
+                if held.size > MOST_BYTES:
+                    raise too_large()
+                if self._held > MOST_HELD:
+                    raise FreeholdError("models.too-many", "Too many large questions are asked at once")
+                pieces.append(piece)
+        return b"".join(pieces)
+
+    def _grant(self, request: Request, route: Route) -> Grant:
+        """Every place where a client may put its key must agree, or hold nothing."""
+        offered = {value for value in request.values("x-api-key") + request.values("x-goog-api-key") if value}
+        offered |= {value.split(" ", 1)[-1].strip() for value in request.values("authorization") if value}
+        if route.offered:
+            offered.add(route.offered)
+        grants = [self._placeholders.find(token, route.provider.name) for token in offered]
+        if len(grants) != 1 or grants[0] is None:
+            raise FreeholdError(
+                "models.bad-placeholder",
+                f"This is not the placeholder that this session was given for {route.provider.name}",
+                hint="Programs that an agent starts inherit the right one from its environment",
+            )
+        return grants[0]
+
+    async def _ask(
+        self,
+        request: Request,
+        route: Route,
+        grant: Grant,
+        question: Question,
+        inlet: Inlet,
+        stream: Stream,
+        live: Live,
+    ) -> bool:
+        key = await asyncio.to_thread(self._keys.find, route.provider) if route.provider.key else None
+        self._account.admit()
+        sent = await self._account.open(route, grant, question)
+        relay = Relay(request, route, question, key, stream, sent)
+        live.session = grant.session
+        try:
+            try:
+                async with asyncio.timeout(None) as live.scope:
+                    return await relay.run(self._upstreams, inlet) and _goes_on(request)
+            except TimeoutError as error:
+                assert live.cut_because is not None
+                raise live.cut_because from error
+        except FreeholdError as error:
+            await relay.break_off(error)
+            if not relay.answered:
+                raise
+            return False
+        finally:
+            live.session = live.scope = None
+            await sent.close()
+
+
+async def _wait_for_request(inlet: Inlet) -> bool:
+    """Whether anything comes at all: a client may keep its connection for later."""
+    begun = await inlet.read(1)
+    inlet.put_back(begun)
+    return bool(begun)
+
+
+def _goes_on(request: Request) -> bool:
+    return request.version == "1.1" and "close" not in request.listed("connection")
+
+
+async def _greet(stream: Stream, request: Request) -> None:
+    fields = [("Content-Type", "text/plain"), ("Content-Length", "0")]
+    if request.framing() != 0:
+        raise FreeholdError("models.malformed", "A greeting has no body")
+    await stream.write(http1.encode_head("HTTP/1.1 200 OK", fields))
+
+
+async def _refuse(stream: Stream, route: Route | None, error: FreeholdError) -> None:
+    status, phrase = status_of(error)
+    body = error_body(route.api if route is not None else None, error)
+    fields = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        ("Connection", "close"),
+        ("X-Freehold-Refused", error.code),
+    ]
+    async with asyncio.timeout(FAREWELL):
+        await stream.write(http1.encode_head(f"HTTP/1.1 {status} {phrase}", fields) + body)
+        await stream.write_eof()
+        # A client in the middle of sending sees our answer only if we go on reading for a moment.
+        while await stream.read(CHUNK):
+            pass

@@ -1,0 +1,49 @@
+"""From the manifest's word for a key to the key: on the host, for one request, and never kept."""
+
+from collections.abc import Mapping
+
+from freehold.egress.models.provider import Provider
+from freehold.egress.vault import Vault
+from freehold.errors import FreeholdError
+from freehold.manifest.secrecy import parse_reference
+from freehold.observe.secrets import Secret
+
+HEADERS: Mapping[str, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+"""Where a kind wants its key, when it is not `Authorization: Bearer`."""
+
+
+class Keys:
+    """Blocking: a secret is read from the vault each time, so that a changed or removed one counts at once."""
+
+    def __init__(self, vault: Vault, environ: Mapping[str, str]) -> None:
+        self._vault = vault
+        self._environ = environ
+
+    def find(self, provider: Provider) -> Secret | None:
+        """None where the provider wants no key. Raises `models.no-key` when its key cannot be had."""
+        if provider.key is None:
+            return None
+        reference = parse_reference(provider.key)
+        value: Secret | None = None
+        if reference is not None and reference[0] == "env":
+            value = Secret(self._environ.get(reference[1], "").strip())
+        elif reference is not None:
+            try:
+                value = self._vault.get(reference[1])
+            except FreeholdError as error:
+                raise no_key(provider, error.hint) from error
+        if value is None or not value.reveal() or not value.reveal().isprintable():
+            raise no_key(
+                provider, f"Set {provider.key} where Freehold is started, or use the vault: freehold secret set"
+            )
+        return value
+
+
+def no_key(provider: Provider, hint: str) -> FreeholdError:
+    return FreeholdError("models.no-key", f"The key of {provider.name} cannot be had", hint=hint)
+
+
+def key_field(provider: Provider, key: Secret) -> tuple[str, str]:
+    """The one header that carries the key to a provider of this kind."""
+    header = HEADERS.get(provider.kind)
+    return (header, key.reveal()) if header else ("authorization", f"Bearer {key.reveal()}")

@@ -1,0 +1,95 @@
+"""A provider of models as the manifest names it, and where it is reached."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from freehold.egress.models.budget import Limits
+from freehold.errors import FreeholdError
+from freehold.manifest.sections.minds import Budget, Kind, Model
+
+log = logging.getLogger(__name__)
+
+PORT = 3129
+"""Where the model gateway listens inside the computer, on loopback."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """`base_path` stands before every path of the API; for OpenAI's it ends in what its clients call the base URL."""
+
+    name: str
+    kind: Kind
+    scheme: Literal["http", "https"]
+    host: str
+    port: int
+    base_path: str
+    key: str | None
+    model: str | None
+    limits: Limits
+    allow: tuple[str, ...] = ()
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = 443 if self.scheme == "https" else 80
+        return host if self.port == usual else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.base_path}"
+
+    @property
+    def speaks_openai(self) -> bool:
+        return self.kind in ("openai", "openai-compatible")
+
+    @property
+    def inside(self) -> str:
+        """The base URL for this provider's own clients, inside the computer."""
+        return f"http://127.0.0.1:{PORT}/{self.name}" + ("/v1" if self.speaks_openai else "")
+
+
+def read_provider(name: str, model: Model) -> Provider:
+    """Raises `models.bad-address` for a base URL that leads nowhere."""
+    parts = urlsplit(model.address or "")
+    path = parts.path.rstrip("/")
+    if model.kind in ("anthropic", "gemini"):
+        # Their clients add the version themselves, whichever way the owner wrote the address.
+        path = path.removesuffix("/v1").removesuffix("/v1beta")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise FreeholdError(
+            "models.bad-address",
+            f"The base_url of [models.{name}] is not an address that can be called",
+            hint='Example: base_url = "https://llm.example.org/v1"',
+        )
+    scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
+    return Provider(
+        name,
+        model.kind,
+        scheme,
+        parts.hostname,
+        parts.port or (443 if scheme == "https" else 80),
+        path,
+        model.key,
+        model.model,
+        read_limits(model.budget),
+        tuple(model.allow),
+    )
+
+
+def read_limits(budget: Budget) -> Limits:
+    return Limits(budget.day_cost, budget.month_cost, budget.day_tokens, budget.month_tokens)
+
+
+def read_providers(models: Mapping[str, Model]) -> dict[str, Provider]:
+    """Those that are enabled, in the manifest's order. One that leads nowhere does not take the others with it."""
+    found = {}
+    for name, model in models.items():
+        if model.enabled:
+            try:
+                found[name] = read_provider(name, model)
+            except FreeholdError as error:
+                log.warning("a model provider is left out: %s", error)
+    return found
