@@ -71,3 +71,20 @@ async def test_a_guest_that_answers_pings_stays_healthy(tmp_path: Path) -> None:
         await answered.wait()
         await until(lambda: healthy(link))
         link.close()
+
+
+async def test_our_own_sleep_is_not_taken_for_the_guests_silence(tmp_path: Path) -> None:
+    """A host whose loop stood still for a minute asked nothing meanwhile, and so was answered nothing."""
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await peer.until_cut()
+
+    clock = Clock()
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(path, clock=clock)
+        clock.now += 60
+        link._last_beat -= 60
+        link.beat()
+        assert await healthy(link)
+        link.close()

@@ -120,3 +120,15 @@ async def test_there_cannot_be_endless_terminals(computer: Computer) -> None:
     with pytest.raises(FreeholdError) as caught:
         await computer.terminal(["cat"])
     assert caught.value.code == "computer.too-many-terminals"
+
+
+async def test_a_size_that_is_none_is_passed_over(computer: Computer) -> None:
+    async with await computer.terminal("cat", rows=10, cols=20) as terminal:
+        terminal.resize(0, -5)
+        terminal.resize(10**9, 10)
+        await terminal.write(b"still here\n")
+        await terminal.read_until(b"still here")
+        (info,) = await computer.terminals()
+        assert (info.rows, info.cols) == (10, 20)
+    with pytest.raises(FreeholdError):
+        await computer.terminal("cat", rows=-1)

@@ -63,6 +63,7 @@ class Computer:
     ) -> None:
         self._connection = connection
         self._folder = folder
+        self._grace = 5.0
         self._listening: list[Listening] = []
         self.files = Files(connection)
         self.limits = limits
@@ -109,7 +110,10 @@ class Computer:
             except BaseException:
                 remove_tree(folder)
                 raise
-            return cls(connection, spec.limits, machine, folder)
+            computer = cls(connection, spec.limits, machine, folder)
+            if workspace is None and home is None:
+                computer._grace = 0.0  # nothing in it will be missed
+            return computer
 
         return Opening(open_computer)
 
@@ -287,7 +291,7 @@ class Computer:
             await listening.close()
         await self._connection.close()
         if self.machine is not None:
-            await self.machine.stop()
+            await self.machine.stop(self._grace)
         if self._folder is not None:
             await asyncio.to_thread(remove_tree, self._folder)
 

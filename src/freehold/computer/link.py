@@ -38,6 +38,7 @@ class Link(asyncio.BufferedProtocol):
         self._resumed: asyncio.Future[None] | None = None
         self._heartbeat: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._last_beat = self._loop.time()
         self.pulse = Pulse(clock)
         self.ended: asyncio.Future[FreeholdError] = self._loop.create_future()
         self._greeted: asyncio.Future[None] = self._loop.create_future()
@@ -125,6 +126,10 @@ class Link(asyncio.BufferedProtocol):
 
     def beat(self) -> None:
         """One heartbeat: asks for a sign of life, or ends a link that has given none for too long."""
+        now = self._loop.time()
+        if now - self._last_beat > 2 * PING_EVERY:
+            self.pulse.hear()  # it is we who slept and asked nothing: that is no silence of the guest's
+        self._last_beat = now
         if self.pulse.health == "lost":
             self.cut(FreeholdError("link.lost", f"The computer has been silent for {self.pulse.silence:.0f} s"))
             return

@@ -208,11 +208,23 @@ class Link:
             end = at + header + size
             if len(inbox) < end:
                 break
-            self._dispatch(kind, number, inbox[at + header : end])
+            try:
+                self._dispatch(kind, number, inbox[at + header : end])
+            except wire.WireError:
+                raise
+            except Exception as error:
+                complain(error)
+                self._fail(number, error)
             at = end
             if not self.alive:
                 return
         self._inbox = inbox[at:]
+
+    def _fail(self, number: int, error: Exception) -> None:
+        channel = self.channels.get(number)
+        if channel is not None:
+            channel.fail("computer.failed", f"{type(error).__name__}: {error}")
+            channel.operation.closed()
 
     def _dispatch(self, kind: int, number: int, payload: bytes) -> None:
         if kind == wire.OPEN:

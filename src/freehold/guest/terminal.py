@@ -31,6 +31,10 @@ LINGER = 0.1
 SIZE = Struct("HHHH")
 
 
+def fits(rows: int, cols: int) -> bool:
+    return 0 < rows < 10000 and 0 < cols < 10000
+
+
 class Terminals:
     """All of a guest's terminals by id, ended ones included until somebody has seen their end."""
 
@@ -110,7 +114,7 @@ class Terminal:
         }  # fmt: skip
 
     def resize(self, rows: int, cols: int) -> None:
-        if not (0 < rows < 10000 and 0 < cols < 10000):
+        if not fits(rows, cols):
             raise SpawnError("computer.bad-request", f"A terminal cannot have {rows} rows and {cols} columns")
         self.rows, self.cols = rows, cols
         if self.exit is None:
@@ -240,7 +244,9 @@ class Viewer(Operation):
         if self._terminal.exit is not None:
             return
         if "rows" in message:
-            self._terminal.resize(int(message["rows"]), int(message["cols"]))
+            rows, cols = message["rows"], message.get("cols")
+            if isinstance(rows, int) and isinstance(cols, int) and fits(rows, cols):
+                self._terminal.resize(rows, cols)
         elif "signal" in message:
             self._terminal.signal(int(message["signal"]))
         elif message.get("close"):
