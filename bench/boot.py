@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +85,16 @@ class Home:
         working.start()
         slowest = 0.0
         while working.is_alive():
-            start = time.perf_counter()
-            call_keeper(self.home, "status")
-            _get(self.ports[1], "/livez")
-            slowest = max(slowest, time.perf_counter() - start)
+            slowest = max(slowest, _seconds(lambda: call_keeper(self.home, "status")))
+            slowest = max(slowest, _seconds(lambda: _get(self.ports[1], "/livez")))
         working.join()
         return slowest * 1000
+
+
+def _seconds(ask: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    ask()
+    return time.perf_counter() - start
 
 
 def _get(port: int, path: str) -> bool:
@@ -141,7 +145,7 @@ def measure(quick: bool) -> Iterable[Figure]:
             yield Figure("keeper, idle", keeper, "MB", "bare uvicorn", memory, "< 45 MB", keeper < 45)
             yield Figure("gateway, idle", gateway, "MB", "bare uvicorn", memory, "< 90 MB", gateway < 90)
             slowest = last.slowest_answer()
-            name = f"slowest status + /livez in a snapshot of {FILES:,} files"
+            name = f"slowest answer in a snapshot of {FILES:,} files"
             yield Figure(name, slowest, "ms", aim="≤ 100 ms", met=slowest <= 100)
 
 
