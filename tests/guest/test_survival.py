@@ -15,7 +15,7 @@ from freehold.errors import FreeholdError
 
 async def spawn_without_end(computer: Computer, processes: list[Process]) -> None:
     while True:
-        processes.append(await computer.spawn("cat"))
+        processes.append(await computer.spawn(["cat"]))
 
 
 async def fine(computer: Computer) -> None:
