@@ -4,9 +4,11 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from freehold.history.building import Subtree, write_content
 from freehold.history.contents import ContentReader, DamagedContent
 from freehold.history.model import Step, Version
 from freehold.history.reading import FOLDER_FLAGS, Taken, open_path
@@ -15,6 +17,7 @@ from freehold.history.states import Places
 
 TEMPORARY = b".freehold-restore-"
 _PUMP_EVERY = 500
+_MANY = 200
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 MEANWHILE = "it was written to meanwhile"
@@ -47,6 +50,7 @@ class Restorer:
         self._at: tuple[NamePath, int] | None = None
         self._stage_inside = False
         self._count = 0
+        self._built: set[NamePath] = set()
         self._is_root = os.geteuid() == 0
         self._touched: dict[NamePath, None] = {}
         self._leaders: dict[int, NamePath] = {}
@@ -66,25 +70,72 @@ class Restorer:
         self._choose_leaders(work)
         away = [step for step in work if step.live is not None and _must_leave_first(step)]
         away.sort(key=lambda step: (-len(step.path), step.path))
-        folders = [step for step in work if step.fate == "folder"]
-        files = [step for step in work if step.fate in ("write", "link")]
+        self._each(self._take_away, away, pump)
+        self._each(self._make_folder, [step for step in work if step.fate == "folder" and len(step.path) == 1], pump)
+        rest = self._bring_back_folders(work, pump)
+        self._each(self._make_folder, [step for step in rest if step.fate == "folder"], pump)
+        files = [step for step in rest if step.fate in ("write", "link")]
         files.sort(key=lambda step: (step.path != self._leaders.get(_group(step), step.path), step.path[:-1]))
-        touches = [step for step in work if step.fate in ("mode", "time") and step.target and not step.target.is_folder]
-        count = 0
-        for action, some in (
-            (self._take_away, away),
-            (self._make_folder, folders),
-            (self._put, files),
-            (self._touch, touches),
-        ):
-            for step in some:
-                count += 1
-                if count % _PUMP_EVERY == 0:
-                    pump()
-                self._try(action, step)
+        self._each(self._put, files, pump)
+        self._each(self._touch, [step for step in rest if step.fate in ("mode", "time") and not _is_folder(step)], pump)
         self._finish_folders(work)
         self.done += len(work) - sum(step.path in self.failed for step in work)
         pump()
+
+    def _each(self, action: Callable[[int, Step], None], steps: Sequence[Step], pump: Callable[[], None]) -> None:
+        for count, step in enumerate(steps):
+            if count % _PUMP_EVERY == _PUMP_EVERY - 1:
+                pump()
+            self._try(action, step)
+
+    def _bring_back_folders(self, work: Sequence[Step], pump: Callable[[], None]) -> list[Step]:
+        """Folders that are gone, each built whole and moved into place; returns the steps that are left to do."""
+        rest: list[Step] = []
+        at = 0
+        while at < len(work):
+            top, start = work[at], at
+            at += 1
+            if top.fate != "folder" or len(top.path) == 1 or top.path in self.failed or self._stage_inside:
+                if top.fate != "folder" or len(top.path) > 1:
+                    rest.append(top)
+                continue
+            while at < len(work) and work[at].path[: len(top.path)] == top.path:
+                at += 1
+            inside = work[start:at]
+            if self._bring_back(top, [step for step in inside if not _group(step)], pump):
+                rest.extend(step for step in inside if _group(step))
+            else:
+                rest.extend(inside)
+        return rest
+
+    def _bring_back(self, top: Step, steps: Sequence[Step], pump: Callable[[], None]) -> bool:
+        """False: staging will not do for this one. What fails otherwise is in `failed`."""
+        try:
+            self._enter(top.path[:-1])
+        except OSError as error:
+            self.failed.update(dict.fromkeys((step.path for step in steps), self._reason(error)))
+            return True
+        owner = self._owners[top.path[0]]
+        if len(steps) > _MANY:
+            self._staging.begin_anew()
+        folder, temporary = self._temporary(-1)
+        subtree = Subtree(self._reader, folder, temporary, owner if self._is_root and owner != (0, 0) else None)
+        subtree.build(steps, pump)
+        try:
+            if os.strerror(errno.ENOSPC) in subtree.failed.values():
+                raise OSError(errno.ENOSPC, "staging is full")  # noqa: TRY301
+            self._in_folder(lambda parent, step: move_in(folder, temporary, parent, step.path[-1]), top)
+        except OSError as error:
+            self._staging.discard(temporary)
+            if error.errno in (errno.EXDEV, errno.ENOSPC):
+                self._stage_inside = True
+                return False
+            self.failed.update(dict.fromkeys((step.path for step in steps), self._reason(error)))
+            return True
+        self.trusted.update(subtree.made)
+        self.failed.update(subtree.failed)
+        self._built.update(step.path for step in steps if _is_folder(step))
+        return True
 
     def _try(self, action: Callable[[int, Step], None], step: Step) -> None:
         if step.path in self.failed:
@@ -99,7 +150,11 @@ class Restorer:
         except DamagedContent as error:
             self.failed[step.path] = error.message
         except OSError as error:
-            self.failed[step.path] = MEANWHILE if error.errno in _MEANWHILE_ERRORS else os.strerror(error.errno or 0)
+            self.failed[step.path] = self._reason(error)
+
+    @staticmethod
+    def _reason(error: OSError) -> str:
+        return MEANWHILE if error.errno in _MEANWHILE_ERRORS else os.strerror(error.errno or 0)
 
     def _in_folder(self, action: Callable[[int, Step], None], step: Step) -> None:
         parent = self._enter(step.path[:-1])
@@ -196,13 +251,12 @@ class Restorer:
     def _put_file(self, parent: int, step: Step, target: Version) -> None:
         assert target.content is not None
         folder, temporary = self._temporary(parent)
+        began = time.perf_counter()
         handle = os.open(temporary, _NEW_FILE, 0o600, dir_fd=folder)
+        self._staging.took(time.perf_counter() - began)
         try:
             try:
-                for piece in self._reader.pieces(target.content):
-                    view = memoryview(piece)
-                    while view:
-                        view = view[os.write(handle, view) :]
+                write_content(handle, self._reader, target.content)
                 if self._is_root:
                     os.fchown(handle, *self._owners[step.path[0]])
                 os.fchmod(handle, stat.S_IMODE(target.mode))
@@ -266,7 +320,7 @@ class Restorer:
         """Modes and times of folders last, deepest first, since every write above changed them."""
         wanted: dict[NamePath, Version] = {}
         for step in steps:
-            if step.target is not None and step.target.is_folder:
+            if step.target is not None and step.target.is_folder and not self._is_finished(step.path):
                 wanted[step.path] = step.target
         gone = {step.path for step in steps if step.target is None or not step.target.is_folder}
         for path in self._touched:
@@ -288,6 +342,10 @@ class Restorer:
                 self.failed.setdefault(
                     path, MEANWHILE if error.errno in _MEANWHILE_ERRORS else os.strerror(error.errno or 0)
                 )
+
+    def _is_finished(self, path: NamePath) -> bool:
+        """Built whole, and nothing was put into it since."""
+        return path in self._built and path not in self._touched
 
     # Seeing to it that nothing unseen is lost.
 
@@ -385,6 +443,10 @@ def _must_leave_first(step: Step) -> bool:
     if step.target is None:
         return True
     return step.live is not None and step.live.is_folder != step.target.is_folder
+
+
+def _is_folder(step: Step) -> bool:
+    return step.target is not None and step.target.is_folder
 
 
 def _group(step: Step) -> int:

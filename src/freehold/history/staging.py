@@ -13,7 +13,8 @@ from pathlib import Path
 from freehold.history.reading import FOLDER_FLAGS
 
 _GET_FLAGS, _SET_FLAGS, _SPREAD = 0x80086601, 0x40086602, 0x00020000
-_ROTATE = 500
+_LOOK_AFTER = 32
+_SLOW = 0.000_15
 _NO_REPLACE, _EXCHANGE = 1, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,26 +40,40 @@ def prepare_staging(folder: Path) -> None:
 
 
 class Staging:
-    """One folder for a long time; another one every few hundred files. Used under the caller's lock."""
+    """One folder for a long time; another one when it got crowded. Used under the caller's lock."""
 
     def __init__(self, folder: Path) -> None:
         prepare_staging(folder)
         self._folder = folder
-        self._used = 0
+        self._crowded = False
+        self._creations = self._creating = 0.0
         self._path: Path | None = None
         self._handle = -1
         self._trash: deque[Path] = deque()
 
     def take_handle(self) -> int:
         """The folder in which to make the next file."""
-        if self._used % _ROTATE == 0:
+        if self._path is None or self._crowded:
             self._leave()
+            self._crowded = False
+            self._creations = self._creating = 0.0
             # ext4 chooses the place by the name: the same name would land beside what the last restore displaced.
             self._path = self._folder / secrets.token_hex(8)
             self._path.mkdir(mode=0o700)
             self._handle = os.open(self._path, FOLDER_FLAGS)
-        self._used += 1
         return self._handle
+
+    def begin_anew(self) -> None:
+        """Much is coming: make it somewhere else than the last."""
+        self._crowded = True
+
+    def took(self, seconds: float) -> None:
+        """How long a creation took. Where they take long, there is a crowd of deleted inodes: elsewhere there is not."""
+        self._creations += 1
+        self._creating += seconds
+        if self._creations >= _LOOK_AFTER:
+            self._crowded = self._creating / self._creations > _SLOW
+            self._creations = self._creating = 0.0
 
     def discard(self, name: bytes) -> None:
         """What was moved in here from the tree can go; not now, since the owner is waiting for the restore."""

@@ -26,6 +26,12 @@ _COMPARED = f"""
     LEFT JOIN version AS second ON second.id = (
         SELECT id FROM version WHERE place = touched.place AND born <= :other ORDER BY born DESC LIMIT 1
     )
+    WHERE NOT (
+        first.id IS NOT NULL AND second.id IS NOT NULL
+        AND (first.died IS NULL OR first.died > :one) AND (second.died IS NULL OR second.died > :other)
+        AND first.mode = second.mode AND first.mtime = second.mtime AND first.size = second.size
+        AND first.content IS second.content AND first.nlink = 1 AND second.nlink = 1
+    )
 """  # noqa: S608
 
 

@@ -207,6 +207,13 @@ class Undoing:
         failed: dict[NamePath, str] = {}
         seen = {step.path for step in steps}
         trusted = {}
+
+        def around() -> list[NamePath]:
+            """Where to look when nobody watches: these paths, and the folders they are in, whose times were put back."""
+            if self._snapshots.watcher is not None:
+                return []
+            return sorted(seen | {path[:-1] for path in seen if len(path) > 1})
+
         pump = self._snapshots.watcher.pump if self._snapshots.watcher is not None else lambda: None
         for round_ in range(ROUNDS):
             with Restorer(self._roots, self._staging, self._reader, self._places, token, target) as restorer:
@@ -218,7 +225,7 @@ class Undoing:
                 break
             # Whatever was written meanwhile goes into history before it is replaced.
             self._snapshots.take(
-                "snapshot", UNKNOWN, f"written while a {kind} was under way", only=self._around(seen), trusted=trusted
+                "snapshot", UNKNOWN, f"written while a {kind} was under way", only=around(), trusted=trusted
             )
             steps = plan()
             seen.update(step.path for step in steps)
@@ -227,9 +234,7 @@ class Undoing:
             self._entries.settled()
             complete(entry)
 
-        mark = self._snapshots.take(
-            kind, who, why, always=True, only=self._around(seen), trusted=trusted, complete=settle
-        )
+        mark = self._snapshots.take(kind, who, why, always=True, only=around(), trusted=trusted, complete=settle)
         unsettled = tuple(
             (b"/".join(step.path), failed.get(step.path) or step.detail or "it differs") for step in plan()
         )
@@ -237,10 +242,6 @@ class Undoing:
 
     def _entry(self, entry: int) -> Entry:
         return self._entries.get(entry)
-
-    def _around(self, paths: set[NamePath]) -> list[NamePath]:
-        """These paths and the folders they are in, whose times were put back."""
-        return sorted(paths | {path[:-1] for path in paths if len(path) > 1})
 
     def _intend(self, intent: Interrupted, token: str) -> None:
         """On disk before the first write to the tree, together with all that was taken into history before."""

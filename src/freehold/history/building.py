@@ -1,0 +1,108 @@
+"""A folder that is gone comes back whole: built in staging with everything in it, then moved into place in one step."""
+
+import os
+import stat
+from collections.abc import Callable, Sequence
+
+from freehold.history.contents import ContentReader, DamagedContent
+from freehold.history.model import Step, Version
+from freehold.history.reading import FOLDER_FLAGS, Taken
+
+NamePath = tuple[bytes, ...]
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_content(handle: int, reader: ContentReader, content: int) -> None:
+    for piece in reader.pieces(content):
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(handle, view) :]
+
+
+class Subtree:
+    """One lost folder on its way back. Nobody else can reach it until `top` is moved into the tree.
+
+    `made` has what was written, with the stat that it keeps when the folder is moved; `failed` the paths left out, and why.
+    """
+
+    def __init__(self, reader: ContentReader, staging: int, name: bytes, owner: tuple[int, int] | None) -> None:
+        self._reader = reader
+        self._staging = staging
+        self._name = name
+        self._owner = owner
+        self._open: list[tuple[NamePath, int, Version]] = []
+        self.made: dict[int, Taken] = {}
+        self.failed: dict[NamePath, str] = {}
+
+    def build(self, steps: Sequence[Step], pump: Callable[[], None]) -> None:
+        """`steps` are in path order, the folder itself first."""
+        try:
+            for count, step in enumerate(steps):
+                if count % 500 == 499:
+                    pump()
+                while self._open and step.path[:-1] != self._open[-1][0]:
+                    if len(self._open) == 1:
+                        break
+                    self._leave()
+                self._make(step)
+        finally:
+            while self._open:
+                self._leave()
+
+    def _make(self, step: Step) -> None:
+        if self._open and self._open[-1][0] != step.path[:-1]:
+            self.failed[step.path] = "its folder could not be made"
+            return
+        try:
+            self._make_in(step)
+        except DamagedContent as error:
+            self.failed[step.path] = error.message
+        except OSError as error:
+            self.failed[step.path] = os.strerror(error.errno or 0)
+
+    def _make_in(self, step: Step) -> None:
+        target = step.target
+        assert target is not None
+        parent, name = (self._open[-1][1], step.path[-1]) if self._open else (self._staging, self._name)
+        if target.is_folder:
+            os.mkdir(name, 0o700, dir_fd=parent)
+            handle = os.open(name, FOLDER_FLAGS, dir_fd=parent)
+            self._open.append((step.path, handle, target))
+            if self._owner is not None:
+                os.fchown(handle, *self._owner)
+        elif target.is_link:
+            assert target.content is not None
+            os.symlink(self._reader.read(target.content), name, dir_fd=parent)
+            if self._owner is not None:
+                os.chown(name, *self._owner, dir_fd=parent, follow_symlinks=False)
+            os.utime(name, ns=(target.mtime, target.mtime), dir_fd=parent, follow_symlinks=False)
+        else:
+            self._make_file(parent, name, step.place, target)
+
+    def _make_file(self, parent: int, name: bytes, place: int, target: Version) -> None:
+        assert target.content is not None
+        handle = os.open(name, _NEW_FILE, target.mode & 0o777, dir_fd=parent)
+        try:
+            write_content(handle, self._reader, target.content)
+            if self._owner is not None:
+                os.fchown(handle, *self._owner)
+            os.utime(handle, ns=(target.mtime, target.mtime))
+            found = os.fstat(handle)
+            if found.st_mode != target.mode:
+                os.fchmod(handle, stat.S_IMODE(target.mode))
+                found = os.fstat(handle)
+            self.made[place] = Taken(found, target.content, target.flag)
+        except BaseException:
+            os.unlink(name, dir_fd=parent)
+            raise
+        finally:
+            os.close(handle)
+
+    def _leave(self) -> None:
+        """Mode and time of a folder last, when everything is in it."""
+        _, handle, target = self._open.pop()
+        try:
+            os.fchmod(handle, stat.S_IMODE(target.mode))
+            os.utime(handle, ns=(target.mtime, target.mtime))
+        finally:
+            os.close(handle)
