@@ -21,6 +21,7 @@ from freehold.gateway.routes.devices import add_devices
 from freehold.gateway.routes.egress import add_egress
 from freehold.gateway.routes.files import add_files
 from freehold.gateway.routes.history import add_history
+from freehold.gateway.routes.models import add_models, add_secrets
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.sign_in import add_sign_in
@@ -56,6 +57,8 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_devices(app, house)
     add_timeline(app, house)
     add_egress(app, house)
+    add_models(app, house)
+    add_secrets(app, house)
     add_history(app, house)
     add_files(app, house)
     add_terminals(app, house)

@@ -44,6 +44,21 @@ export interface Asked {
   expires_in: number;
 }
 
+/** One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing. */
+export interface BudgetRow {
+  scope: string;
+  limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
+  period: string;
+  of: number;
+  spent: number;
+  unpriced: number;
+  lifted: boolean;
+}
+
+export interface BudgetsState {
+  budgets: BudgetRow[];
+}
+
 export interface CollectToken {
   device: string;
 }
@@ -200,6 +215,12 @@ export interface HistoryPlan {
 export interface HistorySize {
 }
 
+/** Lets a limit rest until the day or month is over. */
+export interface LiftBudget {
+  scope: string;
+  limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
+}
+
 /** The token that was made, with its secret, this once. */
 export interface MadeToken {
   name: string;
@@ -238,6 +259,23 @@ export interface Missing {
   state: "absent" | "degraded" | "failed" | "off" | "starting";
   /** What went wrong; told only to the owner. */
   reason: string | null;
+}
+
+/** A provider of the manifest. `problem` says why it cannot be asked right now. */
+export interface ModelRow {
+  name: string;
+  kind: "openai" | "anthropic" | "gemini" | "openai-compatible";
+  address: string;
+  model: string | null;
+  inside: string;
+  problem: string | null;
+}
+
+/** The providers; without any, how to connect one. */
+export interface ModelsState {
+  models: ModelRow[];
+  help: string | null;
+  stopped: boolean;
 }
 
 export interface MoveFile {
@@ -327,6 +365,30 @@ export interface Revert {
   choose?: Record<string, "old" | "mine">;
 }
 
+export interface SecretNamed {
+  name: string;
+}
+
+/** A secret by its name. Its value is shown to nobody. */
+export interface SecretRow {
+  name: string;
+  set_at: number;
+  used_at: number | null;
+}
+
+/** The limits of a provider or of all (`*`), in place of the manifest's; what is left out has no bound. */
+export interface SetBudget {
+  scope: string;
+  day_cost?: number | null;
+  month_cost?: number | null;
+  day_tokens?: number | null;
+  month_tokens?: number | null;
+}
+
+export interface SetSecret {
+  value: string;
+}
+
 /** A file as it was. */
 export interface ShownFile {
   path: string;
@@ -401,6 +463,18 @@ export interface SshRevoked {
   id: string;
 }
 
+export interface Stop {
+  why?: string;
+}
+
+/** Whether the owner has stopped everything. */
+export interface StopState {
+  stopped: boolean;
+  at: string | null;
+  who: string | null;
+  why: string | null;
+}
+
 export interface TerminalClosed {
   id: string;
 }
@@ -436,6 +510,23 @@ export interface TokenRow {
 export interface Undo {
   /** Go back to before this entry; the last one when not said. */
   entry?: number | null;
+}
+
+/** Rows by day, provider and model, session, or session and turn; the newest first. */
+export interface UsageReport {
+  by: "day" | "model" | "provider" | "session" | "turn";
+  rows: UsageRow[];
+}
+
+/** What was used; `cost` is null when a price among it is unknown, and `priced` what the rest cost. */
+export interface UsageRow {
+  key: (string | null)[];
+  requests: number;
+  input: number;
+  output: number;
+  cached: number;
+  cost: number | null;
+  priced: number;
 }
 
 /** The program that waits, as the owner sees it before answering. */

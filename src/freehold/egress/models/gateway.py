@@ -58,8 +58,8 @@ class ModelGateway:
         self._placeholders = Placeholders()
         self._upstreams = upstreams or Upstreams()
         self._account = Account(self.ledger, self.budgets, prices)
-        keys = Keys(vault, environ)
-        self._exchange = Exchange(self.providers, self._placeholders, keys, self._upstreams, self._account)
+        self._keys = Keys(vault, environ)
+        self._exchange = Exchange(self.providers, self._placeholders, self._keys, self._upstreams, self._account)
         self._callbacks: list[OnStop] = []
         self._tasks = asyncio.TaskGroup()
         self._changing = asyncio.Lock()
@@ -138,6 +138,14 @@ class ModelGateway:
         await asyncio.to_thread(self.ledger.lift, scope, what, datetime.now(UTC), who=who)
         await self._reload()
 
+    def problem_with(self, provider: Provider) -> FreeholdError | None:
+        """Why a provider cannot be asked as far as this machine can tell. Blocking."""
+        try:
+            self._keys.find(provider)
+        except FreeholdError as error:
+            return error
+        return None
+
     def _check_scope(self, scope: str) -> None:
         if scope != ALL:
             self.provider(scope)
@@ -201,6 +209,5 @@ def no_models() -> FreeholdError:
     return FreeholdError(
         "models.none-configured",
         "No model is connected yet",
-        hint="In freehold.toml write [models.openai] with kind and key, or [models.local] with the base_url of Ollama; "
-        "the guide is docs/guides/models.md",
+        hint="freehold models shows how to connect one",
     )

@@ -1,0 +1,45 @@
+"""`freehold stop`."""
+
+import json
+
+import click
+
+from freehold.cli._options import home_option, json_option
+from freehold.home import Home
+
+
+@click.command()
+@click.argument("why", default="")
+@click.option("--lift", is_flag=True, help="Let agents and models work again.")
+@home_option
+@json_option
+def command(why: str, lift: bool, home: Home, as_json: bool) -> None:
+    """The kill switch: end every agent and ask no model, until it is lifted.
+
+    Takes effect within a second where Freehold runs, and stays through restarts. Files, history and undo go on working.
+
+    \b
+    Examples:
+      freehold stop
+      freehold stop "it deletes the wrong files"
+      freehold stop --lift
+    """
+    from freehold.egress.models.ledger import Ledger, ensure_tables
+    from freehold.home import ensure_private_folder
+    from freehold.timeline import Timeline
+
+    ensure_private_folder(home.root)
+    with Timeline(home.timeline) as timeline:
+        ensure_tables(timeline)
+        ledger = Ledger(timeline)
+        if lift:
+            ledger.resume()
+        else:
+            ledger.stop(why=why)
+        stopped = ledger.stopped()
+    if as_json:
+        click.echo(json.dumps({"stopped": stopped is not None, "at": stopped.at if stopped else None}))
+    elif stopped is None:
+        click.echo("agents and models may work again")
+    else:
+        click.echo("stopped: no agent runs and no model is asked until: freehold stop --lift")

@@ -1,0 +1,207 @@
+"""`freehold usage`."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from freehold.cli._options import home_option, json_option
+from freehold.home import Home
+
+if TYPE_CHECKING:
+    from freehold.egress.models.budget import Budgets
+    from freehold.egress.models.ledger import By, Ledger, Row
+
+_LIMITS = ("day_cost", "month_cost", "day_tokens", "month_tokens")
+
+
+@click.group(invoke_without_command=True)
+@click.option("--by", type=click.Choice(["day", "model", "session", "turn"]), default="day", show_default=True)
+@click.option("--since", metavar="DAY", default="", help="From this day on, as in 2026-11-01.")
+@home_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, by: str, since: str, home: Home, as_json: bool) -> None:
+    """Show what models were asked and what it cost, where each budget stands, or change a budget.
+
+    \b
+    Examples:
+      freehold usage
+      freehold usage --by model --since 2026-11-01
+      freehold usage budget '*' --day-cost 5
+      freehold usage lift
+    """
+    ctx.obj = home
+    if ctx.invoked_subcommand is not None:
+        return
+    from freehold.egress.models.standing import standings
+
+    with _opened(home) as ledger:
+        rows = ledger.report(cast("By", by), since=since, limit=100)
+        found = standings(_budgets(home, ledger))
+    if as_json:
+        budgets = [
+            {"scope": each.scope, "limit": each.what, "of": each.limit, "spent": each.spent, "lifted": each.lifted}
+            for each in found
+        ]
+        click.echo(json.dumps({"by": by, "rows": [_as_json(row) for row in rows], "budgets": budgets}))
+        return
+    if not rows:
+        click.echo("no model was asked yet")
+    width = max((len(_name(row)) for row in rows), default=0)
+    for row in rows:
+        tokens = row.usage.tokens
+        line = f"  {_name(row):<{width}}  {row.usage.requests:>6} requests  {tokens.input:>10,} in  {tokens.output:>9,} out"
+        click.echo(f"{line}  {_cost(row)}")
+    for each in found:
+        share = each.spent / each.limit
+        colour = "red" if share >= 1 else "yellow" if share >= 0.8 else None
+        spent = (
+            f"{each.spent:.2f} of {each.limit:g} dollars"
+            if each.what.endswith("cost")
+            else f"{each.spent:,.0f} of {each.limit:,.0f} tokens"
+        )
+        note = (
+            ", lifted"
+            if each.lifted
+            else f", and {each.unpriced} requests of unknown price"
+            if each.unpriced and each.what.endswith("cost")
+            else ""
+        )
+        click.secho(f"  budget {each.scope} {each.what} {each.period}: {spent} ({share:.0%}){note}", fg=colour)
+
+
+@command.command()
+@click.argument("scope", default="*")
+@click.option("--day-cost", type=float, help="US dollars a day.")
+@click.option("--month-cost", type=float, help="US dollars a month.")
+@click.option("--day-tokens", type=int, help="Tokens a day, in and out.")
+@click.option("--month-tokens", type=int, help="Tokens a month, in and out.")
+@home_option
+@click.pass_context
+def budget(
+    ctx: click.Context,
+    scope: str,
+    day_cost: float | None,
+    month_cost: float | None,
+    day_tokens: int | None,
+    month_tokens: int | None,
+    home: Home,
+) -> None:
+    """Set what may be spent on one provider, or on all of them (`*`), in place of what freehold.toml says.
+
+    Without a limit the word is given back to freehold.toml.
+
+    \b
+    Examples:
+      freehold usage budget '*' --day-cost 5 --month-cost 50
+      freehold usage budget openai --day-tokens 2000000
+      freehold usage budget openai
+    """
+    from freehold.egress.models.budget import Limits
+
+    limits = Limits(day_cost, month_cost, day_tokens, month_tokens)
+    with _opened(_home(ctx, home)) as ledger:
+        _check_scope(_home(ctx, home), scope)
+        ledger.set_budget(scope, limits if limits.named() else None)
+    click.echo("from now on" if limits.named() else "freehold.toml says again what may be spent")
+
+
+@command.command()
+@click.argument("scope", default="")
+@click.argument("limit", default="", type=click.Choice(["", *_LIMITS]))
+@home_option
+@click.pass_context
+def lift(ctx: click.Context, scope: str, limit: str, home: Home) -> None:
+    """Go on although a budget is reached, until its day or month is over. Without words: every one that is reached.
+
+    \b
+    Examples:
+      freehold usage lift
+      freehold usage lift openai day_cost
+    """
+    from datetime import UTC, datetime
+
+    from freehold.egress.models.standing import standings
+
+    now = datetime.now(UTC)
+    with _opened(_home(ctx, home)) as ledger:
+        for each in standings(_budgets(_home(ctx, home), ledger), now):
+            wanted = each.spent >= each.limit if not scope else each.scope == scope and limit in ("", each.what)
+            if wanted and not each.lifted:
+                ledger.lift(each.scope, each.what, now)
+                click.echo(f"lifted {each.what} of {each.scope} for {each.period}")
+
+
+def _home(ctx: click.Context, home: Home) -> Home:
+    """`--home` may stand before or after the verb."""
+    given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
+    return home if given or not isinstance(ctx.obj, Home) else ctx.obj
+
+
+@contextmanager
+def _opened(home: Home) -> Iterator["Ledger"]:
+    from freehold.egress.models.ledger import Ledger, ensure_tables
+    from freehold.home import ensure_private_folder
+    from freehold.timeline import Timeline
+
+    ensure_private_folder(home.root)
+    with Timeline(home.timeline) as timeline:
+        ensure_tables(timeline)
+        yield Ledger(timeline)
+
+
+def _budgets(home: Home, ledger: "Ledger") -> "Budgets":
+    from datetime import UTC, datetime
+
+    from freehold.egress.models.budget import ALL, Budgets
+    from freehold.egress.models.provider import read_limits, read_providers
+    from freehold.manifest import load_manifest
+
+    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+    budgets = Budgets()
+    said = {name: provider.limits for name, provider in read_providers(manifest.models).items()}
+    budgets.limits = said | {ALL: read_limits(manifest.budget)} | ledger.budgets()
+    budgets.lifted = ledger.lifted()
+    for (scope, period), spent in ledger.spent(datetime.now(UTC)).items():
+        budgets.load(scope, period, spent)
+    return budgets
+
+
+def _check_scope(home: Home, scope: str) -> None:
+    from freehold.errors import FreeholdError
+    from freehold.manifest import load_manifest
+
+    names = list(load_manifest(home.manifest, os.environ, home=home.root).manifest.models)
+    if scope != "*" and scope not in names:
+        raise FreeholdError(
+            "models.not-found",
+            f"There is no model provider {scope!a:.80}",
+            hint=f"freehold.toml has: {', '.join(names) or 'none'}; '*' stands for all",
+        )
+
+
+def _name(row: "Row") -> str:
+    return " ".join(part or "-" for part in row.key)
+
+
+def _cost(row: "Row") -> str:
+    if row.usage.cost is not None:
+        return f"{row.usage.cost:.4f} dollars"
+    return f"{row.usage.priced:.4f} dollars and unknown" if row.usage.priced else "price unknown"
+
+
+def _as_json(row: "Row") -> dict[str, object]:
+    tokens = row.usage.tokens
+    return {
+        "key": row.key,
+        "requests": row.usage.requests,
+        "input": tokens.input,
+        "output": tokens.output,
+        "cached": tokens.cached,
+        "cost": row.usage.cost,
+        "priced": row.usage.priced,
+    }
