@@ -15,7 +15,7 @@ from freehold.gateway.house import House
 from freehold.gateway.limits import RateLimit
 from freehold.gateway.needs import needs
 from freehold.gateway.page import Link, show_page
-from freehold.gateway.refusals import TooMany
+from freehold.gateway.refusals import TooMany, status_of
 from freehold.identity.sessions import COOKIE, Session
 
 if TYPE_CHECKING:
@@ -200,7 +200,10 @@ def add_sign_in(app: FastAPI, house: House) -> FrontDoor:
                 title=problem.title, message=problem.message, hint=problem.hint, status=problem.status, link=BACK
             )
         except FreeholdError as error:
-            response = show_page(title="Not now", message=error.message, hint=error.hint, status=429, link=BACK)
+            title = "Not now" if isinstance(error, TooMany) else "That did not work"
+            response = show_page(
+                title=title, message=error.message, hint=error.hint, status=status_of(error), link=BACK
+            )
         else:
             session, secret = await asyncio.to_thread(
                 house.sessions.create,

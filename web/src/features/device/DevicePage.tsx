@@ -58,7 +58,7 @@ export function DevicePage() {
       {state.step === "question" && (
         <>
           <h1>Let “{state.device.name}” in?</h1>
-          <p>It asks from {state.device.address} and would be able to:</p>
+          <p>It asks from {state.device.address}. Until you end it, or for 90 days, it could:</p>
           <ul className="plain">
             {state.device.scopes.map((scope) => (
               <li key={scope}>{meaningOf(scope)}</li>
@@ -78,6 +78,9 @@ export function DevicePage() {
           <h1>{state.allowed ? "Done" : "Refused"}</h1>
           <p role="status">
             {state.allowed ? `“${state.name}” has its token. You can close this page.` : `“${state.name}” gets nothing.`}
+          </p>
+          <p>
+            <a href="/">Go to your Freehold</a>
           </p>
         </>
       )}

@@ -83,7 +83,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
               {buttonLabel(state.offer)}
             </button>
           )}
-          {state.offer.link && (
+          {state.offer.link && !state.problem && (
             <p className="quiet">
               This Freehold has no owner account yet. On the machine it runs on, type <code>freehold open</code> for a link
               that signs this browser in.
