@@ -16,6 +16,7 @@ INLINE = 64 << 10
 RAW, ZSTD, CHUNKED = 0, 1, 2
 _HELPS_FROM = 160  # below this zstd's frame eats what it saves
 _SYNC_ONE_BY_ONE = 32
+_TOGETHER_FROM = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,7 +44,8 @@ class Contents:
     def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
         self._db = db
         self.folder = folder
-        self._compress = zstandard.ZstdCompressor(level=1, write_checksum=False).compress
+        self._zstd = zstandard.ZstdCompressor(level=1, write_checksum=False)
+        self._compress = self._zstd.compress
         self._pending: list[tuple[int, bytes, int, int, bytes | None]] = []
         self._pending_ids: dict[bytes, int] = {}
         self._unsynced: list[Path] = []
@@ -77,12 +79,7 @@ class Contents:
         found = self.find(digest)
         if found is not None:
             return found
-        form, kept = RAW, data
-        if len(data) > _HELPS_FROM:
-            small = self._compress(data)
-            if len(small) < len(data) * 0.9:
-                form, kept = ZSTD, small
-        return self._add(digest, len(data), form, kept)
+        return self._add(digest, len(data), RAW, data)
 
     def spool(self) -> "Spool":
         return Spool(self)
@@ -93,15 +90,28 @@ class Contents:
         self._pending.append((content, digest, size, form, data))
         self._pending_ids[digest] = content
         self.pending_bytes += len(data) if data else 0
-        self.written_bytes += len(data) if data else 0
         return content
 
     def flush(self) -> None:
-        """Hand the buffered contents to SQLite (inside the caller's transaction)."""
-        self._db.executemany("INSERT INTO content VALUES (?, ?, ?, ?, ?)", self._pending)
+        """Compress the buffered contents where that helps, and hand them to SQLite (inside the caller's transaction)."""
+        rows = self._pending
+        worth = [number for number, row in enumerate(rows) if row[2] > _HELPS_FROM and row[4] is not None]
+        for number, small in zip(worth, self._compress_all([rows[number][4] or b"" for number in worth]), strict=True):
+            content, digest, size, _, _ = rows[number]
+            if len(small) < size * 0.9:
+                rows[number] = (content, digest, size, ZSTD, small)
+        self.written_bytes += sum(len(row[4]) for row in rows if row[4] is not None)
+        self._db.executemany("INSERT INTO content VALUES (?, ?, ?, ?, ?)", rows)
         self._pending.clear()
         self._pending_ids.clear()
         self.pending_bytes = 0
+
+    def _compress_all(self, some: list[bytes]) -> list[bytes]:
+        """Many at once go to zstd's own threads, without holding up this process's others."""
+        if len(some) < _TOGETHER_FROM:
+            return [self._compress(data) for data in some]
+        found = self._zstd.multi_compress_to_buffer([*some], threads=-1)
+        return [found[number].tobytes() for number in range(len(found))]
 
     def sync(self) -> None:
         """Chunk files reach the disk before the commit that names them."""

@@ -45,7 +45,7 @@ def take(contents: Contents, limits: Limits, folder: int, name: bytes, found: os
         if stat.S_ISLNK(found.st_mode):
             return _take_link(contents, folder, name)
         if stat.S_ISREG(found.st_mode):
-            return _take_file(contents, limits, folder, name)
+            return _take_file(contents, limits, folder, name, found)
     except FileNotFoundError:
         return None
     except OSError:
@@ -65,28 +65,27 @@ def _take_link(contents: Contents, folder: int, name: bytes) -> Taken:
     return Taken(os.stat(name, dir_fd=folder, follow_symlinks=False), contents.put(target), FLAG_FINE)
 
 
-def _take_file(contents: Contents, limits: Limits, folder: int, name: bytes) -> Taken | None:
+def _take_file(contents: Contents, limits: Limits, folder: int, name: bytes, before: os.stat_result) -> Taken | None:
     handle = os.open(name, FILE_FLAGS, dir_fd=folder)
     try:
-        before = os.fstat(handle)
-        if not stat.S_ISREG(before.st_mode):
-            return Taken(before, None, FLAG_FINE)
-        refused = limits.refuse(before.st_size, contents.written_bytes)
-        if refused is not None:
-            return Taken(before, None, refused)
-        for _ in range(ATTEMPTS):
-            content = _read(contents, handle, before.st_size)
+        for _ in range(ATTEMPTS + 1):  # the first may find another file than was listed
+            refused = limits.refuse(before.st_size, contents.written_bytes)
+            content = (
+                _read(contents, handle, before.st_size) if refused is None and stat.S_ISREG(before.st_mode) else None
+            )
             after = os.fstat(handle)
-            if (after.st_mtime_ns, after.st_size, after.st_ctime_ns) == (
-                before.st_mtime_ns,
-                before.st_size,
-                before.st_ctime_ns,
-            ):
-                return Taken(after, content, FLAG_FINE)
+            if _same_state(before, after):
+                return Taken(after, content, refused or FLAG_FINE)
             before = after
-        return Taken(after, content, FLAG_UNSETTLED)
+        return Taken(after, content, refused or FLAG_UNSETTLED)
     finally:
         os.close(handle)
+
+
+def _same_state(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_ino, one.st_mtime_ns, one.st_size, one.st_ctime_ns, one.st_mode) == (
+        other.st_ino, other.st_mtime_ns, other.st_size, other.st_ctime_ns, other.st_mode,
+    )  # fmt: skip
 
 
 def _read(contents: Contents, handle: int, size: int) -> int:
