@@ -190,8 +190,10 @@ class CommandSession(SSHServerSession[bytes]):
                 await self._show(terminal.read, self._channel.write)
                 feeding.cancel()
             ending = await terminal.wait()
-        finally:
+        except BaseException:
             await terminal.close()
+            raise
+        await terminal.detach()  # what the shell has left running goes on
         return {"exit": ending.code, "signal": ending.signal}
 
     async def _show(self, read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], None]) -> None:

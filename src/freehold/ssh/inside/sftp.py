@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 VERSION = 3
 MOST_PACKET = 256 * 1024
 MOST_DATA = MOST_PACKET - 1024
+LONGEST = MOST_PACKET + 1024
 MOST_HANDLES = 512
 PIPE = 1024 * 1024
 NAMES_AT_ONCE = 128
@@ -477,11 +478,10 @@ def serve(source: int, target: int) -> int:
         at = 0
         answers: list[bytes] = []
         held = 0
+        length = 0
         while len(waiting) - at >= 4:
             (length,) = U32.unpack_from(waiting, at)
-            if length > MOST_PACKET + 1024:
-                return 1
-            if len(waiting) - at - 4 < length:
+            if length > LONGEST or len(waiting) - at - 4 < length:
                 break
             answer = server.answer(bytes(waiting[at + 4 : at + 4 + length]))
             at += 4 + length
@@ -491,8 +491,9 @@ def serve(source: int, target: int) -> int:
                 send(target, b"".join(answers))
                 answers, held = [], 0
         del waiting[:at]
-        if answers:
-            send(target, b"".join(answers))
+        send(target, b"".join(answers))
+        if length > LONGEST:
+            return 1
     return 0
 
 

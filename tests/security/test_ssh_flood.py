@@ -1,0 +1,171 @@
+"""Floods, slow ones and guessers: the owner comes in all the same."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from tests.ssh.standing import PATIENCE, Key, Standing, ssh, standing
+
+GATE = {"waiting": 32, "waiting_each": 24, "failures": 5, "ban": 3600.0}
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    with standing(tmp_path_factory.mktemp("flood"), login_grace=5.0, gate=GATE) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def key(door: Standing) -> Key:
+    return door.issue()
+
+
+def stranger(door: Standing, address: str = "127.0.0.2") -> socket.socket:
+    """A connection from elsewhere: Linux has a whole network on its loopback."""
+    return socket.create_connection(("127.0.0.1", door.port), timeout=PATIENCE, source_address=(address, 0))
+
+
+def guess(door: Standing, address: str) -> int:
+    folder = door.client()
+    return ssh(Key(door.configure(folder), ""), "true", options=("-b", address)).returncode
+
+
+def test_a_guesser_is_banned_and_the_owner_is_not(door: Standing, key: Key) -> None:
+    for _ in range(5):
+        assert guess(door, "127.0.0.3") == 255
+    assert door.wait_for_event("ssh.address_banned", address="127.0.0.3")
+    with stranger(door, "127.0.0.3") as banned:
+        with suppress(ConnectionResetError):
+            assert banned.recv(100) == b""
+    assert ssh(key, "echo in").stdout == b"in\n"
+
+
+def test_guesses_from_the_owners_own_address_do_not_shut_the_owner_out(door: Standing, key: Key) -> None:
+    for _ in range(8):
+        assert guess(door, "127.0.0.1") == 255
+    assert ssh(key, "echo in").stdout == b"in\n"
+
+
+def test_many_keys_on_one_connection_are_cut_off(door: Standing) -> None:
+    folder = door.client()
+    options: list[str] = []
+    for number in range(12):
+        path = folder / f"key{number}"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+        options += ["-i", str(path)]
+    refused = ssh(Key(door.configure(folder), ""), "true", options=tuple(options))
+    assert refused.returncode == 255
+    assert b"Too many keys" in refused.stderr or b"disconnect" in refused.stderr.lower()
+
+
+@pytest.mark.parametrize("words", [b"", b"SSH-2.0-Slow\r\n"], ids=["silent", "greeting"])
+def test_slow_ones_are_bounded_and_ended_and_the_owner_comes_in(door: Standing, key: Key, words: bytes) -> None:
+    with ExitStack() as stack:
+        slow = []
+        for number in range(120):
+            connection = stack.enter_context(stranger(door, f"127.0.1.{number % 4 + (10 if words else 1)}"))
+            try:
+                connection.sendall(words)
+            except OSError:
+                continue
+            slow.append(connection)
+        assert ssh(key, "echo in").stdout == b"in\n"
+        state = _ask(door)
+        assert state["waiting"] <= GATE["waiting"]
+        deadline = time.monotonic() + PATIENCE
+        for connection in slow:  # each is ended by the door: dropped for room, or at the end of its grace
+            connection.settimeout(max(0.1, deadline - time.monotonic()))
+            try:
+                while connection.recv(1000):
+                    continue
+            except ConnectionResetError:
+                continue
+    assert ssh(key, "echo in").stdout == b"in\n"
+
+
+def _ask(door: Standing) -> dict[str, int]:
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(door.home.run / "ssh.sock"))
+        with asking.makefile("rb") as file:
+            answer: dict[str, int] = json.loads(file.readline())
+    return answer
+
+
+def test_the_owner_comes_in_while_a_flood_goes_on_from_the_same_address(door: Standing, key: Key) -> None:
+    script = (
+        "import socket\n"
+        "print('flooding', flush=True)\n"
+        "held = []\n"
+        "while True:\n"
+        "    try:\n"
+        f"        held.append(socket.create_connection(('127.0.0.1', {door.port}), timeout=5))\n"
+        "        held[-1].sendall(b'SSH-2.0-Flood\\r\\n')\n"
+        "    except OSError: pass\n"
+        "    if len(held) > 200: held.pop(0).close()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as flood:
+        try:
+            assert flood.stdout is not None
+            flood.stdout.readline()
+            deadline = time.monotonic() + PATIENCE
+            while ssh(key, "echo in").stdout != b"in\n":
+                assert time.monotonic() < deadline, "the flood shut the owner out"
+        finally:
+            flood.kill()
+
+
+def test_200_connections_are_held_at_once(door: Standing, key: Key, tmp_path: Path) -> None:
+    clients: list[subprocess.Popen[bytes]] = []
+    argv = ["ssh", "-F", str(key.config), "computer", "echo ready; exec cat"]
+    try:
+        for start in range(0, 200, 8):
+            batch = [
+                subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                for _ in range(start, start + 8)
+            ]
+            clients += batch
+            for client in batch:
+                assert client.stdout is not None
+                assert client.stdout.readline() == b"ready\n"
+        assert _ask(door)["connected"] == 200
+        for number, client in enumerate(clients):
+            out, _ = client.communicate(str(number).encode(), timeout=PATIENCE)
+            assert out == str(number).encode()
+    finally:
+        for client in clients:
+            client.kill()
+            client.communicate()
+
+
+# Clients before OpenSSH 9.9 know no exchange that we know and that holds against a quantum computer, too. Newer ones
+# choose mlkem768x25519, which is offered first.
+FOR_OLDER_CLIENTS = "does not provide protection against post-quantum attacks"
+
+
+def test_ssh_audit_finds_nothing(door: Standing) -> None:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ssh-audit")), "-p", str(door.port), "-j", "--skip-rate-test", "127.0.0.1"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    report = json.loads(done.stdout)
+    found = [
+        (part, row.get("algorithm"), severity, words)
+        for part in ("kex", "key", "enc", "mac")
+        for row in report[part]
+        for severity in ("fail", "warn")
+        for words in row.get("notes", {}).get(severity, [])
+        if words != FOR_OLDER_CLIENTS
+    ]
+    assert not found
+    assert report["kex"][0]["algorithm"] == "mlkem768x25519-sha256"
+    assert not report["cves"]
+    assert report["recommendations"].get("critical", {}) == {}

@@ -1,0 +1,197 @@
+"""Shells and commands, by the real OpenSSH client."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import asyncssh
+import pytest
+from tests.ssh.standing import PATIENCE, Key, Standing, ssh
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 42, 127, 255])
+def test_exit_codes_arrive(key: Key, code: int) -> None:
+    assert ssh(key, f"exit {code}").returncode == code
+
+
+def test_the_streams_are_kept_apart_and_whole(key: Key) -> None:
+    done = ssh(key, "cat; echo problem >&2", stdin=bytes(range(256)) * 100)
+    assert done.stdout == bytes(range(256)) * 100
+    assert done.stderr == b"problem\n"
+
+
+def test_commands_run_in_the_workspace_as_the_agent_behind_the_walls(key: Key) -> None:
+    done = ssh(key, "id -un; pwd; echo $HOME; ls /proc | grep -c '^[0-9]*$'; cat /etc/shadow")
+    lines = done.stdout.decode().split()
+    assert lines[:3] == ["agent", "/workspace", "/home/agent"]
+    assert int(lines[3]) < 20
+    assert b"No such file" in done.stderr or b"Permission" in done.stderr
+
+
+def test_a_command_that_ends_by_a_signal_says_so(door: Standing, key: Key) -> None:
+    assert ssh(key, "kill -TERM $$").returncode == 255
+    assert door.wait_for_event("ssh.command_ended", signal=signal.SIGTERM)
+
+
+def test_only_allowed_variables_come_in(key: Key, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LC_MARK": "fine", "GIT_PROTOCOL": "version=2", "LD_PRELOAD": "/x", "SECRET": "s"}.items():
+        monkeypatch.setenv(name, value)
+    done = ssh(key, "env", options=("-o", "SendEnv=*"))
+    shown = dict(line.split("=", 1) for line in done.stdout.decode().splitlines() if "=" in line)
+    assert shown["LC_MARK"] == "fine"
+    assert shown["GIT_PROTOCOL"] == "version=2"
+    assert not {"LD_PRELOAD", "SECRET"} & shown.keys()
+    assert shown["SSH_CONNECTION"] == "127.0.0.1 0 127.0.0.1 22"
+
+
+def test_a_shell_reads_what_it_is_given(key: Key) -> None:
+    assert ssh(key, stdin=b"cd /tmp\npwd\nexit 7\n").stdout == b"/tmp\n"
+
+
+async def test_signals_reach_the_command(door: Standing, key: Key) -> None:
+    """OpenSSH's client sends none, so another one does."""
+    folder = key.config.parent
+    async with asyncssh.connect(
+        "127.0.0.1",
+        door.port,
+        username="agent",
+        client_keys=[(str(folder / "id"), str(folder / "id-cert.pub"))],
+        known_hosts=None,
+        config=[],
+    ) as connection:
+        process = await connection.create_process(
+            "trap 'echo caught; kill %1; exit 9' USR1; sleep 100 & echo ready; wait"
+        )
+        assert await process.stdout.readline() == "ready\n"
+        process.send_signal("USR1")
+        assert await process.stdout.readline() == "caught\n"
+        done = await process.wait()
+        assert done.exit_status == 9
+        killed = await connection.create_process("echo ready; exec sleep 100")
+        await killed.stdout.readline()
+        killed.send_signal("KILL")
+        assert (await killed.wait()).exit_signal is not None
+
+
+class Screen:
+    """An ssh in a terminal of ours."""
+
+    def __init__(self, key: Key, rows: int, columns: int, *words: str) -> None:
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.execvp("ssh", ["ssh", "-F", str(key.config), "-tt", "computer", *words])
+        self.resize(rows, columns)
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def until(self, pattern: bytes) -> bytes:
+        seen, deadline = b"", time.monotonic() + PATIENCE
+        while not re.search(pattern, seen):
+            ready, _, _ = select.select([self.master], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"never saw {pattern!r} in {seen!r}"
+            seen += os.read(self.master, 4096)
+        return seen
+
+    def type(self, words: bytes) -> None:
+        os.write(self.master, words)
+
+    def end(self) -> int:
+        while True:
+            try:
+                if not os.read(self.master, 4096):
+                    break
+            except OSError:
+                break
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_a_terminal_has_the_clients_size_and_follows_it(key: Key) -> None:
+    screen = Screen(key, 33, 101)
+    screen.type(b"PS1=; stty size; echo $TERM mark\n")
+    screen.until(rb"(?s)33 101\r\n.*mark\r\n")
+    screen.resize(44, 122)
+    screen.type(b"while [ \"$(stty size)\" != '44 122' ]; do sleep 0.05; done; echo resi''zed\n")
+    screen.until(rb"resized\r\n")
+    screen.type(b"exit 5\n")
+    assert screen.end() == 5
+
+
+def test_ctrl_c_interrupts_and_ctrl_d_ends(key: Key) -> None:
+    screen = Screen(key, 24, 80, "bash --norc")
+    screen.type(b"PS1='ready> '\n")
+    screen.until(rb"ready> $")
+    screen.type(b"sleep 1000\n")
+    screen.until(rb"sleep 1000\r\n")
+    screen.type(b"\x03")
+    screen.until(rb"ready> $")
+    screen.type(b"\x04")
+    assert screen.end() == 130
+
+
+def test_leaving_a_terminal_ends_its_shell_but_not_what_asked_to_stay(key: Key) -> None:
+    screen = Screen(key, 24, 80)
+    screen.type(b"PS1=; (setsid sleep 4321 &) ; echo $$ > /tmp/shell; echo be''gun\n")
+    screen.until(rb"begun\r\n")
+    os.kill(screen.pid, signal.SIGKILL)
+    screen.end()
+    gone = "while kill -0 $(cat /tmp/shell) 2>/dev/null; do sleep 0.05; done; echo gone"
+    assert ssh(key, gone).stdout == b"gone\n"
+    assert ssh(key, "pkill -f '[s]leep 4321'; echo $?").stdout == b"0\n"
+
+
+def test_a_client_that_is_killed_takes_its_command_along(key: Key) -> None:
+    argv = ["ssh", "-F", str(key.config), "computer", "echo begun; exec sleep 8765"]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"begun\n"
+        client.kill()
+    gone = "while pgrep -f '[s]leep 8765' > /dev/null; do sleep 0.05; done; echo gone"
+    assert ssh(key, gone).stdout == b"gone\n"
+
+
+def test_several_commands_share_a_connection(key: Key) -> None:
+    """ControlMaster: one connection, a channel a command, at once."""
+    control = str(key.config.parent / "control")
+    options = ("-o", f"ControlPath={control}")
+    ssh(key, options=(*options, "-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-fN"), check=True)
+    try:
+        argv = ["ssh", "-F", str(key.config), *options, "computer"]
+        clients = [
+            subprocess.Popen([*argv, f"sleep 0.2; echo {number}"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            for number in range(8)
+        ]
+        found = {client.communicate(timeout=PATIENCE)[0] for client in clients}
+        assert found == {f"{number}\n".encode() for number in range(8)}
+    finally:
+        ssh(key, options=(*options, "-O", "exit"), check=True)
+
+
+def test_agent_and_x11_forwarding_are_refused(key: Key, tmp_path: object) -> None:
+    agent = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    found = dict(re.findall(r"(SSH_\w+)=([^;]+);", agent))
+    try:
+        os.environ["SSH_AUTH_SOCK"] = found["SSH_AUTH_SOCK"]
+        done = ssh(key, "echo agent=$SSH_AUTH_SOCK display=$DISPLAY", options=("-A", "-X", "-o", "LogLevel=INFO"))
+    finally:
+        del os.environ["SSH_AUTH_SOCK"]
+        os.kill(int(found["SSH_AGENT_PID"]), signal.SIGTERM)
+    assert done.stdout == b"agent= display=\n"
+
+
+def test_every_command_is_in_the_timeline(door: Standing, key: Key) -> None:
+    ssh(key, "echo noted-7431")
+    began = door.wait_for_event("ssh.command_started", command="echo noted-7431")
+    ended = door.wait_for_event("ssh.command_ended", connection=began["connection"])
+    assert ended["exit"] == 0
+    met = door.wait_for_event("ssh.connected", connection=began["connection"])
+    assert met["credential"] == key.credential
+    assert door.wait_for_event("ssh.disconnected", connection=began["connection"])
