@@ -9,6 +9,9 @@ from pydantic import BaseModel, Field
 from freehold.gateway.house import House
 from freehold.gateway.needs import needs
 
+# The largest whole number that every client can write.
+MOST_NUMBER = 2**53
+
 
 class EventRow(BaseModel):
     """One entry of the timeline."""
@@ -32,7 +35,7 @@ def add_timeline(app: FastAPI, house: House) -> None:
     @app.get("/v1/timeline")
     @needs("read")
     async def read_timeline(
-        after: Annotated[int, Query(ge=0)] = 0,
+        after: Annotated[int, Query(ge=0, le=MOST_NUMBER)] = 0,
         kind: Annotated[list[str] | None, Query(max_length=20)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> EventPage:
