@@ -123,8 +123,7 @@ class Change:
 Fate = Literal["write", "link", "folder", "remove", "mode", "time", "keep"]
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What a restore will do to one path."""
 
     path: tuple[bytes, ...]

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from freehold.history.contents import INLINE, Contents
 from freehold.history.model import FLAG_FINE, FLAG_OVER_QUOTA, FLAG_TOO_LARGE, FLAG_UNREADABLE, FLAG_UNSETTLED
@@ -13,8 +13,7 @@ ATTEMPTS = 4
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(NamedTuple):
     """What was found under a name: its stat as of the reading, and what of it was stored."""
 
     stat: os.stat_result
