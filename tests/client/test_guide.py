@@ -1,0 +1,56 @@
+"""The guide to the API is true: its names exist, and its code runs."""
+
+import asyncio
+import re
+from pathlib import Path
+
+from tests.gateway.running import Running
+
+from freehold.client._sync.freehold import SyncFreehold
+from freehold.client.stored import store_credentials
+from freehold.gateway.socket import MOST_TEXT, MOST_TOPICS, TOO_SLOW, WRONG_WORDS
+from freehold.identity.tokens import SCOPES
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "api.md").read_text()
+
+
+def test_every_name_of_the_guide_exists() -> None:
+    home = SyncFreehold("http://localhost:3000", token="fh_x")
+    for row in re.findall(r"^\| (`home\..*?) \|", GUIDE, re.MULTILINE):
+        resource = ""
+        for owner, name in re.findall(r"`(home\.)?((?:\.?\w+)+)", row):
+            if owner:
+                resource = name.rpartition(".")[0] if "." in name else ""
+            path = name if owner else f"{resource}{name}"
+            found: object = home
+            for part in path.split("."):
+                found = getattr(found, part)
+            assert callable(found), path
+    home.close()
+
+
+def test_every_scope_and_number_of_the_guide_is_right() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE) == list(SCOPES)
+    assert f"up to {MOST_TOPICS} topics and {MOST_TEXT // 1024} KiB" in GUIDE
+    assert {str(TOO_SLOW), str(WRONG_WORDS), "4401"} <= set(re.findall(r"44\d\d", GUIDE))
+
+
+async def test_the_code_of_the_guide_runs(gateway: Running) -> None:
+    """The first block follows the timeline, and gets the event that happens while it does."""
+    store_credentials(gateway.origin, "guide", gateway.token("read")["authorization"].removeprefix("Bearer "))
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        compile(block, "guide", "exec")
+    names: dict[str, object] = {}
+    source = blocks[0].replace("http://localhost:3000", gateway.origin).replace("asyncio.run(main())", "")
+    seen = asyncio.Event()
+    names["print"] = lambda *words: seen.set() if "egress.tested" in words else None
+    exec(source, names)  # the guide is ours
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(names["main"]())  # type: ignore[operator]
+        async with asyncio.timeout(10):
+            while not seen.is_set():
+                await asyncio.to_thread(gateway.house.timeline.append, "egress.tested", {}, who="owner")
+                await asyncio.sleep(0.02)
+        following.cancel()
