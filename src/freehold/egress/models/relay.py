@@ -20,6 +20,10 @@ SILENCE = 600.0
 """How long a provider may say nothing, in seconds."""
 FAREWELL = 2.0
 
+GONE = "models.cancelled"
+_THEIRS = ("models.unreachable", "models.bad-answer")
+"""What is the provider's doing, and noted where it was seen."""
+
 _DROPPED_UP = frozenset(
     {
         "accept-encoding",
@@ -103,14 +107,9 @@ class Relay:
 
     async def break_off(self, error: FreeholdError) -> None:
         """Ends an answer that has begun, so that the agent's user reads why."""
-        if error.code not in ("models.unreachable", "models.bad-answer"):
+        if error.code not in _THEIRS:
             self._sent.outcome = error.code.removeprefix("models.")
-        if (
-            not self.answered
-            or not self._events
-            or not self._chunked
-            or error.code in ("models.unreachable", "models.bad-answer")
-        ):
+        if not (self.answered and self._events and self._chunked) or error.code in (*_THEIRS, GONE):
             return  # the client sees that its answer was cut, as it would without us
         async with asyncio.timeout(FAREWELL):
             ending = b"" if self._last.endswith(b"\n\n") else b"\n\n"
@@ -163,11 +162,10 @@ class Relay:
         self._events = any("event-stream" in value.lower() for value in answer.values("content-type"))
         self._sent.outcome = "answered" if answer.status < 400 else f"status-{answer.status}"
         meter = None
-        if self._route.api is not None:
+        if self._route.api is not None and answer.status < 400:
             streamed = self._events or (self._question.streamed and self._route.api != "gemini")
             meter = Meter(self._route.api, streamed=streamed, estimate=self._question.estimate)
-            if answer.status < 400:
-                self._sent.meter = meter
+            self._sent.meter = meter
         fields = [(name, self._scrubber.text(value)) for name, value in answer.end_to_end(without=_DROPPED_DOWN)]
         self._chunked = not isinstance(framing, int) and self._request.version == "1.1"
         if isinstance(framing, int):
@@ -178,7 +176,7 @@ class Relay:
         if closes:
             fields.append(("Connection", "close"))
         self.answered = True
-        await self._client.write(http1.encode_head(f"HTTP/1.1 {answer.status} {answer.reason}", fields))
+        await self._tell(http1.encode_head(f"HTTP/1.1 {answer.status} {answer.reason}", fields))
         try:
             await self._pass_body(upstream, framing, meter)
         except (OSError, FreeholdError, TimeoutError) as error:
@@ -203,12 +201,18 @@ class Relay:
         if meter is not None:
             meter.end()
         if self._chunked:
-            await self._client.write(http1.LAST_PIECE)
+            await self._tell(http1.LAST_PIECE)
 
     async def _write(self, piece: bytes) -> None:
         if piece:
             self._last = piece[-2:]
-            await self._client.write(http1.encode_piece(piece) if self._chunked else piece)
+            await self._tell(http1.encode_piece(piece) if self._chunked else piece)
+
+    async def _tell(self, data: bytes) -> None:
+        try:
+            await self._client.write(data)
+        except (OSError, FreeholdError) as error:
+            raise FreeholdError(GONE, "The client has gone") from error
 
 
 async def _until_gone(inlet: Inlet) -> None:

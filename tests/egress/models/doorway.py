@@ -1,0 +1,138 @@
+"""A model gateway on a real socket before a scripted model, as an agent inside would meet it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from freehold.egress.models import Limits, ModelGateway, read_providers
+from freehold.egress.models.prices import Prices
+from freehold.egress.models.upstream import Upstreams
+from freehold.egress.stream import SocketStream
+from freehold.egress.vault import Vault
+from freehold.manifest.sections.minds import Model
+from freehold.testing import Api, ScriptedModel, Usage
+from freehold.timeline import Timeline
+
+KEY = "sk-real-0123456789-abcdefghij"
+PATHS: dict[Api, str] = {
+    "chat": "/openai/v1/chat/completions",
+    "responses": "/openai/v1/responses",
+    "messages": "/anthropic/v1/messages",
+    "gemini": "/gemini/v1beta/models/gemini-2.5-pro:generateContent",
+}
+PROVIDER_OF: dict[Api, str] = {"chat": "openai", "responses": "openai", "messages": "anthropic", "gemini": "gemini"}
+
+
+def question(
+    api: Api, prompt: str = "SAY hello there", *, stream: bool = False, model: str = "gpt-4o"
+) -> tuple[str, Any]:
+    """A path and a body."""
+    path = PATHS[api]
+    if api == "gemini":
+        path = path.replace(":generateContent", ":streamGenerateContent?alt=sse") if stream else path
+        return path, {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
+    if api == "responses":
+        return path, {"model": model, "input": prompt, "stream": stream}
+    return path, {"model": model, "messages": [{"role": "user", "content": prompt}], "stream": stream}
+
+
+@dataclass(frozen=True)
+class Doorway:
+    models: ModelGateway
+    provider: ScriptedModel
+    timeline: Timeline
+    vault: Vault
+    port: int
+    http: httpx2.AsyncClient
+
+    def headers(self, provider: str = "openai", session: str = "s1") -> dict[str, str]:
+        return {"authorization": f"Bearer {self.models.endpoint_for(provider, session).key}"}
+
+    async def ask(self, api: Api = "chat", prompt: str = "SAY hello there", **more: Any) -> httpx2.Response:
+        session = more.pop("session", "s1")
+        path, body = question(api, prompt, **more)
+        return await self.http.post(path, json=body, headers=self.headers(PROVIDER_OF[api], session))
+
+    def events(self, *kinds: str) -> list[Mapping[str, Any]]:
+        return [event.data for event in self.timeline.read(kinds=kinds)]
+
+    async def raw(self, request: bytes) -> bytes:
+        """What comes back for these very bytes, to the end of the connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request)
+            await writer.drain()
+            async with asyncio.timeout(10):
+                return await reader.read()
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+
+def manifest_models(url: str, **changes: Any) -> dict[str, Model]:
+    """Three providers at one address."""
+    return {
+        "openai": Model(kind="openai", base_url=f"{url}/v1", key="secret:real", **changes),
+        "anthropic": Model(kind="anthropic", base_url=url, key="secret:real", **changes),
+        "gemini": Model(kind="gemini", base_url=url, key="env:GEMINI_KEY", **changes),
+    }
+
+
+@asynccontextmanager
+async def doorway(
+    folder: Path,
+    *,
+    overall: Limits | None = None,
+    provider: ScriptedModel | None = None,
+    models: Mapping[str, Model] | None = None,
+    usage: Usage | None = None,
+    upstreams: Upstreams | None = None,
+    **changes: Any,
+) -> AsyncIterator[Doorway]:
+    """Until the block ends; opened again in the same folder it remembers what was spent."""
+    provider = provider or ScriptedModel(usage=usage)
+    vault = Vault(folder / "vault")
+    vault.put("real", KEY)
+    async with provider:
+        found = read_providers(models or manifest_models(provider.url, **changes))
+        with Timeline(folder / "timeline.db") as timeline:
+            running = ModelGateway(
+                timeline,
+                found,
+                vault,
+                {"GEMINI_KEY": KEY},
+                overall=overall,
+                upstreams=upstreams,
+                # Prices go by address, and this one is none of a provider's.
+                prices=lambda _address: Prices("https://api.openai.com"),
+            )
+            async with running as gateway:
+                tasks: set[asyncio.Task[None]] = set()
+
+                async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                    task = asyncio.current_task()
+                    assert task is not None
+                    tasks.add(task)
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await gateway.handle(SocketStream(reader, writer))
+                    tasks.discard(task)
+
+                server = await asyncio.start_server(accept, "127.0.0.1", 0)
+                port = server.sockets[0].getsockname()[1]
+                try:
+                    async with httpx2.AsyncClient(
+                        base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20
+                    ) as http:
+                        yield Doorway(gateway, provider, timeline, vault, port, http)
+                finally:
+                    server.close()
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+                    await server.wait_closed()
