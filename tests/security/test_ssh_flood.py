@@ -40,9 +40,8 @@ def test_a_guesser_is_banned_and_the_owner_is_not(door: Standing, key: Key) -> N
     for _ in range(5):
         assert guess(door, "127.0.0.3") == 255
     assert door.wait_for_event("ssh.address_banned", address="127.0.0.3")
-    with stranger(door, "127.0.0.3") as banned:
-        with suppress(ConnectionResetError):
-            assert banned.recv(100) == b""
+    with stranger(door, "127.0.0.3") as banned, suppress(ConnectionResetError):
+        assert banned.recv(100) == b""
     assert ssh(key, "echo in").stdout == b"in\n"
 
 
