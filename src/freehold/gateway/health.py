@@ -35,20 +35,35 @@ def watch_health(house: House, changed: Changed) -> Health:
         await asyncio.to_thread(house.timeline.last)
 
     async def keeper() -> Answer | None:
-        status = await house.keeper.call("status")
-        # While the keeper still waits for this very gateway, that is no trouble of the keeper's.
-        others = (program for program in status["programs"] if program["name"] != "gateway")
-        lost = [program["name"] for program in others if program["state"] != "ready"]
+        """Answers, and has every program it needs; the others are components of their own."""
+        lost = [program["name"] for program in await programs(house) if program["required"] and _is_lost(program)]
         return Answer("degraded", f"not ready: {', '.join(lost)}") if lost else None
+
+    async def ssh() -> Answer | None:
+        for program in await programs(house):
+            if program["name"] == "ssh" and _is_lost(program):
+                return Answer("failed", program["last_error"] or program["state"])
+        return None if house.manifest.ssh.enabled else Answer("off")
 
     components = [
         Component("timeline", timeline),
         Component("keeper", keeper),
         Component("computer", house.sealed.probe_computer),
         Component("egress", house.sealed.probe_egress, required=False),
+        Component("ssh", ssh, required=False),
         *(Component(f"slot.{name}", _slot(house, name), required=_required(house, name)) for name in SLOTS),
     ]
     return Health(components, on_change=changed)
+
+
+async def programs(house: House) -> list[dict[str, Any]]:
+    """What the keeper says of every program but this one: while it still waits for us, that is no trouble."""
+    status = await house.keeper.call("status")
+    return [program for program in status["programs"] if program["name"] != "gateway"]
+
+
+def _is_lost(program: dict[str, Any]) -> bool:
+    return bool(program["state"] != "ready")
 
 
 def _required(house: House, name: str) -> bool:
