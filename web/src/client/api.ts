@@ -1,7 +1,41 @@
 /** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */
 
+/** An agent whose programs are gone; its sessions stay. */
+export interface AgentRemoved {
+  name: string;
+}
+
+/** An agent. `asks` is false for one that acts without asking; `problem` says why it cannot start. */
+export interface AgentRow {
+  name: string;
+  title: string;
+  installed: boolean;
+  version: string | null;
+  asks: boolean;
+  default: boolean;
+  problem: string | null;
+}
+
+/** What an agent did when it was tried: seconds to each step, its memory in bytes, and what it says it can do. */
+export interface AgentTrial {
+  name: string;
+  version: string;
+  capabilities: Record<string, boolean>;
+  start: number;
+  session: number;
+  first_update: number | null;
+  turn: number;
+  memory: number;
+  words: string;
+}
+
 export interface Alive {
   alive?: true;
+}
+
+export interface AnswerApproval {
+  answer: "once" | "session" | "always" | "reject";
+  note?: string | null;
 }
 
 export interface AnswerDevice {
@@ -10,6 +44,25 @@ export interface AnswerDevice {
 
 export interface AnswerQuestion {
   answer: "once" | "session" | "always" | "never";
+}
+
+/** Deny wins over ask, ask over allow; what no rule names is asked. */
+export interface ApprovalPolicy {
+  rules: PolicyRule[];
+}
+
+/** A question: `details` holds the exact command or change, hidden characters spelled out. */
+export interface ApprovalView {
+  id: string;
+  session: string;
+  turn: number | null;
+  at: string;
+  state: "pending" | "answered" | "withdrawn" | "granted";
+  answer: "once" | "session" | "always" | "reject" | null;
+  tool: string | null;
+  kind: string;
+  title: string;
+  details: Record<string, unknown>;
 }
 
 export interface AskForCertificate {
@@ -57,6 +110,11 @@ export interface BudgetRow {
 
 export interface BudgetsState {
   budgets: BudgetRow[];
+}
+
+export interface ChangeSession {
+  title?: string | null;
+  archived?: boolean | null;
 }
 
 export interface CollectToken {
@@ -215,6 +273,12 @@ export interface HistoryPlan {
 export interface HistorySize {
 }
 
+export interface Image {
+  mime: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+  /** Base64. */
+  data: string;
+}
+
 /** Lets a limit rest until the day or month is over. */
 export interface LiftBudget {
   scope: string;
@@ -243,6 +307,8 @@ export interface Me {
   session: string | null;
   /** The scopes of the API token used; null for a browser, which has all. */
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[] | null;
+  /** The keeper's own page, which answers on this machine when the gateway does not. */
+  recovery: string;
 }
 
 /** What this Freehold is. */
@@ -307,6 +373,14 @@ export interface OneTimeToken {
   token: string;
 }
 
+export interface OpenSession {
+  /** By default the manifest's agents.default. */
+  agent?: string | null;
+  title?: string | null;
+  /** A name under [models], or what its provider calls a model. */
+  model?: string | null;
+}
+
 export interface OpenTerminal {
   rows?: number;
   columns?: number;
@@ -328,8 +402,24 @@ export interface PlanHistory {
   choose?: Record<string, "old" | "mine"> | null;
 }
 
+/** `exact` rules match one subject, others a pattern with `*`. Those with a session end with it. */
+export interface PolicyRule {
+  id: number;
+  effect: "allow" | "ask" | "deny";
+  kind: string;
+  pattern: string;
+  exact: boolean;
+  session: string | null;
+}
+
 export interface Problem {
   error: { code: string; message: string; hint: string; error_id?: string };
+}
+
+/** The turn that a prompt became, and whether it waits for the one before. */
+export interface PromptTaken {
+  turn: number;
+  queued: boolean;
 }
 
 /** Whether Freehold is ready, since when, and if not, for want of what. */
@@ -365,6 +455,21 @@ export interface Revert {
   choose?: Record<string, "old" | "mine">;
 }
 
+export interface Rewind {
+  turn: number;
+  what: "files" | "chat" | "both";
+  dry_run?: boolean;
+}
+
+/** What was, or with `dry_run` would be, taken back. `files` is history's own account. */
+export interface Rewound {
+  turn: number;
+  what: "files" | "chat" | "both";
+  dry_run: boolean;
+  files: Record<string, unknown> | null;
+  events: number;
+}
+
 export interface SecretNamed {
   name: string;
 }
@@ -376,6 +481,57 @@ export interface SecretRow {
   used_at: number | null;
 }
 
+export interface SendPrompt {
+  text: string;
+  files?: string[];
+  images?: Image[];
+  /** Chosen by you: the same key never makes a second turn. */
+  key: string;
+  /** While it works: `steer` stops the turn under way, the others wait for it. */
+  when?: "now" | "queue" | "steer";
+}
+
+/** A session that is gone. */
+export interface SessionDeleted {
+  id: string;
+}
+
+/** Something that happened in a session; see the guide for the kinds and what each holds. */
+export interface SessionEvent {
+  seq: number;
+  at: string;
+  turn: number | null;
+  kind: string;
+  data: Record<string, unknown>;
+}
+
+/** Events, oldest first; `next` is the `after` that gives more, null at the end. */
+export interface SessionEvents {
+  events: SessionEvent[];
+  next: number | null;
+}
+
+/** Sessions, the last changed first; give `next` as `cursor` for more. */
+export interface SessionPage {
+  sessions: SessionView[];
+  next: string | null;
+}
+
+/** One conversation with one agent. `seq` is the number of its last event. */
+export interface SessionView {
+  id: string;
+  title: string;
+  agent: string;
+  model: string | null;
+  status: "idle" | "working" | "needs_you" | "failed" | "queued";
+  created: string;
+  updated: string;
+  archived: boolean;
+  cost: number | null;
+  seq: number;
+  parent: string | null;
+}
+
 /** The limits of a provider or of all (`*`), in place of the manifest's; what is left out has no bound. */
 export interface SetBudget {
   scope: string;
@@ -383,6 +539,11 @@ export interface SetBudget {
   month_cost?: number | null;
   day_tokens?: number | null;
   month_tokens?: number | null;
+}
+
+export interface SetOption {
+  id: string;
+  value: string | boolean;
 }
 
 export interface SetSecret {
@@ -535,6 +696,17 @@ export interface WaitingDevice {
   name: string;
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
   address: string;
+}
+
+export interface WritePolicy {
+  rules: WriteRule[];
+}
+
+export interface WriteRule {
+  effect: "allow" | "ask" | "deny";
+  kind: string;
+  pattern: string;
+  exact?: boolean;
 }
 
 export interface Written {

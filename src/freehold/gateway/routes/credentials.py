@@ -27,6 +27,7 @@ class Me(BaseModel):
     scopes: list[Scope] | None = Field(
         description="The scopes of the API token used; null for a browser, which has all."
     )
+    recovery: str = Field(description="The keeper's own page, which answers on this machine when the gateway does not.")
 
 
 class SignInRow(BaseModel):
@@ -113,7 +114,15 @@ def add_credentials(app: FastAPI, house: House) -> None:
         principal = principal_of(request.scope)
         owner = house.manifest.owner
         scopes = None if principal.token is None else sorted(principal.token.scopes)
-        return Me(who=principal.who, did=owner.did, handle=owner.handle, session=current(request), scopes=scopes)
+        recovery = f"http://localhost:{house.manifest.keeper.port}/"
+        return Me(
+            who=principal.who,
+            did=owner.did,
+            handle=owner.handle,
+            session=current(request),
+            scopes=scopes,
+            recovery=recovery,
+        )
 
     @app.delete("/v1/me")
     @needs("read")

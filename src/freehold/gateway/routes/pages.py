@@ -10,7 +10,18 @@ from freehold.gateway.needs import needs
 
 STATIC = Path(__file__).parent.parent / "static"
 NOT_BUILT = "The control center is not built.\n\nRun `make web` in the checkout, or install a released wheel, and reload this page.\n"
-PAGES = ("/", "/sign-in", "/device")
+PAGES = (
+    "/",
+    "/sign-in",
+    "/device",
+    "/sessions",
+    "/history",
+    "/files",
+    "/terminal",
+    "/network",
+    "/connect",
+    "/settings",
+)
 
 
 def add_pages(app: FastAPI, static: Path = STATIC) -> None:
