@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 import { request, RequestFailed, type Problem } from "./client/http";
+import { ConnectPage } from "./features/connect/ConnectPage";
 import { DevicePage } from "./features/device/DevicePage";
 import { HealthPage } from "./features/health/HealthPage";
 import { SignIn } from "./features/sign-in/SignIn";
@@ -34,6 +35,7 @@ export function App() {
     case "outside":
       return <SignIn onSignedIn={signedIn} />;
     case "inside":
+      if (location.pathname === "/connect") return <ConnectPage />;
       return location.pathname === "/device" ? <DevicePage /> : <HealthPage onSignedOut={signedOut} />;
     case "unreachable":
       return (
