@@ -178,6 +178,7 @@ def _opencode(access: Access | None) -> Surroundings:
     config: dict[str, object] = {
         "autoupdate": False,
         "share": "disabled",
+        "enabled_providers": ["freehold"],
         "permission": {"edit": "ask", "bash": "ask", "webfetch": "ask"},
     }
     if access is not None:
@@ -197,11 +198,15 @@ def _opencode(access: Access | None) -> Surroundings:
 
 
 def _codex(access: Access | None) -> Surroundings:
-    """Our walls are its sandbox: the one it would build of its own needs namespaces that they refuse."""
+    """It asks only before it leaves the sandbox of its own, which our walls do not let it build.
+
+    So it is kept in the mode that would have one: every command fails until it asks for leave to run without.
+    """
     lines = [
-        'approval_policy = "untrusted"',
-        'sandbox_mode = "danger-full-access"',
+        'approval_policy = "on-request"',
+        'sandbox_mode = "read-only"',
         "check_for_update_on_startup = false",
+        f"developer_instructions = {json.dumps(_CODEX_RULE)}",
     ]
     tables = ["[analytics]", "enabled = false", "[features]"]
     tables += [f"{name} = false" for name in ("plugins", "apps", "remote_plugin", "plugin_discovery_prefetch")]
@@ -219,6 +224,12 @@ def _codex(access: Access | None) -> Surroundings:
         ]
         env["FREEHOLD_MODEL_KEY"] = access.key
     return Surroundings(env, {".codex/config.toml": "\n".join([*lines, *tables, ""])})
+
+
+_CODEX_RULE = (
+    "Commands cannot start in the sandbox here. For every command that you run, ask for leave to run it outside, "
+    "with sandbox_permissions set to require_escalated and a short justification."
+)
 
 
 def _gemini(access: Access | None) -> Surroundings:
@@ -263,7 +274,6 @@ _SHIPPED = (
         "Codex",
         f"npm:@zed-industries/codex-acp-linux-{_MACHINE}@0.16.0",
         (f"{INSIDE}/codex/node_modules/@zed-industries/codex-acp-linux-{_MACHINE}/bin/codex-acp",),
-        asks=False,
         mode="read-only",
         kinds=_OPENAI,
         needs_model=True,

@@ -7,7 +7,7 @@ what it does not know. See docs/adr/0011.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from freehold.errors import FreeholdError
 
@@ -32,25 +32,34 @@ class AgentFault(FreeholdError):
 
 
 class Peer:
-    """One conversation. Notifications are handed over in order, at once; requests of the agent may take their time."""
+    """One conversation. Notifications are handed over in order, and nothing more is read until each is dealt with.
+
+    `paused` is awaited whenever all that has arrived is handed over, and before each request of the agent's: whoever
+    gathers puts down there what it has. Requests may take their time.
+    """
 
     def __init__(
         self,
         pipe: Pipe,
         *,
         notified: Callable[[str, Json], None],
+        paused: Callable[[], Awaitable[None]],
         asked: Callable[[str, Json], Awaitable[Json]],
         trace: Trace | None = None,
     ) -> None:
         self._pipe = pipe
         self._notified = notified
+        self._paused = paused
         self._asked = asked
         self._trace = trace
         self._next = 0
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._ended: AgentFault | None = None
         self._nonsense = 0
+        self._questions: set[asyncio.Task[None]] = set()
         self._writing = asyncio.Lock()
+        self.heard = 0
+        """Messages so far: tells an agent that works from one that hangs."""
 
     async def request(self, method: str, params: Json) -> Json:
         """The agent's answer. Raises `AgentFault` when it answers with an error or ends first."""
@@ -80,6 +89,8 @@ class Peer:
                     task.cancel()
         except* AgentFault as found:
             fault = _first(found)
+        except* FreeholdError as lost:
+            fault = AgentFault("agent.ended", f"The agent was lost: {_first(lost).message}")
         finally:
             self._ended = fault
             for answer in self._waiting.values():
@@ -88,7 +99,6 @@ class Peer:
                     answer.exception()  # whoever waits sees it; nobody has to
 
     async def _read(self, group: asyncio.TaskGroup) -> None:
-        self._questions: set[asyncio.Task[None]] = set()
         pending = bytearray()
         while data := await self._pipe.read():
             start = 0
@@ -96,19 +106,21 @@ class Peer:
                 pending += data[start:end]
                 start = end + 1
                 if pending.strip():
-                    self._take(bytes(pending), group)
+                    await self._take(bytes(pending), group)
                 pending.clear()
+            await self._paused()
             pending += data[start:]
             if len(pending) > MOST_LINE:
                 raise AgentFault("agent.too-large", f"The agent sent a message of more than {MOST_LINE} bytes")
 
-    def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
+    async def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
         if self._trace is not None:
             self._trace("in", line)
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
+        self.heard += 1
         if not isinstance(message, dict):
             self._count_nonsense()
             return
@@ -119,10 +131,12 @@ class Peer:
         elif isinstance(method, str):
             if len(self._questions) >= MOST_ASKED:
                 raise AgentFault("agent.too-many", f"The agent asks more than {MOST_ASKED} questions at once")
+            await self._paused()
             task = group.create_task(self._answer(method, number, given))
             self._questions.add(task)
             task.add_done_callback(self._questions.discard)
         elif isinstance(number, int) and not isinstance(number, bool) and number in self._waiting:
+            await self._paused()
             self._settle(self._waiting[number], message)
         else:
             self._count_nonsense()
@@ -173,7 +187,10 @@ def _words(error: object) -> str:
     return "".join(char if char.isprintable() else " " for char in words)[:1000]
 
 
-def _first(group: BaseExceptionGroup[AgentFault]) -> AgentFault:
+F = TypeVar("F", bound=FreeholdError)
+
+
+def _first(group: BaseExceptionGroup[F]) -> F:
     for error in group.exceptions:
         return _first(error) if isinstance(error, BaseExceptionGroup) else error
     raise group

@@ -11,6 +11,8 @@ from freehold.cli._options import home_option, json_option
 from freehold.home import Home
 
 if TYPE_CHECKING:
+    from freehold.agents.registry import Entry
+    from freehold.agents.trial import Trial
     from freehold.manifest import Manifest
 
 
@@ -102,6 +104,54 @@ def remove(ctx: click.Context, name: str, home: Home) -> None:
 
     remove_agent(_home(ctx, home), name)
     click.echo(f"{name} is removed")
+
+
+@command.command()
+@click.argument("name")
+@home_option
+@json_option
+@click.pass_context
+def test(ctx: click.Context, name: str, home: Home, as_json: bool) -> None:
+    """Try an agent in a computer of its own, with a scripted model: what it can do, how fast, with how much memory.
+
+    Needs no key and nothing to be running.
+
+    \b
+    Example:
+      freehold agents test claude
+    """
+    import asyncio
+
+    from freehold.agents.installing import problem_with
+    from freehold.agents.registry import find_agent
+    from freehold.errors import FreeholdError
+
+    home = _home(ctx, home)
+    entry = find_agent(_manifest(home), name)
+    problem = problem_with(home, entry)
+    if problem is not None:
+        raise FreeholdError("agent.not-installed", f"{entry.title}: {problem}", hint=f"freehold agents add {name}")
+    trial = asyncio.run(_try(home, entry))
+    if as_json:
+        click.echo(json.dumps(trial.as_json()))
+        return
+    able = ", ".join(word for word, yes in trial.capabilities.items() if yes) or "nothing beyond the basics"
+    click.echo(f"{entry.title} {trial.version} works")
+    click.echo(
+        f"  starts in {trial.start:.2f} s, opens a session in {trial.session:.2f} s, a turn took {trial.turn:.2f} s"
+    )
+    click.echo(f"  takes {trial.memory / 2**20:.0f} MB; offers {able}")
+
+
+async def _try(home: Home, entry: "Entry") -> "Trial":
+    from freehold.agents.registry import INSIDE
+    from freehold.agents.trial import try_agent
+    from freehold.computer import Computer
+    from freehold.computer.spec import Mount
+
+    mounts = [Mount(home.agents, INSIDE)] if home.agents.is_dir() else []
+    async with Computer.start(mounts=mounts) as computer:
+        return await try_agent(computer, entry)
 
 
 class _Bar:

@@ -15,6 +15,8 @@ from freehold.gateway.house import House
 from freehold.gateway.live import end_revoked_connections
 from freehold.gateway.needs import read_needs
 from freehold.gateway.refusals import add_error_answers
+from freehold.gateway.routes.agents import add_agents
+from freehold.gateway.routes.approvals import add_approvals
 from freehold.gateway.routes.credentials import add_credentials
 from freehold.gateway.routes.description import add_description
 from freehold.gateway.routes.devices import add_devices
@@ -24,11 +26,13 @@ from freehold.gateway.routes.history import add_history
 from freehold.gateway.routes.models import add_models, add_secrets
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
+from freehold.gateway.routes.sessions import add_sessions
 from freehold.gateway.routes.sign_in import add_sign_in
 from freehold.gateway.routes.ssh import add_ssh
 from freehold.gateway.routes.terminals import add_terminals
 from freehold.gateway.routes.timeline import add_timeline
 from freehold.gateway.socket import add_socket
+from freehold.gateway.working import open_room
 
 
 def describe_app() -> FastAPI:
@@ -63,6 +67,10 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_files(app, house)
     add_terminals(app, house)
     add_ssh(app, house)
+    app.state.room = room = open_room(house, feeds)
+    add_agents(app, house, room)
+    add_sessions(app, room)
+    add_approvals(app, room)
     add_socket(app, feeds.topics)
     add_description(app)
     add_pages(app)
@@ -83,6 +91,7 @@ def build_app(house: House, *, feeds: Feeds | None = None, on_ready: Callable[[]
                 group.create_task(end_revoked_connections(house.live, house.sessions, house.tokens)),
                 group.create_task(house.sealed.run()),
                 group.create_task(feeds.run()),
+                group.create_task(app.state.room.run()),
             ]
             if on_ready is not None:
                 on_ready()

@@ -1,0 +1,69 @@
+"""What sessions stand on: the rooms of the house they use, named as narrowly as they are used."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from freehold.agents.approvals import Approval, Approvals
+from freehold.agents.registry import Access
+from freehold.agents.rpc import Json
+from freehold.agents.store import EventRow, SessionRow, Store
+from freehold.computer import Computer
+from freehold.home import Home
+from freehold.manifest import Manifest
+
+
+class Watchers(Protocol):
+    """Everybody who looks on. Nothing here waits."""
+
+    def events(self, session: str, events: list[EventRow]) -> None: ...
+
+    def delta(self, session: str, data: Json) -> None: ...
+
+    def session(self, row: SessionRow) -> None: ...
+
+    def gone(self, session: str) -> None: ...
+
+    def approval(self, approval: Approval) -> None: ...
+
+    def installing(self, data: Json) -> None: ...
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a turn cost, as the model gateway counted it. `cost` None: the price is not known."""
+
+    input: int
+    output: int
+    cost: float | None
+
+
+class Money(Protocol):
+    """The model gateway, as sessions use it."""
+
+    def access(self, provider: str | None, session: str, model: str | None) -> Access: ...
+
+    def set_turn(self, session: str, turn: str | None) -> None: ...
+
+    async def spent(self, session: str, turn: str) -> Spent | None: ...
+
+    def end_session(self, session: str) -> None: ...
+
+    def is_stopped(self) -> bool: ...
+
+
+Servers = Callable[[str, bool], list[Json]]
+"""The MCP servers offered to a session, given its id and whether its agent speaks HTTP."""
+
+
+@dataclass
+class Ground:
+    home: Home
+    manifest: Manifest
+    store: Store
+    approvals: Approvals
+    watchers: Watchers
+    money: Money
+    computer: Callable[[], Computer]
+    keeper: Callable[[str, dict[str, Any]], Awaitable[Any]]
+    servers: Servers = lambda session, http: []

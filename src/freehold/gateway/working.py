@@ -1,0 +1,131 @@
+"""The agents' room in this house: what its sessions stand on, and who looks on."""
+
+import asyncio
+from typing import Any
+
+from freehold.agents.approvals import Approval, Approvals
+from freehold.agents.ground import Ground, Spent
+from freehold.agents.registry import Access
+from freehold.agents.room import Room
+from freehold.agents.rpc import Json
+from freehold.agents.store import EventRow, SessionRow, Store
+from freehold.egress.models import ModelGateway, Stopped
+from freehold.gateway.feeds import Feeds
+from freehold.gateway.house import House
+from freehold.gateway.topics import Encoded, Topic, encode_message
+
+MOST_MISSED = 1_000
+HISTORY_PATIENCE = 600.0
+
+
+class Sockets:
+    """Brings what happens in sessions to the sockets: `sessions`, `approvals`, `agents`, and `session:ID` each."""
+
+    def __init__(self, feeds: Feeds, store: Store) -> None:
+        self._topics = feeds.topics
+        self._store = store
+        self._sessions = feeds.topics.add(Topic("sessions"))
+        self._approvals = feeds.topics.add(Topic("approvals"))
+        self._agents = feeds.topics.add(Topic("agents"))
+        feeds.topics.add_family("session", self._bring)
+
+    async def _bring(self, session: str) -> Topic | None:
+        rows = await asyncio.to_thread(
+            self._store.timeline.query, "SELECT seq FROM agents_session WHERE id = ?", (session,)
+        )
+        if not rows:
+            return None
+
+        async def missed(after: int) -> list[Encoded] | None:
+            found = await asyncio.to_thread(self._store.events, session, after=after, limit=MOST_MISSED + 1)
+            if len(found) > MOST_MISSED:
+                return None
+            return [(event.seq, encode_message(f"session:{session}", event.seq, event.as_json())) for event in found]
+
+        return Topic(f"session:{session}", kept=100, first=rows[0][0], backlog=missed)
+
+    def events(self, session: str, events: list[EventRow]) -> None:
+        topic = self._topics.open(f"session:{session}")
+        if topic is None:
+            return
+        if not topic.readers:
+            # Nobody looks on: whoever comes finds it on the disk.
+            self._topics.remove(topic.name)
+            return
+        for event in events:
+            if event.seq > topic.last:
+                topic.publish(event.as_json(), event.seq)
+
+    def delta(self, session: str, data: Json) -> None:
+        topic = self._topics.open(f"session:{session}")
+        if topic is not None:
+            topic.pass_on(data)
+
+    def session(self, row: SessionRow) -> None:
+        self._sessions.publish(row.as_json())
+
+    def gone(self, session: str) -> None:
+        self._sessions.publish({"id": session, "deleted": True})
+        self._topics.remove(f"session:{session}")
+
+    def approval(self, approval: Approval) -> None:
+        self._approvals.publish(approval.as_json())
+
+    def installing(self, data: Json) -> None:
+        self._agents.publish(data)
+
+
+class Models:
+    """The model gateway in the words of the agents' room."""
+
+    def __init__(self, models: ModelGateway) -> None:
+        self._models = models
+
+    def access(self, provider: str | None, session: str, model: str | None) -> Access:
+        found = self._models.endpoint_for(provider, session)
+        chosen = model or found.provider.model
+        return Access(found.provider.name, found.provider.kind, found.base_url, found.key, chosen)
+
+    def set_turn(self, session: str, turn: str | None) -> None:
+        self._models.set_turn(session, turn)
+
+    async def spent(self, session: str, turn: str) -> Spent | None:
+        usage = await self._models.usage_of(session, turn)
+        return Spent(usage.tokens.input, usage.tokens.output, usage.cost) if usage.requests else None
+
+    def end_session(self, session: str) -> None:
+        self._models.end_session(session)
+
+    def is_stopped(self) -> bool:
+        return self._models.stopped is not None
+
+
+def open_room(house: House, feeds: Feeds) -> Room:
+    """Not running yet: `Room.run` is for the application's life."""
+    store = Store(house.timeline)
+    sockets = Sockets(feeds, store)
+
+    def told(session: str, events: list[EventRow], approval: Approval) -> None:
+        sockets.events(session, events)
+        sockets.approval(approval)
+
+    async def keeper(method: str, params: dict[str, Any]) -> Any:
+        return await house.keeper.call(method, params, timeout=HISTORY_PATIENCE)
+
+    ground = Ground(
+        home=house.home,
+        manifest=house.manifest,
+        store=store,
+        approvals=Approvals(store, told),
+        watchers=sockets,
+        money=Models(house.sealed.models),
+        computer=lambda: house.sealed.computer,
+        keeper=keeper,
+    )
+    room = Room(ground)
+
+    async def stopped(stop: Stopped) -> None:
+        await room.stop_all("Everything was stopped" + (f": {stop.why}" if stop.why else ""))
+
+    house.sealed.models.on_stop(stopped)
+    return room
