@@ -89,7 +89,8 @@ class Model(RuleBasedStateMachine):
 
     @initialize(watched=st.booleans())
     def begin(self, watched: bool) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="freehold-model-"))
+        memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+        self.base = Path(tempfile.mkdtemp(prefix="freehold-model-", dir=memory))
         self.root = self.base / "workspace"
         self.root.mkdir()
         self.history = History(self.base / "history", {"workspace": self.root}, Settings(quiet=0))
@@ -186,7 +187,7 @@ class Model(RuleBasedStateMachine):
 
 
 Model.TestCase.settings = settings(
-    max_examples=150,
+    max_examples=80,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -82,12 +82,12 @@ def test_answers_stay_bounded_whatever_the_names_are(service: HistoryService, wo
     for number in range(12):
         folder = folder / (f"{number}" + "\x01" * 240)
     folder.mkdir(parents=True)
-    for number in range(600):
+    for number in range(450):
         (folder / f"{number}{chr(1) * 200}").touch()
     entry = ask(service, "history.snapshot")["entry"]
     for answer in (ask(service, "history.changes", entry=entry), ask(service, "history.undo", dry_run=True)):
         assert len(json.dumps(answer)) < MOST_TEXT * 2
-        assert answer["total"] > 600
+        assert answer["total"] > 450
 
 
 def test_paths_may_be_spelled_as_on_the_machine_or_as_in_the_computer(service: HistoryService, workspace: Path) -> None:

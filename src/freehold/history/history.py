@@ -81,6 +81,7 @@ class History:
         self._watcher: Watcher | None = None
         self._housekeeping: Housekeeping | None = None
         self._closed = False
+        self._restoring = False
         self._collector = Collector(self._db, self._lock, self._chunks)
         self._snapshots.room = self._room
         self._counted = self._entries.newest()
@@ -240,9 +241,7 @@ class History:
 
     def undo(self, entry: int | None = None, who: Who = UNKNOWN) -> Outcome:
         """Back to before the last entry that is not undone yet, or to before `entry`."""
-        with self._lock:
-            self._before("undo")
-            return self._told(self._undoing.undo(entry, who))
+        return self._put_back("undo", lambda: self._undoing.undo(entry, who))
 
     def plan_redo(self) -> Plan:
         with self._lock:
@@ -250,9 +249,7 @@ class History:
             return self._undoing.plan("redo", self._undoing.redo_target()[0])
 
     def redo(self, who: Who = UNKNOWN) -> Outcome:
-        with self._lock:
-            self._before("redo")
-            return self._told(self._undoing.redo(who))
+        return self._put_back("redo", lambda: self._undoing.redo(who))
 
     def plan_restore(self, entry: int, paths: Sequence[str] = ()) -> Plan:
         with self._lock:
@@ -261,9 +258,9 @@ class History:
 
     def restore(self, entry: int, paths: Sequence[str] = (), who: Who = UNKNOWN) -> Outcome:
         """Everything, or only these paths, as they were in `entry`."""
-        with self._lock:
-            self._before("restore")
-            return self._told(self._undoing.restore(entry, [find_path(path, self.roots) for path in paths], who))
+        return self._put_back(
+            "restore", lambda: self._undoing.restore(entry, [find_path(path, self.roots) for path in paths], who)
+        )
 
     def plan_revert(self, entry: int, choose: Mapping[str, Choice] | None = None) -> Plan:
         with self._lock:
@@ -275,9 +272,7 @@ class History:
 
         `choose` maps a path to "old" (as before the entry) or "mine" (as it is now); the key "" stands for every path.
         """
-        with self._lock:
-            self._before("revert")
-            return self._told(self._undoing.revert(entry, self._choices(choose), who))
+        return self._put_back("revert", lambda: self._undoing.revert(entry, self._choices(choose), who))
 
     def _choices(self, choose: Mapping[str, Choice] | None) -> dict[tuple[bytes, ...], Choice]:
         return {find_path(path, self.roots) if path else (): choice for path, choice in (choose or {}).items()}
@@ -285,10 +280,18 @@ class History:
     def _before(self, verb: str) -> None:
         self._snapshots.take("snapshot", UNKNOWN, f"found before {verb}")
 
-    def _told(self, outcome: Outcome) -> Outcome:
-        if self._housekeeping is None:
-            self._staging.empty()
-        return outcome
+    def _put_back(self, verb: str, action: Callable[[], Outcome]) -> Outcome:
+        with self._lock:
+            self._before(verb)
+            self._restoring = True
+            try:
+                outcome = action()
+            finally:
+                self._restoring = False
+            self._settle("history.interrupted")  # an interrupted one is superseded: its state is an entry now
+            if self._housekeeping is None:
+                self._staging.empty()
+            return outcome
 
     # Staying bounded, staying whole.
 
@@ -354,21 +357,26 @@ class History:
         self.collect()
 
     def count_lines(self) -> None:
-        for entry in range(self._counted + 1, self.newest() + 1):
-            self._with_lines(self.entry(entry), DIFF_BUDGET)
-            self._counted = entry
+        with self._reading:
+            entries = EntryLog(self._reader_db).page(20, None)
+        for entry in reversed(entries):
+            if entry.id > self._counted:
+                self._with_lines(entry, DIFF_BUDGET)
+                self._counted = entry.id
 
     # After a crash.
 
     def interrupted(self) -> Interrupted | None:
         """The restore that was under way when the process last ended, if any."""
+        if self._restoring:
+            return None
         with self._reading:
             found = EntryLog(self._reader_db).interrupted()
             return found[0] if found else None
 
     def recover(self, *, finish: bool, who: Who = UNKNOWN) -> Outcome:
         with self._lock:
-            outcome = self._told(self._undoing.recover(finish=finish, who=who))
+            outcome = self._undoing.recover(finish=finish, who=who)
             self._settle("history.interrupted")
             return outcome
 
