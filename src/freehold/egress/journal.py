@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from freehold.observe.metrics import registry
 from freehold.timeline import Json, Timeline
 
 WINDOW = 60.0
@@ -21,6 +22,8 @@ EXAMPLES = 20
 RECENT = 100
 
 Outcome = Literal["connection_allowed", "connection_refused", "connection_revoked", "request_refused", "limit_neared"]
+
+decisions = registry.counter("freehold_egress_decisions_total", "What became of attempts to get out.", ["outcome"])
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Journal:
 
     async def record(self, entry: Entry) -> None:
         """Returns when the event is on the disk, or counted with one that is. Raises when it cannot be written."""
+        decisions.inc(outcome=entry.outcome)
         self.recent.append(Recent(datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"), entry))
         now = self._clock()
         known = self._known.get(entry)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from freehold.egress import http1
 from freehold.egress.http1 import Request
@@ -32,18 +32,18 @@ FAREWELL = 2.0
 
 @dataclass(eq=False)
 class Live:
-    """A connection and, while it asks, for which session."""
+    """A question that is under way, for a session, within a scope that ends it."""
 
-    session: str | None = None
+    session: str
+    relay: Relay
+    scope: asyncio.Timeout
     cut_because: FreeholdError | None = None
-    scope: asyncio.Timeout | None = field(default=None, repr=False)
 
     def cut(self, because: FreeholdError) -> None:
         """Idempotent; from the loop's thread."""
-        if self.cut_because is None:
+        if self.cut_because is None and not self.relay.finished:
             self.cut_because = because
-            if self.scope is not None:
-                self.scope.reschedule(asyncio.get_running_loop().time())
+            self.scope.reschedule(asyncio.get_running_loop().time())
 
 
 @dataclass
@@ -70,12 +70,12 @@ class Exchange:
         self._upstreams = upstreams
         self._account = account
         self._live: set[Live] = set()
+        self._connections = 0
         self._held = 0
 
     def cut_all(self, because: FreeholdError) -> None:
         for live in tuple(self._live):
-            if live.session is not None:
-                live.cut(because)
+            live.cut(because)
 
     def cut_session(self, session: str, because: FreeholdError) -> None:
         for live in tuple(self._live):
@@ -86,16 +86,15 @@ class Exchange:
         """To its end, and closes it. What goes wrong is told to the client, not raised."""
         try:
             inlet = Inlet(stream)
-            if len(self._live) >= MOST_CONNECTIONS:
+            if self._connections >= MOST_CONNECTIONS:
                 await _refuse(stream, None, FreeholdError("models.too-many", "Too many connections are open"))
                 return
-            live = Live()
-            self._live.add(live)
+            self._connections += 1
             try:
-                while await self._serve_one(inlet, stream, live):
+                while await self._serve_one(inlet, stream):
                     pass
             finally:
-                self._live.discard(live)
+                self._connections -= 1
         except (OSError, EOFError, TimeoutError, FreeholdError) as error:
             log.debug("a connection to the model gateway ended: %s", error)
         finally:
@@ -104,7 +103,7 @@ class Exchange:
             except (OSError, EOFError, FreeholdError) as error:
                 log.debug("it was gone already: %s", error)
 
-    async def _serve_one(self, inlet: Inlet, stream: Stream, live: Live) -> bool:
+    async def _serve_one(self, inlet: Inlet, stream: Stream) -> bool:
         """Whether another request may follow on this stream."""
         first = await _wait_for_request(inlet)
         if not first:
@@ -124,7 +123,7 @@ class Exchange:
                 body = await self._read_body(request, inlet, stream, held)
                 question = read_question(request, route, body)
                 del body
-                return await self._ask(request, route, grant, question, inlet, stream, live)
+                return await self._ask(request, route, grant, question, inlet, stream)
         except TimeoutError:
             await _refuse(stream, route, FreeholdError("models.slow", "The request did not come in time"))
             return False
@@ -188,28 +187,35 @@ class Exchange:
         question: Question,
         inlet: Inlet,
         stream: Stream,
-        live: Live,
     ) -> bool:
         key = await asyncio.to_thread(self._keys.find, route.provider) if route.provider.key else None
         self._account.admit()
         sent = await self._account.open(route, grant, question)
         relay = Relay(request, route, question, key, stream, sent)
-        live.session = grant.session
+        live: Live | None = None
         try:
-            try:
-                async with asyncio.timeout(None) as live.scope:
-                    return await relay.run(self._upstreams, inlet) and _goes_on(request)
-            except TimeoutError as error:
-                assert live.cut_because is not None
-                raise live.cut_because from error
-        except FreeholdError as error:
-            await relay.break_off(error)
-            if not relay.answered:
+            async with asyncio.timeout(None) as scope:
+                live = Live(grant.session, relay, scope)
+                self._live.add(live)
+                return await relay.run(self._upstreams, inlet) and _goes_on(request)
+        except TimeoutError:
+            if live is None or live.cut_because is None:
                 raise
-            return False
+            return await _break_off(relay, live.cut_because)
+        except FreeholdError as error:
+            return await _break_off(relay, error)
         finally:
-            live.session = live.scope = None
+            if live is not None:
+                self._live.discard(live)
             await sent.close()
+
+
+async def _break_off(relay: Relay, because: FreeholdError) -> bool:
+    """What has not begun is refused instead."""
+    await relay.break_off(because)
+    if not relay.answered:
+        raise because
+    return False
 
 
 async def _wait_for_request(inlet: Inlet) -> bool:

@@ -11,6 +11,7 @@ _STATUS: Mapping[str, tuple[int, str]] = {
     # 402 and 403 because no client tries these again; after 429 they would all hammer.
     "models.budget-reached": (402, "Payment Required"),
     "models.stopped": (403, "Forbidden"),
+    "models.session-ended": (403, "Forbidden"),
     "models.closed": (403, "Forbidden"),
     "models.reaches-out": (403, "Forbidden"),
     "models.bad-placeholder": (401, "Unauthorized"),

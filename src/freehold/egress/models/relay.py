@@ -80,6 +80,9 @@ class Relay:
         self._last = b"\n\n"
         self._events = False
         self.answered = False
+        """Whether the client has begun to get an answer."""
+        self.finished = False
+        """Whether all of it is on its way: from then on there is nothing left to cut."""
 
     async def run(self, upstreams: Upstreams, inlet: Inlet) -> bool:
         """Until the answer is over or the client has gone. Whether the client's connection may go on."""
@@ -188,15 +191,19 @@ class Relay:
 
     async def _pass_body(self, upstream: Upstream, framing: http1.Framing, meter: Meter | None) -> None:
         body = aiter(http1.read_body(upstream.inlet, framing))
+        passed = 0
         while True:
             async with asyncio.timeout(SILENCE):
                 piece = await anext(body, b"")
             if not piece:
                 break
+            passed += len(piece)
+            self.finished = passed == framing
             await self._write(self._scrubber.feed(piece))
             if meter is not None:
                 meter.feed(piece)
                 self._sent.check()
+        self.finished = True
         await self._write(self._scrubber.end())
         if meter is not None:
             meter.end()

@@ -1,0 +1,142 @@
+"""Where a key may travel: to the host the owner named, proved by its certificate, on the open internet or named itself."""
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.egress.models.doorway import KEY, doorway
+
+from freehold.egress.models.upstream import Upstreams
+from freehold.egress.names import IPAddress
+from freehold.manifest.sections.minds import Model
+
+LOOPBACK: Sequence[IPAddress] = [ipaddress.ip_address("127.0.0.1")]
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """A self-signed certificate and its key in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    plain = serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    path.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) + made.public_bytes(pem))
+    return path
+
+
+@asynccontextmanager
+async def encrypted_provider(chain: Path, seen: list[bytes]) -> AsyncIterator[int]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(chain)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def to_loopback(_name: str) -> Sequence[IPAddress]:
+    return LOOPBACK
+
+
+def anywhere(_address: IPAddress) -> str | None:
+    return None
+
+
+async def ask_through(folder: Path, url: str, upstreams: Upstreams) -> tuple[int, str]:
+    models = {"openai": Model(kind="openai-compatible", base_url=url, key="secret:real")}
+    async with doorway(folder, models=models, upstreams=upstreams) as door:
+        answer = await door.ask()
+        return answer.status_code, answer.text
+
+
+async def test_the_key_goes_to_who_proves_the_name(tmp_path: Path) -> None:
+    chain, seen = certificate(tmp_path, "llm.example.org"), []  # type: tuple[Path, list[bytes]]
+    upstreams = Upstreams(
+        resolve=to_loopback, check=anywhere, context=lambda: ssl.create_default_context(cafile=str(chain))
+    )
+    async with encrypted_provider(chain, seen) as port:
+        status, _text = await ask_through(tmp_path, f"https://llm.example.org:{port}/v1", upstreams)
+    assert status == 200
+    assert KEY.encode() in seen[0]
+    assert f"Host: llm.example.org:{port}".encode() in seen[0]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_the_key_goes_nowhere_without_proof(trusted: bool, tmp_path: Path) -> None:
+    """An unknown issuer, or a known one for another name."""
+    chain, seen = certificate(tmp_path, "other.example.org"), []  # type: tuple[Path, list[bytes]]
+    context = (lambda: ssl.create_default_context(cafile=str(chain))) if trusted else ssl.create_default_context
+    upstreams = Upstreams(resolve=to_loopback, check=anywhere, context=context)
+    async with encrypted_provider(chain, seen) as port:
+        status, text = await ask_through(tmp_path, f"https://llm.example.org:{port}/v1", upstreams)
+    assert status == 502
+    assert "certificate" in text
+    assert not seen
+
+
+async def test_a_public_name_that_leads_home_is_refused(tmp_path: Path) -> None:
+    """DNS is not the owner: only a base_url that names the private address itself is the owner's word."""
+    reached = asyncio.Event()
+
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        status, text = await ask_through(tmp_path, f"http://llm.example.org:{port}/v1", Upstreams(resolve=to_loopback))
+    assert status == 502
+    assert "not public" in text
+    assert not reached.is_set()
+
+
+async def test_localhost_is_the_owners_own_word(tmp_path: Path) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        for host in ("localhost", "127.0.0.1"):
+            status, _ = await ask_through(tmp_path, f"http://{host}:{port}/v1", Upstreams())
+            assert status == 200
+
+
+async def test_a_missing_key_says_how_to_set_it_and_sends_nothing(tmp_path: Path) -> None:
+    models = {"openai": Model(kind="openai-compatible", base_url="http://127.0.0.1:9/v1", key="secret:nothing")}
+    async with doorway(tmp_path, models=models) as door:
+        answer = await door.ask()
+        assert answer.status_code == 503
+        assert "freehold secret set nothing" in answer.text
