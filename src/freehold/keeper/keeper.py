@@ -37,6 +37,7 @@ from freehold.keeper.stages import Announce, Stages
 from freehold.keeper.strays import Strays, end_strays
 from freehold.keeper.supervisor import Supervisor
 from freehold.keeper.tending import tended
+from freehold.observe.tracing import configure_tracing, shutdown_tracing
 from freehold.ssh.keys import keys_exist
 
 log = logging.getLogger(__name__)
@@ -135,6 +136,9 @@ class Keeper:
                 stack.callback(page_socket.close)
         with stages.stage("artifacts"):
             await self._unless_stopped(asyncio.to_thread(check_artifacts, plan))
+            if plan.otlp_endpoint is not None:
+                configure_tracing(plan.otlp_endpoint, program="freehold-keeper")
+                stack.push_async_callback(asyncio.to_thread, shutdown_tracing)
         with stages.stage("keys"):
             sessions = await self._unless_stopped(asyncio.to_thread(_open_sessions, home, plan))
             stack.callback(sessions.close)

@@ -46,6 +46,7 @@ class Plan:
     keeper_port: int
     metrics_host: str
     metrics_port: int
+    otlp_endpoint: str | None
     ssh_host: str
     ssh_port: int | None
     """None when the side door is off."""

@@ -82,6 +82,7 @@ def make_plan(loaded: "Loaded") -> Plan:
         keeper_port=manifest.keeper.port,
         metrics_host=manifest.observe.metrics_host,
         metrics_port=manifest.observe.metrics_port,
+        otlp_endpoint=manifest.observe.otlp_endpoint,
         ssh_host=manifest.ssh.host,
         ssh_port=manifest.ssh.port if manifest.ssh.enabled else None,
         backend=computer.backend,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args
 
 from freehold.keeper.recorder import Record
+from freehold.observe.tracing import span
 
 Stage = Literal["manifest", "paths", "artifacts", "keys", "history", "computer", "gateway", "seal"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -29,7 +30,8 @@ class Stages:
         begin = loop.time() if since is None else since
         self.current = name
         self._announce("stage_began", {"stage": name})
-        yield
+        with span(f"boot.{name}"):
+            yield
         end = loop.time()
         data = {"stage": name, "seconds": round(end - begin, 4), "at": round(end - self.began, 4)}
         self._record("boot.stage_finished", data)

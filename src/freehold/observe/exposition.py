@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import ipaddress
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from freehold.errors import FreeholdError
@@ -13,9 +13,14 @@ REQUEST_LIMIT = 8 * 1024
 PATIENCE = 5.0
 CONNECTIONS = 32
 
+Refresh = Callable[[], Awaitable[None]]
+"""Looks anew at what is not counted as it happens; awaited before each answer, and never raises."""
+
 
 @asynccontextmanager
-async def serve_metrics(host: str = "127.0.0.1", port: int = 9091, metrics: Registry = registry) -> AsyncIterator[int]:
+async def serve_metrics(
+    host: str = "127.0.0.1", port: int = 9091, metrics: Registry = registry, refresh: Refresh | None = None
+) -> AsyncIterator[int]:
     """Answers `GET /metrics` until the block ends; gives the port (useful with port 0)."""
     at_work: set[asyncio.Task[None]] = set()
 
@@ -26,7 +31,7 @@ async def serve_metrics(host: str = "127.0.0.1", port: int = 9091, metrics: Regi
             return
         at_work.add(task)
         try:
-            await _converse(reader, writer, host, metrics)
+            await _converse(reader, writer, host, metrics, refresh)
         finally:
             at_work.discard(task)
             writer.close()
@@ -45,17 +50,26 @@ async def serve_metrics(host: str = "127.0.0.1", port: int = 9091, metrics: Regi
         await server.wait_closed()
 
 
-async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, metrics: Registry) -> None:
+async def _converse(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    host: str,
+    metrics: Registry,
+    refresh: Refresh | None,
+) -> None:
     try:
         async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")
-            writer.write(_respond(head.decode("latin-1"), host, metrics))
+            refusal = _refusal(head.decode("latin-1"), host)
+            if refusal is None and refresh is not None:
+                await refresh()
+            writer.write(refusal if refusal is not None else _page(metrics, head))
             await writer.drain()
     except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return  # whoever it was is gone, too slow or not speaking HTTP
 
 
-def _respond(head: str, host: str, metrics: Registry) -> bytes:
+def _refusal(head: str, host: str) -> bytes | None:
     line, *rest = head.split("\r\n")
     method, _, target = line.partition(" ")
     names = [value.strip() for name, _, value in (row.partition(":") for row in rest) if name.lower() == "host"]
@@ -66,8 +80,12 @@ def _respond(head: str, host: str, metrics: Registry) -> bytes:
         return _response("405 Method Not Allowed", "only GET\n", "Allow: GET, HEAD\r\n")
     if target.split(" ")[0].split("?")[0] != "/metrics":
         return _response("404 Not Found", "the metrics are at /metrics\n")
+    return None
+
+
+def _page(metrics: Registry, head: bytes) -> bytes:
     answer = _response("200 OK", metrics.expose(), kind="text/plain; version=0.0.4; charset=utf-8")
-    return answer if method == "GET" else answer[: answer.index(b"\r\n\r\n") + 4]
+    return answer[: answer.index(b"\r\n\r\n") + 4] if head.startswith(b"HEAD ") else answer
 
 
 def _response(status: str, body: str, extra: str = "", kind: str = "text/plain; charset=utf-8") -> bytes:

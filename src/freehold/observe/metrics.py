@@ -79,6 +79,11 @@ class Counter(_Single):
             raise ValueError(f"{self.name} is a counter: it cannot go down")
         self._add(amount, labels)
 
+    def reach(self, value: float, **labels: str) -> None:
+        """For what somebody else counts: theirs is the number, also when they began anew."""
+        with self._lock:
+            self._values[self._key(labels, self._values)] = float(value)
+
 
 class Gauge(_Single):
     """Goes up and down."""
