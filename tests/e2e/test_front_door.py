@@ -28,6 +28,13 @@ LISTEN = """() => new Promise((done) => {
   socket.onopen = () => done('open')
   window.ended = new Promise((ended) => socket.onclose = (event) => { done('closed'); ended(event.code) })
 })"""
+TERMINAL = """async () => {
+  const headers = {'content-type': 'application/json'}
+  const opened = await fetch('/v1/terminals', {method: 'POST', headers, body: '{}'}).then((answer) => answer.json())
+  const socket = new WebSocket(`ws://${location.host}/v1/terminals/${opened.id}/socket`)
+  window.ended = new Promise((ended) => socket.onclose = (event) => ended(event.code))
+  return new Promise((shown) => socket.onmessage = () => shown('a prompt'))
+}"""
 ENDED = "(within) => Promise.race([window.ended, new Promise((late) => setTimeout(() => late(null), within))])"
 
 
@@ -104,6 +111,18 @@ def test_signing_out_everywhere_closes_the_other_browsers_socket(freehold: Freeh
     assert there.evaluate(GET, "/v1/me") == 401
     assert here.evaluate(ENDED, 0) is None
     assert here.evaluate(GET, "/v1/me") == 200
+
+
+def test_signing_a_browser_out_closes_its_terminal(freehold: Freehold, browser: Browser) -> None:
+    """Within a second; the terminal itself lives on for the owner to come back to."""
+    here, there = (signed_in(browser, freehold).new_page() for _ in range(2))
+    there.goto(freehold.url)
+    assert there.evaluate(TERMINAL) == "a prompt"
+    here.goto(freehold.url)
+    assert here.evaluate(DELETE, "/v1/sign-ins?keep_current=true") == 200
+    assert there.evaluate(ENDED, 1_000) == 4401
+    terminals = here.evaluate("fetch('/v1/terminals').then((answer) => answer.json())")
+    assert [terminal["ended"] for terminal in terminals] == [False]
 
 
 def test_a_socket_is_not_for_who_is_outside(freehold: Freehold, browser: Browser) -> None:

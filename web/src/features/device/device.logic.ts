@@ -1,10 +1,6 @@
-/** A program elsewhere that waits for the owner's word (`GET /v1/devices/{code}`). */
-export interface WaitingDevice {
-  code: string;
-  name: string;
-  scopes: string[];
-  address: string;
-}
+import type { WaitingDevice } from "../../client/api";
+
+export type { WaitingDevice };
 
 const MEANING: Record<string, string> = {
   read: "see everything that happens",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { inOrderOfConcern, summary, troubleOf, type Component } from "./health.logic";
 
-const row = (name: string, state: Component["state"]): Component => ({ name, state, since: "2026-01-01T00:00:00Z", required: true });
+const row = (name: string, state: Component["state"]): Component => ({ name, state, since: "2026-01-01T00:00:00Z", last_error: null, required: true });
 
 test("what needs the owner comes first", () => {
   const rows = [row("timeline", "ok"), row("memory", "off"), row("computer", "failed"), row("egress", "degraded")];

@@ -1,16 +1,9 @@
-/** One row of `GET /health`. */
-export interface Component {
-  name: string;
-  state: "ok" | "degraded" | "failed" | "off" | "starting";
-  since: string;
-  last_error?: string | null;
-  required: boolean;
-}
+import type { ComponentRow, HealthReport } from "../../client/api";
 
-export interface Health {
-  ready: boolean;
-  components: Component[];
-}
+/** One row of `GET /health`. */
+export type Component = ComponentRow;
+
+export type Health = HealthReport;
 
 const ORDER: Record<Component["state"], number> = { failed: 0, degraded: 1, starting: 2, ok: 3, off: 4 };
 

@@ -1,10 +1,8 @@
+import type { Offer } from "../../client/api";
 import type { Problem } from "../../client/http";
 
 /** What the gateway offers somebody who is not signed in (`GET /v1/sign-in`). */
-export interface SignInOffer {
-  atproto: { handle: string | null; origin: string } | null;
-  link: boolean;
-}
+export type SignInOffer = Offer;
 
 export type SignInState =
   | { step: "loading" }
