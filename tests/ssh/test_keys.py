@@ -302,3 +302,10 @@ def test_the_port_says_nothing_but_its_name_to_strangers(door: Standing) -> None
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         while stranger.recv(1000):
             continue
+
+
+def test_a_door_that_closes_shows_everybody_out(tmp_path: Path) -> None:
+    with standing(tmp_path) as door:
+        client = hold(door.issue())
+    with client:
+        assert client.wait(timeout=PATIENCE) == 255

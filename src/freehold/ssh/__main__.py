@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -61,6 +62,7 @@ def main() -> None:
     home = find_home(parser.parse_args().home)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the keeper's to handle
     configure_logging("info", "json", "ssh")
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it tells of every packet; the timeline has what matters
     try:
         asyncio.run(run(home))
     except FreeholdError as error:
