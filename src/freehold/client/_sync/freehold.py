@@ -4,12 +4,11 @@
 from types import TracebackType
 from typing import Self
 
-from freehold.client._sync.ssh import SyncSsh
-
 from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
 from freehold.client._sync.egress import SyncEgress
 from freehold.client._sync.history import SyncHistory
+from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
 from freehold.client.address import read_address
 from freehold.client.answers import Ended, Health, Me, Meta
