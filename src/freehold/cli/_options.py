@@ -5,13 +5,19 @@ from typing import Any, TypeVar
 
 import click
 
-from freehold.home import find_home
+from freehold.home import Home, find_home
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _to_home(_ctx: click.Context, _param: click.Parameter, value: str | None) -> Any:
-    return find_home(value)
+HOME = "freehold.home"
+"""Where the context remembers which home a verb was given."""
+
+
+def _to_home(ctx: click.Context, _param: click.Parameter, value: str | None) -> Home:
+    home: Home = find_home(value)
+    ctx.meta[HOME] = home
+    return home
 
 
 def home_option(function: F) -> F:

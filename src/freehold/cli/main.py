@@ -8,6 +8,8 @@ import click
 
 import freehold.cli
 from freehold import __version__
+from freehold.cli._options import HOME
+from freehold.cli._unexpected import explain_unexpected, is_debugging
 from freehold.errors import FreeholdError
 
 
@@ -25,11 +27,23 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             verbs = ", ".join(self.list_commands(ctx))
             ctx.fail(f"There is no verb '{args[0]}'. The verbs are: {verbs}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (FreeholdError, click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            if is_debugging():
+                raise
+            raise explain_unexpected(error, ctx.meta.get(HOME)) from None
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
