@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -142,6 +143,20 @@ async def test_following_ends_when_the_token_is_revoked(gateway: Running) -> Non
         gateway.house.tokens.revoke("script")
         with pytest.raises(FreeholdError, match="revoked"):
             await anext(events)
+
+
+async def test_the_most_talkative_log_holds_no_token(gateway: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """Of requests and sockets, on both sides."""
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger("uvicorn").setLevel(logging.NOTSET)
+    token = secret(gateway, "read")
+    await append(gateway, 1)
+    async with Freehold(gateway.origin, token=token, timeout=5) as found:
+        await found.me()
+        await anext(found.timeline.follow(after=0))
+        assert token not in repr(vars(found))
+    assert caplog.text
+    assert token not in caplog.text
 
 
 async def test_following_what_one_may_not_read_is_refused(gateway: Running) -> None:

@@ -12,7 +12,7 @@ from tests.gateway.running import Running
 
 from freehold import Freehold, FreeholdError
 from freehold.client import stored
-from freehold.client.device import ask_for_token
+from freehold.client.device import _check_page, ask_for_token
 from freehold.client.stored import (
     credentials_file,
     find_credentials,
@@ -73,6 +73,14 @@ async def test_the_owner_refuses(gateway: Running) -> None:
     assert b"login.refused" in said
     assert not credentials_file().exists()
     assert gateway.house.tokens.list() == []
+
+
+def test_the_page_to_open_must_be_the_same_freeholds() -> None:
+    _check_page("https://device.example.com", "https://device.example.com/device#BCDF-GHJK")
+    _check_page("http://localhost:3000", "http://127.0.0.1:3000/device#BCDF-GHJK")
+    for page in ("https://evil.example/device#BCDF-GHJK", "javascript:alert(1)//device#x", "https://x/y/device#x"):
+        with pytest.raises(FreeholdError):
+            _check_page("https://agent.example.com", page)
 
 
 async def test_a_token_is_handed_over_once(gateway: Running) -> None:

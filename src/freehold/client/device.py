@@ -69,7 +69,7 @@ def wait_for_token(waiting: Waiting) -> str:
 
 def _check_page(address: str, page: str) -> None:
     """A page elsewhere would have the owner sign in to something that is not this Freehold."""
-    found = read_address(page.partition("/device")[0])
+    found = read_address(page.rpartition("/device#")[0])
     if found == address or (is_here(found) and is_here(address)):
         return
     raise FreeholdError(

@@ -1,6 +1,7 @@
 """The connection to one Freehold: requests, and one topic of its socket at a time."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -19,6 +20,10 @@ FIRST_RETRY = 0.1
 LONGEST_RETRY = 10.0
 SIGNED_OUT = 4401
 WRONG_WORDS = 4400
+
+# At `debug` it writes every header of the handshake, the token among them.
+SILENT = logging.getLogger("freehold.client.socket")
+SILENT.setLevel(logging.WARNING)
 
 T = TypeVar("T")
 
@@ -90,6 +95,7 @@ class AsyncConnection:
                     compression=None,
                     proxy=None,
                     max_size=None,
+                    logger=SILENT,
                 ) as socket:
                     await socket.send(json.dumps(_subscription(topic, at)))
                     async for text in socket:

@@ -2,6 +2,7 @@
 """The connection to one Freehold: requests, and one topic of its socket at a time."""
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -20,6 +21,10 @@ FIRST_RETRY = 0.1
 LONGEST_RETRY = 10.0
 SIGNED_OUT = 4401
 WRONG_WORDS = 4400
+
+# At `debug` it writes every header of the handshake, the token among them.
+SILENT = logging.getLogger("freehold.client.socket")
+SILENT.setLevel(logging.WARNING)
 
 T = TypeVar("T")
 
@@ -91,6 +96,7 @@ class SyncConnection:
                     compression=None,
                     proxy=None,
                     max_size=None,
+                    logger=SILENT,
                 ) as socket:
                     socket.send(json.dumps(_subscription(topic, at)))
                     for text in socket:
