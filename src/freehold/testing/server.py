@@ -58,7 +58,7 @@ class ScriptedModel:
         usage: Usage | None = None,
         log: bool = False,
     ) -> None:
-        self._script = play(script) if isinstance(script, Sequence) else script
+        self.script = play(script) if isinstance(script, Sequence) else script
         self._port = port
         self._log = log
         self._server: asyncio.Server | None = None
@@ -185,7 +185,7 @@ class ScriptedModel:
         return True
 
     async def _speak(self, conversation: Conversation, stream: SocketStream) -> bool:
-        step = self._script(conversation) if self._script is not None else None
+        step = self.script(conversation) if self.script is not None else None
         if step is None:
             step = decide(conversation)
         if self._faults:

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 RETRY = 1.0
 MOMENT = 1.0
+PATIENCE = 5.0
 
 OnStop = Callable[[Stopped], Awaitable[None]]
 
@@ -63,11 +64,22 @@ class ModelGateway:
         self._callbacks: list[OnStop] = []
         self._tasks = asyncio.TaskGroup()
         self._changing = asyncio.Lock()
+        self._ready = asyncio.Event()
 
     @property
     def stopped(self) -> Stopped | None:
         """Since when, and why, while the owner has stopped everything."""
         return self._account.stopped
+
+    async def ready(self) -> None:
+        """Until what was spent and set before is known. Raises `models.not-running` when that takes too long."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._ready.wait()
+        except TimeoutError as error:
+            raise FreeholdError(
+                "models.not-running", "The model gateway has not started", hint="Try again in a moment"
+            ) from error
 
     # For the room that runs agents
 
@@ -101,6 +113,7 @@ class ModelGateway:
 
         Waits a moment for requests that are ending; one that goes on counts with what was set aside for it.
         """
+        await self.ready()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MOMENT):
                 await self._account.all_closed(session)
@@ -119,22 +132,26 @@ class ModelGateway:
 
     async def stop(self, *, who: str = "owner", why: str = "") -> None:
         """The kill switch: cuts what is under way, refuses what comes, and tells the callbacks."""
+        await self.ready()
         await asyncio.to_thread(self.ledger.stop, who=who, why=why)
         await self._reload()
 
     async def resume(self, *, who: str = "owner") -> None:
+        await self.ready()
         await asyncio.to_thread(self.ledger.resume, who=who)
         await self._reload()
 
     async def set_budget(self, scope: str, limits: Limits | None, *, who: str = "owner") -> None:
         """Of a provider or of all (`*`); None gives the word back to the manifest."""
         self._check_scope(scope)
+        await self.ready()
         await asyncio.to_thread(self.ledger.set_budget, scope, limits, who=who)
         await self._reload()
 
     async def lift(self, scope: str, what: What, *, who: str = "owner") -> None:
         """Lets this limit rest for the current day or month."""
         self._check_scope(scope)
+        await self.ready()
         await asyncio.to_thread(self.ledger.lift, scope, what, datetime.now(UTC), who=who)
         await self._reload()
 
@@ -163,6 +180,7 @@ class ModelGateway:
         await self._reload()
         await self._account.begin()
         await self._tasks.__aenter__()
+        self._ready.set()
         self._follower = self._tasks.create_task(self._follow(0 if last is None else last.seq))
         return self
 

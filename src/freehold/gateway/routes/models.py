@@ -132,6 +132,7 @@ def add_models(app: FastAPI, house: House) -> None:
     @needs("read")
     async def list_models() -> ModelsState:
         """The model providers that agents may use."""
+        await models.ready()
         problems = await asyncio.to_thread(lambda: {each.name: models.problem_with(each) for each in providers()})
         rows = [_model_row(each, problems[each.name]) for each in providers()]
         return ModelsState(models=rows, help=None if rows else how_to_connect(), stopped=models.stopped is not None)
@@ -147,6 +148,7 @@ def add_models(app: FastAPI, house: House) -> None:
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> UsageReport:
         """What models were asked and what it cost, from the day `since` on."""
+        await models.ready()
         rows = await asyncio.to_thread(lambda: models.ledger.report(by, since=since, limit=limit))
         return UsageReport(by=by, rows=[_usage_row(row.key, row.usage) for row in rows])
 
@@ -157,6 +159,7 @@ def add_models(app: FastAPI, house: House) -> None:
     @needs("admin")
     async def read_budgets() -> BudgetsState:
         """Every limit in force and what was spent of it."""
+        await models.ready()
         return budgets()
 
     @app.put("/v1/budgets")
@@ -180,6 +183,7 @@ def add_models(app: FastAPI, house: House) -> None:
     @needs("read")
     async def read_stop() -> StopState:
         """Whether everything is stopped."""
+        await models.ready()
         return _stop_state(models.stopped)
 
     @app.post("/v1/stop")

@@ -1,0 +1,102 @@
+"""`freehold secret`, `models`, `usage` and `stop`, as the owner types them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from freehold.cli.main import freehold_command
+from freehold.egress.models.ledger import Ledger, Spell, ensure_tables
+from freehold.egress.models.usage import Tokens
+from freehold.egress.vault import Vault
+from freehold.timeline import Timeline
+
+VALUE = "sk-something-1234567890abcdef"
+MANIFEST = """
+[models.openai]
+kind = "openai"
+key = "secret:openai"
+budget = { day_tokens = 1000 }
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "freehold.toml").write_text(MANIFEST)
+    return tmp_path
+
+
+def freehold(home: Path, *words: str, said: str | None = None) -> Result:
+    return CliRunner().invoke(freehold_command, [*words, "--home", str(home)], input=said, catch_exceptions=True)
+
+
+def test_a_secret_is_read_from_standard_input_and_never_printed(home: Path) -> None:
+    result = freehold(home, "secret", "set", "openai", said=f"{VALUE}\n")
+    assert result.exit_code == 0, result.output
+    assert VALUE not in result.output
+    assert Vault(home / "vault").get("openai").reveal() == VALUE
+    listed = freehold(home, "secret", "list", "--json")
+    assert [each["name"] for each in json.loads(listed.output)] == ["openai"]
+    assert VALUE not in listed.output
+    assert freehold(home, "secret", "remove", "openai").exit_code == 0
+    assert "no secrets" in freehold(home, "secret", "list").output
+    with Timeline(home / "timeline.db") as timeline:
+        assert [event.kind for event in timeline.read()] == ["secret.set", "secret.removed"]
+
+
+@pytest.mark.parametrize("said", ["", "two\nlines\n", " blank "])
+def test_what_is_no_secret_is_refused(said: str, home: Path) -> None:
+    assert freehold(home, "secret", "set", "openai", said=said).exit_code != 0
+    assert Vault(home / "vault").list() == []
+
+
+def test_models_tells_what_is_missing_and_then_no_more(home: Path) -> None:
+    assert "freehold secret set openai" in freehold(home, "models").output
+    freehold(home, "secret", "set", "openai", said=VALUE)
+    (row,) = json.loads(freehold(home, "models", "--json").output)
+    assert row["problem"] is None
+    assert row["inside"] == "http://127.0.0.1:3129/openai/v1"
+
+
+def test_models_without_any_explains_how_to_connect_one(home: Path) -> None:
+    (home / "freehold.toml").write_text("")
+    assert "No model is connected yet" in freehold(home, "models").output
+
+
+def test_usage_shows_what_was_spent_and_where_each_budget_stands(home: Path) -> None:
+    assert "no model was asked yet" in freehold(home, "usage").output
+    spend(home, 900, 0.5)
+    spend(home, 200, None)
+    shown = freehold(home, "usage", "--by", "session").output
+    assert "unknown" in shown
+    assert "1,100 of 1,000 tokens (110%)" in shown
+    told = json.loads(freehold(home, "usage", "--json").output)
+    assert told["rows"][0]["input"] == 1100
+    assert told["rows"][0]["cost"] is None
+    assert told["rows"][0]["priced"] == 0.5
+
+
+def test_a_reached_budget_is_lifted_and_one_is_set(home: Path) -> None:
+    spend(home, 1100, None)
+    assert "lifted day_tokens of openai" in freehold(home, "usage", "lift").output
+    assert ", lifted" in freehold(home, "usage").output
+    assert freehold(home, "usage", "budget", "*", "--day-cost", "5").exit_code == 0
+    assert "budget * day_cost" in freehold(home, "usage").output
+    assert freehold(home, "usage", "budget", "nobody", "--day-cost", "5").exit_code != 0
+    assert freehold(home, "usage", "budget", "*", "--day-cost", "0").exit_code != 0
+
+
+def test_stop_is_written_down_and_lifted(home: Path) -> None:
+    assert json.loads(freehold(home, "stop", "too much", "--json").output)["stopped"] is True
+    with Timeline(home / "timeline.db") as timeline:
+        stopped = Ledger(timeline).stopped()
+        assert stopped is not None
+        assert stopped.why == "too much"
+    assert "may work again" in freehold(home, "stop", "--lift").output
+
+
+def spend(home: Path, tokens: int, cost: float | None) -> None:
+    with Timeline(home / "timeline.db") as timeline:
+        ensure_tables(timeline)
+        Ledger(timeline).open(Spell("openai", "gpt-4o", "s1", None, Tokens(tokens), cost, True, "open"))

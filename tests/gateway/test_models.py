@@ -1,0 +1,89 @@
+"""Models, money, secrets and the kill switch over the gateway's own API."""
+
+from pathlib import Path
+
+import pytest
+from tests.gateway.running import Running, running_gateway
+
+PROVIDER = """
+[models.local]
+kind = "openai-compatible"
+base_url = "http://127.0.0.1:9/v1"
+key = "secret:local"
+budget = { day_tokens = 1000 }
+"""
+
+
+async def test_without_a_model_it_explains_how_to_connect_one(gateway: Running) -> None:
+    found = (await gateway.http.get("/v1/models", headers=gateway.token("read"))).json()
+    assert found["models"] == []
+    assert "freehold secret set" in found["help"]
+    assert "11434" in found["help"]
+
+
+async def test_a_provider_says_what_it_lacks_until_its_key_is_there(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, PROVIDER) as gateway:
+        headers = gateway.token("read", "admin")
+        (row,) = (await gateway.http.get("/v1/models", headers=headers)).json()["models"]
+        assert "freehold secret set local" in row["problem"]
+        assert row["inside"] == "http://127.0.0.1:3129/local/v1"
+        await gateway.http.put("/v1/secrets/local", json={"value": "sk-abcdefgh12345678"}, headers=headers)
+        (row,) = (await gateway.http.get("/v1/models", headers=headers)).json()["models"]
+        assert row["problem"] is None
+
+
+async def test_a_secret_goes_in_and_never_comes_out(gateway: Running) -> None:
+    headers, value = gateway.token("admin"), "sk-abcdefgh12345678"
+    answers = [
+        await gateway.http.put("/v1/secrets/openai", json={"value": value}, headers=headers),
+        await gateway.http.get("/v1/secrets", headers=headers),
+        await gateway.http.get("/v1/timeline?limit=100", headers=gateway.token("read", name="reader")),
+        await gateway.http.put("/v1/secrets/openai", json={"value": f" {value}"}, headers=headers),
+        await gateway.http.put("/v1/secrets/openai", json={"value": value, value: 1}, headers=headers),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 400, 422]
+    assert [row["name"] for row in answers[1].json()] == ["openai"]
+    assert all(value not in answer.text for answer in answers)
+    assert (await gateway.http.delete("/v1/secrets/openai", headers=headers)).status_code == 200
+    assert (await gateway.http.delete("/v1/secrets/openai", headers=headers)).status_code == 404
+
+
+async def test_budgets_are_set_lifted_and_given_back(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, PROVIDER) as gateway:
+        headers = gateway.token("admin")
+        (row,) = (await gateway.http.get("/v1/budgets", headers=headers)).json()["budgets"]
+        assert (row["scope"], row["limit"], row["of"], row["lifted"]) == ("local", "day_tokens", 1000.0, False)
+        body = {"scope": "*", "day_cost": 5.0}
+        rows = (await gateway.http.put("/v1/budgets", json=body, headers=headers)).json()["budgets"]
+        assert [(row["scope"], row["limit"]) for row in rows] == [("*", "day_cost"), ("local", "day_tokens")]
+        lift = {"scope": "local", "limit": "day_tokens"}
+        rows = (await gateway.http.post("/v1/budgets/lift", json=lift, headers=headers)).json()["budgets"]
+        assert [row["lifted"] for row in rows] == [False, True]
+        rows = (await gateway.http.put("/v1/budgets", json={"scope": "*"}, headers=headers)).json()["budgets"]
+        assert [row["scope"] for row in rows] == ["local"]
+
+
+@pytest.mark.parametrize(
+    "body", [{"scope": "nobody", "day_cost": 1}, {"scope": "*", "day_cost": 0}, {"scope": "*", "daily": 1}, {}]
+)
+async def test_a_budget_that_means_nothing_is_refused(body: dict[str, object], gateway: Running) -> None:
+    answer = await gateway.http.put("/v1/budgets", json=body, headers=gateway.token("admin"))
+    assert 400 <= answer.status_code < 500
+
+
+async def test_who_may_prompt_may_stop_and_only_an_admin_lifts(gateway: Running) -> None:
+    prompt, admin = gateway.token("prompt", name="p"), gateway.token("admin", "read", name="a")
+    stopped = (await gateway.http.post("/v1/stop", json={"why": "enough"}, headers=prompt)).json()
+    assert stopped["stopped"] is True
+    assert (await gateway.http.post("/v1/stop/lift", headers=prompt)).status_code == 403
+    assert (await gateway.http.get("/v1/stop", headers=admin)).json()["why"] == "enough"
+    assert (await gateway.http.get("/v1/models", headers=admin)).json()["stopped"] is True
+    assert (await gateway.http.post("/v1/stop/lift", headers=admin)).json()["stopped"] is False
+
+
+async def test_usage_is_reported_by_each_word(gateway: Running) -> None:
+    headers = gateway.token("read")
+    for by in ("day", "model", "provider", "session", "turn"):
+        assert (await gateway.http.get(f"/v1/usage?by={by}", headers=headers)).json() == {"by": by, "rows": []}
+    assert (await gateway.http.get("/v1/usage?by=owner", headers=headers)).status_code == 422
+    assert (await gateway.http.get("/v1/usage?since=yesterday", headers=headers)).status_code == 422
