@@ -12,7 +12,8 @@ import pytest
 
 from freehold.computer.cgroups import find_parents, make_cgroup, sweep_stale
 from freehold.computer.computer import Computer
-from freehold.computer.spec import Limits
+from freehold.computer.launch import launch
+from freehold.computer.spec import ComputerSpec, Limits
 
 KEEPER = """
 import asyncio, sys
@@ -158,3 +159,12 @@ async def test_a_cancelled_start_leaves_nothing() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(start_and_stay(), pause)
     assert not _groups()
+
+
+async def test_a_computer_stopped_as_soon_as_it_stands_ends_by_itself(tmp_path: Path) -> None:
+    """The kernel drops what pid 1 is not yet listening for: asked too early, it would have to be killed after the grace."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "home").mkdir()
+    machine = await launch(ComputerSpec(tmp_path / "workspace", tmp_path / "home"), tmp_path / "link")
+    await machine.stop(grace=30)
+    assert await machine.wait() == 0

@@ -22,12 +22,14 @@ from freehold.computer.disk import DiskGuard
 from freehold.computer.layout import check_folders, check_image, check_mounts
 from freehold.computer.limits import LimitWatch
 from freehold.computer.population import Population
-from freehold.computer.sealing import MOST_WORDS, Order, Sealed, seal
+from freehold.computer.sealing import MOST_WORDS, Order, Sealed, hears, seal
 from freehold.computer.spec import ComputerSpec
 from freehold.errors import FreeholdError
 
 NOBODY_IN_PARTICULAR = 64242
 LAST_WORDS = 4096
+LISTENING = 0.002
+"""How often a guest that was just started is looked at until it can be asked to end."""
 
 
 class Bubblewrap:
@@ -92,10 +94,13 @@ class BubblewrapMachine:
 
     async def stop(self, grace: float = 5.0) -> None:
         if not self._ended.done() and grace > 0:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGTERM)
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, ProcessLookupError):
                 async with asyncio.timeout(grace):
+                    # A guest that has only just been started would never know that it was asked.
+                    while not self._ended.done() and not hears(self.pid, signal.SIGTERM):  # noqa: ASYNC110 - the kernel tells nobody
+                        await asyncio.sleep(LISTENING)
+                    if not self._ended.done():
+                        os.kill(self.pid, signal.SIGTERM)
                     await self.wait()
         if not self._ended.done():
             self._started.result().end()

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -27,7 +28,9 @@ MOST_WORDS = 64 * 1024
 # Enters the groups while it still may, then becomes the next program.
 ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 
-PYTHON = ("/usr/bin/python3", "-I", "-S", "-E", GUEST_PATH, "--listen")
+# What `python3 GUEST_PATH` does, without the modules that Python loads to find out that it is an archive.
+RUN_ARCHIVE = f"import zipimport;exec(zipimport.zipimporter({GUEST_PATH!r}).get_code('__main__'))"
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-E", "-c", RUN_ARCHIVE, "--listen")
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 NONE = "0" * 16
 EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
@@ -229,6 +232,16 @@ def find_missing_wall(pid: int, uid: int) -> str:
             if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
                 return f"the {name} namespace is the host's"
     return ""
+
+
+def hears(pid: int, number: signal.Signals) -> bool:
+    """Whether a guest has set itself up to be told of this signal; before that the kernel drops it, as for any pid 1."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    (mask,) = (line.split()[1] for line in lines if line.startswith("SigBlk:"))
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def _explain_failure(helper: subprocess.Popen[bytes], tools: Tools) -> FreeholdError:
