@@ -1,0 +1,68 @@
+"""search."""
+
+import asyncio
+import fnmatch
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic_ai import RunContext
+
+from freehold.builtin.step import Trouble
+from freehold.builtin.work import Work
+
+MOST_FOUND = 200
+MOST_FILE = 1024 * 1024
+_LEFT_OUT = {".git", "node_modules", "__pycache__", ".venv", ".cache"}
+
+
+async def search(ctx: RunContext[Work], pattern: str, path: str = ".", files: str = "*") -> str:
+    """Find lines in files by a regular expression. Answers are path:line: text.
+
+    Args:
+        pattern: A Python regular expression.
+        path: The folder or file to look in.
+        files: Only in files whose name is like this, such as *.py.
+    """
+    given = {"pattern": pattern, "path": path, "files": files}
+    async with ctx.deps.step(ctx.tool_call_id, f"Search {pattern!r}", "search", given, [path]) as step:
+        try:
+            wanted = re.compile(pattern)
+        except re.error as error:
+            raise Trouble(f"That is not a regular expression: {error}") from None
+        place, _ = ctx.deps.session.within(path)
+        if not place.exists():
+            raise Trouble(f"{path} does not exist")
+        found = await asyncio.to_thread(lambda: list(_found(wanted, place, files, ctx.deps.session.cwd)))
+        if len(found) > MOST_FOUND:
+            found = [*found[:MOST_FOUND], f"[more than {MOST_FOUND}; search for something narrower]"]
+        return await step.end("\n".join(found) or "[nothing found]")
+
+
+def _found(wanted: re.Pattern[str], place: Path, files: str, cwd: Path) -> Iterator[str]:
+    count = 0
+    for file in [place] if place.is_file() else _walk(place, files):
+        shown = file.relative_to(cwd) if file.is_relative_to(cwd) else file
+        for number, line in enumerate(_lines(file), 1):
+            if wanted.search(line):
+                yield f"{shown}:{number}: {line.strip()[:300]}"
+                count += 1
+                if count > MOST_FOUND:
+                    return
+
+
+def _walk(folder: Path, files: str) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
+        yield from (Path(root, name) for name in sorted(names) if fnmatch.fnmatch(name, files))
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        if not file.is_file() or file.stat().st_size > MOST_FILE:
+            return []
+        data = file.read_bytes()
+    except OSError:
+        return []
+    return [] if b"\0" in data[:1024] else data.decode(errors="replace").splitlines()

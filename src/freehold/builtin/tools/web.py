@@ -1,0 +1,90 @@
+"""fetch."""
+
+import html
+import re
+from html.parser import HTMLParser
+
+import httpx2
+from pydantic_ai import RunContext
+
+from freehold.builtin.step import Trouble, shorten
+from freehold.builtin.work import Work
+
+MOST_BYTES = 4 * 1024 * 1024
+MOST_TEXT = 40_000
+PATIENCE = 120.0
+"""Long, for the owner may first be asked whether the computer may talk to that host."""
+
+_SILENT = {"script", "style", "noscript", "svg", "template"}
+_BREAKS = {"p", "div", "br", "li", "tr", "pre", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6"}
+
+
+async def fetch(ctx: RunContext[Work], url: str) -> str:
+    """Get a page or a text file from the web; pages come as plain text. The user decides which hosts can be reached.
+
+    Args:
+        url: An http or https address.
+    """
+    async with ctx.deps.step(ctx.tool_call_id, f"Fetch {url}", "fetch", {"url": url}) as step:
+        if not url.startswith(("http://", "https://")):
+            raise Trouble("The address must begin with http:// or https://")
+        try:
+            kind, data = await _get(url)
+        except httpx2.HTTPError as error:
+            raise Trouble(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from None
+        text = data.decode(errors="replace")
+        words = read_page(text) if "html" in kind else text
+        await step.end(f"{len(data)} bytes")
+        return shorten(words, MOST_TEXT)
+
+
+async def _get(url: str) -> tuple[str, bytes]:
+    async with (
+        httpx2.AsyncClient(timeout=PATIENCE, follow_redirects=True) as client,
+        client.stream("GET", url) as answer,
+    ):
+        data = bytearray()
+        async for piece in answer.aiter_bytes():
+            data += piece
+            if len(data) > MOST_BYTES:
+                break
+        if answer.status_code >= 400:
+            raise Trouble(f"{url} answered {answer.status_code}: {data[:500].decode(errors='replace')}")
+        return answer.headers.get("content-type", ""), bytes(data[:MOST_BYTES])
+
+
+def read_page(source: str) -> str:
+    """The words of a page, its links kept, its markup left out."""
+    reader = _Reader()
+    reader.feed(source)
+    reader.close()
+    text = re.sub(r"[ \t\r\f]+", " ", "".join(reader.words))
+    return re.sub(r" ?\n[ \n]*\n", "\n\n", text).strip()
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self._silent = 0
+        self._link = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _SILENT:
+            self._silent += 1
+        elif tag in _BREAKS:
+            self.words.append("\n" + ("#" * int(tag[1]) + " " if re.fullmatch("h[1-6]", tag) else ""))
+        elif tag == "a":
+            self._link = dict(attrs).get("href") or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag in _BREAKS:
+            self.words.append("\n")
+        elif tag == "a" and self._link.startswith("http"):
+            self.words.append(f" ({html.unescape(self._link)})")
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.words.append(data)

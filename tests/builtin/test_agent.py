@@ -1,0 +1,323 @@
+"""The built-in agent, inside a sealed computer, against a scripted model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.builtin.client import Client, agent
+
+from freehold.agents.rpc import Json
+from freehold.computer import Computer
+from freehold.testing import Call, Conversation, Say, ScriptedModel, Step, Turn, Usage
+
+LINT = """\
+import ast, pathlib, sys
+found = 0
+for path in sorted(pathlib.Path("src").glob("*.py")):
+    tree = ast.parse(path.read_text())
+    imported = {a.name: n.lineno for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    for name, line in imported.items():
+        if name not in used:
+            found += 1
+            print(f"{path}:{line}: {name} is imported and not used")
+sys.exit(1 if found else 0)
+"""
+CLOCK = "import os\nimport time\n\n\ndef now():\n    return time.time()\n"
+PLACE = "import os\nimport sys\n\n\ndef here():\n    return os.getcwd()\n"
+FIX = """\
+*** Begin Patch
+*** Update File: src/clock.py
+-import os
+ import time
+*** Update File: src/place.py
+ import os
+-import sys
+*** End Patch
+"""
+
+
+async def test_it_runs_the_linter_and_fixes_what_it_finds(computer: Computer) -> None:
+    """Real commands, one patch, and a second run that is green."""
+    for path, text in (("lint.py", LINT), ("src/clock.py", CLOCK), ("src/place.py", PLACE)):
+        await computer.files.mkdir("/workspace/src", parents=True)
+        await computer.files.write(f"/workspace/{path}", text.encode())
+    script: list[Step] = [
+        Call("plan", {"entries": [{"content": "Run the linter", "status": "in_progress"}, {"content": "Fix it"}]}),
+        Call("run", {"command": "python3 lint.py"}),
+        Call("read", {"path": "src/clock.py"}),
+        Call("apply_patch", {"patch": FIX}),
+        Call("run", {"command": "python3 lint.py"}),
+        Say("Both unused imports are gone; the linter is green."),
+    ]
+    async with ScriptedModel(script) as model, agent(computer, model) as client:
+        session = await client.open("ask")
+        answer = await client.prompt(session, "Run the linter and fix the errors")
+    assert answer["stopReason"] == "end_turn"
+    assert client.said == "Both unused imports are gone; the linter is green."
+    assert [asked["toolCall"]["title"] for asked in client.asked] == [
+        "python3 lint.py",
+        "Patch src/clock.py, src/place.py",
+        "python3 lint.py",
+    ]
+    seen = [turn.text for turn in _conversation(model) if turn.role == "tool"]
+    assert "src/clock.py:1: os is imported and not used" in seen[1]
+    assert "[exit code 1]" in seen[1]
+    assert seen[4] == "[exit code 0]"
+    assert await computer.files.read("/workspace/src/clock.py") == CLOCK.replace("import os\n", "").encode()
+    assert (await computer.run("python3 lint.py", cwd="/workspace")).exit_code == 0
+    assert client.updates[-1]["sessionUpdate"] == "usage_update"
+    assert answer["usage"]["outputTokens"] == 6 * 20
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
+async def test_it_speaks_every_api(computer: Computer, kind: str) -> None:
+    """A tool call and its result, in the words of each provider."""
+    script: list[Step] = [Call("write", {"path": "note.txt", "content": "hello\n"}), Say("Written.")]
+    async with ScriptedModel(script) as model, agent(computer, model, kind=kind) as client:
+        answer = await client.prompt(await client.open(), "Write a note")
+    assert answer["stopReason"] == "end_turn"
+    assert client.said == "Written."
+    assert await computer.files.read("/workspace/note.txt") == b"hello\n"
+    assert {request.key for request in model.requests} == {"placeholder"}
+
+
+async def test_what_was_rejected_does_not_happen(computer: Computer) -> None:
+    script: list[Step] = [
+        Call("write", {"path": "a.txt", "content": "a"}),
+        Call("run", {"command": "touch b.txt"}),
+        Say("Well."),
+    ]
+    async with ScriptedModel(script) as model, agent(computer, model, allow=lambda asked: False) as client:
+        await client.prompt(await client.open(), "Make two files")
+    assert len(client.asked) == 2
+    assert (await computer.run("ls /workspace")).stdout == b""
+    assert all("rejected" in turn.text for turn in _conversation(model) if turn.role == "tool")
+
+
+async def test_the_modes_are_kept(computer: Computer) -> None:
+    """read-only writes and runs nothing; accept-edits edits the workspace unasked and nothing else."""
+    script: list[Step] = [
+        Call("write", {"path": "a.txt", "content": "a"}),
+        Call("write", {"path": "/home/agent/b.txt", "content": "b"}),
+        Call("run", {"command": "cat a.txt"}),
+        Say("Done."),
+    ]
+    async with ScriptedModel(script) as model, agent(computer, model) as client:
+        await client.prompt(await client.open("read-only"), "Try")
+        assert client.asked == []
+        assert (await computer.run("ls /workspace /home/agent/b.txt")).stdout == b"/workspace:\n"
+        await client.prompt(await client.open("accept-edits"), "Try")
+    assert [asked["toolCall"]["title"] for asked in client.asked] == ["Write /home/agent/b.txt", "cat a.txt"]
+    assert await computer.files.read("/workspace/a.txt") == b"a"
+
+
+async def test_a_link_out_of_the_workspace_is_asked_about(computer: Computer) -> None:
+    """accept-edits is for the workspace: a planted link does not widen it."""
+    await computer.run("ln -s /home/agent/.bashrc /workspace/innocent.txt")
+    script: list[Step] = [Call("write", {"path": "innocent.txt", "content": "evil"}), Say("Done.")]
+    async with ScriptedModel(script) as model, agent(computer, model, allow=lambda asked: False) as client:
+        await client.prompt(await client.open("accept-edits"), "Write")
+    assert len(client.asked) == 1
+    assert b"evil" not in (await computer.run("cat /home/agent/.bashrc")).stdout
+
+
+async def test_what_was_shown_is_what_is_written(computer: Computer) -> None:
+    """A file that changes between the question and the answer is not overwritten."""
+    await computer.files.write("/workspace/a.txt", b"one\n")
+    script: list[Step] = [Call("edit", {"path": "a.txt", "old": "one", "new": "two"}), Say("Done.")]
+    async with ScriptedModel(script) as model, agent(computer, model) as client:
+        answered = client.answer
+
+        async def meddle(method: str, params: dict[str, object]) -> dict[str, object]:
+            await computer.files.write("/workspace/a.txt", b"one, by somebody else\n")
+            return await answered(method, params)
+
+        client.peer._asked = meddle
+        await client.prompt(await client.open(), "Edit")
+    assert await computer.files.read("/workspace/a.txt") == b"one, by somebody else\n"
+    (diff,) = client.asked[0]["toolCall"]["content"]
+    assert (diff["oldText"], diff["newText"]) == ("one\n", "two\n")
+    assert "has changed in the meantime" in _conversation(model)[-1].text
+
+
+async def test_cancel_ends_a_command_with_all_it_started(computer: Computer) -> None:
+    async with ScriptedModel() as model, agent(computer, model) as client:
+        session = await client.open()
+        async with _prompting(client, session, "RUN sleep 1000 & echo started; sleep 1000") as turn:
+            await client.until(lambda update: "started" in str(update.get("content")))
+            await client.peer.notify("session/cancel", {"sessionId": session})
+            assert (await turn)["stopReason"] == "cancelled"
+        assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
+        assert client.ended("failed")
+        answer = await client.prompt(session, "SAY still here")
+    assert answer["stopReason"] == "end_turn"
+
+
+async def test_a_command_that_takes_too_long_is_ended(computer: Computer) -> None:
+    script: list[Step] = [Call("run", {"command": "echo begun; sleep 1000", "timeout": 1}), Say("It hangs.")]
+    async with ScriptedModel(script) as model, agent(computer, model) as client:
+        await client.prompt(await client.open(), "Run it")
+        assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
+    assert _conversation(model)[-1].text.startswith("begun\n[ended after 1 s")
+
+
+async def test_a_background_command_goes_on_until_it_is_stopped(computer: Computer) -> None:
+    script: list[Step] = [
+        Call("run", {"command": "echo ready; exec sleep 1000", "background": True}),
+        Call("process", {"name": "job1", "action": "look"}),
+        Call("process", {"name": "job1", "action": "stop"}),
+        Call("run", {"command": "exec sleep 2000", "background": True}),
+        Say("Left one."),
+    ]
+    async with ScriptedModel(script) as model, agent(computer, model) as client:
+        await client.prompt(await client.open(), "Run it")
+        running = [" ".join(one.command) for one in await computer.processes()]
+        assert "sleep 2000" in running
+        assert "sleep 1000" not in running
+    results = [turn.text for turn in _conversation(model) if turn.role == "tool"]
+    assert results[0] == "job1 runs in the background\nready"
+    assert results[1] == "ready\n[job1 runs]"
+    assert results[2] == "ready\n[job1 ended with -15]"
+    assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
+
+
+async def test_it_gives_up_politely_at_its_step_limit(computer: Computer) -> None:
+    script: list[Step] = [Call("list", {})]
+    async with ScriptedModel(script) as model, agent(computer, model, env={"FREEHOLD_STEPS": "3"}) as client:
+        session = await client.open()
+        answer = await client.prompt(session, "Go round in circles")
+        assert answer["stopReason"] == "max_turn_requests"
+        assert "I have taken 3 steps" in client.said
+    assert len(model.requests) == 3
+
+
+async def test_it_follows_the_projects_notes_and_loads_a_skill_on_demand(computer: Computer) -> None:
+    await computer.files.write("/workspace/AGENTS.md", b"Always use tabs.")
+    await computer.files.mkdir("/workspace/.agents/skills/release", parents=True)
+    skill = b"---\nname: release\ndescription: How to release\n---\nFirst tag, then push.\n"
+    await computer.files.write("/workspace/.agents/skills/release/SKILL.md", skill)
+    script: list[Step] = [Call("skill", {"name": "release"}), Say("Done.")]
+    async with ScriptedModel(script) as model, agent(computer, model) as client:
+        await client.prompt(await client.open(), "Release it")
+    first = model.requests[0].body.decode()
+    assert "Always use tabs." in first
+    assert "- release: How to release" in first
+    assert "First tag" not in first
+    assert "First tag, then push." in _conversation(model)[-1].text
+
+
+async def test_it_makes_room_before_its_context_overflows(computer: Computer) -> None:
+    """Old results go, the past becomes a summary, and the conversation goes on."""
+    await computer.run("seq 100000 100400 > /workspace/numbers.txt")
+    reads = [Call("read", {"path": "numbers.txt"})] * 9
+    script: list[Step] = [*reads, Say("That was a lot.")]
+    window = {"FREEHOLD_MODEL_CONTEXT": "6000"}
+    full = ScriptedModel(_unless_summary(script), usage=Usage(input=5500))
+    async with full as model, agent(computer, model, env=window) as client:
+        session = await client.open()
+        assert (await client.prompt(session, "Read it often"))["stopReason"] == "end_turn"
+        await client.prompt(session, "SAY fine")
+    summaries = [request for request in model.requests if b"Sum up this conversation" in request.body]
+    assert summaries
+    assert b"summed up because room was short" in model.requests[-1].body
+    assert b"Read it often" in model.requests[-1].body
+    assert client.said.endswith("fine")
+
+
+async def test_a_session_is_resumed_and_loaded_in_a_new_process(computer: Computer) -> None:
+    script: list[Step] = [Call("write", {"path": "a.txt", "content": "a"}), Say("Written.")]
+    async with ScriptedModel(script) as model:
+        async with agent(computer, model) as client:
+            session = await client.open("accept-edits")
+            await client.prompt(session, "Write a file")
+        where = {"sessionId": session, "cwd": "/workspace", "mcpServers": []}
+        async with agent(computer, model) as client:
+            answer = await client.peer.request("session/resume", where)
+            assert answer["modes"]["currentModeId"] == "accept-edits"
+            assert client.said == ""
+            await client.prompt(session, "SAY again")
+            assert "Write a file" in [turn.text for turn in _conversation(model)]
+        async with agent(computer, model) as client:
+            await client.peer.request("session/load", where)
+            kinds = [update["sessionUpdate"] for update in client.updates]
+            assert kinds[:5] == [
+                "user_message_chunk",
+                "tool_call",
+                "tool_call_update",
+                "agent_message_chunk",
+                "user_message_chunk",
+            ]
+            listed = await client.peer.request("session/list", {})
+            assert [row["sessionId"] for row in listed["sessions"]] == [session]
+
+
+async def test_a_session_by_a_crooked_name_is_refused(computer: Computer) -> None:
+    async with agent(computer, None) as client:
+        for name in ("../../etc/passwd", "x" * 32, "0" * 32):
+            with pytest.raises(Exception, match="session"):
+                await client.peer.request("session/load", {"sessionId": name, "cwd": "/workspace", "mcpServers": []})
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [("500", "answered 500"), ("cut", "cannot be reached"), ("malformed", "The model")]
+)
+async def test_a_model_that_fails_ends_the_turn_with_its_reason(computer: Computer, fault: str, words: str) -> None:
+    async with ScriptedModel() as model, agent(computer, model) as client:
+        session = await client.open()
+        with pytest.raises(Exception, match=words):
+            await client.prompt(session, f"FAIL {fault}")
+        assert (await client.prompt(session, "SAY better"))["stopReason"] == "end_turn"
+
+
+async def test_without_a_model_it_explains_and_still_runs_commands(computer: Computer) -> None:
+    async with agent(computer, None) as client:
+        session = await client.open()
+        assert (await client.prompt(session, "Hello?"))["stopReason"] == "end_turn"
+        assert "freehold secret set" in client.said
+        assert "Ollama" in client.said
+        client.updates.clear()
+        await client.prompt(session, "!echo $((6*7)); exit 3")
+        assert client.said == "```\n42\n[exit code 3]\n```"
+        assert client.asked == []
+
+
+async def test_a_prompt_with_a_file_and_an_image(computer: Computer) -> None:
+    blocks = [
+        {"type": "text", "text": "SAY seen"},
+        {"type": "resource_link", "uri": "file:///workspace/a%20b.txt", "name": "a b.txt"},
+        {"type": "resource", "resource": {"uri": "file:///workspace/c.txt", "text": "the text of c"}},
+        {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="},
+    ]
+    async with ScriptedModel() as model, agent(computer, model) as client:
+        session = await client.open()
+        await client.peer.request("session/prompt", {"sessionId": session, "prompt": blocks})
+        sent = model.requests[0].body.decode()
+        assert "/workspace/a b.txt" in sent
+        assert "the text of c" in sent
+        assert "data:image/png;base64,iVBORw0KGgo=" in sent
+        with pytest.raises(Exception, match="audio"):
+            await client.peer.request("session/prompt", {"sessionId": session, "prompt": [{"type": "audio"}]})
+
+
+def _conversation(model: ScriptedModel) -> Sequence[Turn]:
+    found = model.requests[-1].conversation
+    assert found is not None
+    return found.turns
+
+
+def _unless_summary(steps: Sequence[Step]) -> Callable[[Conversation], Step | None]:
+    """Takes its steps by how often it was asked, for a conversation that is summed up has fewer results."""
+    taken = iter(steps)
+
+    def choose(conversation: Conversation) -> Step | None:
+        return next(taken, None) if conversation.tools else Say("They read numbers.")
+
+    return choose
+
+
+@asynccontextmanager
+async def _prompting(client: Client, session: str, text: str) -> AsyncIterator[asyncio.Task[Json]]:
+    async with asyncio.TaskGroup() as group:
+        yield group.create_task(client.prompt(session, text))
