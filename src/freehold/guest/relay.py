@@ -189,7 +189,10 @@ def _open(message: dict[str, Any]) -> tuple[_socket.socket, Any]:
     port = message.get("port")
     if not isinstance(port, int) or not 0 <= port < 65536:
         raise SpawnError("computer.bad-request", f"{port!r} is not a port")
-    return _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM), (ADDRESS, port)
+    opened = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    # What is relayed goes on at once: waiting to fill a packet costs 40 ms a small message. Accepted ones inherit it.
+    opened.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    return opened, (ADDRESS, port)
 
 
 def _remove_socket(path: bytes) -> None:
