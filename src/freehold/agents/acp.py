@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,13 +30,16 @@ _NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class Listener(Protocol):
-    """Who hears an agent: updates in order and at once, `paused` when there is time to put them down."""
+    """Who hears an agent: updates and questions in order and at once, `paused` when there is time to put them down.
+
+    What `permission` returns may take as long as the owner does.
+    """
 
     def updated(self, update: Json) -> None: ...
 
     async def paused(self) -> None: ...
 
-    async def permission(self, params: Json) -> Json: ...
+    def permission(self, params: Json) -> Awaitable[Json]: ...
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,19 @@ class Agent:
         text = b"".join(self.errors)[-_SHOWN_STDERR:].decode(errors="replace")
         return "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip()
 
+    async def explain(self, fault: AgentFault) -> AgentFault:
+        """With its last words when it ended: they are often the reason."""
+        if fault.code != "agent.ended" or self._explained:
+            return fault
+        self._explained = True
+        with suppress(TimeoutError, FreeholdError):
+            async with asyncio.timeout(1):
+                await self.process.wait()
+        words = self.last_words()
+        return AgentFault(fault.code, f"{fault.message}; its last words were: {words}") if words else fault
+
+    _explained = False
+
     async def _ask(self, method: str, params: Json) -> Json:
         try:
             async with asyncio.timeout(TO_ANSWER):
@@ -124,6 +140,7 @@ async def running_agent(
     except FreeholdError as error:
         raise AgentFault("agent.not-started", f"{entry.title} cannot be started: {error.message}") from error
     errors: deque[bytes] = deque()
+    failed: FreeholdError | None = None
     with _traced(entry.name, session, access) as trace:
         async with process, asyncio.TaskGroup() as group:
             peer = Peer(
@@ -140,19 +157,16 @@ async def running_agent(
                 agent.capabilities = await _introduce(agent)
                 yield agent
             except AgentFault as fault:
-                raise _with_words(fault, agent) from fault
+                failed = await agent.explain(fault)
+            except FreeholdError as error:
+                failed = error
             finally:
                 await _see_off(process)
                 reading.cancel()
                 draining.cancel()
-
-
-def _with_words(fault: AgentFault, agent: Agent) -> AgentFault:
-    """What it wrote before it ended is often the reason."""
-    words = agent.last_words() if fault.code == "agent.ended" else ""
-    if not words:
-        return fault
-    return AgentFault(fault.code, f"{fault.message}; its last words were: {words}", hint=fault.hint)
+    if failed is not None:
+        # Only here: a group of tasks would wrap it.
+        raise failed
 
 
 async def _introduce(agent: Agent) -> Capabilities:
@@ -201,9 +215,10 @@ class _Answers:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
 
-    async def __call__(self, method: str, params: Json) -> Json:
-        if method == "session/request_permission":
-            return await self._listener.permission(params)
+    def __call__(self, method: str, params: Json) -> Awaitable[Json]:
+        return self._listener.permission(params) if method == "session/request_permission" else self._refuse(method)
+
+    async def _refuse(self, method: str) -> Json:
         raise FreeholdError("agent.not-offered", f"This client does not offer {method[:60]}")
 
 

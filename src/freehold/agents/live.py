@@ -2,12 +2,13 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
 from freehold.agents.acp import Agent, running_agent
-from freehold.agents.approvals import question_of
-from freehold.agents.board import Board, Kept
+from freehold.agents.approvals import Question, question_of
+from freehold.agents.board import Board, Kept, Tool
 from freehold.agents.ground import Ground
 from freehold.agents.options import Options, choose, is_unasked, make_it_ask
 from freehold.agents.prompting import NotOffered, blocks_of, retell
@@ -45,6 +46,7 @@ class Live:
         self._blame: AgentFault | None = None
         self._approved: dict[str, str | None] = {}
         self._preface = ""
+        self._resuming = False
         self._asking = 0
         self._choosing = asyncio.Lock()
         self.ready = asyncio.Event()
@@ -94,7 +96,14 @@ class Live:
     async def run(self) -> None:
         """Until it is idle or its agent fails. Every turn that began has ended then, unless we are cancelled."""
         try:
-            await self._work()
+            try:
+                await self._work()
+            except AgentFault:
+                if self.ready.is_set() or not self._resuming or self._blame is not None:
+                    raise
+                # It could not go on with what it kept of the session: it begins anew, and is told what was said.
+                await asyncio.to_thread(self._ground.store.remember, self.session, acp="")
+                await self._work()
         except FreeholdError as error:
             # Before it was ready nothing was sent: the prompt that waits for this agent is told why it cannot be.
             waiting = None if self.ready.is_set() else await self._next()
@@ -150,8 +159,8 @@ class Live:
         row = await asyncio.to_thread(self._ground.store.get, self.session)
         servers = self._ground.servers(self.session, agent.capabilities.mcp_http)
         answer: Json | None = None
-        if row.acp is not None and (agent.capabilities.resume or agent.capabilities.load):
-            self._board.muted = True
+        if row.acp and (agent.capabilities.resume or agent.capabilities.load):
+            self._board.muted = self._resuming = True
             try:
                 answer = await agent.load_session(row.acp, servers, resume=agent.capabilities.resume)
                 self._acp = row.acp
@@ -192,7 +201,7 @@ class Live:
             answer = await agent.prompt(self._acp, blocks)
             self._preface = ""
         except AgentFault as fault:
-            told = self._blame or fault
+            told = self._blame or await agent.explain(fault)
             stopped = "cancelled" if self._cancelled.is_set() and self._blame is None else "error"
             await self._end(turn.turn, stopped, told, before, None)
             if told.code != "agent.refused":
@@ -280,24 +289,29 @@ class Live:
         if any(kind == "info" for kind, _ in events):
             await self._tell_session()
 
-    async def permission(self, params: Json) -> Json:
-        """The owner's answer to a question of the agent's: for exactly what was shown, and once."""
+    def permission(self, params: Json) -> Awaitable[Json]:
+        """Joined here and now to what was told of the call: what is told after it changes the question."""
         call = params.get("toolCall")
         tool = self._board.join(call) if isinstance(call, dict) else None
-        if tool is None or self.turn is None or self._cancelled.is_set():
+        return self._decide(tool, None if tool is None else question_of(tool), params.get("options"))
+
+    async def _decide(self, tool: Tool | None, question: Question | None, options: object) -> Json:
+        """The owner's answer to a question of the agent's: for exactly what was shown, and once."""
+        if tool is None or question is None or self.turn is None or self._cancelled.is_set():
             return {"outcome": {"outcome": "cancelled"}}
         self._asking += 1
         try:
             while True:
-                question = question_of(tool)
                 answer = await self._ground.approvals.ask(self.session, self.turn, question)
                 if answer is None:
                     return {"outcome": {"outcome": "cancelled"}}
-                if question_of(tool).digest == question.digest:
+                now = question_of(tool)
+                if now.digest == question.digest:
                     break
+                question = now
         finally:
             self._asking -= 1
-        option = _pick(params.get("options"), _ANSWERS[answer])
+        option = _pick(options, _ANSWERS[answer])
         if option is None:
             return {"outcome": {"outcome": "cancelled"}}
         if answer != "reject":

@@ -35,7 +35,7 @@ class Peer:
     """One conversation. Notifications are handed over in order, and nothing more is read until each is dealt with.
 
     `paused` is awaited whenever all that has arrived is handed over, and before each request of the agent's: whoever
-    gathers puts down there what it has. Requests may take their time.
+    gathers puts down there what it has. `asked` is called in order, too; what it returns may take its time.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Peer:
             if len(self._questions) >= MOST_ASKED:
                 raise AgentFault("agent.too-many", f"The agent asks more than {MOST_ASKED} questions at once")
             await self._paused()
-            task = group.create_task(self._answer(method, number, given))
+            task = group.create_task(self._answer(number, self._asked(method, given)))
             self._questions.add(task)
             task.add_done_callback(self._questions.discard)
         elif isinstance(number, int) and not isinstance(number, bool) and number in self._waiting:
@@ -151,9 +151,9 @@ class Peer:
             return
         answer.set_exception(AgentFault("agent.refused", f"The agent refused: {_words(error)}"))
 
-    async def _answer(self, method: str, number: object, params: Json) -> None:
+    async def _answer(self, number: object, answer: Awaitable[Json]) -> None:
         try:
-            result = await self._asked(method, params)
+            result = await answer
         except FreeholdError as error:
             reply: Json = {"error": {"code": -32603, "message": error.message}}
         else:

@@ -129,7 +129,7 @@ class SendPrompt(BaseModel):
 class SetOption(BaseModel):
     model_config = ConfigDict(extra="forbid")
     id: str = Field(max_length=100)
-    value: str | bool = Field(max_length=200)
+    value: Annotated[str, Field(max_length=200)] | bool
 
 
 class Rewind(BaseModel):
