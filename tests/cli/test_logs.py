@@ -60,3 +60,12 @@ def test_following_shows_what_comes(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.communicate()
+
+
+def test_nothing_to_show_is_said(tmp_path: Path) -> None:
+    stead = Stead(tmp_path)
+    assert str(stead.home.logs) in stead.run("logs").stderr
+    fill(stead, ("gateway", b"old", NOON))
+    told = stead.run("logs", "--since", "2999-01-01T00:00")
+    assert (told.returncode, told.stdout) == (0, "")
+    assert "since then" in told.stderr

@@ -78,3 +78,11 @@ def test_an_odd_file_name_is_printable(tmp_path: Path) -> None:
     path.write_text("x")
     problem = load_manifest(path, {}).problems[0]
     problem.place.encode()
+
+
+def test_a_home_that_is_a_file_is_called_one(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("not a folder")
+    for path in (tmp_path / "notes" / "freehold.toml", tmp_path / "notes" / "home" / "freehold.toml"):
+        problem = only(load_manifest(path, {}))
+        assert problem.code == "E001"
+        assert problem.message == f"{tmp_path / 'notes'} is a file, and a home is a folder"

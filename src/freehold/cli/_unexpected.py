@@ -13,7 +13,7 @@ from freehold.home import Home
 LOG_NAME = "cli"
 
 
-def explain_unexpected(error: Exception, home: Home | None) -> FreeholdError:
+def explain_unexpected(error: Exception, home: Home) -> FreeholdError:
     """Note the traceback where `freehold logs cli` finds it, or in a file of its own when there is no home to write to."""
     from freehold.observe.secrets import mask
 
@@ -32,9 +32,9 @@ def is_debugging() -> bool:
     return os.environ.get("FREEHOLD_DEBUG", "") not in ("", "0")
 
 
-def _note(words: str, error_id: str, home: Home | None) -> str:
+def _note(words: str, error_id: str, home: Home) -> str:
     text = f"freehold failed [{error_id}]\n{words}"
-    if home is not None and home.logs.is_dir() and os.access(home.logs, os.W_OK):
+    if home.logs.is_dir() and os.access(home.logs, os.W_OK):
         from freehold.keeper.logbook import Logbook
         from freehold.keeper.settings import LogLimits
 

@@ -42,8 +42,12 @@ def command(program: str | None, follow: bool, since: str | None, lines: int | N
         lines = 100
     # The last N of what may be a lot, without holding more than N.
     shown = kept if lines is None else iter(collections.deque(kept, maxlen=lines))
+    line = None
     for line in itertools.chain(shown, reader.follow() if follow else ()):
         click.echo(json.dumps(line) if as_json else describe(line, alone=program is not None))
+    if line is None:
+        younger = " since then" if since else ""
+        click.echo(f"Nothing was written{f' by {program}' if program else ''}{younger} in {home.logs}", err=True)
 
 
 def describe(line: dict[str, Any], *, alone: bool) -> str:

@@ -11,6 +11,7 @@ from freehold import __version__
 from freehold.cli._options import HOME
 from freehold.cli._unexpected import explain_unexpected, is_debugging
 from freehold.errors import FreeholdError
+from freehold.home import find_home
 
 
 class Verbs(click.Group):
@@ -43,7 +44,7 @@ class Verbs(click.Group):
         except Exception as error:
             if is_debugging():
                 raise
-            raise explain_unexpected(error, ctx.meta.get(HOME)) from None
+            raise explain_unexpected(error, ctx.meta.get(HOME) or find_home(None)) from None
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

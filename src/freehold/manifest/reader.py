@@ -43,6 +43,11 @@ def read_source(path: Path) -> Source:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         return Source(path, {}, "")
+    except NotADirectoryError:
+        taken = next((folder for folder in path.parents if folder.exists()), path.parent)
+        return _refuse(
+            path, "E001", f"{taken} is a file, and a home is a folder", "Choose another with --home or FREEHOLD_HOME"
+        )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return _refuse(
