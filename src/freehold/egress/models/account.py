@@ -1,12 +1,13 @@
 """Before a question is sent, whether it may be; after its answer, what it cost."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from freehold.egress.models.budget import OUTPUT_HELD, Budgets, Reservation, Spent
+from freehold.egress.models.budget import OUTPUT_HELD, Budgets, Crossed, Reservation, Spent
 from freehold.egress.models.ledger import Ledger, Spell, Stopped
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.paths import Route
@@ -16,6 +17,8 @@ from freehold.egress.models.question import Question
 from freehold.egress.models.usage import Tokens
 from freehold.errors import FreeholdError
 from freehold.timeline import Json
+
+log = logging.getLogger(__name__)
 
 REFUSAL_STEP = 60.0
 """Refusals of one kind are written down at most this often, in seconds: an agent may try a thousand times a second."""
@@ -44,9 +47,13 @@ class Bill:
         self._began = time.monotonic()
         self.closed = asyncio.Event()
         account.open_bills.setdefault(grant.session, set()).add(self)
-        held = Tokens(question.estimate, min(question.most_output, OUTPUT_HELD))
-        # Beside the question and not before it: the disk must not make the model wait.
-        self._opening = asyncio.ensure_future(asyncio.to_thread(account.ledger.open, self._spell(held, "open", True)))
+        self._opening: asyncio.Task[int] | None = None
+
+    def begin(self) -> None:
+        """The question is on its way. Noted now and not before: the disk must not make the model wait."""
+        held = Tokens(self._question.estimate, min(self._question.most_output, OUTPUT_HELD))
+        opening = asyncio.to_thread(self._account.ledger.open, self._spell(held, "open", True))
+        self._opening = asyncio.get_running_loop().create_task(opening, name="a question is noted")
 
     def check(self) -> None:
         """Raises `models.budget-reached`."""
@@ -55,15 +62,24 @@ class Bill:
         self._reservation.seen = Spent(seen.total, self._cost(seen) or 0.0)
         self._account.budgets.check(self._reservation, datetime.now(UTC))
 
-    async def close(self) -> None:
-        """Idempotent as far as budgets go; a process that dies before this leaves the line open, and counted."""
+    def close(self) -> None:
+        """Counts what it cost at once, and writes it down beside whatever comes next."""
         tokens, estimated = self._tokens()
         spell = self._spell(tokens, self.outcome, estimated)
         crossed = self._account.budgets.settle(self._reservation, tokens.total, spell.cost, datetime.now(UTC))
+        if self._opening is None:
+            self.begin()
+        milliseconds = int((time.monotonic() - self._began) * 1000)
+        self._account.keep(self._write(spell, milliseconds, crossed))
+
+    async def _write(self, spell: Spell, milliseconds: int, crossed: list[Crossed]) -> None:
+        """A process that dies before this leaves the line open, and counted with what was set aside."""
         try:
+            assert self._opening is not None
             number = await self._opening
-            milliseconds = int((time.monotonic() - self._began) * 1000)
             await asyncio.to_thread(self._account.ledger.close, number, spell, milliseconds, crossed)
+        except FreeholdError as error:
+            log.warning("what a question cost cannot be written down: %s", error)
         finally:
             self.closed.set()
             bills = self._account.open_bills[self._session]
@@ -100,10 +116,13 @@ class NoBill:
     meter: Meter | None = None
     outcome = ""
 
+    def begin(self) -> None:
+        return
+
     def check(self) -> None:
         return
 
-    async def close(self) -> None:
+    def close(self) -> None:
         return
 
 
@@ -112,6 +131,8 @@ class Account:
     ledger: Ledger
     budgets: Budgets
     prices: Callable[[str], Prices]
+    keep: Callable[[Coroutine[None, None, None]], object]
+    """Runs what must be finished even after the connection it belongs to has ended."""
     stopped: Stopped | None = None
 
     def __post_init__(self) -> None:

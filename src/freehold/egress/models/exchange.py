@@ -188,7 +188,7 @@ class Exchange:
         inlet: Inlet,
         stream: Stream,
     ) -> bool:
-        key = await asyncio.to_thread(self._keys.find, route.provider) if route.provider.key else None
+        key = await self._keys.fetch(route.provider)
         self._account.admit()
         sent = await self._account.open(route, grant, question)
         relay = Relay(request, route, question, key, stream, sent)
@@ -207,7 +207,7 @@ class Exchange:
         finally:
             if live is not None:
                 self._live.discard(live)
-            await sent.close()
+            sent.close()
 
 
 async def _break_off(relay: Relay, because: FreeholdError) -> bool:

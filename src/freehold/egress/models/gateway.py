@@ -58,11 +58,11 @@ class ModelGateway:
         self._overall = overall or Limits()
         self._placeholders = Placeholders()
         self._upstreams = upstreams or Upstreams()
-        self._account = Account(self.ledger, self.budgets, prices)
+        self._tasks = asyncio.TaskGroup()
+        self._account = Account(self.ledger, self.budgets, prices, self._tasks.create_task)
         self._keys = Keys(vault, environ)
         self._exchange = Exchange(self.providers, self._placeholders, self._keys, self._upstreams, self._account)
         self._callbacks: list[OnStop] = []
-        self._tasks = asyncio.TaskGroup()
         self._changing = asyncio.Lock()
         self._ready = asyncio.Event()
 

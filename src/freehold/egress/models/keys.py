@@ -1,5 +1,6 @@
-"""From the manifest's word for a key to the key: on the host, for one request, and never kept."""
+"""From the manifest's word for a key to the key: on the host only, when a question needs it."""
 
+import asyncio
 from collections.abc import Mapping
 
 from freehold.egress.models.provider import Provider
@@ -13,14 +14,34 @@ HEADERS: Mapping[str, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-ke
 
 
 class Keys:
-    """Blocking: a secret is read from the vault each time, so that a changed or removed one counts at once."""
+    """Keys as the vault and the environment hold them now: one that was changed or removed counts at once.
+
+    What was read from the vault is remembered for as long as the vault's file is the same, so that a question does
+    not wait for the disk.
+    """
 
     def __init__(self, vault: Vault, environ: Mapping[str, str]) -> None:
         self._vault = vault
         self._environ = environ
+        self._read: dict[str, tuple[object, Secret]] = {}
+
+    async def fetch(self, provider: Provider) -> Secret | None:
+        """`find`, without blocking."""
+        reference = parse_reference(provider.key or "")
+        if reference is None or reference[0] == "env":
+            return self.find(provider)
+        mark = self._vault.mark()
+        remembered = self._read.get(reference[1])
+        if remembered is not None and remembered[0] == mark:
+            return remembered[1]
+        found = await asyncio.to_thread(self.find, provider)
+        if found is not None:
+            # Reading notes the use in the file, so the mark is taken after it; it changes once a minute.
+            self._read[reference[1]] = (self._vault.mark(), found)
+        return found
 
     def find(self, provider: Provider) -> Secret | None:
-        """None where the provider wants no key. Raises `models.no-key` when its key cannot be had."""
+        """None where the provider wants no key. Blocking. Raises `models.no-key` when its key cannot be had."""
         if provider.key is None:
             return None
         reference = parse_reference(provider.key)

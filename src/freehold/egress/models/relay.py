@@ -56,12 +56,16 @@ class Sent(Protocol):
     meter: Meter | None
     outcome: str
 
+    def begin(self) -> None:
+        """Called when the question has been sent."""
+        ...
+
     def check(self) -> None:
         """Called after each piece. Raises `models.budget-reached` when the answer has used a budget up."""
         ...
 
-    async def close(self) -> None:
-        """Writes down what it cost."""
+    def close(self) -> None:
+        """The answer is over, whichever way."""
         ...
 
 
@@ -125,6 +129,7 @@ class Relay:
         """Whether the provider's connection may be used again."""
         try:
             await upstream.stream.write(self._head() + self._question.body)
+            self._sent.begin()
             answer = await self._read_head(upstream)
         except (OSError, FreeholdError) as error:
             self._sent.outcome = "unreachable"
