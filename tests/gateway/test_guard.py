@@ -186,6 +186,13 @@ async def test_strangers_are_slowed_down_and_told_for_how_long(gateway: Running)
     assert (await gateway.http.get("/v1/me", headers=gateway.token("read"))).status_code == 200  # the owner is not
 
 
+async def test_a_stranger_cannot_keep_a_request_open(gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.gateway.guard.STRANGERS_PATIENCE", 0.05)
+    start = b"POST /v1/devices HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 100\r\n"
+    answer = await raw(gateway, start + f"host: {gateway.host}\r\n\r\n".encode())
+    assert b"408" in answer.split(b"\r\n")[0]
+
+
 async def test_sign_in_is_throttled_and_a_forwarded_header_does_not_help(gateway: Running) -> None:
     async def attempt(number: int) -> int:
         headers = {"x-forwarded-for": f"203.0.113.{number}", "forwarded": f"for=203.0.113.{number}"}

@@ -15,7 +15,7 @@ from tests.gateway.running import Running, running_gateway
 
 from freehold.gateway.limits import RateLimit
 
-EXAMPLES = 8
+EXAMPLES = 5
 CHECKED = ("response_schema_conformance", "content_type_conformance", "status_code_conformance")
 
 

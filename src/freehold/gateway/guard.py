@@ -4,7 +4,7 @@ It knows every route's need before the application sees the request, so a mistak
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,8 @@ from freehold.identity.tokens import Token, Tokens
 from freehold.observe.logs import log_unexpected
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# How long one who is not signed in may keep a request open, by sending it slowly or otherwise.
+STRANGERS_PATIENCE = 60.0
 SIGNED_OUT = 4401
 BROKEN = 1011
 
@@ -44,6 +46,7 @@ PLAIN_HTTP = Refusal(
     403, "gateway.plain-http", "This Freehold is reached by https only", "Open the same address with https"
 )
 WRONG_ORIGIN = Refusal(403, "gateway.wrong-origin", "This request comes from a page that is not ours")
+TOO_SLOW = Refusal(408, "gateway.too-slow", "The request took too long", "Try again")
 NOT_FOUND = Refusal(404, "request.not-found", "There is nothing here", "GET /v1/openapi.json describes the API")
 
 
@@ -219,11 +222,16 @@ class Guard:
             scope = {**scope, "method": "GET"}
         elif scope["method"] not in SAFE:
             receive = _bounded(receive, route.most_body)
+        running = self._app(scope, receive, send_hardened)
+        if connection.session is None and connection.token is None:
+            running = _in_time(running)
         try:
-            await self._app(scope, receive, send_hardened)
+            await running
         except asyncio.CancelledError:
             _unless_revoked(connection)
             refusal = NOT_SIGNED_IN
+        except _TooSlow:
+            refusal = TOO_SLOW
         except Exception as error:
             refusal = unexpected(log_unexpected(error, method=scope["method"], path=route.path))
         else:
@@ -285,6 +293,21 @@ def _may_act(headers: Mapping[bytes, bytes], origin_here: bytes, *, acts: bool, 
     # Nothing of the API is for another page, not even to be asked blindly for what its timing tells.
     asked_by = headers.get(b"sec-fetch-site")
     return asked_by is None or asked_by in (b"same-origin", b"none") or not path.startswith("/v1/")
+
+
+class _TooSlow(Exception):
+    pass
+
+
+async def _in_time(running: Awaitable[None]) -> None:
+    deadline = asyncio.timeout(STRANGERS_PATIENCE)
+    try:
+        async with deadline:
+            await running
+    except TimeoutError:
+        if deadline.expired():
+            raise _TooSlow from None
+        raise
 
 
 def _lacks(need: Need) -> Refusal:
