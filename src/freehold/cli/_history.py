@@ -110,7 +110,8 @@ def describe_entry(entry: Json, now: float) -> str:
     who = describe_who(entry["who"])
     good = click.style(" known good", fg="green") if entry["good"] else ""
     why = f"  {entry['why']}" if entry["why"] else ""
-    return f"{click.style(str(entry['id']), bold=True):>6}  {ago(now - entry['at']):<9} {entry['kind']:<9} {who}  {' '.join(counts)}{why}{good}"
+    number = click.style(str(entry["id"]).rjust(5), bold=True)
+    return f"{number}  {ago(now - entry['at']):<9} {entry['kind']:<9} {who}  {' '.join(counts)}{why}{good}"
 
 
 def describe_who(who: Json) -> str:

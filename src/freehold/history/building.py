@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Callable, Sequence
 
 from freehold.history.contents import ContentReader, DamagedContent
@@ -9,6 +10,8 @@ from freehold.history.model import Step, Version
 from freehold.history.reading import FOLDER_FLAGS, Taken
 
 NamePath = tuple[bytes, ...]
+_LOOK_AFTER = 48
+_SLOW = 0.000_1  # of processor time: a busy machine is no crowd
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -19,23 +22,32 @@ def write_content(handle: int, reader: ContentReader, content: int) -> None:
             view = view[os.write(handle, view) :]
 
 
+class Crowded(Exception):
+    """Making files takes long here; elsewhere it may not. See `staging.prepare_staging`."""
+
+
 class Subtree:
     """One lost folder on its way back. Nobody else can reach it until `top` is moved into the tree.
 
     `made` has what was written, with the stat that it keeps when the folder is moved; `failed` the paths left out, and why.
     """
 
-    def __init__(self, reader: ContentReader, staging: int, name: bytes, owner: tuple[int, int] | None) -> None:
+    def __init__(
+        self, reader: ContentReader, staging: int, name: bytes, owner: tuple[int, int] | None, *, may_move: bool
+    ) -> None:
         self._reader = reader
         self._staging = staging
         self._name = name
         self._owner = owner
+        self._may_move = may_move
+        self._creations = 0
+        self._creating = 0.0
         self._open: list[tuple[NamePath, int, Version]] = []
         self.made: dict[int, Taken] = {}
         self.failed: dict[NamePath, str] = {}
 
     def build(self, steps: Sequence[Step], pump: Callable[[], None]) -> None:
-        """`steps` are in path order, the folder itself first."""
+        """`steps` are in path order, the folder itself first. Raises Crowded, if it `may_move`."""
         try:
             for count, step in enumerate(steps):
                 if count % 500 == 499:
@@ -45,6 +57,10 @@ class Subtree:
                         break
                     self._leave()
                 self._make(step)
+                if self._may_move and self._creations == _LOOK_AFTER:
+                    if self._creating / self._creations > _SLOW:
+                        raise Crowded
+                    self._creations, self._creating = 0, 0.0
         finally:
             while self._open:
                 self._leave()
@@ -81,7 +97,10 @@ class Subtree:
 
     def _make_file(self, parent: int, name: bytes, place: int, target: Version) -> None:
         assert target.content is not None
+        began = time.thread_time()
         handle = os.open(name, _NEW_FILE, target.mode & 0o777, dir_fd=parent)
+        self._creating += time.thread_time() - began
+        self._creations += 1
         try:
             write_content(handle, self._reader, target.content)
             if self._owner is not None:

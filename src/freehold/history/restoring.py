@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from freehold.history.building import Subtree, write_content
+from freehold.history.building import Crowded, Subtree, write_content
 from freehold.history.contents import ContentReader, DamagedContent
 from freehold.history.model import Step, Version
 from freehold.history.reading import FOLDER_FLAGS, Taken, open_path
@@ -18,6 +18,7 @@ from freehold.history.states import Places
 TEMPORARY = b".freehold-restore-"
 _PUMP_EVERY = 500
 _MANY = 200
+_TRIES = 4
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 MEANWHILE = "it was written to meanwhile"
@@ -115,12 +116,7 @@ class Restorer:
         except OSError as error:
             self.failed.update(dict.fromkeys((step.path for step in steps), self._reason(error)))
             return True
-        owner = self._owners[top.path[0]]
-        if len(steps) > _MANY:
-            self._staging.begin_anew()
-        folder, temporary = self._temporary(-1)
-        subtree = Subtree(self._reader, folder, temporary, owner if self._is_root and owner != (0, 0) else None)
-        subtree.build(steps, pump)
+        subtree, folder, temporary = self._build(top, steps, pump)
         try:
             if os.strerror(errno.ENOSPC) in subtree.failed.values():
                 raise OSError(errno.ENOSPC, "staging is full")  # noqa: TRY301
@@ -136,6 +132,25 @@ class Restorer:
         self.failed.update(subtree.failed)
         self._built.update(step.path for step in steps if _is_folder(step))
         return True
+
+    def _build(self, top: Step, steps: Sequence[Step], pump: Callable[[], None]) -> tuple[Subtree, int, bytes]:
+        """The folder in staging, begun again elsewhere where making files turns out to be slow."""
+        owner = self._owners[top.path[0]]
+        for left in reversed(range(_TRIES)):
+            if len(steps) > _MANY:
+                self._staging.begin_anew()
+            folder, temporary = self._temporary(-1)
+            may_move = left > 0 and len(steps) > _MANY
+            subtree = Subtree(
+                self._reader, folder, temporary, owner if self._is_root and owner != (0, 0) else None, may_move=may_move
+            )
+            try:
+                subtree.build(steps, pump)
+            except Crowded:
+                self._staging.discard(temporary)
+                continue
+            break
+        return subtree, folder, temporary
 
     def _try(self, action: Callable[[int, Step], None], step: Step) -> None:
         if step.path in self.failed:
@@ -251,9 +266,9 @@ class Restorer:
     def _put_file(self, parent: int, step: Step, target: Version) -> None:
         assert target.content is not None
         folder, temporary = self._temporary(parent)
-        began = time.perf_counter()
+        began = time.thread_time()
         handle = os.open(temporary, _NEW_FILE, 0o600, dir_fd=folder)
-        self._staging.took(time.perf_counter() - began)
+        self._staging.took(time.thread_time() - began)
         try:
             try:
                 write_content(handle, self._reader, target.content)
