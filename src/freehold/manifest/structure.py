@@ -7,6 +7,7 @@ import typing
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -123,6 +124,15 @@ def _choices(field: FieldInfo) -> list[str]:
     return [choice for choice in typing.get_args(field.annotation) if isinstance(choice, str)]
 
 
+@cache
+def _places() -> Mapping[str, list[tuple[str, ...]]]:
+    """Where each name is a key. Made once: a file may hold ten thousand names that are none."""
+    places: dict[str, list[tuple[str, ...]]] = {}
+    for known, _ in every_key():
+        places.setdefault(known[-1], []).append(known)
+    return places
+
+
 def _unknown_key(path: KeyPath) -> Mistake:
     around = shape_at(path[:-1])
     keys = around.keys if around else {}
@@ -134,7 +144,7 @@ def _unknown_key(path: KeyPath) -> Mistake:
         example = f"[{dotted(full)}]" if below and below.model else example_of(meant, keys[meant])
         hint = f"Did you mean {dotted(full)}? Example: {example}"
     else:
-        homes = [known for known, _ in every_key() if known[-1] == name]
+        homes = _places().get(name, [])
         where = f"It belongs in [{'.'.join(homes[0][:-1])}]. " if len(homes) == 1 else ""
         inside = f"The keys of [{dotted(path[:-1])}] are" if len(path) > 1 else "The sections are"
         hint = f"{where}{inside} {', '.join(keys)}"
