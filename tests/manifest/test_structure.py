@@ -51,7 +51,7 @@ def test_a_key_like_no_other_gets_the_list() -> None:
         ("gateway = 3000", "gateway", "a table, not 3000", "[gateway]"),
         ("[gateway]\ntrusted_proxies = '::1'", "gateway.trusted_proxies", "a list", "trusted_proxies = ["),
         ("[gateway]\ntrusted_proxies = [1]", "gateway.trusted_proxies[0]", "a string in quotes, not 1", "trusted_proxies = ["),
-        ("[ssh]\nenabled = 1", "ssh.enabled", "true or false", "enabled = false"),
+        ("[ssh]\nenabled = 1", "ssh.enabled", "true or false", "enabled = true"),
         ("[ssh]\nlifetime = '1 fortnight'", "ssh.lifetime", "1 fortnight", 'lifetime = "1d"'),
         ("[ssh]\nlifetime = '1500ms'", "ssh.lifetime", "whole number of seconds", 'lifetime = "1d"'),
         ("[computer.limits]\nmemory = '4 gigs'", "computer.limits.memory", "GiB", 'memory = "4GiB"'),
