@@ -118,6 +118,8 @@ def test_ports_inside_come_to_the_client(key: Key) -> None:
                 break
         script = f"exec 3<>/dev/tcp/127.0.0.1/{chosen}; printf hello >&3; cat <&3"
         assert ssh(key, script).stdout == b"from here: hello"
+    freed = f"while (exec 3<>/dev/tcp/127.0.0.1/{chosen}) 2>/dev/null; do sleep 0.05; done; echo free"
+    assert ssh(key, freed).stdout == b"free\n"
 
 
 def test_sockets_are_forwarded_both_ways(key: Key, inside: int, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -309,3 +310,39 @@ def test_a_door_that_closes_shows_everybody_out(tmp_path: Path) -> None:
         client = hold(door.issue())
     with client:
         assert client.wait(timeout=PATIENCE) == 255
+
+
+def test_a_byte_that_was_changed_on_the_way_ends_that_connection_and_no_other(door: Standing, key: Key) -> None:
+    """In the middle of a transfer, where packets take the short way."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def relay() -> None:
+            here, _ = listener.accept()
+            there = socket.create_connection(("127.0.0.1", door.port))
+            with here, there:
+                answers = threading.Thread(target=_copy, args=(there, here))
+                answers.start()
+                _copy(here, there, change_after=100_000)
+                with suppress(OSError):
+                    there.shutdown(socket.SHUT_RDWR)
+                answers.join()
+
+        relaying = threading.Thread(target=relay)
+        relaying.start()
+        options = ("-o", f"Port={listener.getsockname()[1]}")
+        cut = ssh(key, "cat > /dev/null; echo whole", options=options, stdin=bytes(4_000_000))
+        relaying.join()
+    assert cut.returncode == 255
+    assert b"whole" not in cut.stdout
+    assert ssh(key, "echo well").stdout == b"well\n"
+
+
+def _copy(source: socket.socket, target: socket.socket, change_after: int | None = None) -> None:
+    passed = 0
+    with suppress(OSError):
+        while data := source.recv(65536):
+            passed += len(data)
+            if change_after is not None and passed > change_after:
+                data, change_after = bytes((data[0] ^ 1, *data[1:])), None
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)

@@ -1,5 +1,7 @@
 """Asking for keys over the API: who may, what they get, and that nothing secret stays."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -90,3 +92,13 @@ async def test_a_door_that_is_off_gives_no_keys(tmp_path: Path) -> None:
         answer = await gateway.http.post("/v1/ssh/certificates", headers=gateway.browser(), json={"public_key": PUBLIC})
         assert answer.status_code == 503
         assert "ssh.enabled" in answer.json()["error"]["hint"]
+
+
+def test_the_gateway_carries_nothing_of_the_server() -> None:
+    """Neither asyncssh nor, until a key is asked for, the cryptography."""
+    script = (
+        "import sys, freehold.gateway.app\n"
+        "print([name for name in ('asyncssh', 'freehold.ssh.server', 'freehold.ssh.authority') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.ssh.standing import PATIENCE, Key, ssh
+from tests.ssh.standing import PATIENCE, Key, ssh, standing
+
+from freehold.ssh.server import CIPHERS
 
 SIZE = 100 * 1024 * 1024
 
@@ -95,3 +97,23 @@ def test_git_clones_and_pushes(key: Key, tmp_path: Path) -> None:
     git("clone", "-q", "-b", "main", "ssh://computer/workspace/repo.git", "two", cwd=tmp_path)
     assert (tmp_path / "two" / "note").read_text() == "hello\n"
     ssh(key, "rm -rf repo.git", check=True)
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_keys_are_exchanged_anew_under_way(key: Key, big: Path, cipher: str) -> None:
+    """With each cipher, and both directions busy: nothing is lost where the old keys end and the new ones begin."""
+    options = ("-o", "RekeyLimit=4M", "-c", cipher)
+    part = big.read_bytes()[: 24 * 1024 * 1024]
+    assert ssh(key, "cat", options=options, stdin=part).stdout == part
+
+
+def test_the_server_asks_for_new_keys_too(key: Key, tmp_path: Path) -> None:
+    """After a gigabyte; here after less, by a server that is told so."""
+    with standing(tmp_path, rekey_bytes=4 * 1024 * 1024) as door:
+        part = os.urandom(16 * 1024 * 1024)
+        assert ssh(door.issue(), "cat", stdin=part).stdout == part
+
+
+def test_keep_alives_are_answered(key: Key) -> None:
+    options = ("-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=1")
+    assert ssh(key, "sleep 3; echo alive", options=options).stdout == b"alive\n"

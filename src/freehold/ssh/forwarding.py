@@ -96,6 +96,7 @@ class UnixRelay(_Relay, SSHUNIXSession[bytes]):
 async def connect_port(visit: "Visit", host: str, port: int) -> TcpRelay:
     """`-L` and `-D`: a name that is not this computer's own is refused, whatever it might resolve to."""
     if host.lower().rstrip(".") not in INSIDE:
+        visit.channel_ended()
         raise ChannelOpenError(
             OPEN_ADMINISTRATIVELY_PROHIBITED, "only ports inside the computer are forwarded: say localhost"
         )
@@ -104,16 +105,21 @@ async def connect_port(visit: "Visit", host: str, port: int) -> TcpRelay:
 
 async def connect_socket(visit: "Visit", path: str) -> UnixRelay:
     if not path.startswith("/") or len(path.encode(errors="replace")) > LONGEST_PATH or "\0" in path:
+        visit.channel_ended()
         raise ChannelOpenError(OPEN_ADMINISTRATIVELY_PROHIBITED, "not an absolute path inside the computer")
     return UnixRelay(visit, await _reach(visit, path))
 
 
 async def _reach(visit: "Visit", where: int | str) -> Tunnel:
     try:
-        return await visit.house.computer.forward(where)
+        tunnel = await visit.house.computer.forward(where)
     except FreeholdError as error:
         visit.channel_ended()
         raise ChannelOpenError(OPEN_CONNECT_FAILED, error.message[:200]) from None
+    if visit.gone:  # there is no channel any more that would close it
+        await tunnel.close()
+        raise ChannelOpenError(OPEN_CONNECT_FAILED, "the connection is gone")
+    return tunnel
 
 
 class InsideListener(SSHListener):

@@ -54,6 +54,7 @@ class Line(SSHServerConnection):
 
     async def _validate_openssh_certificate(self, username: str, cert: SSHOpenSSHCertificate) -> SSHKey | None:
         visit = self.visit
+        visit.credential = None
         key = await super()._validate_openssh_certificate(username, cert)
         if key is not None:
             visit.credential = await asyncio.to_thread(

@@ -8,6 +8,9 @@ from typing import Protocol
 HELD = 1024 * 1024
 """What a channel may have brought that is not yet passed on; past it the channel is told to wait."""
 
+UNHEARD = 0.1
+"""Seconds between two pieces of output that nobody listens to."""
+
 
 class Pausing(Protocol):
     def pause_reading(self) -> None: ...
@@ -77,9 +80,12 @@ class Outlet:
         self._open.set()
 
     async def carry(self, read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], None]) -> None:
-        """From inside to the channel until the end of either. What comes after the channel's end is thrown away."""
+        """From inside to the channel until the end. What comes after the channel's own end is thrown away, slowly:
+        a program that goes on talking to nobody is held back and costs nothing."""
         while data := await read():
             if not self._open.is_set():
                 await self._open.wait()
-            if not self.closed:
+            if self.closed:
+                await asyncio.sleep(UNHEARD)
+            else:
                 write(data)

@@ -55,6 +55,7 @@ class SshSettings:
     session_idle: float
     session_absolute: float
     login_grace: float = LOGIN_GRACE
+    rekey_bytes: int = REKEY_BYTES
     gate: GateLimits = field(default_factory=GateLimits)
 
 
@@ -125,7 +126,7 @@ async def _listen(home: Home, settings: SshSettings, door: SideDoor) -> asyncio.
         login_timeout=settings.login_grace,
         keepalive_interval=KEEPALIVE,
         keepalive_count_max=KEEPALIVES_MISSED,
-        rekey_bytes=REKEY_BYTES,
+        rekey_bytes=settings.rekey_bytes,
         gss_host=None,
         agent_forwarding=False,
         x11_forwarding=False,
