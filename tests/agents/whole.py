@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -68,6 +69,19 @@ class Whole:
     async def events(self, session: str) -> list[Json]:
         found: list[Json] = (await self.call("GET", f"/v1/sessions/{session}/events?after=0&limit=1000"))["events"]
         return found
+
+    async def kill_gateway(self) -> None:
+        """-9, and wait until another one answers."""
+        assert self.keeper is not None
+        before = self.keeper.pid_of("gateway")
+        os.kill(before, signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    if (await self.http.get("/v1/sessions")).status_code == 200:
+                        return
+                except httpx2.HTTPError:
+                    await asyncio.sleep(0.05)
 
     def file(self, name: str) -> Path:
         return self.stead.home.workspace / name

@@ -26,6 +26,14 @@ async def whole(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) 
         await whole.http.aclose()
 
 
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def nobody_left_at_work(whole: Whole) -> AsyncIterator[None]:
+    """Each agent takes half a gigabyte of the computer: those of one test end with it."""
+    yield
+    for row in (await whole.call("GET", "/v1/sessions"))["sessions"]:
+        await whole.call("DELETE", f"/v1/sessions/{row['id']}")
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_a_prompt_becomes_a_file_that_the_owner_allowed(agent: str, whole: Whole, model: ScriptedModel) -> None:
     """Prompt, tool call, approval with the exact command, file on disk, entry in history, final words, cost of tokens."""
@@ -47,3 +55,104 @@ async def test_a_prompt_becomes_a_file_that_the_owner_allowed(agent: str, whole:
     assert ended["data"]["usage"]["input"] > 0
     assert KEY in {request.key for request in model.requests}
     assert [event["seq"] for event in watch.events] == sorted({event["seq"] for event in watch.events})
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_a_no_is_a_no(agent: str, whole: Whole) -> None:
+    session = await whole.open(agent)
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, f"ESCALATE\nRUN echo no > refused-{agent}.txt")
+        await watch.answer("reject")
+        ended = await watch.until("turn.ended")
+    assert ended["data"]["stop_reason"] in ("end_turn", "cancelled", "refusal")
+    assert not whole.file(f"refused-{agent}.txt").exists()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_a_turn_is_cancelled_while_the_model_speaks(agent: str, whole: Whole) -> None:
+    session = await whole.open(agent)
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "SLOW")
+        await watch.until("turn.started")
+        await whole.call("POST", f"/v1/sessions/{session}/cancel")
+        ended = await watch.until("turn.ended")
+    assert ended["data"]["stop_reason"] == "cancelled"
+    assert (await whole.call("GET", f"/v1/sessions/{session}"))["status"] == "idle"
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "cut", "malformed"])
+async def test_a_provider_that_fails_ends_the_turn_and_not_the_session(
+    fault: str, whole: Whole, model: ScriptedModel
+) -> None:
+    """Whatever the agent makes of it, its turn comes to an end that is told, and the next one works."""
+    session = await whole.open("codex")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, f"FAIL {fault}")
+        await watch.until("turn.started")
+        try:
+            ended = await watch.until("turn.ended")
+        except TimeoutError:
+            await whole.call("POST", f"/v1/sessions/{session}/cancel")
+            ended = await watch.until("turn.ended")
+        assert ended["data"]["stop_reason"]
+        await whole.prompt(session, "SAY recovered")
+        await watch.until("turn.ended")
+    assert "recovered" in watch.said()
+
+
+async def test_a_model_that_hangs_can_be_cancelled(whole: Whole) -> None:
+    session = await whole.open("claude")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "FAIL hang")
+        await watch.until("turn.started")
+        await whole.call("POST", f"/v1/sessions/{session}/cancel")
+        ended = await watch.until("turn.ended")
+    assert ended["data"]["stop_reason"] == "cancelled"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_a_session_survives_the_gateways_violent_end(agent: str, whole: Whole) -> None:
+    """kill -9 in the middle of a turn with a question open: the turn says so, the question waits, the agent goes on."""
+    session = await whole.open(agent)
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "SAY my name is Ishmael")
+        await watch.until("turn.ended")
+        await whole.prompt(session, f"ESCALATE\nRUN echo later > {agent}-later.txt")
+        asked = await watch.until("approval", state="pending")
+    await whole.kill_gateway()
+    pending = await whole.call("GET", "/v1/approvals")
+    assert asked["data"]["id"] in [one["id"] for one in pending]
+    events = await whole.events(session)
+    assert [event["data"]["stop_reason"] for event in events if event["kind"] == "turn.ended"][-1] == "interrupted"
+    assert sum(event["kind"] == "turn.started" for event in events) == 2
+    await whole.call("POST", f"/v1/approvals/{asked['data']['id']}", answer="reject")
+    async with whole.watching(session, after=events[-1]["seq"]) as watch:
+        await watch.until("turn.ended")
+        await whole.prompt(session, "SAY still here")
+        await watch.until("turn.ended")
+    assert "still here" in watch.said()
+    assert not whole.file(f"{agent}-later.txt").exists()
+
+
+async def test_several_agents_work_at_once(whole: Whole) -> None:
+    sessions = {agent: await whole.open(agent) for agent in AGENTS}
+    for agent, session in sessions.items():
+        await whole.prompt(session, f"SAY I am {agent}")
+    for agent, session in sessions.items():
+        async with whole.watching(session) as watch:
+            await watch.until("turn.ended")
+        assert f"I am {agent}" in watch.said()
+
+
+async def test_the_kill_switch_ends_every_agent(whole: Whole) -> None:
+    session = await whole.open("codex")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "SLOW")
+        await watch.until("turn.started")
+        await whole.call("POST", "/v1/stop")
+        ended = await watch.until("turn.ended")
+        assert ended["data"]["error"]["code"] == "agent.stopped"
+        await whole.call("POST", "/v1/stop/lift")
+        await whole.prompt(session, "SAY lifted")
+        await watch.until("turn.ended")
+    assert "lifted" in watch.said()

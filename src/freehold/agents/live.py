@@ -49,12 +49,19 @@ class Live:
         self._resuming = False
         self._asking = 0
         self._choosing = asyncio.Lock()
+        self.idle_since: float | None = None
+        self._retired = False
         self.ready = asyncio.Event()
         self.over = asyncio.Event()
 
     # What others may do
 
     def wake(self) -> None:
+        self._woken.set()
+
+    def retire(self) -> None:
+        """Let its agent go if it has nothing to do; the next prompt brings it back."""
+        self._retired = True
         self._woken.set()
 
     async def cancel(self) -> None:
@@ -146,10 +153,12 @@ class Live:
         assert self._agent is not None
         waiting = asyncio.ensure_future(self._woken.wait())
         ending = asyncio.ensure_future(self._agent.process.wait())
+        self.idle_since = time.monotonic()
         try:
             await asyncio.wait({waiting, ending}, timeout=self._idle, return_when=asyncio.FIRST_COMPLETED)
-            return waiting.done() and not ending.done()
+            return waiting.done() and not ending.done() and not self._retired
         finally:
+            self.idle_since = None
             waiting.cancel()
             ending.cancel()
             await asyncio.gather(waiting, ending, return_exceptions=True)

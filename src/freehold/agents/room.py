@@ -18,6 +18,9 @@ from freehold.errors import FreeholdError
 MOST_LIVE = 120
 """Agents at once; each takes some hundred megabytes of the computer's memory."""
 
+MOST_IDLE = 3
+"""Agents that are kept running with nothing to do, for a quick answer to the next prompt."""
+
 TO_START = 90.0
 HISTORY_PATIENCE = 600.0
 
@@ -241,10 +244,17 @@ class Room:
                     "session.too-many", f"{MOST_LIVE} agents are at work already", hint="Wait for one, or cancel one"
                 )
             assert self._group is not None  # `run` comes first
+            self._retire_idle()
             live = self._lives[session] = Live(self.ground, session, idle=self._idle)
             self._group.create_task(self._see_through(live))
         live.wake()
         return live
+
+    def _retire_idle(self) -> None:
+        idle = [live for live in self._lives.values() if live.idle_since is not None]
+        idle.sort(key=lambda live: live.idle_since or 0.0)
+        for live in idle[: max(0, len(idle) - MOST_IDLE + 1)]:
+            live.retire()
 
     async def _see_through(self, live: Live) -> None:
         try:
