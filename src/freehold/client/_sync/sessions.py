@@ -61,8 +61,7 @@ class SyncSession:
         place: int | None = after
         while place is not None:
             page = self._connection.get(f"{self._path}/events", SessionEvents, {"after": place})
-            for event in page.events:
-                yield event
+            yield from page.events
             place = page.next
 
     def answer(self, approval: str, answer: Choice) -> Approval:
