@@ -93,6 +93,11 @@ class Inlet:
         self._at += len(taken)
         return taken
 
+    @property
+    def holds_more(self) -> bool:
+        """Whether something is here already, to be read without waiting."""
+        return self._at < len(self._held)
+
     def put_back(self, data: bytes) -> None:
         # What comes back is mostly what was just taken: stepping back keeps many small messages in one big read cheap.
         if self._held.endswith(data, 0, self._at):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from freehold.egress.models.budget import OUTPUT_HELD, Budgets, Crossed, Reservation, Spent
-from freehold.egress.models.ledger import Ledger, Spell, Stopped
+from freehold.egress.models.ledger import Ledger, Spell, Stopped, now_text
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.paths import Route
 from freehold.egress.models.placeholders import Grant
@@ -20,6 +20,8 @@ from freehold.timeline import Json
 
 log = logging.getLogger(__name__)
 
+NOTED_AFTER = 0.25
+"""When a question that is still under way is written down, in seconds."""
 REFUSAL_STEP = 60.0
 """Refusals of one kind are written down at most this often, in seconds: an agent may try a thousand times a second."""
 
@@ -47,13 +49,18 @@ class Bill:
         self._began = time.monotonic()
         self.closed = asyncio.Event()
         account.open_bills.setdefault(grant.session, set()).add(self)
+        self._at = now_text()
+        self._timer: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[int] | None = None
 
     def begin(self) -> None:
-        """The question is on its way. Noted now and not before: the disk must not make the model wait."""
+        """The question is on its way. Noted a little later: the disk must not make a quick answer wait."""
+        self._timer = asyncio.get_running_loop().call_later(NOTED_AFTER, self._open)
+
+    def _open(self) -> None:
         held = Tokens(self._question.estimate, min(self._question.most_output, OUTPUT_HELD))
-        opening = asyncio.to_thread(self._account.ledger.open, self._spell(held, "open", True))
-        self._opening = asyncio.get_running_loop().create_task(opening, name="a question is noted")
+        spell = self._spell(held, "open", True)
+        self._opening = asyncio.get_running_loop().create_task(asyncio.to_thread(self._account.ledger.open, spell))
 
     def check(self) -> None:
         """Raises `models.budget-reached`."""
@@ -67,16 +74,15 @@ class Bill:
         tokens, estimated = self._tokens()
         spell = self._spell(tokens, self.outcome, estimated)
         crossed = self._account.budgets.settle(self._reservation, tokens.total, spell.cost, datetime.now(UTC))
-        if self._opening is None:
-            self.begin()
+        if self._timer is not None:
+            self._timer.cancel()
         milliseconds = int((time.monotonic() - self._began) * 1000)
         self._account.keep(self._write(spell, milliseconds, crossed))
 
     async def _write(self, spell: Spell, milliseconds: int, crossed: list[Crossed]) -> None:
         """A process that dies before this leaves the line open, and counted with what was set aside."""
         try:
-            assert self._opening is not None
-            number = await self._opening
+            number = await self._opening if self._opening is not None else None
             await asyncio.to_thread(self._account.ledger.close, number, spell, milliseconds, crossed)
         except FreeholdError as error:
             log.warning("what a question cost cannot be written down: %s", error)
@@ -96,7 +102,15 @@ class Bill:
 
     def _spell(self, tokens: Tokens, outcome: str, estimated: bool) -> Spell:
         return Spell(
-            self._provider, self._model, self._session, self._turn, tokens, self._cost(tokens), estimated, outcome
+            self._provider,
+            self._model,
+            self._session,
+            self._turn,
+            tokens,
+            self._cost(tokens),
+            estimated,
+            outcome,
+            self._at,
         )
 
     @property

@@ -1,7 +1,7 @@
 """What was used, what may be, and whether anything may at all: kept in the timeline's file, with its events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -50,6 +50,10 @@ _SUMS = (
 )
 
 
+def now_text() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @dataclass(frozen=True)
 class Spell:
     """One request to a provider, as it is written down."""
@@ -62,6 +66,7 @@ class Spell:
     cost: float | None
     estimated: bool
     outcome: str
+    at: str = field(default_factory=now_text)
 
 
 @dataclass(frozen=True)
@@ -85,10 +90,6 @@ def ensure_tables(timeline: Timeline) -> None:
     timeline.ensure_schema("models", *SCHEMA)
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 @dataclass(frozen=True)
 class Ledger:
     """Blocking calls. The tables must exist (`ensure_tables`)."""
@@ -98,44 +99,18 @@ class Ledger:
     def open(self, spell: Spell) -> int:
         """Notes a request that is under way with what it may cost, so that it is counted even if nobody sees its end."""
         with self.timeline.transaction() as tx:
-            tokens = spell.tokens
-            made = tx.execute(
-                "INSERT INTO models_usage (at, provider, model, session, turn, input, output, cached, written, cost,"
-                " estimated, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'open')",
-                (
-                    _now(),
-                    spell.provider,
-                    spell.model,
-                    spell.session,
-                    spell.turn,
-                    tokens.input,
-                    tokens.output,
-                    tokens.cached,
-                    tokens.written,
-                    spell.cost,
-                ),
-            )
-            return int(made.lastrowid or 0)
+            return _insert(tx, spell)
 
-    def close(self, number: int, spell: Spell, milliseconds: int, crossed: list[Crossed]) -> list[Crossed]:
-        """What it really cost, with its event; those of `crossed` that nobody was told of before."""
+    def close(self, number: int | None, spell: Spell, milliseconds: int, crossed: list[Crossed]) -> list[Crossed]:
+        """What it really cost, with its event; those of `crossed` that nobody was told of before.
+
+        `number` is what `open` gave, or None for one that was over too soon to be opened.
+        """
         tokens = spell.tokens
         with self.timeline.transaction() as tx:
-            tx.execute(
-                "UPDATE models_usage SET model = ?, input = ?, output = ?, cached = ?, written = ?, cost = ?,"
-                " estimated = ?, outcome = ? WHERE id = ?",
-                (
-                    spell.model,
-                    tokens.input,
-                    tokens.output,
-                    tokens.cached,
-                    tokens.written,
-                    spell.cost,
-                    int(spell.estimated),
-                    spell.outcome,
-                    number,
-                ),
-            )
+            if number is not None:
+                tx.execute("DELETE FROM models_usage WHERE id = ?", (number,))
+            _insert(tx, spell, number)
             data: dict[str, Json] = {
                 "provider": spell.provider,
                 "model": spell.model,
@@ -231,7 +206,7 @@ class Ledger:
     def stop(self, *, who: str = "owner", why: str = "") -> None:
         """Nothing may speak to a model until `resume`. Idempotent."""
         with self.timeline.transaction() as tx:
-            tx.execute("INSERT OR IGNORE INTO models_stop VALUES (1, ?, ?, ?)", (_now(), who, why))
+            tx.execute("INSERT OR IGNORE INTO models_stop VALUES (1, ?, ?, ?)", (now_text(), who, why))
             tx.append("models.stopped", {"why": why}, who=who)
 
     def resume(self, *, who: str = "owner") -> None:
@@ -243,6 +218,28 @@ class Ledger:
     def stopped(self) -> Stopped | None:
         rows = self.timeline.query("SELECT at, who, why FROM models_stop")
         return Stopped(*rows[0]) if rows else None
+
+
+def _insert(tx: Tx, spell: Spell, number: int | None = None) -> int:
+    tokens = spell.tokens
+    counts = (tokens.input, tokens.output, tokens.cached, tokens.written)
+    made = tx.execute(
+        "INSERT INTO models_usage (id, at, provider, model, session, turn, input, output, cached, written, cost,"
+        " estimated, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            number,
+            spell.at,
+            spell.provider,
+            spell.model,
+            spell.session,
+            spell.turn,
+            *counts,
+            spell.cost,
+            int(spell.estimated),
+            spell.outcome,
+        ),
+    )
+    return int(made.lastrowid or 0)
 
 
 def _usage(sums: tuple[int | float, ...]) -> Usage:

@@ -82,6 +82,7 @@ class Relay:
         self._scrubber = Scrubber(key.reveal().encode() if key is not None else b"")
         self._chunked = False
         self._last = b"\n\n"
+        self._before = b""
         self._events = False
         self.answered = False
         """Whether the client has begun to get an answer."""
@@ -184,7 +185,9 @@ class Relay:
         if closes:
             fields.append(("Connection", "close"))
         self.answered = True
-        await self._tell(http1.encode_head(f"HTTP/1.1 {answer.status} {answer.reason}", fields))
+        self._before = http1.encode_head(f"HTTP/1.1 {answer.status} {answer.reason}", fields)
+        if not upstream.inlet.holds_more or framing == 0:
+            await self._tell(b"")
         try:
             await self._pass_body(upstream, framing, meter)
         except (OSError, FreeholdError, TimeoutError) as error:
@@ -207,13 +210,14 @@ class Relay:
             await self._write(self._scrubber.feed(piece))
             if meter is not None:
                 meter.feed(piece)
-                self._sent.check()
+                if not self.finished:
+                    self._sent.check()
         self.finished = True
         await self._write(self._scrubber.end())
         if meter is not None:
             meter.end()
-        if self._chunked:
-            await self._tell(http1.LAST_PIECE)
+        if self._chunked or self._before:
+            await self._tell(http1.LAST_PIECE if self._chunked else b"")
 
     async def _write(self, piece: bytes) -> None:
         if piece:
@@ -221,6 +225,8 @@ class Relay:
             await self._tell(http1.encode_piece(piece) if self._chunked else piece)
 
     async def _tell(self, data: bytes) -> None:
+        """With the head before it, where that waited for the first piece of the body."""
+        data, self._before = self._before + data, b""
         try:
             await self._client.write(data)
         except (OSError, FreeholdError) as error:
