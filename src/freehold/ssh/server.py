@@ -163,11 +163,11 @@ async def _answer_probes(home: Home, door: SideDoor) -> asyncio.Server:
 
 async def _watch(door: SideDoor) -> None:
     """Signing out ends what was opened with it, within half a second; so does the end of a certificate."""
-    known, rounds = await asyncio.to_thread(door.warrants.revision), 0
+    known, rounds = door.warrants.revision(), 0
     while True:
         await asyncio.sleep(LOOK_EVERY)
         rounds += 1
-        current = await asyncio.to_thread(door.warrants.revision)
+        current = door.warrants.revision()
         if current != known or rounds % LOOK_AT_ALL_EVERY == 0:
             known = current
             await _end_those_that_do_not_hold(door)

@@ -45,7 +45,7 @@ class Warrants:
         self._credentials.note_use(credential.id, address)
 
     def revision(self) -> int:
-        """Differs after any session or token was revoked."""
+        """Differs after any session or token was revoked. Microseconds; may be called on the event loop."""
         return self._sessions.revision()
 
     def owner_addresses(self) -> set[str]:
