@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.history.tree import differences, look, write
 
-from freehold.history import History, Settings
+from freehold.history import History, Settings, reading
 from freehold.history.names import find_path, read_name, show_name
 
 ROUNDS = 25
@@ -168,27 +168,29 @@ def test_a_name_swapped_for_a_fifo_does_not_block_a_snapshot(tmp_path: Path, wor
             history.snapshot()
 
 
-def test_a_file_that_never_stops_growing_is_bounded_and_told(tmp_path: Path, workspace: Path) -> None:
-    with (workspace / "endless").open("wb") as file:
+def test_a_file_that_never_stops_growing_is_bounded_and_told(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It grows during each and every reading, as one does whose writer is faster than we are."""
+    path = write(workspace / "endless", "x" * 100)
+    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history:
+        real = reading._read
+        with monkeypatch.context() as patch:
+            patch.setattr(reading, "_read", lambda contents, handle, size: _grow(path, real(contents, handle, size)))
+            entry = history.entry(history.snapshot().entry)
+        assert [note for note in entry.notes if "endless was being written to" in note]
+        assert path.stat().st_size == 100 * (reading.ATTEMPTS + 2), "the number of readings is bounded"
+        history.snapshot()
+        version = history.version(history.newest(), "workspace/endless")
+        assert version is not None
+        assert version.content is not None
+        assert history.read(version.content) == path.read_bytes()
 
-        def grow() -> None:
-            file.write(b"x" * 100)
-            file.flush()
 
-        with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history:
-            noted = False
-            with meanwhile(grow):
-                for _ in range(200):
-                    if noted:
-                        break
-                    entry = history.entry(history.snapshot().entry)
-                    noted = any("was being written to" in note for note in entry.notes)
-            assert noted
-            history.snapshot()
-            version = history.version(history.newest(), "workspace/endless")
-            assert version is not None
-            assert version.content is not None
-            assert len(history.read(version.content)) == (workspace / "endless").stat().st_size
+def _grow(path: Path, found: int) -> int:
+    with path.open("ab") as file:
+        file.write(b"x" * 100)
+    return found
 
 
 def test_odd_names_are_kept_and_shown_without_harm(history: History, workspace: Path) -> None:
