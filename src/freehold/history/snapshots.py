@@ -19,6 +19,8 @@ from freehold.history.watching import Watcher
 
 NamePath = tuple[bytes, ...]
 
+_LARGE = 2 << 20
+
 
 class Snapshots:
     """Used under the caller's lock."""
@@ -127,6 +129,9 @@ class Snapshots:
         self._contents.sync()
         self._db.execute("COMMIT")
         self._half_taken = False
+        if self._contents.written_bytes > _LARGE:
+            # Now, while it is long anyway: else the next small snapshots would each carry over a part of the journal.
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return Mark(entry if made else entry - 1, made)
 
     def _untouched(self, trusted: Mapping[int, Taken], written: frozenset[NamePath] | None) -> dict[int, Taken]:
