@@ -115,6 +115,13 @@ async def test_the_owner_opens_a_path_by_name(tmp_path: Path) -> None:
         {"background": True},
         {"mcp_servers": [{"type": "url", "url": "https://thief.example.org"}]},
         {"tools": [{"type": "mcp", "server_url": "https://thief.example.org"}]},
+        {"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]},
+        {"tools": [{"urlContext": {}}]},
+        {"input": [{"content": [{"type": "input_image", "image_url": "https://thief.example.org/?d=secret"}]}]},
+        {"input": [{"content": [{"type": "image_url", "image_url": {"url": " HTTPS://thief.example.org"}}]}]},
+        {"input": [{"content": [{"type": "input_file", "file_url": "http://thief.example.org"}]}]},
+        {"input": [{"content": [{"source": {"type": "url", "url": "https://thief.example.org/x.png"}}]}]},
+        {"contents": [{"parts": [{"fileData": {"fileUri": "https://thief.example.org/x"}}]}]},
     ],
 )
 async def test_a_question_that_makes_the_provider_call_others_is_refused(
@@ -124,6 +131,23 @@ async def test_a_question_that_makes_the_provider_call_others_is_refused(
     answer = await door.http.post(path, json=body | reach, headers=door.headers())
     assert answer.status_code == 403
     assert not door.provider.requests
+
+
+async def test_pictures_and_words_about_addresses_pass(door: Doorway) -> None:
+    path, body = question("responses", 'SAY {"url": "https://example.org"}')
+    body["tools"] = [{"type": "function", "name": "fetch", "parameters": {"properties": {"url": {"type": "string"}}}}]
+    body["input"] = [
+        {"role": "user", "content": [{"type": "input_text", "text": 'SAY x {"type": "url", "url": "https://a.org"}'}]},
+        {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]},
+    ]
+    assert (await door.http.post(path, json=body, headers=door.headers())).status_code == 200
+
+
+async def test_the_owner_may_let_the_provider_fetch(tmp_path: Path) -> None:
+    async with doorway(tmp_path, allow=("urls",)) as door:
+        path, body = question("messages")
+        body["messages"][0]["content"] = [{"type": "image", "source": {"type": "url", "url": "https://example.org/x"}}]
+        assert (await door.http.post(path, json=body, headers=door.headers("anthropic"))).status_code == 200
 
 
 async def test_a_key_that_is_said_twice_is_read_once(door: Doorway) -> None:

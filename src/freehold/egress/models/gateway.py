@@ -219,8 +219,10 @@ class ModelGateway:
         if now_stopped is None or not fresh:
             return
         self._exchange.cut_all(stopped_error())
-        for callback in self._callbacks:
-            await callback(now_stopped)
+        told = await asyncio.gather(*(callback(now_stopped) for callback in self._callbacks), return_exceptions=True)
+        for problem in told:
+            if isinstance(problem, Exception):
+                log.error("not everything could be told to stop", exc_info=problem)
 
 
 def no_models() -> FreeholdError:

@@ -15,6 +15,8 @@ MOST_BYTES = 32 * 1024 * 1024
 IMAGE_TOKENS = 1_600
 """About what a picture costs, however many bytes it has."""
 _BINARY = 4096
+URLS = "urls"
+"""Among the manifest's `allow`: the provider may fetch what a question names."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def read_question(request: Request, route: Route, body: bytes) -> Question:
         raise _malformed("its body is not JSON") from error
     if not isinstance(asked, dict):
         raise _malformed("its body is not a JSON object")
-    _check_reach(asked)
+    _check_reach(asked, body, urls=URLS in route.provider.allow)
     model: object
     if route.api == "gemini":
         model, action = route.path.partition("?")[0].rpartition("/")[2].rsplit(":", 1)
@@ -96,20 +98,54 @@ def _encoded(asked: Mapping[str, Any]) -> bytes:
         return json.dumps(asked, separators=(",", ":")).encode()
 
 
-def _check_reach(asked: Mapping[str, Any]) -> None:
+def _check_reach(asked: Mapping[str, Any], body: bytes, *, urls: bool) -> None:
     """Refuses what makes the provider call servers that the agent names, or answer where nobody counts."""
     if asked.get("background") is True:
         raise _reaches("runs in the background, where it cannot be counted")
+    if urls:
+        return
     if asked.get("mcp_servers"):
         raise _reaches("names a server that the provider should call (mcp_servers)")
     tools = asked.get("tools")
     for tool in tools if isinstance(tools, list) else []:
-        if isinstance(tool, dict) and tool.get("type") == "mcp":
-            raise _reaches("names a server that the provider should call (a tool of type mcp)")
+        if isinstance(tool, dict):
+            kind = str(tool.get("type"))
+            if kind == "mcp" or kind.startswith("web_fetch") or {"urlContext", "url_context"} & tool.keys():
+                raise _reaches("gives the provider a tool that fetches any address")
+    # Most questions hold none of these words outside of quoted text, and are not searched.
+    if any(word in body for word in _ADDRESS_KEYS) and any(_names_address(each) for each in _objects(asked)):
+        raise _reaches("gives an address that the provider should fetch; send the content itself")
+
+
+_ADDRESS_KEYS = (b'"image_url"', b'"file_url"', b'"fileUri"', b'"file_uri"', b'"url"')
+
+
+def _names_address(part: Mapping[str, Any]) -> bool:
+    image = part.get("image_url")
+    found = [part.get("file_url"), part.get("fileUri"), part.get("file_uri")]
+    found.append(image.get("url") if isinstance(image, dict) else image)
+    if part.get("type") == "url":
+        found.append(part.get("url"))
+    return any(isinstance(each, str) and each.lstrip()[:5].lower().startswith(("http:", "https")) for each in found)
+
+
+def _objects(value: object) -> Iterator[Mapping[str, Any]]:
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            yield each
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
 
 
 def _reaches(why: str) -> FreeholdError:
-    return FreeholdError("models.reaches-out", f"The question {why}: that would go around the owner's egress rules")
+    return FreeholdError(
+        "models.reaches-out",
+        f"The question {why}: that would go around the owner's egress rules",
+        hint=f'The owner can put "{URLS}" into allow of this provider in freehold.toml',
+    )
 
 
 def _estimate(body: bytes, asked: Mapping[str, Any]) -> int:

@@ -121,9 +121,7 @@ class Relay:
             return  # the client sees that its answer was cut, as it would without us
         async with asyncio.timeout(FAREWELL):
             ending = b"" if self._last.endswith(b"\n\n") else b"\n\n"
-            await self._client.write(
-                http1.encode_piece(ending + error_event(self._route.api, error)) + http1.LAST_PIECE
-            )
+            await self._tell(http1.encode_piece(ending + error_event(self._route.api, error)) + http1.LAST_PIECE)
             await self._client.write_eof()
 
     async def _exchange(self, upstream: Upstream) -> bool:

@@ -50,7 +50,7 @@ class Model(Section):
     budget: Budget = Field(default=Budget(), description="What may be spent on it.")
     allow: Words = Field(
         default=(),
-        description="Paths of its API that agents may use beside those that ask a model; a `*` at the end stands for the rest.",
+        description="Paths of its API that agents may use beside those that ask a model; a `*` at the end stands for the rest. The word `urls` lets the provider fetch addresses that a question names.",
         examples=[["POST /v1/files", "GET /v1/files/*"]],
     )
 
