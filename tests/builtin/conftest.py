@@ -1,31 +1,18 @@
-"""The built-in agent as it is installed: its closure is fetched once a machine, its own code is the one beside us."""
+"""A sealed computer with the built-in agent in it."""
 
-import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.builtin.closure import CODE, install_closure
 
-from freehold.agents.installing import install_agent, installed
-from freehold.agents.registry import find_agent
 from freehold.computer import Computer
 from freehold.computer.spec import Mount
-from freehold.home import Home
-from freehold.manifest.model import Manifest
-
-ROOT = Path(__file__).parents[2]
-CODE = ROOT / "src/freehold/builtin"
 
 
 @pytest.fixture(scope="session")
 def closure() -> Path:
-    """The agents' folder of a home in which the agent is installed."""
-    lock = hashlib.sha256((CODE / "requirements.lock").read_bytes()).hexdigest()[:16]
-    place = ROOT / ".cache" / f"builtin-{lock}"
-    home = Home(place, place / "run")
-    if installed(home, "builtin") is None:
-        install_agent(home, find_agent(Manifest(), "builtin"))
-    return home.agents
+    return install_closure()
 
 
 @pytest.fixture

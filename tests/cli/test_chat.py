@@ -1,0 +1,147 @@
+"""`freehold chat` in a real terminal, with a whole Freehold behind it and a scripted model."""
+
+import asyncio
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import pytest
+import pytest_asyncio
+from tests.agents.whole import Whole, prepare, running
+from tests.builtin.closure import link_builtin
+
+from freehold.identity.tokens import Tokens
+from freehold.testing import ScriptedModel
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+PATIENCE = 60.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Whole]:
+    async with ScriptedModel() as model:
+        stead = prepare(tmp_path_factory.mktemp("chat"), model.url, ())
+        link_builtin(stead.home.agents)
+        whole = Whole(stead)
+        with running(whole):
+            yield whole
+            await whole.http.aclose()
+
+
+class Terminal:
+    """A program in a terminal of its own, and all that it has written there."""
+
+    def __init__(self, whole: Whole, *words: str) -> None:
+        self._master, slave = pty.openpty()
+        # With a controlling terminal, so that Ctrl-C is what it is for an owner.
+        argv = ["setsid", "--ctty", sys.executable, "-m", "freehold.cli.main", "chat", *words]
+        self.program = subprocess.Popen(argv, env=whole.stead.environment, stdin=slave, stdout=slave, stderr=slave)
+        os.close(slave)
+        self.screen = ""
+        self._at = 0
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    async def until(self, words: str) -> str:
+        """Reads on until these words come; what came up to them, since the last time."""
+        async with asyncio.timeout(PATIENCE):
+            while (found := self.screen.find(words, self._at)) < 0:
+                try:
+                    data = await asyncio.to_thread(os.read, self._master, 65536)
+                except OSError:
+                    raise AssertionError(f"It ended before {words!r}:\n{self.screen}") from None
+                self.screen += data.decode()
+        seen, self._at = self.screen[self._at : found + len(words)], found + len(words)
+        return seen
+
+    def close(self) -> int:
+        try:
+            return self.program.wait(PATIENCE)
+        finally:
+            self.program.kill()
+            os.close(self._master)
+
+
+@contextmanager
+def chat(whole: Whole, *words: str) -> Iterator[Terminal]:
+    terminal = Terminal(whole, *words)
+    try:
+        yield terminal
+    except BaseException:
+        terminal.program.kill()
+        raise
+    finally:
+        terminal.code = terminal.close()  # type: ignore[attr-defined]
+
+
+async def test_a_question_is_answered_by_a_key(whole: Whole) -> None:
+    """The exact change is shown in colour; y writes the file, n does not, and Ctrl-D leaves."""
+    with chat(whole) as terminal:
+        await terminal.until("> ")
+        terminal.type("WRITE note.txt hello\n")
+        asked = await terminal.until("[n] no")
+        assert "Write note.txt" in asked
+        assert "\x1b[32m  +hello\x1b[0m" in asked
+        terminal.type("y")
+        assert re.search(r"files \+\d, freehold undo takes it back", await terminal.until("> "))
+        assert whole.file("note.txt").read_text() == "hello\n"
+        terminal.type("RUN touch refused.txt\n")
+        assert "$ touch refused.txt" in await terminal.until("[n] no")
+        terminal.type("n")
+        await terminal.until("> ")
+        assert not whole.file("refused.txt").exists()
+        terminal.type("\x04")
+    assert terminal.program.returncode == 0
+
+
+async def test_ctrl_c_cancels_the_turn_and_not_the_program(whole: Whole) -> None:
+    with chat(whole, "SLOW") as terminal:
+        await terminal.until("tick 00")
+        terminal.type("\x03")
+        assert "[cancelled]" in await terminal.until("> ")
+        terminal.type("SAY still **here**\n")
+        await terminal.until("still \x1b[0m\x1b[1mhere")
+        await terminal.until("> ")
+        terminal.type("/quit\n")
+    assert terminal.program.returncode == 0
+
+
+async def test_no_control_sequence_of_the_agents_reaches_the_terminal(whole: Whole) -> None:
+    """Escapes that would clear the screen, set the title or hide a command are spelled out."""
+    whole.file("evil.sh").write_text("")
+    with chat(whole, "-p", "RUN printf 'x' # \x1b]0;owned\x07\x1b[2J\u202egnp.exe") as terminal:
+        await terminal.until("[n] no")
+        terminal.type("y")
+        await terminal.until("tokens in")
+    assert "⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+001B⟩[2J⟨U+202E⟩gnp.exe" in terminal.screen
+    assert set(re.findall(r"\x1b[^m]*m", terminal.screen)) >= {"\x1b[0m"}
+    assert not re.findall(r"\x1b(?!\[[0-9;]*m)", terminal.screen)
+    assert "\u202e" not in terminal.screen
+
+
+async def test_a_script_gets_json_and_an_exit_code(whole: Whole) -> None:
+    done = await asyncio.to_thread(whole.stead.run, "chat", "-p", "--json", "SAY for a script")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["kind"] for row in rows][-1] == "turn.ended"
+    assert [row["data"]["text"] for row in rows if row["kind"] == "message"] == ["for a script"]
+    failed = await asyncio.to_thread(whole.stead.run, "chat", "-p", "FAIL 500")
+    assert failed.returncode == 1
+    assert "500" in failed.stdout
+
+
+async def test_a_session_is_gone_on_with_and_no_token_is_left(whole: Whole) -> None:
+    session = await whole.open("builtin")
+    done = await asyncio.to_thread(whole.stead.run, "chat", "-p", "--session", session, "!echo $((6*7))")
+    assert "42" in done.stdout
+    assert [row["kind"] for row in await whole.events(session)][-1] == "turn.ended"
+    with Tokens(whole.stead.home.identity, owner=None) as tokens:
+        assert [token.name for token in tokens.list()] == ["test"]
+    unknown = await asyncio.to_thread(whole.stead.run, "chat", "-p", "--session", "nope", "hi")
+    assert unknown.returncode == 1
