@@ -91,6 +91,7 @@ def test_metrics_tell_of_requests_programs_and_the_computer_and_traces_of_boot_a
     assert samples["freehold_program_resident_bytes", ("keeper",)] > 1e6
     assert samples["freehold_computer_usage", ("processes",)] >= 1
     assert samples["freehold_component", ("egress", "ok")] == 1
+    assert samples["freehold_component", ("history", "ok")] == 1
     assert samples["freehold_timeline_events_total", ()] > 5
     assert samples["process_resident_memory_bytes", ()] > 1e6
     assert "hidden" not in text

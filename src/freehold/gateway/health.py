@@ -39,6 +39,13 @@ def watch_health(house: House, changed: Changed) -> Health:
         lost = [program["name"] for program in await programs(house) if program["required"] and _is_lost(program)]
         return Answer("degraded", f"not ready: {', '.join(lost)}") if lost else None
 
+    async def history() -> Answer | None:
+        """The seal asks for it; here the owner sees how it is. What is degraded still takes and undoes."""
+        status = await house.keeper.call("history.status")
+        if status["interrupted"] is not None:
+            return Answer("degraded", f"{status['interrupted']['kind']} was interrupted; freehold history recover")
+        return Answer("degraded", status["degraded"]) if status["degraded"] else None
+
     async def ssh() -> Answer | None:
         for program in await programs(house):
             if program["name"] == "ssh" and _is_lost(program):
@@ -48,6 +55,7 @@ def watch_health(house: House, changed: Changed) -> Health:
     components = [
         Component("timeline", timeline),
         Component("keeper", keeper),
+        Component("history", history, required=False),
         Component("computer", house.sealed.probe_computer),
         Component("egress", house.sealed.probe_egress, required=False),
         Component("ssh", ssh, required=False),

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from freehold.computer import Computer
 from freehold.egress.models import PORT as MODEL_PORT
@@ -20,6 +20,8 @@ from freehold.timeline import Timeline
 PROXY_PORT = 3128
 FIRST_RETRY = 0.05
 LONGEST_RETRY = 2.0
+# Who asks how we are in the moments before the first link waits for it this long: what was just sealed is ready.
+FIRST_LINK = 1.0
 
 log = logging.getLogger("freehold.gateway.sealed")
 
@@ -37,6 +39,7 @@ class Sealed:
         self._computer: Computer | None = None
         self._egress: Egress | None = None
         self._started = asyncio.Event()
+        self._linked = asyncio.Event()
 
     @property
     def computer(self) -> Computer:
@@ -64,6 +67,7 @@ class Sealed:
             self._computer = await stack.enter_async_context(await self._connect())
             await self._computer.listen(PROXY_PORT, self._egress.handle)
             await self._computer.listen(MODEL_PORT, self.models.handle)
+            self._linked.set()
             await asyncio.Event().wait()
 
     async def egress_changes(self) -> AsyncGenerator[Snapshot, None]:
@@ -85,15 +89,21 @@ class Sealed:
 
     async def probe_computer(self) -> Answer | None:
         """Really starts something inside."""
-        if self._computer is None:
+        if not await self._has_linked():
             return Answer("starting")
         await self.computer.run(["/bin/true"], timeout=2)
         return None
 
     async def probe_egress(self) -> Answer | None:
-        if self._egress is None or self._computer is None:
+        if not await self._has_linked():
             return Answer("starting")
-        return _answer(self._egress.snapshot().mode)
+        return _answer(self.egress.snapshot().mode)
+
+    async def _has_linked(self) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LINK):
+                await self._linked.wait()
+        return self._linked.is_set()
 
 
 def _answer(mode: str) -> Answer | None:
