@@ -54,7 +54,9 @@ def describe(status: dict[str, Any], now: float) -> str:
     lines += _table(rows)
     for program in status["programs"]:
         if program["last_error"] and program["state"] != "ready":
-            lines.append(click.style(f"  {program['name']}: {program['last_error']}", fg="yellow"))
+            wait = program["next_start_in"]
+            again = f", tried again in {_span(wait)}" if wait is not None else ""
+            lines.append(click.style(f"  {program['name']}: {program['last_error']}{again}", fg="yellow"))
     lines += ["", *_facts(status), "", click.style("  Last events", dim=True)]
     for event in status["events"]:
         told = " ".join(f"{name}={_short(value)}" for name, value in event["data"].items())
