@@ -45,7 +45,11 @@ def main(question: str, measure: Callable[[bool], Iterable[Figure]]) -> None:
             print(_line(figure), flush=True)
     missed = [figure for figure in figures if figure.met is False]
     if options.json:
-        print(json.dumps({"question": question, "figures": [asdict(f) for f in figures], "missed": [f.name for f in missed]}))
+        print(
+            json.dumps(
+                {"question": question, "figures": [asdict(f) for f in figures], "missed": [f.name for f in missed]}
+            )
+        )
     for figure in missed:
         print(f"missed: {figure.name}: {figure.value:.4g} {figure.unit}, aim {figure.aim}", file=sys.stderr)
     sys.exit(1 if missed else 0)
