@@ -22,6 +22,7 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 
 RECEIPT = "freehold.json"
+PYTHON_INSIDE = "/usr/bin/python3"
 PATIENCE = 1800
 LOOK_EVERY = 0.25
 
@@ -55,12 +56,13 @@ def problem_with(home: Home, entry: Entry) -> str | None:
         return f"not installed: freehold agents add {entry.name}"
     if receipt.package != entry.package:
         return f"{receipt.package} is installed and {entry.package} is wanted: freehold agents add {entry.name}"
+    if _is_ours(entry) and receipt.lock != _our_version():
+        return f"older than this Freehold: freehold agents add {entry.name}"
     return None
 
 
 def install_agent(home: Home, entry: Entry, progress: Progress = lambda what, done, total: None) -> Receipt:
     """Blocks. Idempotent; taken up again from what was fetched before; replaces another version whole."""
-    present = installed(home, entry.name)
     if entry.source is None:
         raise FreeholdError(
             "agent.nothing-to-install",
@@ -70,7 +72,8 @@ def install_agent(home: Home, entry: Entry, progress: Progress = lambda what, do
     with _alone(home):
         if entry.runtime == "node":
             _bring_node(home, progress)
-        if present is not None and present.package == entry.package and not _is_ours(entry):
+        present = installed(home, entry.name)
+        if present is not None and problem_with(home, entry) is None:
             return present
         staging = Path(tempfile.mkdtemp(prefix=f".new-{entry.name}-", dir=home.agents))
         try:
@@ -212,6 +215,10 @@ def _install_pypi(home: Home, entry: Entry, what: str, staging: Path, progress: 
         progress("fetching", len(list(site.glob("*.dist-info"))), total)
 
     _run([*pip, "install", "--quiet", "--require-hashes", "--no-deps", *usual, "-r", str(lock)], staging, look)
+    # Nobody can write beside it inside, so it would be compiled anew at each start. Compiling runs nothing of it.
+    _run([PYTHON_INSIDE, "-m", "compileall", "-q", "-s", str(staging), str(site)], staging, lambda: None)
+    if _is_ours(entry):
+        return _our_version()
     return f"sha256:{hashlib.sha256(lock.read_bytes()).hexdigest()}"
 
 
@@ -219,6 +226,15 @@ def _locked(report: dict[str, list[dict[str, dict[str, str]]]]) -> Iterator[str]
     for one in report["install"]:
         hashes = one["download_info"]["archive_info"]["hashes"]  # type: ignore[index]
         yield f"{one['metadata']['name']}=={one['metadata']['version']} --hash=sha256:{hashes['sha256']}\n"  # type: ignore[index]
+
+
+def _our_version() -> str:
+    """A hash of the built-in agent as this Freehold brings it."""
+    with importlib.resources.as_file(importlib.resources.files("freehold") / "builtin") as folder:
+        digest = hashlib.sha256()
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+            digest.update(b"%s\0%s\0" % (str(path.relative_to(folder)).encode(), path.read_bytes()))
+        return f"sha256:{digest.hexdigest()}"
 
 
 def _copy_builtin(site: Path, lock: Path) -> None:
@@ -234,7 +250,7 @@ def _copy_builtin(site: Path, lock: Path) -> None:
 
 def _python_inside() -> str:
     """The computer shows the host's /usr; its Python and ours need not be of one version."""
-    words = ["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    words = [PYTHON_INSIDE, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
