@@ -9,9 +9,12 @@ from pathlib import Path
 from queue import Queue
 from urllib.error import HTTPError
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.keeper.running import Stead
+
+from freehold.gateway.app import describe_app
 
 
 class Receiver(ThreadingHTTPServer):
@@ -97,3 +100,10 @@ def test_metrics_tell_of_requests_programs_and_the_computer_and_traces_of_boot_a
     assert "hidden" not in text
     assert {("freehold-keeper", f"boot.{stage}") for stage in ("history", "computer", "gateway", "seal")} <= sent
     assert ("freehold-gateway", "http.request") in sent
+
+
+def test_the_framework_watches_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its telemetry would send bodies and tracebacks wherever the environment says, past every mask."""
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    assert describe_app()._native_telemetry.enabled() is False
+    assert describe_app()._telemetry["auto_configure"] is False

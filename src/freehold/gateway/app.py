@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 
 from freehold import __version__
 from freehold.gateway.addresses import serve_at
@@ -34,6 +35,16 @@ from freehold.gateway.routes.timeline import add_timeline
 from freehold.gateway.socket import add_socket
 from freehold.gateway.working import open_room
 
+# The framework's own telemetry holds bodies, messages and tracebacks unmasked, and an environment variable is enough to
+# send them away. What is watched is what `freehold.observe` watches.
+UNWATCHED: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
 
 def describe_app() -> FastAPI:
     """A bare application with our error answers; no route of the framework's own."""
@@ -45,6 +56,7 @@ def describe_app() -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        telemetry=UNWATCHED,
         generate_unique_id_function=lambda route: route.name,
     )
     add_error_answers(app)
