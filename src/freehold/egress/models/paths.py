@@ -6,6 +6,7 @@ Files, batches, stored answers and the account are ways to carry data out, or to
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from freehold.egress.http1 import Request
@@ -45,10 +46,13 @@ _TABLES: Mapping[Kind, _Rows] = {
         ("GET", rf"/v1(?:beta|alpha)?/models(?:/{_MODEL})?", None),
     ),
 }
-_OPEN = {
-    kind: tuple((method, re.compile(pattern), api) for method, pattern, api in table) for kind, table in _TABLES.items()
-}
 _CREDENTIALS = frozenset({"key", "api_key", "api-key", "apikey", "access_token", "oauth_token"})
+
+
+@cache
+def _open_to(kind: Kind) -> tuple[tuple[str, re.Pattern[str], Api | None], ...]:
+    """Compiled when first asked for: all of them at import would hold up every start of the gateway."""
+    return tuple((method, re.compile(pattern), api) for method, pattern, api in _TABLES[kind])
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def find_route(request: Request, providers: Mapping[str, Provider]) -> Route | N
 
 
 def _api_of(provider: Provider, method: str, path: str) -> Api | None:
-    for wanted, pattern, api in _OPEN[provider.kind]:
+    for wanted, pattern, api in _open_to(provider.kind):
         if method == wanted and pattern.fullmatch(path):
             return api
     for rule in provider.allow:
