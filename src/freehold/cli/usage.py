@@ -128,12 +128,18 @@ def lift(ctx: click.Context, scope: str, limit: str, home: Home) -> None:
     from freehold.egress.models.standing import standings
 
     now = datetime.now(UTC)
+    lifted = 0
     with _opened(_home(ctx, home)) as ledger:
+        refused = ledger.reached()
         for each in standings(_budgets(_home(ctx, home), ledger), now):
-            wanted = each.spent >= each.limit if not scope else each.scope == scope and limit in ("", each.what)
+            full = each.spent >= each.limit or (each.scope, each.what, each.period) in refused
+            wanted = full if not scope else each.scope == scope and limit in ("", each.what)
             if wanted and not each.lifted:
+                lifted += 1
                 ledger.lift(each.scope, each.what, now)
                 click.echo(f"lifted {each.what} of {each.scope} for {each.period}")
+    if not lifted:
+        click.echo("no budget is reached that is not lifted already")
 
 
 def _home(ctx: click.Context, home: Home) -> Home:

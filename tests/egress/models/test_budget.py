@@ -95,6 +95,16 @@ async def test_the_owner_is_warned_once_and_told_once(tmp_path: Path) -> None:
         assert [event["spent"] for event in full] == [480.0]
 
 
+async def test_a_question_that_is_too_big_for_what_is_left_is_told_and_can_be_lifted(tmp_path: Path) -> None:
+    """The hint names `freehold usage lift`, which lifts what the ledger knows to have refused something."""
+    async with doorway(tmp_path, budget=Budget(day_tokens=100)) as door:
+        assert (await door.ask("chat", "SAY " + "word " * 200)).status_code == 402
+        (event,) = door.events("models.budget_reached")
+        assert (event["limit"], event["spent"]) == ("day_tokens", 0.0)
+        day = datetime.now(UTC).strftime("%Y-%m-%d")
+        assert door.models.ledger.reached() == {("openai", "day_tokens", day)}
+
+
 async def test_the_owner_lifts_it_for_the_day(tmp_path: Path) -> None:
     async with doorway(tmp_path, budget=Budget(day_tokens=100)) as door:
         await door.ask()

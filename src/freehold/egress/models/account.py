@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from freehold.egress.models.budget import OUTPUT_HELD, Budgets, Crossed, Reservation, Spent
+from freehold.egress.models.budget import OUTPUT_HELD, BudgetReached, Budgets, Crossed, Reservation, Spent
 from freehold.egress.models.ledger import Ledger, Spell, Stopped, now_text
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.paths import Route
@@ -187,13 +187,18 @@ class Account:
             await bill.closed.wait()
 
     async def note_refusal(self, provider: str, session: str | None, error: FreeholdError) -> None:
-        """One event for many refusals of a kind."""
+        """One event for many refusals of a kind; of a budget, one a day or month."""
         key, now = (provider, error.code), time.monotonic()
         if now - self._refused.get(key, -REFUSAL_STEP) < REFUSAL_STEP:
             return
         self._refused[key] = now
         data: dict[str, Json] = {"provider": provider, "session": session, "code": error.code, "reason": error.message}
-        await asyncio.to_thread(self.ledger.timeline.append, "models.request_refused", data, who="computer")
+        try:
+            if isinstance(error, BudgetReached):
+                await asyncio.to_thread(self.ledger.note_reached, error.crossed)
+            await asyncio.to_thread(self.ledger.timeline.append, "models.request_refused", data, who="computer")
+        except FreeholdError as problem:
+            log.warning("a refusal cannot be written down: %s", problem)
 
     async def _begin_day(self, now: datetime) -> None:
         """What was spent is counted anew from the ledger where a day has begun."""

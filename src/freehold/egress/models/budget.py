@@ -100,7 +100,7 @@ class Budgets:
                     live.counted(what) for live in self._live if scope in (live.provider, ALL)
                 )
                 if used >= limit or used + question.of(what) > limit:
-                    raise reached(scope, what, limit)
+                    raise BudgetReached(Crossed(scope, what, period_of(what, now), limit, used, reached=True))
         reservation = Reservation(provider, held)
         self._live.add(reservation)
         return reservation
@@ -113,7 +113,7 @@ class Budgets:
                     live.seen.of(what) for live in self._live if scope in (live.provider, ALL)
                 )
                 if used >= limit:
-                    raise reached(scope, what, limit)
+                    raise BudgetReached(Crossed(scope, what, period_of(what, now), limit, used, reached=True))
 
     def settle(self, reservation: Reservation, tokens: int, cost: float | None, now: datetime) -> list[Crossed]:
         """Counts what a request really cost; the limits that this neared or reached. Idempotent."""
@@ -140,13 +140,18 @@ class Budgets:
         ]
 
 
-def reached(scope: str, what: What, limit: float) -> FreeholdError:
-    period = "today" if what.startswith("day") else "this month"
-    amount = f"{limit:g} US dollars" if what.endswith("cost") else f"{limit:g} tokens"
-    whose = "all models" if scope == ALL else scope
-    return FreeholdError(
-        "models.budget-reached",
-        f"The owner's budget is reached: {amount} for {whose} {period}",
-        hint=f"The owner can lift it for the rest of the {'day' if what.startswith('day') else 'month'} with: "
-        f"freehold usage lift, or raise {what}",
-    )
+class BudgetReached(FreeholdError):
+    """Nothing more of a budget is left, or too little for a question."""
+
+    def __init__(self, crossed: Crossed) -> None:
+        day = crossed.what.startswith("day")
+        money = crossed.what.endswith("cost")
+        amount = f"{crossed.limit:g} US dollars" if money else f"{crossed.limit:,.0f} tokens"
+        whose = "all models" if crossed.scope == ALL else crossed.scope
+        super().__init__(
+            "models.budget-reached",
+            f"The owner's budget is reached: {amount} for {whose} {'today' if day else 'this month'}",
+            hint=f"The owner can lift it for the rest of the {'day' if day else 'month'} with: freehold usage lift, "
+            f"or raise {crossed.what}",
+        )
+        self.crossed = crossed

@@ -128,10 +128,10 @@ class Exchange:
             await _refuse(stream, route, FreeholdError("models.slow", "The request did not come in time"))
             return False
         except FreeholdError as error:
-            await _refuse(stream, route, error)
             if error.code != "egress.cut-short":
                 name = route.provider.name if route is not None else ""
                 await self._account.note_refusal(name, grant.session if grant is not None else None, error)
+            await _refuse(stream, route, error)
             return False
 
     @contextmanager

@@ -127,6 +127,15 @@ class Ledger:
             tx.append("models.answered", data, who=f"session:{spell.session}"[:256])
             return [each for each in crossed if _tell(tx, each)]
 
+    def note_reached(self, crossed: Crossed) -> None:
+        """A question was refused for it; told once a day or month."""
+        with self.timeline.transaction() as tx:
+            _tell(tx, crossed)
+
+    def reached(self) -> set[tuple[str, What, str]]:
+        """Limits by scope, name and period for which something was refused or cut."""
+        return self._marked("reached")
+
     def close_lost(self) -> int:
         """Those that a gateway left open when it was killed; they stay counted with what was set aside."""
         with self.timeline.transaction() as tx:
@@ -196,12 +205,11 @@ class Ledger:
             tx.append("models.budget_lifted", {"scope": scope, "limit": what, "period": period}, who=who)
 
     def lifted(self) -> set[tuple[str, What, str]]:
-        return {
-            (scope, what, period)
-            for scope, what, period in self.timeline.query(
-                "SELECT scope, what, period FROM models_mark WHERE state = 'lifted'"
-            )
-        }
+        return self._marked("lifted")
+
+    def _marked(self, state: str) -> set[tuple[str, What, str]]:
+        rows = self.timeline.query("SELECT scope, what, period FROM models_mark WHERE state = ?", (state,))
+        return {(scope, what, period) for scope, what, period in rows}
 
     def stop(self, *, who: str = "owner", why: str = "") -> None:
         """Nothing may speak to a model until `resume`. Idempotent."""
