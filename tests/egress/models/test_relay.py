@@ -12,6 +12,7 @@ import pytest
 import zstandard
 from tests.egress.models.doorway import KEY, PATHS, PROVIDER_OF, Doorway, doorway, question
 
+from freehold.egress.models.exchange import MOST_CONNECTIONS
 from freehold.egress.models.placeholders import PREFIX
 from freehold.manifest.sections.minds import Model
 from freehold.testing import Api
@@ -262,3 +263,69 @@ async def test_cookies_and_other_homes_of_the_provider_stay_outside(tmp_path: Pa
         back = await door.ask()
         assert back.headers["request-id"] == "r1"
         assert not {"set-cookie", "alt-svc"} & set(back.headers)
+
+
+async def test_a_connection_that_the_provider_closed_is_not_used_again(tmp_path: Path) -> None:
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")  # and closes, though it did not say so
+
+    async with provider_that(tmp_path, answer) as door:
+        for _ in range(5):
+            assert (await door.ask()).status_code == 200
+
+
+async def test_a_flood_of_connections_leaves_room_for_a_question(door: Doorway) -> None:
+    """Half a request on each of many; those beyond the bound are told so, and who hangs up gives its place back."""
+    opened = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(MOST_CONNECTIONS + 20)]
+    try:
+        for _reader, writer in opened:
+            writer.write(b"POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\n")
+        refused = [reader for reader, _writer in opened[MOST_CONNECTIONS:]]
+        async with asyncio.timeout(20):
+            told = await asyncio.gather(*(reader.readuntil(b"\r\n") for reader in refused))
+        assert set(told) == {b"HTTP/1.1 503 Service Unavailable\r\n"}
+        for _reader, writer in opened[:10]:
+            writer.close()
+            await writer.wait_closed()
+        async with asyncio.timeout(20):
+            while (await door.ask()).status_code != 200:
+                pass
+    finally:
+        for _reader, writer in opened:
+            writer.close()
+
+
+async def test_many_large_questions_at_once_are_held_to_a_bound(door: Doorway) -> None:
+    """Each announces the most that one may hold, and sends nearly all of it."""
+    key = door.models.endpoint_for("openai", "s1").key.encode()
+    size = 30 * 1024 * 1024
+    head = b"POST /openai/v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer %b\r\nContent-Length: %d\r\n\r\n"
+    opened = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(5)]
+    try:
+
+        async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+            writer.write(head % (key, size + 1))
+            sending = asyncio.ensure_future(_pour(writer, size))
+            try:
+                return await reader.readuntil(b"\r\n")
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+
+        asking = [asyncio.ensure_future(send(*each)) for each in opened]
+        async with asyncio.timeout(20):
+            done, waiting = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+        assert {task.result() for task in done} == {b"HTTP/1.1 503 Service Unavailable\r\n"}
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    finally:
+        for _reader, writer in opened:
+            writer.close()
+    assert not door.provider.requests
+
+
+async def _pour(writer: asyncio.StreamWriter, size: int) -> None:
+    for _ in range(size // 65536):
+        writer.write(b"x" * 65536)
+        await writer.drain()

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 MOST_CONNECTIONS = 512
 MOST_HELD = 96 * 1024 * 1024
 """Bytes of questions that are in memory at once, of all connections together."""
+IDLE = 300.0
+"""How long a client may keep a connection without asking, in seconds."""
 HEAD = 60.0
 BODY = 60.0
 FAREWELL = 2.0
@@ -105,7 +107,8 @@ class Exchange:
 
     async def _serve_one(self, inlet: Inlet, stream: Stream) -> bool:
         """Whether another request may follow on this stream."""
-        first = await _wait_for_request(inlet)
+        async with asyncio.timeout(IDLE):
+            first = await _wait_for_request(inlet)
         if not first:
             return False
         route: Route | None = None

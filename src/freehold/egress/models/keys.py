@@ -1,6 +1,7 @@
 """From the manifest's word for a key to the key: on the host only, when a question needs it."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 
 from freehold.egress.models.provider import Provider
@@ -8,6 +9,9 @@ from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
 from freehold.manifest.secrecy import parse_reference
 from freehold.observe.secrets import Secret
+
+_FIT = re.compile(r"[!-~]+")
+"""What a header can carry as a key."""
 
 HEADERS: Mapping[str, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
 """Where a kind wants its key, when it is not `Authorization: Bearer`."""
@@ -53,7 +57,7 @@ class Keys:
                 value = self._vault.get(reference[1])
             except FreeholdError as error:
                 raise no_key(provider, error.hint) from error
-        if value is None or not value.reveal() or not value.reveal().isprintable():
+        if value is None or not _FIT.fullmatch(value.reveal()):
             raise no_key(
                 provider, f"Set {provider.key} where Freehold is started, or use the vault: freehold secret set"
             )

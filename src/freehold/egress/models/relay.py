@@ -27,6 +27,7 @@ _THEIRS = ("models.unreachable", "models.bad-answer")
 _DROPPED_UP = frozenset(
     {
         "accept-encoding",
+        "api-key",
         "authorization",
         "content-encoding",
         "content-length",
