@@ -1,11 +1,12 @@
 """The built-in agent as it is installed: its closure is fetched once a machine, its own code is the one beside us."""
 
 import hashlib
+import json
 import os
 import shutil
 from pathlib import Path
 
-from freehold.agents.installing import install_agent, installed
+from freehold.agents.installing import RECEIPT, _our_version, install_agent, installed
 from freehold.agents.registry import find_agent
 from freehold.home import Home
 from freehold.manifest.model import Manifest
@@ -32,3 +33,6 @@ def link_builtin(agents: Path) -> None:
     code = place / "site/freehold/builtin"
     shutil.rmtree(code)
     shutil.copytree(CODE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    receipt = json.loads((place / RECEIPT).read_text())
+    (place / RECEIPT).unlink()
+    (place / RECEIPT).write_text(json.dumps({**receipt, "lock": _our_version()}))

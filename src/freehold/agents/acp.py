@@ -124,15 +124,24 @@ class Agent:
 
 @asynccontextmanager
 async def running_agent(
-    computer: Computer, entry: Entry, access: Access | None, listener: Listener, *, session: str = "trial"
+    computer: Computer,
+    entry: Entry,
+    access: Access | None,
+    listener: Listener,
+    *,
+    session: str = "trial",
+    given: Mapping[str, str | None] | None = None,
 ) -> AsyncIterator[Agent]:
-    """Starts the program and introduces us. At the end it has five seconds to leave by itself."""
+    """Starts the program, with what is `given` in its environment, and introduces us.
+
+    At the end it has five seconds to leave by itself.
+    """
     around = entry.point(access)
     for path, text in around.files.items():
         place = f"/home/agent/{path}"
         await computer.files.mkdir(place.rpartition("/")[0], parents=True)
         await computer.files.write(place, text.encode())
-    env: dict[str, str | None] = {"PATH": f"{entry.path}:{BASE_ENVIRONMENT['PATH']}", **around.env}
+    env: dict[str, str | None] = {"PATH": f"{entry.path}:{BASE_ENVIRONMENT['PATH']}", **around.env, **(given or {})}
     if entry.runtime == "python":
         env["PYTHONPATH"] = f"/opt/agents/{entry.name}/site"
     try:

@@ -67,3 +67,7 @@ class Ground:
     computer: Callable[[], Computer]
     keeper: Callable[[str, dict[str, Any]], Awaitable[Any]]
     servers: Servers = lambda session, http: []
+    environment: Callable[[str], dict[str, str | None]] = lambda session: {}
+    """What else the agent of a session finds in its environment."""
+    forget: Callable[[str], None] = lambda session: None
+    """A session is deleted: what was given to it ends."""

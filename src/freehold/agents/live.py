@@ -125,7 +125,14 @@ class Live:
         row = await asyncio.to_thread(self._ground.store.get, self.session)
         entry = find_agent(self._ground.manifest, row.agent)
         access = self._access(entry, row.model)
-        async with running_agent(self._ground.computer(), entry, access, self, session=self.session) as agent:
+        async with running_agent(
+            self._ground.computer(),
+            entry,
+            access,
+            self,
+            session=self.session,
+            given=self._ground.environment(self.session),
+        ) as agent:
             self._agent = agent
             await self._join(agent, entry)
             self.ready.set()

@@ -74,7 +74,7 @@ class Entry:
     def path(self) -> str:
         """The folders in which its own programs are found, before all others."""
         own = f"{INSIDE}/{self.name}"
-        return f"{own}/node_modules/.bin:{own}/bin:{INSIDE}/.node/bin"
+        return f"{own}/node_modules/.bin:{own}/bin:{INSIDE}/.node/bin:{INSIDE}/.tools"
 
 
 def known_agents(manifest: Manifest) -> dict[str, Entry]:

@@ -96,6 +96,7 @@ class Room:
         await self.get(session)
         await self._stop_live(session, "The session was deleted")
         self.ground.money.end_session(session)
+        self.ground.forget(session)
         await asyncio.to_thread(self.ground.store.delete, session, who=who)
         self.ground.watchers.gone(session)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, suppress
 
 from freehold.computer import Computer
+from freehold.computer.tunnel import Handler
 from freehold.egress.models import PORT as MODEL_PORT
 from freehold.egress.models import ModelGateway, read_limits, read_providers
 from freehold.egress.service import Egress, EgressSettings, Snapshot
@@ -39,6 +40,8 @@ class Sealed:
         self._computer: Computer | None = None
         self._egress: Egress | None = None
         self._started = asyncio.Event()
+        self.doors: dict[int, Handler] = {}
+        """More ports inside, and who answers there; added before `run`."""
         self._linked = asyncio.Event()
 
     @property
@@ -67,6 +70,8 @@ class Sealed:
             self._computer = await stack.enter_async_context(await self._connect())
             await self._computer.listen(PROXY_PORT, self._egress.handle)
             await self._computer.listen(MODEL_PORT, self.models.handle)
+            for port, handler in self.doors.items():
+                await self._computer.listen(port, handler)
             self._linked.set()
             await asyncio.Event().wait()
 

@@ -3,13 +3,17 @@
 import asyncio
 from typing import Any
 
-from freehold.agents.approvals import Approval, Approvals
+from freehold.agents.approvals import Answer, Approval, Approvals, Question
 from freehold.agents.ground import Ground, Spent
 from freehold.agents.registry import Access
 from freehold.agents.room import Room
 from freehold.agents.rpc import Json
 from freehold.agents.store import EventRow, SessionRow, Store
+from freehold.agents.tools.kit import Surroundings, make_kit
+from freehold.agents.tools.placing import place_command
+from freehold.agents.tools.server import PORT, HostTools
 from freehold.egress.models import ModelGateway, Stopped
+from freehold.errors import FreeholdError
 from freehold.gateway.feeds import Feeds
 from freehold.gateway.house import House
 from freehold.gateway.topics import Encoded, Topic, encode_message
@@ -128,4 +132,27 @@ def open_room(house: House, feeds: Feeds) -> Room:
         await room.stop_all("Everything was stopped" + (f": {stop.why}" if stop.why else ""))
 
     house.sealed.models.on_stop(stopped)
+    _offer_tools(house, ground)
     return room
+
+
+def _offer_tools(house: House, ground: Ground) -> None:
+    """Host tools for every session; whatever acts is asked about like any tool of the agent's own."""
+
+    async def ask(session: str, question: Question) -> Answer | None:
+        rows = await asyncio.to_thread(
+            ground.store.timeline.query,
+            "SELECT max(turn) FROM agents_turn WHERE session = ? AND state = 'sent'",
+            (session,),
+        )
+        if rows[0][0] is None:
+            raise FreeholdError(
+                "tool.no-turn.conflict", "The owner is only asked while a prompt of theirs is worked on"
+            )
+        return await ground.approvals.ask(session, rows[0][0], question)
+
+    kit = make_kit(Surroundings(house.timeline, ground.keeper, lambda: house.sealed.egress))
+    tools = HostTools(kit, ask)
+    ground.servers, ground.environment, ground.forget = tools.servers, tools.environment, tools.forget
+    house.sealed.doors[PORT] = tools.handle
+    place_command(house.home.agents, tools.described)

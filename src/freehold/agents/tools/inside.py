@@ -1,0 +1,82 @@
+"""The `freehold` command inside the computer, made from the host tools' own schemas.
+
+Copied to where the agents are, beside tools.json: it runs there with the standard library alone.
+"""
+
+import argparse
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ADDRESS = "http://127.0.0.1:3130/mcp"
+TOKEN = "FREEHOLD_TOOLS_TOKEN"  # noqa: S105 - the name of a variable
+
+
+def post(message: dict[str, Any]) -> dict[str, Any] | None:
+    """The host's answer; None to what needs none. There is no proxy between us."""
+    headers = {"content-type": "application/json", "authorization": f"Bearer {os.environ.get(TOKEN, '')}"}
+    request = urllib.request.Request(ADDRESS, json.dumps(message).encode(), headers)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request) as answer:
+        data = answer.read()
+    return json.loads(data) if data else None
+
+
+def bridge() -> int:
+    """MCP on stdin and stdout, for an agent that does not speak it over HTTP."""
+    for line in sys.stdin:
+        message = json.loads(line)
+        try:
+            answer = post(message)
+        except urllib.error.URLError as error:
+            answer = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": str(error)}}
+        if answer is not None and message.get("id") is not None:
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+    return 0
+
+
+def read_words(tools: list[dict[str, Any]]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("freehold", description="What the house around this computer can do for you.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("mcp", help="speak MCP on stdin and stdout")
+    for tool in tools:
+        verb = verbs.add_parser(tool["name"].replace("_", "-"), help=tool["description"])
+        schema = tool["inputSchema"]
+        for name, one in schema["properties"].items():
+            kind = int if one["type"] == "integer" else str
+            verb.add_argument(f"--{name}", type=kind, required=name in schema["required"], help=one.get("description"))
+    return parser.parse_args()
+
+
+def main() -> int:
+    tools = json.loads(Path(__file__).with_name("tools.json").read_text())
+    words = vars(read_words(tools))
+    verb = words.pop("verb")
+    if verb == "mcp":
+        return bridge()
+    given = {name: value for name, value in words.items() if value is not None}
+    call = {"name": verb.replace("-", "_"), "arguments": given}
+    try:
+        answer = post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}) or {}
+    except urllib.error.HTTPError as error:
+        sys.stderr.write("freehold: only an agent's session may do this\n" if error.code == 401 else f"{error}\n")
+        return 1
+    except urllib.error.URLError as error:
+        sys.stderr.write(f"freehold: the house does not answer: {error.reason}\n")
+        return 1
+    if "error" in answer:
+        sys.stderr.write(f"freehold: {answer['error']['message']}\n")
+        return 1
+    result = answer["result"]
+    failed = result.get("isError") is True
+    (sys.stderr if failed else sys.stdout).write("\n".join(part["text"] for part in result["content"]) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

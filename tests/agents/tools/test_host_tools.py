@@ -1,0 +1,179 @@
+"""Host tools, with a whole Freehold, a real agent and whoever else is in the computer."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from tests.agents.whole import Whole, prepare, running
+from tests.builtin.closure import link_builtin
+
+from freehold.computer import Computer
+from freehold.testing import ScriptedModel
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+
+POST = """\
+import json, sys, urllib.request, urllib.error
+headers = dict(pair.split("=", 1) for pair in sys.argv[2:])
+request = urllib.request.Request("http://127.0.0.1:3130/mcp", sys.argv[1].encode(), headers)
+try:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
+        print(answer.status, answer.read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def model() -> AsyncIterator[ScriptedModel]:
+    async with ScriptedModel() as model:
+        yield model
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whole(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Whole]:
+    stead = prepare(tmp_path_factory.mktemp("tools"), model.url, ())
+    link_builtin(stead.home.agents)
+    whole = Whole(stead)
+    with running(whole):
+        yield whole
+        await whole.http.aclose()
+
+
+async def post(whole: Whole, message: dict[str, Any], **headers: str) -> str:
+    """As a program inside would."""
+    pairs = [f"{name.replace('_', '-')}={value}" for name, value in headers.items()]
+    async with Computer.connect(whole.stead.home.computer_socket) as computer:
+        result = await computer.run(["/usr/bin/python3", "-c", POST, json.dumps(message), *pairs])
+    return result.stdout.decode().strip() or result.stderr.decode()
+
+
+async def token_of(whole: Whole, session: str) -> str:
+    """What the session's own commands find in their environment."""
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "RUN printenv FREEHOLD_TOOLS_TOKEN > /tmp/token")
+        await watch.answer("once")
+        await watch.until("turn.ended")
+    async with Computer.connect(whole.stead.home.computer_socket) as computer:
+        return (await computer.run("cat /tmp/token")).stdout.decode().strip()
+
+
+def call(tool: str, **given: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": given}}
+
+
+async def test_the_agent_reads_the_log_unasked_and_undo_is_asked(whole: Whole) -> None:
+    """The host asks whatever the agent thinks: a yes takes the change back, and the agent is told."""
+    session = await whole.open("builtin")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "WRITE precious.txt one")
+        await watch.answer("once")
+        await watch.until("turn.ended")
+        assert whole.file("precious.txt").exists()
+        await whole.prompt(session, 'CALL history_log {"limit": 5}')
+        await watch.until("turn.ended")
+        assert re.search(r"\d+  .*  turn  ", watch.said())
+        entry = (await whole.call("GET", "/v1/history?path=workspace/precious.txt"))["entries"][0]["id"]
+        await whole.prompt(session, f'CALL history_undo {{"entry": {entry}}}')
+        asked = await watch.until("approval", state="pending")
+        assert "precious.txt" in asked["data"]["details"]["input"]
+        assert whole.file("precious.txt").exists()
+        await whole.call("POST", f"/v1/approvals/{asked['data']['id']}", answer="once")
+        await watch.until("turn.ended")
+    assert "It was taken back" in watch.said()
+    assert not whole.file("precious.txt").exists()
+
+
+async def test_a_no_to_undo_leaves_the_files(whole: Whole) -> None:
+    session = await whole.open("builtin")
+    whole.file("kept.txt").write_text("kept")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "CALL history_undo {}")
+        await watch.answer("reject")
+        await watch.until("turn.ended")
+    assert whole.file("kept.txt").exists()
+    assert "The user said no" in watch.said()
+
+
+async def test_a_question_waits_for_the_owner(whole: Whole) -> None:
+    session = await whole.open("builtin")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, 'CALL ask_owner {"question": "May I go on?"}')
+        asked = await watch.answer("once")
+        assert asked["data"]["title"] == "May I go on?"
+        assert asked["data"]["options"] == ["once", "reject"]
+        await watch.until("turn.ended")
+    assert "The user says yes." in watch.said()
+
+
+async def test_a_host_is_opened_by_the_owner_alone(whole: Whole) -> None:
+    session = await whole.open("builtin")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, 'CALL request_egress {"host": "example.org", "why": "the manual"}')
+        asked = await watch.until("approval", state="pending")
+        assert "example.org:443" not in json.dumps((await whole.call("GET", "/v1/egress"))["rules"])
+        await whole.call("POST", f"/v1/approvals/{asked['data']['id']}", answer="session")
+        await watch.until("turn.ended")
+    assert "The user allowed example.org:443" in watch.said()
+    assert "example.org" in json.dumps((await whole.call("GET", "/v1/egress"))["rules"])
+
+
+async def test_the_command_inside_does_the_same(whole: Whole) -> None:
+    """Made from the schemas, on every agent's PATH, read-only, and with the session's own token."""
+    session = await whole.open("builtin")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "RUN freehold history-log --limit 3 && freehold ask-owner --question 'Really?'")
+        await watch.answer("once")
+        asked = await watch.answer("reject")
+        assert asked["data"]["title"] == "Really?"
+        await watch.until("turn.ended")
+    async with Computer.connect(whole.stead.home.computer_socket) as computer:
+        bare = await computer.run("/opt/agents/.tools/freehold history-log")
+        assert (bare.exit_code, bare.stderr) == (1, b"freehold: only an agent's session may do this\n")
+        assert (await computer.run("echo evil >> /opt/agents/.tools/freehold")).exit_code != 0
+        helped = await computer.run("/opt/agents/.tools/freehold request-egress --help")
+        assert b"--host HOST" in helped.stdout
+
+
+async def test_strangers_forgers_and_replays_are_refused(whole: Whole) -> None:
+    """No token, a made-up one, a browser's page, a name that is not offered, arguments that are not in the schema."""
+    session = await whole.open("builtin")
+    token = f"Bearer {await token_of(whole, session)}"
+    log = call("history_log")
+    assert (await post(whole, log, Authorization=token)).startswith("200 ")
+    assert await post(whole, log) == "401"
+    assert await post(whole, log, Authorization="Bearer " + "x" * 43) == "401"
+    assert await post(whole, log, Authorization=token, Origin="http://localhost:5173") == "403"
+    for forged in (call("approve"), call("history_log", session="other"), call("history_log", limit="many")):
+        assert '"error"' in await post(whole, forged, Authorization=token)
+    # Between turns nobody is asked, and so nothing is done.
+    assert "only asked while" in await post(whole, call("history_undo"), Authorization=token)
+    await whole.call("DELETE", f"/v1/sessions/{session}")
+    assert await post(whole, log, Authorization=token) == "401"
+
+
+async def test_the_timeline_tells_a_session_nothing_of_another(whole: Whole) -> None:
+    other = await whole.open("builtin", title="a secret plan")
+    session = await whole.open("builtin")
+    token = f"Bearer {await token_of(whole, session)}"
+    found = await post(whole, call("timeline_search", limit=100), Authorization=token)
+    assert session in found
+    assert other not in found
+    assert "identity." not in found
+
+
+async def test_an_approval_answers_one_call_only(whole: Whole) -> None:
+    """The same call again is another question: what was allowed once is not allowed twice."""
+    session = await whole.open("builtin")
+    again = 'CALL ask_owner {"question": "Once?"}'
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, f"{again}\n{again}")
+        first = await watch.answer("once")
+        second = await watch.answer("reject")
+        assert first["data"]["id"] != second["data"]["id"]
+        await asyncio.wait_for(watch.until("turn.ended"), 60)
+    assert "says no" in watch.said()
