@@ -47,10 +47,12 @@ def watch_health(house: House, changed: Changed) -> Health:
         return Answer("degraded", status["degraded"]) if status["degraded"] else None
 
     async def ssh() -> Answer | None:
+        if not house.manifest.ssh.enabled:
+            return Answer("off")
         for program in await programs(house):
-            if program["name"] == "ssh" and _is_lost(program):
-                return Answer("failed", program["last_error"] or program["state"])
-        return None if house.manifest.ssh.enabled else Answer("off")
+            if program["name"] == "ssh" and program["state"] != "starting":
+                return Answer("failed", program["last_error"] or program["state"]) if _is_lost(program) else None
+        return Answer("starting")
 
     components = [
         Component("timeline", timeline),

@@ -156,8 +156,6 @@ class Keeper:
         desk.computer = computer_program
         computer = self.supervisor.start(computer_program)
         gateway = self.supervisor.start(self._gateway(plan, book, strays))
-        if plan.ssh_port is not None:
-            self.supervisor.start(self._ssh(book, strays))
         for service in plan.services:
             self.supervisor.start(
                 ServiceProgram(service, home.computer_socket, computer, self.changes, book, settings.logs)
@@ -169,6 +167,8 @@ class Keeper:
             await self._unless_stopped(self._settled(computer))
         with stages.stage("gateway", began):
             await self._unless_stopped(self._settled(gateway))
+        if plan.ssh_port is not None:  # only now: it would take a core from those that readiness waits for
+            self.supervisor.start(self._ssh(book, strays))
         with stages.stage("seal"):
             sealing = tasks.create_task(tended("the seal", self._keep_seal))
             stack.callback(sealing.cancel)
