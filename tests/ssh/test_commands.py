@@ -15,6 +15,8 @@ import asyncssh
 import pytest
 from tests.ssh.standing import PATIENCE, Key, Standing, ssh
 
+from freehold.ssh.modes import settings_of, with_settings
+
 
 @pytest.mark.parametrize("code", [0, 1, 3, 42, 127, 255])
 def test_exit_codes_arrive(key: Key, code: int) -> None:
@@ -83,9 +85,11 @@ async def test_signals_reach_the_command(door: Standing, key: Key) -> None:
 class Screen:
     """An ssh in a terminal of ours."""
 
-    def __init__(self, key: Key, rows: int, columns: int, *words: str) -> None:
+    def __init__(self, key: Key, rows: int, columns: int, *words: str, settings: str = "") -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
+            if settings:
+                subprocess.run(["stty", *settings.split()], check=True)
             os.execvp("ssh", ["ssh", "-F", str(key.config), "-tt", "computer", *words])
         self.resize(rows, columns)
 
@@ -123,6 +127,26 @@ def test_a_terminal_has_the_clients_size_and_follows_it(key: Key) -> None:
     screen.until(rb"resized\r\n")
     screen.type(b"exit 5\n")
     assert screen.end() == 5
+
+
+def test_a_terminal_treats_what_is_typed_as_the_clients_own_does(key: Key) -> None:
+    screen = Screen(
+        key, 24, 80, "trap 'exit 7' INT; stty -a; cat", settings="erase ^H intr ^B eol2 undef iutf8 -echoctl -ixon"
+    )
+    seen = screen.until(rb"echoke")
+    assert b"erase = ^H;" in seen
+    assert b"intr = ^B;" in seen
+    assert b"eol2 = <undef>;" in seen
+    assert {b"-ixon", b"iutf8", b"-echoctl", b"echoe"} <= set(seen.split())
+    screen.type(b"\x02")
+    assert screen.end() == 7
+
+
+def test_what_a_client_says_of_its_terminal_is_never_a_command() -> None:
+    assert settings_of({0: 1, 3: 0x7F, 1: 3, 7: 255, 2: 2**32 - 1, 53: 0, 36: 1, 128: 38400, 200: 1}) == [
+        *("erase", "0x7f", "intr", "0x03", "eol2", "undef", "-echo", "icrnl")
+    ]
+    assert with_settings([], ["bash", "-l"]) == ["bash", "-l"]
 
 
 def test_ctrl_c_interrupts_and_ctrl_d_ends(key: Key) -> None:
@@ -185,6 +209,19 @@ def test_agent_and_x11_forwarding_are_refused(key: Key, tmp_path: object) -> Non
         del os.environ["SSH_AUTH_SOCK"]
         os.kill(int(found["SSH_AGENT_PID"]), signal.SIGTERM)
     assert done.stdout == b"agent= display=\n"
+
+
+def test_a_secret_in_a_command_is_not_in_the_timeline(door: Standing, key: Key) -> None:
+    secret = "sk-" + "a1" * 20
+    done = ssh(
+        key, f"KEY={secret}; echo told ${{#KEY}}; : 'Authorization: Bearer {secret}' https://me:{secret}@example.org"
+    )
+    assert done.stdout == b"told 43\n"
+    door.wait_for_event(
+        "ssh.command_started",
+        command="KEY=•••; echo told ${#KEY}; : 'Authorization: Bearer •••' https://me:•••@example.org",
+    )
+    assert not any(secret in str(event) for event in door.events("ssh.command_started"))
 
 
 def test_every_command_is_in_the_timeline(door: Standing, key: Key) -> None:

@@ -15,6 +15,8 @@ from asyncssh import SSHServerChannel, SSHServerSession
 from freehold.computer.process import Process
 from freehold.computer.terminal import Terminal
 from freehold.errors import FreeholdError
+from freehold.observe.secrets import mask
+from freehold.ssh.modes import settings_of, with_settings
 from freehold.ssh.pump import Inlet, Outlet
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class CommandSession(SSHServerSession[bytes]):
         self._outlet = Outlet()
         self._term: str | None = None
         self._size = (24, 80)
+        self._settings: list[str] = []
         self._kind: Kind = "shell"
         self._command: str | None = None
         self._inside: Process | Terminal | None = None
@@ -77,6 +80,7 @@ class CommandSession(SSHServerSession[bytes]):
     ) -> bool:
         self._term = "".join(letter for letter in term_type if letter.isalnum() or letter in "-+._")[:40] or "dumb"
         self._resize(term_size[1], term_size[0])
+        self._settings = settings_of(term_modes)
         return True
 
     def shell_requested(self) -> bool:
@@ -133,7 +137,7 @@ class CommandSession(SSHServerSession[bytes]):
 
     @property
     def _why(self) -> str:
-        words = self._command if self._command is not None else self._kind
+        words = mask(self._command) if self._command is not None else self._kind  # before a cut hides half a secret
         shown = "".join(letter if letter.isprintable() else " " for letter in words)
         return shown[:LONGEST_SHOWN]
 
@@ -177,7 +181,12 @@ class CommandSession(SSHServerSession[bytes]):
     async def _run_terminal(self) -> Outcome:
         rows, cols = self._size
         terminal = await self._visit.house.computer.terminal(
-            self._argv(), rows=rows, cols=cols, cwd=self._visit.folder, env=self._environment(), scrollback=4096
+            with_settings(self._settings, self._argv()),
+            rows=rows,
+            cols=cols,
+            cwd=self._visit.folder,
+            env=self._environment(),
+            scrollback=4096,
         )
         self._inside = terminal
         try:
