@@ -132,6 +132,16 @@ async def test_a_taken_port_is_an_error(computer: Computer) -> None:
         assert caught.value.code == "computer.cannot-listen"
 
 
+async def test_a_listener_that_is_closed_or_never_was_is_forgotten(computer: Computer) -> None:
+    known = len(computer._connection.accepts)
+    for _ in range(5):
+        async with await computer.listen(3128, echo):
+            with pytest.raises(FreeholdError):
+                await computer.listen(3128, echo)
+    assert len(computer._listening) == 1, "the last one, until the next"
+    assert len(computer._connection.accepts) == known
+
+
 async def test_a_handler_that_fails_ends_only_its_own_connection(
     computer: Computer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -277,7 +277,7 @@ class Computer:
         """
         listening = Listening(self._connection, {"op": "listen", **_where(port)}, handler)
         await listening.open()
-        self._listening.append(listening)
+        self._listening = [one for one in self._listening if not one.closed] + [listening]
         return listening
 
     def _note(self, event: LimitEvent) -> None:

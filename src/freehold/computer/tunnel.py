@@ -122,6 +122,7 @@ class Listening:
         self._key: tuple[int, int] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
+        self.closed = False
 
     async def open(self) -> None:
         await self._listen(self._connection.link)
@@ -129,6 +130,7 @@ class Listening:
 
     async def close(self) -> None:
         """Stop listening and end the connections that are open. Idempotent."""
+        self.closed = True
         if self._listen in self._connection.restored:
             self._connection.restored.remove(self._listen)
         self._forget()
@@ -153,7 +155,11 @@ class Listening:
         tunnel.attach(channel)
         self._key = (id(link), channel.number)
         self._connection.accepts[self._key] = self._take
-        self.port = await tunnel.listening()
+        try:
+            self.port = await tunnel.listening()
+        except BaseException:
+            self._forget()
+            raise
         self._tunnel = tunnel
 
     def _forget(self) -> None:
