@@ -1,33 +1,35 @@
 import { useCallback, useEffect, useState } from "react";
-import { request, RequestFailed, type Problem } from "./client/http";
-import { ConnectPage } from "./features/connect/ConnectPage";
+import type { Me } from "./client/api";
+import { problemOf, request, RequestFailed, type Problem } from "./client/http";
 import { DevicePage } from "./features/device/DevicePage";
-import { HealthPage } from "./features/health/HealthPage";
+import { LiveProvider } from "./features/shell/live";
+import { Shell } from "./features/shell/Shell";
 import { SignIn } from "./features/sign-in/SignIn";
 import { Notice } from "./ui/Notice";
+import { ToastProvider } from "./ui/Toasts";
 
-type Door = { at: "looking" } | { at: "outside" } | { at: "inside" } | { at: "unreachable"; problem: Problem };
+type Door = { at: "looking" } | { at: "outside" } | { at: "inside"; me: Me } | { at: "unreachable"; problem: Problem };
 
 export function App() {
   const [door, setDoor] = useState<Door>({ at: "looking" });
+  const look = useCallback(() => {
+    request<Me>("/v1/me")
+      .then((me) => setDoor({ at: "inside", me }))
+      .catch((error: unknown) => {
+        if (error instanceof RequestFailed && error.status === 401) setDoor({ at: "outside" });
+        else setDoor({ at: "unreachable", problem: problemOf(error) });
+      });
+  }, []);
   const signedIn = useCallback(() => {
     if (location.pathname === "/sign-in") history.replaceState(null, "", "/");
-    setDoor({ at: "inside" });
-  }, []);
+    look();
+  }, [look]);
   const signedOut = useCallback(() => setDoor({ at: "outside" }), []);
 
   useEffect(() => {
-    if (location.pathname === "/sign-in") {
-      setDoor({ at: "outside" });
-      return;
-    }
-    request("/v1/me")
-      .then(() => setDoor({ at: "inside" }))
-      .catch((error: unknown) => {
-        if (error instanceof RequestFailed && error.status !== 401) setDoor({ at: "unreachable", problem: error.problem });
-        else setDoor({ at: "outside" });
-      });
-  }, []);
+    if (location.pathname === "/sign-in") setDoor({ at: "outside" });
+    else look();
+  }, [look]);
 
   switch (door.at) {
     case "looking":
@@ -35,8 +37,14 @@ export function App() {
     case "outside":
       return <SignIn onSignedIn={signedIn} />;
     case "inside":
-      if (location.pathname === "/connect") return <ConnectPage />;
-      return location.pathname === "/device" ? <DevicePage /> : <HealthPage onSignedOut={signedOut} />;
+      if (location.pathname === "/device") return <DevicePage />;
+      return (
+        <LiveProvider onSignedOut={signedOut}>
+          <ToastProvider>
+            <Shell me={door.me} onSignedOut={signedOut} />
+          </ToastProvider>
+        </LiveProvider>
+      );
     case "unreachable":
       return (
         <main className="door">

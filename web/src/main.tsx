@@ -1,8 +1,12 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
+import { readTheme, setTheme } from "./features/shell/theme";
 import "./ui/theme.css";
+import "./ui/parts.css";
+import "./features/shell/shell.css";
 
+setTheme(readTheme());
 const root = document.getElementById("root");
 if (root === null) throw new Error("index.html has no #root");
 createRoot(root).render(

@@ -1,0 +1,67 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useRef, type KeyboardEvent } from "react";
+import { Icon } from "../../ui/Icon";
+import type { Kind, ShownNode } from "./tree.logic";
+
+interface TreeListProps {
+  rows: readonly ShownNode[];
+  chosen: string | null;
+  flashed: ReadonlySet<string>;
+  onChoose: (path: string, kind: Kind) => void;
+}
+
+const HEIGHT = 32;
+
+/** Only the rows in view are drawn, however many there are. */
+export function TreeList({ rows, chosen, flashed, onChoose }: TreeListProps) {
+  const pane = useRef<HTMLDivElement>(null);
+  const list = useVirtualizer({ count: rows.length, getScrollElement: () => pane.current, estimateSize: () => HEIGHT, overscan: 12 });
+
+  function move(event: KeyboardEvent) {
+    const at = Number((event.target as HTMLElement).dataset["index"] ?? -1);
+    const row = rows[at];
+    if (row === undefined) return;
+    let to = at;
+    if (event.key === "ArrowDown") to = at + 1;
+    else if (event.key === "ArrowUp") to = at - 1;
+    else if (event.key === "Home") to = 0;
+    else if (event.key === "End") to = rows.length - 1;
+    else if (event.key === "ArrowRight" && row.kind === "folder" && !row.open) return onChoose(row.path, row.kind);
+    else if (event.key === "ArrowLeft" && row.open) return onChoose(row.path, row.kind);
+    else return;
+    event.preventDefault();
+    if (rows[to] === undefined) return;
+    list.scrollToIndex(to);
+    requestAnimationFrame(() => pane.current?.querySelector<HTMLElement>(`[data-index="${to}"]`)?.focus());
+  }
+
+  return (
+    <div ref={pane} className="tree" role="tree" aria-label="Files in the workspace" onKeyDown={move}>
+      <div className="tree-space" style={{ height: list.getTotalSize() }}>
+        {list.getVirtualItems().map((item) => {
+          const row = rows[item.index];
+          if (row === undefined) return null;
+          return (
+            <button
+              key={row.path}
+              className="tree-row"
+              role="treeitem"
+              aria-level={row.depth + 1}
+              aria-expanded={row.kind === "folder" ? row.open : undefined}
+              aria-selected={row.path === chosen}
+              data-index={item.index}
+              data-flash={flashed.has(row.path) || undefined}
+              title={row.path}
+              style={{ transform: `translateY(${item.start}px)`, paddingLeft: 8 + row.depth * 16 }}
+              onClick={() => onChoose(row.path, row.kind)}
+            >
+              {row.kind === "folder" ? <Icon name="chevron" size={14} /> : <span className="tree-indent" />}
+              <Icon name={row.kind === "folder" ? "folder" : row.kind === "link" ? "link" : "file"} size={16} />
+              <span className="tree-name">{row.name}</span>
+            </button>
+          );
+        })}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+export const MOST_EDITED = 2 * 1024 * 1024;
+
+export type Content =
+  | { kind: "text"; text: string }
+  | { kind: "image"; mime: string }
+  | { kind: "binary" }
+  | { kind: "large" };
+
+// Only what cannot carry script: an SVG or HTML file is shown as its text, never drawn.
+const IMAGES: Record<string, string> = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp", avif: "image/avif" };
+
+export function extensionOf(path: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  const at = name.lastIndexOf(".");
+  return at <= 0 ? "" : name.slice(at + 1).toLowerCase();
+}
+
+export function imageType(path: string): string | null {
+  return IMAGES[extensionOf(path)] ?? null;
+}
+
+export function readContent(path: string, bytes: Uint8Array): Content {
+  const mime = imageType(path);
+  if (mime !== null) return { kind: "image", mime };
+  if (bytes.length > MOST_EDITED) return { kind: "large" };
+  if (bytes.subarray(0, 8000).includes(0)) return { kind: "binary" };
+  try {
+    return { kind: "text", text: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch {
+    return { kind: "binary" };
+  }
+}
+
+export type Language = "javascript" | "typescript" | "python" | "json" | "markdown" | "css" | "html";
+
+const LANGUAGES: Record<string, Language> = {
+  js: "javascript",
+  mjs: "javascript",
+  cjs: "javascript",
+  jsx: "javascript",
+  ts: "typescript",
+  tsx: "typescript",
+  py: "python",
+  json: "json",
+  md: "markdown",
+  css: "css",
+  html: "html",
+  htm: "html",
+  svg: "html",
+  xml: "html",
+};
+
+export function languageOf(path: string): Language | null {
+  return LANGUAGES[extensionOf(path)] ?? null;
+}
+
+/** What to do when the open file changed on disk. */
+export function afterChange(opened: string, now: string, dirty: boolean): "nothing" | "reload" | "conflict" {
+  if (opened === now) return "nothing";
+  return dirty ? "conflict" : "reload";
+}

@@ -1,0 +1,104 @@
+import { useState } from "react";
+import type { HistoryDiff, HistoryEntry } from "../../client/api";
+import { useAnswer } from "../../ui/answers";
+import { Icon } from "../../ui/Icon";
+import { clock, fullMoment } from "../../ui/moments";
+import { Notice } from "../../ui/Notice";
+import { Diff } from "./Diff";
+import { countsOf, fileDiffs, titleOf, whoOf, type Action, type FileDiff } from "./history.logic";
+
+interface EntryProps {
+  entry: HistoryEntry;
+  effective: boolean;
+  newest: boolean;
+  onAct: (action: Action) => void;
+}
+
+export function EntryRow({ entry, effective, newest, onAct }: EntryProps) {
+  const [open, setOpen] = useState(false);
+  const lines = (entry.lines_added ?? 0) + (entry.lines_removed ?? 0) > 0;
+  return (
+    <li className="entry" data-kind={entry.kind} data-undone={!effective || undefined}>
+      <span className="knot" aria-hidden="true">
+        {entry.kind === "undo" || entry.kind === "redo" ? <Icon name={entry.kind} size={14} /> : null}
+      </span>
+      <button className="entry-head" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span className="entry-title">{titleOf(entry)}</span>
+        <span className="entry-facts">
+          <span>#{entry.id}</span>
+          <span>{whoOf(entry)}</span>
+          <span>{countsOf(entry)}</span>
+          {lines && (
+            <span className="lines">
+              <ins>+{entry.lines_added}</ins> <del>−{entry.lines_removed}</del>
+            </span>
+          )}
+          {!effective && <span className="chip">undone</span>}
+          {newest && <span className="chip" data-tone="leaf">now</span>}
+        </span>
+        <time dateTime={new Date(entry.at * 1000).toISOString()} title={fullMoment(entry.at)}>
+          {clock(entry.at)}
+        </time>
+        <Icon name="chevron" size={16} />
+      </button>
+      {open && <EntryBody entry={entry} onAct={onAct} />}
+    </li>
+  );
+}
+
+function EntryBody({ entry, onAct }: { entry: HistoryEntry; onAct: (action: Action) => void }) {
+  const { value, problem, reload } = useAnswer<HistoryDiff>(`/v1/history/${entry.id}/diff`);
+  const files = value === null ? [] : fileDiffs(value.files);
+  return (
+    <div className="entry-body">
+      {entry.notes.map((note) => (
+        <p key={note} className="quiet">
+          {note}
+        </p>
+      ))}
+      {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
+      {value === null && problem === null && <p className="quiet">Reading…</p>}
+      {value !== null && files.length === 0 && <p className="quiet">No file changed.</p>}
+      {files.map((file) => (
+        <ChangedFile key={file.path} file={file} startOpen={files.length <= 3} onRestore={() => onAct({ action: "restore", entry: entry.id, paths: [file.path] })} />
+      ))}
+      {value !== null && value.total > files.length && <p className="quiet">and {value.total - files.length} more paths</p>}
+      <div className="entry-actions">
+        <button className="small" onClick={() => onAct({ action: "undo", entry: entry.id })}>
+          <Icon name="undo" size={16} /> Go back to before this
+        </button>
+        <button className="small" onClick={() => onAct({ action: "revert", entry: entry.id, choose: {} })}>
+          Take back only this
+        </button>
+        <button className="small" onClick={() => onAct({ action: "restore", entry: entry.id, paths: [] })}>
+          Restore this state
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function ChangedFile({ file, startOpen, onRestore }: { file: FileDiff; startOpen: boolean; onRestore: () => void }) {
+  const [open, setOpen] = useState(startOpen);
+  const hasText = file.text !== "";
+  return (
+    <section className="changed">
+      <header>
+        <button className="changed-name" aria-expanded={hasText ? open : undefined} onClick={() => setOpen(!open)} disabled={!hasText}>
+          {hasText && <Icon name="chevron" size={14} />}
+          <span className="chip" data-tone={file.word === "removed" ? "alarm" : file.word === "added" ? "leaf" : "amber"}>
+            {file.word}
+          </span>
+          <span className="path">{file.path}</span>
+          {file.note && <span className="quiet">{file.note}</span>}
+        </button>
+        {file.word !== "removed" && (
+          <button className="text-button" onClick={onRestore} aria-label={`Restore ${file.path} as it was here`}>
+            Restore
+          </button>
+        )}
+      </header>
+      {open && hasText && <Diff text={file.text} />}
+    </section>
+  );
+}

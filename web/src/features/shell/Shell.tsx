@@ -1,0 +1,228 @@
+import { lazy, Suspense, useEffect, useMemo, useRef, useState, type ComponentType, type MouseEvent } from "react";
+import type { Me } from "../../client/api";
+import { request } from "../../client/http";
+import { Dialog } from "../../ui/Dialog";
+import { Icon } from "../../ui/Icon";
+import { useToasts } from "../../ui/Toasts";
+import { HistoryPage } from "../history/HistoryPage";
+import { EgressProvider, useEgress } from "../network/egress";
+import { QuestionBar } from "../network/QuestionBar";
+import { ConnectionBar } from "./ConnectionBar";
+import { useConnection } from "./live";
+import { Palette } from "./Palette";
+import type { Command } from "./palette.logic";
+import { HOME, PLACES, placeOf } from "./places";
+import { go, useRoute } from "./route";
+import { isTyping, readKey } from "./shortcuts";
+import { setTheme, THEMES } from "./theme";
+
+const FilesPage = lazy(() => import("../files/FilesPage"));
+const TerminalPage = lazy(() => import("../terminal/TerminalPage"));
+const NetworkPage = lazy(() => import("../network/NetworkPage"));
+const SettingsPage = lazy(() => import("../settings/SettingsPage"));
+
+const AFTER_G = 1_500;
+
+function pageOf(path: string): ComponentType<{ onSignedOut: () => void }> {
+  switch (placeOf(path)?.path) {
+    case "/files":
+      return FilesPage;
+    case "/terminal":
+      return TerminalPage;
+    case "/network":
+      return NetworkPage;
+    case "/settings":
+      return SettingsPage;
+    default:
+      return HistoryPage;
+  }
+}
+
+/** What surrounds every page: the way around, the state of the connection and what waits for the owner. */
+export function Shell({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
+  return (
+    <EgressProvider>
+      <Frame me={me} onSignedOut={onSignedOut} />
+    </EgressProvider>
+  );
+}
+
+function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
+  const { path } = useRoute();
+  const toasts = useToasts();
+  const [open, setOpen] = useState<"palette" | "help" | null>(null);
+  const Page = pageOf(path);
+  const here = placeOf(path);
+  const waiting = useEgress().state?.pending.length ?? 0;
+
+  useEffect(() => {
+    if (path === "/") go(HOME, { replace: true });
+  }, [path]);
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${here?.title ?? "Freehold"} · Freehold`;
+  }, [here, waiting]);
+
+  useKeys((act) => setOpen(act));
+
+  const commands = useMemo<Command[]>(() => {
+    async function run(what: () => Promise<unknown>, said: string) {
+      try {
+        await what();
+        toasts.done(said);
+      } catch (error) {
+        toasts.failed(error);
+      }
+    }
+    return [
+      ...PLACES.map((place) => ({ id: place.path.slice(1), title: place.title, group: "Page", run: () => go(place.path) })),
+      {
+        id: "redo",
+        title: "Redo what was undone",
+        group: "History",
+        run: () => void run(() => request("/v1/history/redo", { method: "POST", body: {} }), "Done again"),
+      },
+      { id: "undo", title: "Undo the last change…", group: "History", run: () => go("/history?undo=last") },
+      { id: "new-terminal", title: "New terminal", group: "Terminal", run: () => go("/terminal?new=1") },
+      ...THEMES.map((theme) => ({ id: `theme-${theme}`, title: `Theme: ${theme}`, group: "Look", run: () => setTheme(theme) })),
+      { id: "keys", title: "Keyboard shortcuts", group: "Help", run: () => setOpen("help") },
+      {
+        id: "sign-out",
+        title: "Sign out",
+        group: "Account",
+        run: () => void request("/v1/sign-out", { method: "POST", body: {} }).then(onSignedOut).catch(toasts.failed),
+      },
+    ];
+  }, [toasts, onSignedOut]);
+
+  return (
+    <div className="shell">
+      <a className="skip" href="#page">
+        Skip to the page
+      </a>
+      <nav className="nav" aria-label="Pages">
+        <div className="brand">
+          <img src="/icon.svg" alt="" width="26" height="26" />
+          <span>Freehold</span>
+        </div>
+        {PLACES.map((place) => (
+          <a
+            key={place.path}
+            href={place.path}
+            aria-current={place === here ? "page" : undefined}
+            title={`${place.title} (g ${place.key})`}
+            onClick={(event) => follow(event, place.path)}
+          >
+            <Icon name={place.icon} />
+            <span>{place.title}</span>
+            {place.path === "/network" && waiting > 0 && (
+              <span className="badge" aria-label={`${waiting} waiting`}>
+                {waiting}
+              </span>
+            )}
+          </a>
+        ))}
+        <div className="nav-foot">
+          <button className="nav-search" onClick={() => setOpen("palette")}>
+            <Icon name="search" size={16} />
+            <span>Commands</span>
+            <kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘K" : "Ctrl K"}</kbd>
+          </button>
+          <State handle={me.handle} />
+        </div>
+      </nav>
+      <div className="stage">
+        <ConnectionBar recovery={me.recovery} />
+        <QuestionBar />
+        <main id="page" tabIndex={-1} data-page={here?.path.slice(1) ?? ""}>
+          <Suspense fallback={<p className="loading quiet">One moment…</p>}>
+            <Page onSignedOut={onSignedOut} />
+          </Suspense>
+        </main>
+      </div>
+      {open === "palette" && <Palette commands={commands} onClose={() => setOpen(null)} />}
+      {open === "help" && <Help onClose={() => setOpen(null)} />}
+    </div>
+  );
+}
+
+/** A link of ours is followed without loading the page anew; one opened in a new tab is the browser's. */
+function follow(event: MouseEvent, path: string) {
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  go(path);
+}
+
+function State({ handle }: { handle: string | null }) {
+  const state = useConnection();
+  const words = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", "signed-out": "Signed out" }[state];
+  return (
+    <p className="connection" data-state={state}>
+      <span className="dot" aria-hidden="true" />
+      {words}
+      {handle && <span className="handle">@{handle}</span>}
+    </p>
+  );
+}
+
+function useKeys(open: (what: "palette" | "help") => void) {
+  const latest = useRef(open);
+  useEffect(() => {
+    latest.current = open;
+  });
+  useEffect(() => {
+    let gAt = 0;
+    function pressed(event: KeyboardEvent) {
+      if (event.defaultPrevented || event.isComposing) return;
+      const { key, ctrlKey, metaKey, altKey } = event;
+      const target = event.composedPath()[0] ?? null;
+      const busy = isTyping(target) || document.querySelector("dialog[open]") !== null;
+      // Ctrl-K belongs to the shell in a terminal; Cmd-K does not.
+      if (ctrlKey && target instanceof Element && target.closest("[data-keys='terminal']")) return;
+      const act = readKey({ key, ctrlKey, metaKey, altKey, typing: busy }, event.timeStamp - gAt < AFTER_G);
+      gAt = 0;
+      if (act === null) return;
+      if (act.do === "wait") gAt = event.timeStamp;
+      else if (act.do === "go") {
+        const place = PLACES.find((one) => one.key === act.key);
+        if (place === undefined) return;
+        event.preventDefault();
+        go(place.path);
+      } else {
+        event.preventDefault();
+        latest.current(act.do);
+      }
+    }
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  }, []);
+}
+
+function Help({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
+      <dl className="keys">
+        {[
+          ...PLACES.map((place) => [`g ${place.key}`, place.title]),
+          ["Ctrl K", "Commands"],
+          ["Ctrl S", "Save the open file"],
+          ["?", "This sheet"],
+          ["Esc", "Close what is open"],
+        ].map(([keys = "", what]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(" ").map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <div className="dialog-foot">
+        <button onClick={onClose} autoFocus>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,25 @@
+export type Theme = "system" | "light" | "dark";
+
+const KEY = "freehold.theme";
+export const THEMES: readonly Theme[] = ["system", "light", "dark"];
+
+export function readTheme(store: Pick<Storage, "getItem"> = localStorage): Theme {
+  const said = store.getItem(KEY);
+  return said === "light" || said === "dark" ? said : "system";
+}
+
+export function isDark(): boolean {
+  const said = document.documentElement.dataset["theme"];
+  return said === "dark" || (said !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+}
+
+export function setTheme(theme: Theme): void {
+  if (theme === "system") {
+    localStorage.removeItem(KEY);
+    delete document.documentElement.dataset["theme"];
+  } else {
+    localStorage.setItem(KEY, theme);
+    document.documentElement.dataset["theme"] = theme;
+  }
+  window.dispatchEvent(new Event("freehold:theme"));
+}
