@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.keeper.running import Stead
+from tests.keeper.running import ROOT, Stead
 
 from freehold.gateway.app import describe_app
 
@@ -98,6 +98,9 @@ def test_metrics_tell_of_requests_programs_and_the_computer_and_traces_of_boot_a
     assert samples["freehold_timeline_events_total", ()] > 5
     assert samples["process_resident_memory_bytes", ()] > 1e6
     assert "hidden" not in text
+    guide = (ROOT / "docs" / "guides" / "running.md").read_text()
+    told = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE freehold_")}
+    assert [name for name in sorted(told) if name not in guide] == []
     assert {("freehold-keeper", f"boot.{stage}") for stage in ("history", "computer", "gateway", "seal")} <= sent
     assert ("freehold-gateway", "http.request") in sent
 

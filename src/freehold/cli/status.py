@@ -53,7 +53,8 @@ def describe(status: dict[str, Any], now: float) -> str:
     rows.append(("keeper", "ready", str(keeper["pid"]), _span(now - keeper["since"]), "–", _size(keeper["memory"])))
     lines += _table(rows)
     for program in status["programs"]:
-        if program["last_error"] and program["state"] != "ready":
+        beginning = program["state"] == "starting" and not program["restarts"]
+        if program["last_error"] and program["state"] != "ready" and not beginning:
             wait = program["next_start_in"]
             again = f", tried again in {_span(wait)}" if wait is not None else ""
             lines.append(click.style(f"  {program['name']}: {program['last_error']}{again}", fg="yellow"))
