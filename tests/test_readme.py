@@ -14,7 +14,13 @@ from tests.keeper.running import PATIENCE, ROOT, Stead
 
 from freehold.cli.main import freehold_command
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("guides/*.md"))]
+# Shows the command that agents have inside the computer, which has the same name.
+INSIDE = ROOT / "docs" / "guides" / "host-tools.md"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted((ROOT / "docs").glob("guides/*.md")) if page != INSIDE),
+]
 BLOCK = re.compile(r"^```(?:sh|bash|console|shell)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # As a shell reads it: what comes after belongs to another command.
 ENDS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>"}
