@@ -39,13 +39,13 @@ class Door:
     net: LocalNetwork
     browser: Browser
 
-    def begin(self, *, other: str | None = None) -> Page:
+    def begin(self, way: str = "/", *, other: str | None = None) -> Page:
         """From the front door to the page of the PDS that asks for a password."""
         page = self.browser.new_context(base_url=self.address).new_page()
         page.set_default_timeout(15_000)
         if other is not None:
             page.add_init_script(TAMPER % other)
-        page.goto("/")
+        page.goto(way)
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_selector("input[autocomplete=current-password]")
         return page
@@ -142,6 +142,18 @@ def test_the_owner_is_let_in(door: Door) -> None:
     assert (session.did, session.method) == (door.net.dids["alice.test"], "atproto")
     kinds = [event.kind for event in door.house.timeline.read()]
     assert "identity.signed_in" in kinds
+
+
+def test_one_who_came_for_a_page_is_led_there(door: Door) -> None:
+    """Even over a no in between: the code that a program waits with is still in its field."""
+    page = door.begin("/device#BCDF-GHJK")
+    assert door.decide(page, "Deny access") in (400, 401, 403)
+    page.get_by_role("link", name="Back to the sign-in page").click()
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_selector("input[autocomplete=current-password]")
+    assert door.decide(page, "Authorize") == 303
+    assert page.get_by_label("Code").input_value() == "BCDF-GHJK"
+    assert "way" not in " ".join(cookie["name"] for cookie in page.context.cookies())
 
 
 def test_another_account_gets_a_page_that_says_so(door: Door) -> None:

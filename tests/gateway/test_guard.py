@@ -19,6 +19,7 @@ from freehold.gateway.guard import read_cookie
 from freehold.gateway.hardening import Hardening
 from freehold.gateway.limits import RateLimit
 from freehold.gateway.needs import needs, read_needs
+from freehold.gateway.routes.sign_in import way_of
 from freehold.identity.sessions import COOKIE
 
 
@@ -445,3 +446,20 @@ async def test_reasons_are_for_the_owner(gateway: Running) -> None:
         assert any(row[reason] for row in told[rows])
         wrong = (await gateway.http.get(path, headers={"authorization": "Bearer fh_nothing"})).json()
         assert {row[reason] for row in wrong[rows]} == {None}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        *("https://example.org", "//example.org", "/\\example.org", "/%2f/example.org", "/v1/sign-out", "/sign-in"),
+        *("/device#<script>", "/device#BCDF-GHJK\r\nset-cookie: a=b", "/device\n", "/device?next=//example.org", ""),
+    ],
+)
+def test_nobody_is_led_anywhere_but_to_a_page_of_ours(way: str) -> None:
+    assert way_of(way) == "/"
+
+
+def test_one_is_led_back_to_where_one_was() -> None:
+    for way in ("/", "/device#BCDF-GHJK", "/files"):
+        assert way_of(way) == way
+    assert way_of(None) == "/"

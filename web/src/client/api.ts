@@ -97,6 +97,12 @@ export interface Asked {
   expires_in: number;
 }
 
+/** Where the browser was when it was shown the door. */
+export interface BeginSignIn {
+  /** A page of ours; it is led there afterwards. */
+  way?: string;
+}
+
 /** One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing. */
 export interface BudgetRow {
   scope: string;

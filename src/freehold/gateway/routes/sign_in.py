@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
@@ -16,13 +17,17 @@ from freehold.gateway.limits import RateLimit
 from freehold.gateway.needs import needs
 from freehold.gateway.page import Link, show_page
 from freehold.gateway.refusals import TooMany, status_of
+from freehold.gateway.routes.pages import PAGES
 from freehold.identity.sessions import COOKIE, Session
 
 if TYPE_CHECKING:
     from freehold.identity.atproto.flow import SignIn
 
-BACK = Link("Back to the sign-in page", "/sign-in")
+BACK = "Back to the sign-in page"
 SIGN_IN_SECONDS = 600
+WAY_COOKIE = "__Host-freehold-way"
+# One of our own pages, with the code of a program that waits when there is one: nothing else is ever led to.
+WAY = re.compile(rf"(?:{'|'.join(re.escape(page) for page in PAGES)})(?:#[A-Z]{{4}}-[A-Z]{{4}})?")
 
 log = logging.getLogger("freehold.gateway.sign-in")
 
@@ -52,6 +57,13 @@ class Nothing(BaseModel):
     """An empty object."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class BeginSignIn(BaseModel):
+    """Where the browser was when it was shown the door."""
+
+    model_config = ConfigDict(extra="forbid")
+    way: str = Field(default="/", max_length=100, description="A page of ours; it is led there afterwards.")
 
 
 class Redirect(BaseModel):
@@ -125,6 +137,11 @@ class FrontDoor:
         await asyncio.to_thread(self._house.timeline.append, "identity.signed_in", data, who="owner")
 
 
+def way_of(told: str | None) -> str:
+    """The page to lead to; the first one for whatever is not a page of ours."""
+    return told if told is not None and told != "/sign-in" and WAY.fullmatch(told) else "/"
+
+
 def give_cookie(response: Response, name: str, value: str, *, seconds: int) -> None:
     response.set_cookie(name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="lax")
 
@@ -175,13 +192,14 @@ def add_sign_in(app: FastAPI, house: House) -> FrontDoor:
 
     @app.post("/v1/sign-in/atproto")
     @needs("anyone")
-    async def start(_body: Nothing, request: Request, response: Response) -> Redirect:
+    async def start(body: BeginSignIn, request: Request, response: Response) -> Redirect:
         """Begin to sign in with the owner's account; the browser goes to the address given."""
         from freehold.identity.atproto.flow import SIGN_IN_COOKIE
 
         door.throttle(principal_of(request.scope).address)
         started = await door.sign_in().start()
         give_cookie(response, SIGN_IN_COOKIE, started.binding, seconds=SIGN_IN_SECONDS)
+        give_cookie(response, WAY_COOKIE, way_of(body.way), seconds=SIGN_IN_SECONDS)
         return Redirect(redirect=started.redirect)
 
     @app.get("/oauth/callback", include_in_schema=False)
@@ -191,18 +209,20 @@ def add_sign_in(app: FastAPI, house: House) -> FrontDoor:
         from freehold.identity.atproto.problems import SignInProblem
 
         address = principal_of(request.scope).address
+        way = way_of(request.cookies.get(WAY_COOKIE))
+        back = Link(BACK, "/sign-in" if way == "/" else way)
         response: Response
         try:
             door.throttle_answer(address)
             did = await door.sign_in().finish(request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE))
         except SignInProblem as problem:
             response = show_page(
-                title=problem.title, message=problem.message, hint=problem.hint, status=problem.status, link=BACK
+                title=problem.title, message=problem.message, hint=problem.hint, status=problem.status, link=back
             )
         except FreeholdError as error:
             title = "Not now" if isinstance(error, TooMany) else "That did not work"
             response = show_page(
-                title=title, message=error.message, hint=error.hint, status=status_of(error), link=BACK
+                title=title, message=error.message, hint=error.hint, status=status_of(error), link=back
             )
         else:
             session, secret = await asyncio.to_thread(
@@ -214,9 +234,10 @@ def add_sign_in(app: FastAPI, house: House) -> FrontDoor:
                 replaces=request.cookies.get(COOKIE),
             )
             await door.welcome(session)
-            response = RedirectResponse("/", status_code=303)
+            response = RedirectResponse(way, status_code=303)
             give_cookie(response, COOKIE, secret, seconds=lifetime)
         take_cookie(response, SIGN_IN_COOKIE)
+        take_cookie(response, WAY_COOKIE)
         return response
 
     @app.get("/oauth/client-metadata.json", include_in_schema=False)

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { request, RequestFailed, type Problem } from "../../client/http";
 import { Notice } from "../../ui/Notice";
-import { buttonLabel, elsewhere, tokenFromFragment, type SignInOffer, type SignInState } from "./signIn.logic";
+import { buttonLabel, elsewhere, tokenFromFragment, wayBack, type SignInOffer, type SignInState } from "./signIn.logic";
 
 function problemOf(error: unknown): Problem {
   if (error instanceof RequestFailed) return error.problem;
@@ -38,7 +38,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
       try {
         const offer = await request<SignInOffer>("/v1/sign-in");
         if (!current) return;
-        const other = elsewhere(offer, location.origin);
+        const other = elsewhere(offer, location.origin, wayBack(location));
         if (other !== null) location.replace(other);
         else setState({ step: "offer", offer, problem });
       } catch (error) {
@@ -50,17 +50,27 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
     const pasted = () => {
       if (tokenFromFragment(location.hash) !== null) location.reload();
     };
+    // Signed in by a link in another tab meanwhile: this one goes on where it was.
+    const returned = () => {
+      if (location.pathname === "/sign-in") return;
+      request("/v1/me")
+        .then(() => current && onSignedIn())
+        .catch(() => undefined);
+    };
     window.addEventListener("hashchange", pasted);
+    window.addEventListener("focus", returned);
     return () => {
       current = false;
       window.removeEventListener("hashchange", pasted);
+      window.removeEventListener("focus", returned);
     };
   }, [onSignedIn]);
 
   async function signInWithAtproto(offer: SignInOffer) {
     setState({ step: "leaving" });
     try {
-      const { redirect } = await request<{ redirect: string }>("/v1/sign-in/atproto", { method: "POST", body: {} });
+      const body = { way: wayBack(location) };
+      const { redirect } = await request<{ redirect: string }>("/v1/sign-in/atproto", { method: "POST", body });
       location.assign(redirect);
     } catch (error) {
       setState({ step: "offer", offer, problem: problemOf(error) });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { buttonLabel, elsewhere, tokenFromFragment } from "./signIn.logic";
+import { buttonLabel, elsewhere, tokenFromFragment, wayBack } from "./signIn.logic";
 
 test("a token is taken from the fragment only when it has a token's shape", () => {
   expect(tokenFromFragment("#abcDEF0123456789_-abcd")).toBe("abcDEF0123456789_-abcd");
@@ -15,7 +15,17 @@ test("the button names the owner when the handle is known", () => {
 
 test("a sign-in begins where its answer will come back", () => {
   const offer = { atproto: { handle: null, origin: "http://127.0.0.1:3000" }, link: false };
-  expect(elsewhere(offer, "http://localhost:3000")).toBe("http://127.0.0.1:3000/sign-in");
-  expect(elsewhere(offer, "http://127.0.0.1:3000")).toBeNull();
-  expect(elsewhere({ atproto: null, link: true }, "http://localhost:3000")).toBeNull();
+  expect(elsewhere(offer, "http://localhost:3000", "/")).toBe("http://127.0.0.1:3000/sign-in");
+  expect(elsewhere(offer, "http://localhost:3000", "/device#BCDF-GHJK")).toBe("http://127.0.0.1:3000/device#BCDF-GHJK");
+  expect(elsewhere(offer, "http://127.0.0.1:3000", "/")).toBeNull();
+  expect(elsewhere({ atproto: null, link: true }, "http://localhost:3000", "/")).toBeNull();
+});
+
+test("the way back is a page of ours and carries nothing but a program's code", () => {
+  expect(wayBack({ pathname: "/device", hash: "#BCDF-GHJK" })).toBe("/device#BCDF-GHJK");
+  expect(wayBack({ pathname: "/files", hash: "" })).toBe("/files");
+  expect(wayBack({ pathname: "/device", hash: "#abcDEF0123456789_-abcd" })).toBe("/device");
+  for (const pathname of ["/", "/sign-in", "//example.org", "/\\example.org", "/a/../b"]) {
+    expect(wayBack({ pathname, hash: "" })).toBe("/");
+  }
 });

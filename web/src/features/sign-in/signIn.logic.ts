@@ -23,7 +23,13 @@ export function buttonLabel(offer: SignInOffer): string {
 }
 
 /** Where the sign-in must begin when this page is not it: the answer comes back there, with that host's cookies. */
-export function elsewhere(offer: SignInOffer, origin: string): string | null {
+export function elsewhere(offer: SignInOffer, origin: string, way: string): string | null {
   const wanted = offer.atproto?.origin;
-  return wanted !== undefined && wanted !== origin ? `${wanted}/sign-in` : null;
+  return wanted !== undefined && wanted !== origin ? `${wanted}${way === "/" ? "/sign-in" : way}` : null;
+}
+
+/** The page to come back to once signed in, with the code of a program that waits; never a one-time token. */
+export function wayBack({ pathname, hash }: { pathname: string; hash: string }): string {
+  if (!/^\/[a-z-]+$/.test(pathname) || pathname === "/sign-in") return "/";
+  return /^#[A-Z]{4}-[A-Z]{4}$/.test(hash) ? pathname + hash : pathname;
 }
