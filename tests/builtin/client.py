@@ -1,16 +1,19 @@
-"""A client of the built-in agent: the host's own side of the wire, and answers that a test decides."""
+"""A client of the built-in agent: the other side of its wire, and answers that a test decides."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-from freehold.agents.rpc import Json, Peer
 from freehold.computer import Computer
 from freehold.computer.process import Process
 from freehold.computer.tunnel import Tunnel
 from freehold.testing import ScriptedModel
 
+Json = dict[str, Any]
+MOST_LINE = 16 * 1024 * 1024
 SITE = "/opt/agents/builtin/site"
 PROGRAM = ["/usr/bin/python3", "-m", "freehold.builtin"]
 
@@ -22,22 +25,21 @@ class Client:
     allow: Callable[[Json], bool] = lambda asked: True
     updates: list[Json] = field(default_factory=list)
     asked: list[Json] = field(default_factory=list)
-    sessions: dict[str, Json] = field(default_factory=dict)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    peer: Peer = field(init=False)
     process: Process = field(init=False)
+    waiting: dict[int, asyncio.Future[Json]] = field(default_factory=dict)
+    number: int = 0
+    before_answer: Callable[[], Awaitable[None]] | None = None
 
     async def open(self, mode: str | None = None, servers: Sequence[Json] = ()) -> str:
-        answer = await self.peer.request("session/new", {"cwd": "/workspace", "mcpServers": list(servers)})
+        answer = await self.request("session/new", {"cwd": "/workspace", "mcpServers": list(servers)})
         session = str(answer["sessionId"])
         if mode is not None:
-            await self.peer.request("session/set_mode", {"sessionId": session, "modeId": mode})
+            await self.request("session/set_mode", {"sessionId": session, "modeId": mode})
         return session
 
     async def prompt(self, session: str, text: str) -> Json:
-        return await self.peer.request(
-            "session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
-        )
+        return await self.request("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 
     async def until(self, fits: Callable[[Json], bool]) -> Json:
         async with self.changed:
@@ -52,30 +54,49 @@ class Client:
     def ended(self, status: str) -> list[Json]:
         return [one for one in self.updates if one.get("status") == status]
 
-    def notified(self, method: str, params: Json) -> None:
-        self.updates.append(params["update"])
+    async def request(self, method: str, params: Json) -> Json:
+        """The agent's answer. Raises `Refused` with its words."""
+        self.number += 1
+        answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self.waiting[self.number] = answer
+        await self._send({"id": self.number, "method": method, "params": params})
+        return await answer
 
-    async def paused(self) -> None:
-        async with self.changed:
-            self.changed.notify_all()
+    async def notify(self, method: str, params: Json) -> None:
+        await self._send({"method": method, "params": params})
 
-    async def answer(self, method: str, params: Json) -> Json:
-        assert method == "session/request_permission"
-        self.asked.append(params)
-        await self.paused()
-        choice = "allow" if self.allow(params) else "reject"
-        return {"outcome": {"outcome": "selected", "optionId": choice}}
+    async def listen(self) -> None:
+        async for line in self.process.stdout.lines(MOST_LINE):
+            message = json.loads(line)
+            async with self.changed:
+                await self._take(message)
+                self.changed.notify_all()
+        for answer in self.waiting.values():
+            if not answer.done():
+                answer.set_exception(Refused("The agent ended"))
+
+    async def _take(self, message: Json) -> None:
+        if message.get("method") == "session/update":
+            self.updates.append(message["params"]["update"])
+        elif "method" in message:
+            assert message["method"] == "session/request_permission"
+            self.asked.append(message["params"])
+            if self.before_answer is not None:
+                await self.before_answer()
+            choice = "allow" if self.allow(message["params"]) else "reject"
+            outcome = {"outcome": {"outcome": "selected", "optionId": choice}}
+            await self._send({"id": message["id"], "result": outcome})
+        elif "error" in message:
+            self.waiting.pop(message["id"]).set_exception(Refused(message["error"]["message"]))
+        else:
+            self.waiting.pop(message["id"]).set_result(message["result"])
+
+    async def _send(self, message: Json) -> None:
+        await self.process.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
 
-@dataclass(frozen=True)
-class _Pipe:
-    process: Process
-
-    async def read(self) -> bytes:
-        return await self.process.stdout.read()
-
-    async def write(self, data: bytes) -> None:
-        await self.process.write(data)
+class Refused(Exception):
+    """What the agent answered a request with."""
 
 
 @asynccontextmanager
@@ -94,10 +115,9 @@ async def agent(
         around |= await pointed_at(computer, model, kind)
     async with await computer.spawn(PROGRAM, cwd="/workspace", env=around) as process, asyncio.TaskGroup() as group:
         client.process = process
-        client.peer = Peer(_Pipe(process), notified=client.notified, paused=client.paused, asked=client.answer)
-        reading = group.create_task(client.peer.run())
+        reading = group.create_task(client.listen())
         draining = group.create_task(_drain(process))
-        await client.peer.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        await client.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         try:
             yield client
         finally:

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.builtin.client import Client, agent
+from tests.builtin.client import Client, Json, Refused, agent
 
-from freehold.agents.rpc import Json
 from freehold.computer import Computer
 from freehold.testing import Call, Conversation, Say, ScriptedModel, Step, Turn, Usage
 
@@ -128,13 +127,11 @@ async def test_what_was_shown_is_what_is_written(computer: Computer) -> None:
     await computer.files.write("/workspace/a.txt", b"one\n")
     script: list[Step] = [Call("edit", {"path": "a.txt", "old": "one", "new": "two"}), Say("Done.")]
     async with ScriptedModel(script) as model, agent(computer, model) as client:
-        answered = client.answer
 
-        async def meddle(method: str, params: dict[str, object]) -> dict[str, object]:
+        async def meddle() -> None:
             await computer.files.write("/workspace/a.txt", b"one, by somebody else\n")
-            return await answered(method, params)
 
-        client.peer._asked = meddle
+        client.before_answer = meddle
         await client.prompt(await client.open(), "Edit")
     assert await computer.files.read("/workspace/a.txt") == b"one, by somebody else\n"
     (diff,) = client.asked[0]["toolCall"]["content"]
@@ -147,7 +144,7 @@ async def test_cancel_ends_a_command_with_all_it_started(computer: Computer) -> 
         session = await client.open()
         async with _prompting(client, session, "RUN sleep 1000 & echo started; sleep 1000") as turn:
             await client.until(lambda update: "started" in str(update.get("content")))
-            await client.peer.notify("session/cancel", {"sessionId": session})
+            await client.notify("session/cancel", {"sessionId": session})
             assert (await turn)["stopReason"] == "cancelled"
         assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
         assert client.ended("failed")
@@ -234,13 +231,13 @@ async def test_a_session_is_resumed_and_loaded_in_a_new_process(computer: Comput
             await client.prompt(session, "Write a file")
         where = {"sessionId": session, "cwd": "/workspace", "mcpServers": []}
         async with agent(computer, model) as client:
-            answer = await client.peer.request("session/resume", where)
+            answer = await client.request("session/resume", where)
             assert answer["modes"]["currentModeId"] == "accept-edits"
             assert client.said == ""
             await client.prompt(session, "SAY again")
             assert "Write a file" in [turn.text for turn in _conversation(model)]
         async with agent(computer, model) as client:
-            await client.peer.request("session/load", where)
+            await client.request("session/load", where)
             kinds = [update["sessionUpdate"] for update in client.updates]
             assert kinds[:5] == [
                 "user_message_chunk",
@@ -249,15 +246,15 @@ async def test_a_session_is_resumed_and_loaded_in_a_new_process(computer: Comput
                 "agent_message_chunk",
                 "user_message_chunk",
             ]
-            listed = await client.peer.request("session/list", {})
+            listed = await client.request("session/list", {})
             assert [row["sessionId"] for row in listed["sessions"]] == [session]
 
 
 async def test_a_session_by_a_crooked_name_is_refused(computer: Computer) -> None:
     async with agent(computer, None) as client:
         for name in ("../../etc/passwd", "x" * 32, "0" * 32):
-            with pytest.raises(Exception, match="session"):
-                await client.peer.request("session/load", {"sessionId": name, "cwd": "/workspace", "mcpServers": []})
+            with pytest.raises(Refused, match="session"):
+                await client.request("session/load", {"sessionId": name, "cwd": "/workspace", "mcpServers": []})
 
 
 @pytest.mark.parametrize(
@@ -266,7 +263,7 @@ async def test_a_session_by_a_crooked_name_is_refused(computer: Computer) -> Non
 async def test_a_model_that_fails_ends_the_turn_with_its_reason(computer: Computer, fault: str, words: str) -> None:
     async with ScriptedModel() as model, agent(computer, model) as client:
         session = await client.open()
-        with pytest.raises(Exception, match=words):
+        with pytest.raises(Refused, match=words):
             await client.prompt(session, f"FAIL {fault}")
         assert (await client.prompt(session, "SAY better"))["stopReason"] == "end_turn"
 
@@ -292,13 +289,13 @@ async def test_a_prompt_with_a_file_and_an_image(computer: Computer) -> None:
     ]
     async with ScriptedModel() as model, agent(computer, model) as client:
         session = await client.open()
-        await client.peer.request("session/prompt", {"sessionId": session, "prompt": blocks})
+        await client.request("session/prompt", {"sessionId": session, "prompt": blocks})
         sent = model.requests[0].body.decode()
         assert "/workspace/a b.txt" in sent
         assert "the text of c" in sent
         assert "data:image/png;base64,iVBORw0KGgo=" in sent
-        with pytest.raises(Exception, match="audio"):
-            await client.peer.request("session/prompt", {"sessionId": session, "prompt": [{"type": "audio"}]})
+        with pytest.raises(Refused, match="audio"):
+            await client.request("session/prompt", {"sessionId": session, "prompt": [{"type": "audio"}]})
 
 
 def _conversation(model: ScriptedModel) -> Sequence[Turn]:

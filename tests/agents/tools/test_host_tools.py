@@ -126,11 +126,13 @@ async def test_the_command_inside_does_the_same(whole: Whole) -> None:
     """Made from the schemas, on every agent's PATH, read-only, and with the session's own token."""
     session = await whole.open("builtin")
     async with whole.watching(session) as watch:
-        await whole.prompt(session, "RUN freehold history-log --limit 3 && freehold ask-owner --question 'Really?'")
+        ask = "freehold ask-owner --question 'Really?' && touch acted.txt"
+        await whole.prompt(session, f"RUN freehold history-log --limit 3 && {ask}")
         await watch.answer("once")
         asked = await watch.answer("reject")
         assert asked["data"]["title"] == "Really?"
         await watch.until("turn.ended")
+    assert not whole.file("acted.txt").exists()
     async with Computer.connect(whole.stead.home.computer_socket) as computer:
         bare = await computer.run("/opt/agents/.tools/freehold history-log")
         assert (bare.exit_code, bare.stderr) == (1, b"freehold: only an agent's session may do this\n")

@@ -127,7 +127,10 @@ async def _ask(caller: Caller, given: Json) -> str:
     answer = await caller.ask(_question("other", question.splitlines()[0][:300], {"input": question}, ()))
     if answer is None:
         raise FreeholdError("tool.no-answer", "The user has not answered")
-    return "The user says no." if answer == "reject" else "The user says yes."
+    if answer == "reject":
+        # A failure, so that `freehold ask-owner … && act` in a shell does not act.
+        raise FreeholdError("tool.no", "The user says no.")
+    return "The user says yes."
 
 
 async def _request(house: Surroundings, caller: Caller, given: Json) -> str:
