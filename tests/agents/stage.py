@@ -32,7 +32,7 @@ class Audience:
         self.deltas: list[Json] = []
         self.rows: list[SessionRow] = []
         self.approvals: list[Approval] = []
-        self._changed = asyncio.Condition()
+        self._bell = asyncio.Event()
 
     def events(self, session: str, events: list[EventRow]) -> None:
         self.told.setdefault(session, []).extend(events)
@@ -54,13 +54,14 @@ class Audience:
         return
 
     def _ring(self) -> None:
-        self._bell.set()
+        rung, self._bell = self._bell, asyncio.Event()
+        rung.set()
 
     async def until(self, session: str, kind: str, count: int = 1, **wanted: Any) -> EventRow:
         """The `count`th event of this kind whose data holds these values."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                self._bell = asyncio.Event()
+                bell = self._bell
                 found = [
                     event
                     for event in self.told.get(session, [])
@@ -68,9 +69,7 @@ class Audience:
                 ]
                 if len(found) >= count:
                     return found[count - 1]
-                await self._bell.wait()
-
-    _bell = asyncio.Event()
+                await bell.wait()
 
 
 class FreeMoney:
@@ -127,7 +126,7 @@ class Stage:
         store.prepare()
         self._group = group
         self._task = group.create_task(self.room.run())
-        await asyncio.sleep(0)
+        await self.room.ready.wait()
 
     async def stop(self) -> None:
         self._task.cancel()

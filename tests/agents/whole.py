@@ -100,21 +100,35 @@ class Watch:
         """The next event of this kind whose data holds these values."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                message = json.loads(await self._socket.recv())
-                if message["type"] == "delta":
-                    self.deltas.append(message["data"])
-                if message["type"] != "event":
-                    continue
-                event: Json = message["data"]
-                self.events.append(event)
+                event = await self._next()
                 if event["kind"] == kind and all(event["data"].get(key) == value for key, value in wanted.items()):
                     return event
+
+    async def _next(self) -> Json:
+        while True:
+            message = json.loads(await self._socket.recv())
+            if message["type"] == "delta":
+                self.deltas.append(message["data"])
+            elif message["type"] == "event":
+                event: Json = message["data"]
+                self.events.append(event)
+                return event
 
     async def answer(self, answer: str) -> Json:
         """Waits for the next question and answers it."""
         asked = await self.until("approval", state="pending")
         await self._whole.call("POST", f"/v1/approvals/{asked['data']['id']}", answer=answer)
         return asked
+
+    async def refuse_until_ended(self) -> Json:
+        """To the end of the turn; whatever is asked on the way is refused."""
+        while True:
+            async with asyncio.timeout(PATIENCE):
+                event = await self._next()
+            if event["kind"] == "turn.ended":
+                return event
+            if event["kind"] == "approval" and event["data"]["state"] == "pending":
+                await self._whole.call("POST", f"/v1/approvals/{event['data']['id']}", answer="reject")
 
     def kinds(self) -> list[str]:
         return [event["kind"] for event in self.events]

@@ -4,15 +4,16 @@ import asyncio
 import os
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from freehold import __version__
 from freehold.agents.registry import Access, Entry
-from freehold.agents.rpc import AgentFault, Json, Peer
+from freehold.agents.rpc import AgentFault, Json, Later, Peer
 from freehold.computer import Computer
 from freehold.computer.process import Process
 from freehold.computer.spec import BASE_ENVIRONMENT
@@ -39,7 +40,7 @@ class Listener(Protocol):
 
     async def paused(self) -> None: ...
 
-    def permission(self, params: Json) -> Awaitable[Json]: ...
+    def permission(self, params: Json) -> Later: ...
 
 
 @dataclass(frozen=True)
@@ -167,10 +168,12 @@ async def running_agent(
                 yield agent
             except AgentFault as fault:
                 failed = await agent.explain(fault)
+                process.kill()
             except FreeholdError as error:
                 failed = error
             finally:
-                await _see_off(process)
+                if failed is None:
+                    await _see_off(process)
                 reading.cancel()
                 draining.cancel()
     if failed is not None:
@@ -224,8 +227,10 @@ class _Answers:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
 
-    def __call__(self, method: str, params: Json) -> Awaitable[Json]:
-        return self._listener.permission(params) if method == "session/request_permission" else self._refuse(method)
+    def __call__(self, method: str, params: Json) -> Later:
+        if method == "session/request_permission":
+            return self._listener.permission(params)
+        return partial(self._refuse, method)
 
     async def _refuse(self, method: str) -> Json:
         raise FreeholdError("agent.not-offered", f"This client does not offer {method[:60]}")

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from freehold.agents.acp import Agent, running_agent
@@ -13,7 +13,7 @@ from freehold.agents.ground import Ground
 from freehold.agents.options import Options, choose, is_unasked, make_it_ask
 from freehold.agents.prompting import NotOffered, blocks_of, retell
 from freehold.agents.registry import Access, Entry, choose_model, find_agent
-from freehold.agents.rpc import AgentFault, Json
+from freehold.agents.rpc import AgentFault, Json, Later
 from freehold.agents.store import Status, TurnRow
 from freehold.errors import FreeholdError
 
@@ -305,11 +305,12 @@ class Live:
         if any(kind == "info" for kind, _ in events):
             await self._tell_session()
 
-    def permission(self, params: Json) -> Awaitable[Json]:
+    def permission(self, params: Json) -> Later:
         """Joined here and now to what was told of the call: what is told after it changes the question."""
+        self._board.finish()
         call = params.get("toolCall")
         tool = self._board.join(call) if isinstance(call, dict) else None
-        return self._decide(tool, None if tool is None else question_of(tool), params.get("options"))
+        return partial(self._decide, tool, None if tool is None else question_of(tool), params.get("options"))
 
     async def _decide(self, tool: Tool | None, question: Question | None, options: object) -> Json:
         """The owner's answer to a question of the agent's: for exactly what was shown, and once."""

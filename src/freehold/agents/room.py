@@ -38,6 +38,8 @@ class Room:
         self._idle = idle
         self._lives: dict[str, Live] = {}
         self._group: asyncio.TaskGroup | None = None
+        self.ready = asyncio.Event()
+        """Set once what a former process left is in order."""
 
     async def run(self) -> None:
         """Until cancelled. First what a former process left is put in order."""
@@ -45,6 +47,7 @@ class Room:
             self._group = group
             await asyncio.to_thread(self.ground.store.prepare)
             await self._recover()
+            self.ready.set()
             for session in await asyncio.to_thread(self.ground.store.waiting):
                 self._wake(session)
             await asyncio.Event().wait()
@@ -69,6 +72,7 @@ class Room:
     # Sessions
 
     async def open(self, agent: str | None, title: str | None, model: str | None, *, who: str) -> SessionRow:
+        await self.ready.wait()
         entry = find_agent(self.ground.manifest, agent or self.ground.manifest.agents.default)
         problem = problem_with(self.ground.home, entry)
         if problem is not None:
@@ -90,6 +94,7 @@ class Room:
         return row
 
     async def get(self, session: str) -> SessionRow:
+        await self.ready.wait()
         return await asyncio.to_thread(self.ground.store.get, session)
 
     async def delete(self, session: str, *, who: str) -> None:
@@ -201,6 +206,7 @@ class Room:
 
     async def answer(self, approval: str, answer: Answer, *, who: str, note: str | None = None) -> Approval:
         """With a note the owner's words follow as the next prompt."""
+        await self.ready.wait()
         answered = await self.ground.approvals.answer(approval, answer, who=who)
         await self._tell(answered.session)
         if not answered.live:
@@ -272,4 +278,4 @@ class Room:
             self._wake(live.session)
 
     async def _tell(self, session: str) -> None:
-        self.ground.watchers.session(await self.get(session))
+        self.ground.watchers.session(await asyncio.to_thread(self.ground.store.get, session))

@@ -16,6 +16,7 @@ MOST_NONSENSE = 20
 MOST_ASKED = 64
 
 Json = dict[str, Any]
+Later = Callable[[], Awaitable[Json]]
 Trace = Callable[[str, bytes], None]
 
 
@@ -34,8 +35,9 @@ class AgentFault(FreeholdError):
 class Peer:
     """One conversation. Notifications are handed over in order, and nothing more is read until each is dealt with.
 
-    `paused` is awaited whenever all that has arrived is handed over, and before each request of the agent's: whoever
-    gathers puts down there what it has. `asked` is called in order, too; what it returns may take its time.
+    `paused` is awaited whenever all that has arrived is handed over, and before each request of the agent's is
+    answered: whoever gathers puts down there what it has. `asked` is called in order, too; what it returns may take
+    its time.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Peer:
         *,
         notified: Callable[[str, Json], None],
         paused: Callable[[], Awaitable[None]],
-        asked: Callable[[str, Json], Awaitable[Json]],
+        asked: Callable[[str, Json], Later],
         trace: Trace | None = None,
     ) -> None:
         self._pipe = pipe
@@ -131,8 +133,9 @@ class Peer:
         elif isinstance(method, str):
             if len(self._questions) >= MOST_ASKED:
                 raise AgentFault("agent.too-many", f"The agent asks more than {MOST_ASKED} questions at once")
+            answer = self._asked(method, given)
             await self._paused()
-            task = group.create_task(self._answer(number, self._asked(method, given)))
+            task = group.create_task(self._answer(number, answer))
             self._questions.add(task)
             task.add_done_callback(self._questions.discard)
         elif isinstance(number, int) and not isinstance(number, bool) and number in self._waiting:
@@ -151,9 +154,9 @@ class Peer:
             return
         answer.set_exception(AgentFault("agent.refused", f"The agent refused: {_words(error)}"))
 
-    async def _answer(self, number: object, answer: Awaitable[Json]) -> None:
+    async def _answer(self, number: object, answer: Later) -> None:
         try:
-            result = await answer
+            result = await answer()
         except FreeholdError as error:
             reply: Json = {"error": {"code": -32603, "message": error.message}}
         else:

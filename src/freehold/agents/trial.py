@@ -8,7 +8,7 @@ from typing import Any
 from freehold.agents.acp import running_agent
 from freehold.agents.board import Board
 from freehold.agents.registry import Access, Entry
-from freehold.agents.rpc import AgentFault, Json
+from freehold.agents.rpc import AgentFault, Json, Later
 from freehold.computer import Computer
 from freehold.computer.tunnel import Tunnel
 
@@ -47,7 +47,10 @@ class _Listener:
     async def paused(self) -> None:
         return
 
-    async def permission(self, params: Json) -> Json:
+    def permission(self, params: Json) -> Later:
+        return self._refuse
+
+    async def _refuse(self) -> Json:
         return {"outcome": {"outcome": "cancelled"}}
 
 

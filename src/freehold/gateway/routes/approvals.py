@@ -78,17 +78,20 @@ def add_approvals(app: FastAPI, room: Room) -> None:
     @needs("read")
     async def list_approvals() -> list[ApprovalView]:
         """Those that wait, the oldest first."""
+        await room.ready.wait()
         return [_view(each) for each in await asyncio.to_thread(approvals.pending)]
 
     @app.get("/v1/approvals/policy")
     @needs("admin")
     async def get_policy() -> ApprovalPolicy:
+        await room.ready.wait()
         return await asyncio.to_thread(policy)
 
     @app.put("/v1/approvals/policy")
     @needs("admin")
     async def put_policy(body: WritePolicy, request: Request) -> ApprovalPolicy:
         """Put these rules in the place of all that do not belong to a session."""
+        await room.ready.wait()
         rules = [Rule(one.effect, one.kind, one.pattern, one.exact) for one in body.rules]
         await asyncio.to_thread(approvals.policy.replace, rules, who=principal_of(request.scope).who)
         return await asyncio.to_thread(policy)

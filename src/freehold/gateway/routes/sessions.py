@@ -158,6 +158,7 @@ def add_sessions(app: FastAPI, room: Room) -> None:
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> SessionPage:
         """Those with `query` in their title or words."""
+        await room.ready.wait()
         rows = await asyncio.to_thread(store.search, query=query, archived=archived, cursor=cursor, limit=limit + 1)
         more = rows[limit - 1] if len(rows) > limit else None
         return SessionPage(
