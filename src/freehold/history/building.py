@@ -10,7 +10,9 @@ from freehold.history.model import Step, Version
 from freehold.history.reading import FOLDER_FLAGS, Taken
 
 NamePath = tuple[bytes, ...]
-_LOOK_AFTER = 48
+_LOOK_AFTER = 16
+_TIMED = 4  # one creation of so many: asking for the time costs as much as closing a file
+_AHEAD = 128
 _SLOW = 0.000_1  # of processor time: a busy machine is no crowd
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -50,15 +52,16 @@ class Subtree:
         """`steps` are in path order, the folder itself first. Raises Crowded, if it `may_move`."""
         try:
             for count, step in enumerate(steps):
-                if count % 500 == 499:
+                if count % _AHEAD == 0:
                     pump()
+                    self._fetch(steps[count : count + _AHEAD])
                 while self._open and step.path[:-1] != self._open[-1][0]:
                     if len(self._open) == 1:
                         break
                     self._leave()
                 self._make(step)
-                if self._may_move and self._creations == _LOOK_AFTER:
-                    if self._creating / self._creations > _SLOW:
+                if self._creations == _LOOK_AFTER * _TIMED:
+                    if self._may_move and self._creating / _LOOK_AFTER > _SLOW:
                         raise Crowded
                     self._creations, self._creating = 0, 0.0
         finally:
@@ -97,10 +100,7 @@ class Subtree:
 
     def _make_file(self, parent: int, name: bytes, place: int, target: Version) -> None:
         assert target.content is not None
-        began = time.thread_time()
-        handle = os.open(name, _NEW_FILE, target.mode & 0o777, dir_fd=parent)
-        self._creating += time.thread_time() - began
-        self._creations += 1
+        handle = self._create(parent, name, target.mode & 0o777)
         try:
             write_content(handle, self._reader, target.content)
             if self._owner is not None:
@@ -116,6 +116,19 @@ class Subtree:
             raise
         finally:
             os.close(handle)
+
+    def _create(self, parent: int, name: bytes, mode: int) -> int:
+        self._creations += 1
+        if self._creations % _TIMED:
+            return os.open(name, _NEW_FILE, mode, dir_fd=parent)
+        began = time.thread_time()
+        handle = os.open(name, _NEW_FILE, mode, dir_fd=parent)
+        self._creating += time.thread_time() - began
+        return handle
+
+    def _fetch(self, steps: Sequence[Step]) -> None:
+        """What is inline in the store, in one question for many."""
+        self._reader.fetch([step.target.content for step in steps if step.target and step.target.content is not None])
 
     def _leave(self) -> None:
         """Mode and time of a folder last, when everything is in it."""

@@ -3,7 +3,7 @@
 import ctypes
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import zstandard
@@ -211,6 +211,7 @@ class ContentReader:
         self._db = db
         self._folder = folder
         self._decompress = zstandard.ZstdDecompressor().decompress
+        self._ahead: dict[int, tuple[bytes, int, int, bytes]] = {}
 
     def size(self, content: int) -> int:
         row = self._db.execute("SELECT size FROM content WHERE id = ?", (content,)).fetchone()
@@ -242,9 +243,17 @@ class ContentReader:
             at += size
         return bytes(found)
 
+    def fetch(self, contents: Sequence[int]) -> None:
+        """Read these ahead, in one question; each is held until it is asked for, or others are fetched."""
+        marks = ",".join("?" * len(contents))
+        rows = self._db.execute(f"SELECT id, hash, size, form, data FROM content WHERE id IN ({marks})", contents)  # noqa: S608
+        self._ahead = {row[0]: row[1:] for row in rows}
+
     def pieces(self, content: int) -> Iterator[bytes]:
         """The content in chunks, for those too large to hold. Raises DamagedContent, for a large content possibly midway."""
-        row = self._db.execute("SELECT hash, size, form, data FROM content WHERE id = ?", (content,)).fetchone()
+        row = self._ahead.pop(content, None)
+        if row is None:
+            row = self._db.execute("SELECT hash, size, form, data FROM content WHERE id = ?", (content,)).fetchone()
         if row is None:
             raise DamagedContent(content, "it is not in the store")
         digest, size, form, data = row

@@ -85,6 +85,22 @@ class Take:
         finally:
             os.close(handle)
 
+    def _record_root(self, name: bytes) -> bool:
+        """Only a kept folder's own mode and time; False: it came or went, and all of it needs a look."""
+        place = self._places.find_child(0, name)
+        row = self._places.live(place) if place is not None else None
+        if place is None or row is None:
+            return False
+        try:
+            handle = os.open(self._roots[name], FOLDER_FLAGS)
+        except OSError:
+            return False
+        try:
+            self._record(place, row, Taken(os.fstat(handle), None, FLAG_FINE), (name,))
+        finally:
+            os.close(handle)
+        return True
+
     def visit(self, dirty: Iterable[tuple[tuple[bytes, ...], bool]]) -> None:
         """Look at the dirty paths only; a path with True also at everything below it."""
         self._seen = set()
@@ -118,7 +134,8 @@ class Take:
         if not folder:
             for name in self._roots.keys() & names.keys():
                 self._flush()
-                self._scan_root(name)
+                if names[name] or not self._record_root(name):
+                    self._scan_root(name)
             return
         reached = self._reach(folder)
         if isinstance(reached, tuple):
