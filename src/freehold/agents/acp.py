@@ -25,6 +25,9 @@ TO_ANSWER = 60.0
 """Seconds an agent has to answer whatever is not a prompt."""
 
 TO_LEAVE = 5.0
+TO_LEAVE_IN_HASTE = 1.0
+"""When the gateway itself has to end."""
+
 MOST_STDERR = 64 * 1024
 _SHOWN_STDERR = 600
 _NAME = re.compile(r"[^A-Za-z0-9_.-]")
@@ -151,6 +154,7 @@ async def running_agent(
         raise AgentFault("agent.not-started", f"{entry.title} cannot be started: {error.message}") from error
     errors: deque[bytes] = deque()
     failed: FreeholdError | None = None
+    patience = TO_LEAVE_IN_HASTE
     with _traced(entry.name, session, access) as trace:
         async with process, asyncio.TaskGroup() as group:
             peer = Peer(
@@ -166,14 +170,14 @@ async def running_agent(
             try:
                 agent.capabilities = await _introduce(agent)
                 yield agent
+                patience = TO_LEAVE
             except AgentFault as fault:
                 failed = await agent.explain(fault)
-                process.kill()
             except FreeholdError as error:
                 failed = error
             finally:
-                if failed is None:
-                    await _see_off(process)
+                # Nobody reads what a broken one still says, so it would wait for us for ever.
+                await _see_off(process, 0.0 if failed is not None or reading.done() else patience)
                 reading.cancel()
                 draining.cancel()
     if failed is not None:
@@ -258,16 +262,14 @@ async def _drain(process: Process, errors: deque[bytes]) -> None:
                 size -= len(errors.popleft())
 
 
-async def _see_off(process: Process) -> None:
+async def _see_off(process: Process, patience: float) -> None:
     process.close_stdin()
-    with suppress(TimeoutError, FreeholdError):
-        async with asyncio.timeout(TO_LEAVE):
-            await process.wait()
+    if patience:
+        with suppress(TimeoutError, FreeholdError):
+            async with asyncio.timeout(patience):
+                await process.wait()
     if process.exit is None:
         process.kill()
-        with suppress(TimeoutError, FreeholdError):
-            async with asyncio.timeout(TO_LEAVE):
-                await process.wait()
 
 
 class _traced:
