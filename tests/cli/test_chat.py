@@ -15,6 +15,7 @@ import pytest_asyncio
 from tests.agents.whole import Whole, prepare, running
 from tests.builtin.closure import link_builtin
 
+from freehold.client import Freehold
 from freehold.identity.tokens import Tokens
 from freehold.testing import ScriptedModel
 
@@ -145,3 +146,30 @@ async def test_a_session_is_gone_on_with_and_no_token_is_left(whole: Whole) -> N
         assert [token.name for token in tokens.list()] == ["test"]
     unknown = await asyncio.to_thread(whole.stead.run, "chat", "-p", "--session", "nope", "hi")
     assert unknown.returncode == 1
+
+
+async def test_a_program_prompts_and_answers(whole: Whole) -> None:
+    """The Python client, with an event loop and without."""
+    address = f"http://localhost:{whole.stead.gateway_port}"
+    async with Freehold(address, token=whole.token) as home:
+        session = await home.sessions.open("builtin", title="by a program")
+        seen = []
+        async for update in session.prompt("RUN echo made > made.txt"):
+            seen.append(update.kind)
+            if update.kind == "approval" and update.data["state"] == "pending":
+                assert [one.id for one in await home.sessions.approvals()] == [update.data["id"]]
+                await session.answer(update.data["id"], "once")
+        assert seen[-1] == "turn.ended"
+        assert whole.file("made.txt").read_text() == "made\n"
+        assert session.id in [one.id for one in (await home.sessions.list("by a program")).sessions]
+        kept = [update.kind async for update in session.events()]
+        assert "turn.started" in kept
+
+    def script() -> str:
+        with Freehold.sync(address, token=whole.token) as home:
+            again = home.sessions.get(session.id)
+            told = [update.data["text"] for update in again.prompt("SAY once more") if update.kind == "message"]
+            home.sessions.delete(session.id)
+            return str(told[-1])
+
+    assert await asyncio.to_thread(script) == "once more"

@@ -44,15 +44,18 @@ class AsyncSession:
                 return
 
     async def follow(self, after: int | None = None) -> AsyncIterator[Update]:
-        """Everything that happens in it from now on, or after a number; for ever."""
+        """Everything that happens in it from now on, or after a number; each kept event once and in order, for ever."""
+        at = after
         async for message in self._connection.follow(f"session:{self.id}", after):
-            if message.kind == "event":
-                yield Update.model_validate(message.data)
-            elif message.kind == "delta":
+            if message.kind == "delta":
                 yield Update(kind=message.data["kind"], data=message.data)
-            else:
-                async for missed in self.events(after=after or 0):
-                    after = missed.seq
+            elif message.kind == "event" and (at is None or message.seq > at):
+                at = message.seq
+                yield Update.model_validate(message.data)
+            elif message.kind == "resync":
+                # More was missed than the socket hands over: the rest is read page by page.
+                async for missed in self.events(after=message.seq if at is None else at):
+                    at = missed.seq
                     yield missed
 
     async def events(self, after: int = 0) -> AsyncIterator[Update]:
