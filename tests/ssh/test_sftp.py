@@ -70,7 +70,7 @@ async def test_attributes_are_set_and_seen(client: asyncssh.SFTPClient) -> None:
 async def test_names_are_made_moved_linked_and_removed(client: asyncssh.SFTPClient, key: Key) -> None:
     async with client.open("one", "wb") as file:
         await file.write(b"1")
-    ssh(key, "ln -s one playground/link", check=True)
+    await client.symlink("one", "link")
     assert await client.readlink("link") == "one"
     assert await client.realpath("link") == "/workspace/playground/one"
     await client.link("one", "hard")
@@ -122,6 +122,7 @@ chmod 600 tree/deep/file
 ln -s file tree/deep/link
 ln tree/deep/file tree/deep/hard
 rename tree/deep/hard tree/deep/harder
+ls -l tree/deep/link
 df .
 get -rp tree {tmp_path}/back
 rm tree/deep/*

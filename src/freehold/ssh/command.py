@@ -33,6 +33,8 @@ CANNOT_START = 127
 LINK_LOST = 255
 HANG_UP_PATIENCE = 5.0
 END_OF_INPUT = b"\x04"
+# Those who send a symbolic link's names in OpenSSH's order only to a server that is called OpenSSH.
+LINK_FIRST = ("AsyncSSH_", "libssh_")
 # What a client is told of its terminal's place: that this is SSH, and nothing about where it connects from.
 ANONYMOUS = "127.0.0.1 0 127.0.0.1 22"
 SIGNALS = {
@@ -244,7 +246,8 @@ class CommandSession(SSHServerSession[bytes]):
 
     def _argv(self) -> list[str]:
         if self._kind == "sftp":
-            return ["/usr/bin/python3", "-I", "-S", "-c", sftp_source()]
+            order = ["--link-first"] if self._visit.client.startswith(LINK_FIRST) else []
+            return ["/usr/bin/python3", "-I", "-S", "-c", sftp_source(), *order]
         if self._command is not None:
             return [SHELL, "-c", self._command]
         return [SHELL, "-l"]

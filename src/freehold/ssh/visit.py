@@ -167,6 +167,12 @@ class Visit(SSHServer):
 
     # What its channels use
 
+    @property
+    def client(self) -> str:
+        """The program on the other side, as it calls itself."""
+        assert self._line is not None
+        return str(self._line.get_extra_info("client_version", "")).removeprefix("SSH-2.0-")
+
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> None:
         """Runs beside the connection, and may outlive it: what a command left behind is followed to its end."""
         task = self.house.group.create_task(_guarded(work, name), name=name)

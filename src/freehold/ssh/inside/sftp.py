@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 import time
 from struct import Struct, error, pack
 
@@ -191,7 +192,8 @@ def flags_of(asked: int) -> int:
 class Server:
     """One client's requests, answered in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, link_first: bool = False) -> None:
+        self._link_first = link_first
         self._handles: dict[bytes, OpenFile | OpenFolder] = {}
         self._next = 0
 
@@ -308,8 +310,11 @@ class Server:
         return self._named(os.readlink(fields.path()))
 
     def symlink(self, fields: Fields) -> None:
-        """The target first, as OpenSSH sends it and not as the draft says."""
-        target, link = fields.text(), fields.path()
+        """The target first, as OpenSSH sends it; the link, as the draft says, from those who keep to that with us."""
+        if self._link_first:
+            link, target = fields.path(), fields.text()
+        else:
+            target, link = fields.text(), fields.path()
         os.symlink(target, link)
 
     # Folders
@@ -464,14 +469,14 @@ EXTENDED_WORK: dict[bytes, Callable[[Server, Fields], tuple[int, bytes] | int | 
 }
 
 
-def serve(source: int, target: int) -> int:
+def serve(source: int, target: int, *, link_first: bool = False) -> int:
     """Until the client is done. 1 when it sent a packet that no client sends."""
     for descriptor in (source, target):
         try:
             fcntl.fcntl(descriptor, 1031, PIPE)  # F_SETPIPE_SZ: fewer and larger reads
         except OSError:
             continue
-    server = Server()
+    server = Server(link_first=link_first)
     waiting = bytearray()
     while data := os.read(source, PIPE):
         waiting += data
@@ -505,7 +510,7 @@ def send(target: int, data: bytes) -> None:
 
 def main() -> None:
     try:
-        code = serve(0, 1)
+        code = serve(0, 1, link_first="--link-first" in sys.argv)
     except (BrokenPipeError, KeyboardInterrupt):
         code = 0
     os._exit(code)
