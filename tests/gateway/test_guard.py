@@ -13,6 +13,7 @@ from starlette.routing import Route
 from tests.gateway.running import Running
 from websockets.exceptions import InvalidStatus
 
+from freehold.errors import FreeholdError
 from freehold.gateway.addresses import crowd_of, origin_of, read_headers, serve_at
 from freehold.gateway.app import describe_app
 from freehold.gateway.guard import read_cookie
@@ -463,3 +464,16 @@ def test_one_is_led_back_to_where_one_was() -> None:
     for way in ("/", "/device#BCDF-GHJK", "/files"):
         assert way_of(way) == way
     assert way_of(None) == "/"
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/sign-out"), ("DELETE", "/v1/me")])
+async def test_one_gets_out_even_when_nothing_can_be_written_down(
+    gateway: Running, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    def full(*_args: object, **_kwargs: object) -> None:
+        raise FreeholdError("timeline.full", "The disk is full")
+
+    monkeypatch.setattr(gateway.house.timeline, "append", full)
+    headers = gateway.browser()
+    assert (await gateway.http.request(method, path, headers=headers, json={})).is_error
+    assert (await gateway.http.get("/v1/me", headers=headers)).status_code == 401

@@ -130,11 +130,11 @@ def add_credentials(app: FastAPI, house: House) -> None:
         """End the token, or the browser's session, with which this is asked."""
         principal = principal_of(request.scope)
         if principal.token is not None:
-            await _note(house, "identity.token_revoked", request, name=principal.token.name)
             await asyncio.to_thread(house.tokens.revoke, principal.token.name)
+            await _note(house, "identity.token_revoked", request, name=principal.token.name)
         elif principal.session is not None:
-            await _note(house, "identity.signed_out", request, session=principal.session.id)
             await asyncio.to_thread(house.sessions.revoke, principal.session.id)
+            await _note(house, "identity.signed_out", request, session=principal.session.id)
         return Ended(ended=1)
 
     @app.get("/v1/sign-ins")

@@ -256,8 +256,8 @@ def add_sign_in(app: FastAPI, house: House) -> FrontDoor:
         """End this browser's session."""
         session = principal_of(request.scope).session
         assert session is not None  # the guard lets only browsers in here
-        await asyncio.to_thread(house.timeline.append, "identity.signed_out", {"session": session.id}, who="owner")
         await asyncio.to_thread(house.sessions.revoke, session.id)
+        await asyncio.to_thread(house.timeline.append, "identity.signed_out", {"session": session.id}, who="owner")
         take_cookie(response, COOKIE)
         return Done()
 
