@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from freehold.computer.ownership import refuse_to_give_away
 from freehold.computer.spec import (
     AGENT_GID,
     AGENT_HOME,
@@ -110,6 +111,7 @@ def check_folders(spec: ComputerSpec) -> None:
     for folder in (spec.workspace, spec.home):
         if not folder.is_dir():
             raise FreeholdError("computer.no-folder", f"{folder} is not a folder", hint=f"mkdir -p {folder}")
+        refuse_to_give_away(folder)
 
 
 def check_image(spec: ComputerSpec) -> None:
