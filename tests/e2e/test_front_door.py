@@ -2,13 +2,15 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.e2e.atproto.serving import serve
-from tests.e2e.house import PATIENCE, Freehold, freehold_up, launch, signed_in
+from tests.e2e.house import PATIENCE, REPOSITORY, Freehold, freehold_up, launch, signed_in
 from tests.gateway.running import listen
 
 from freehold.gateway.app import build_app
@@ -154,6 +156,37 @@ def test_a_program_gets_its_token_by_the_owners_hand(freehold: Freehold, browser
     token = json.loads(logins.read_text())[freehold.url]["token"]
     assert token not in said + shown
     assert token not in page.content()
+
+
+def test_the_script_of_the_guide_takes_back_what_was_done(freehold: Freehold, tmp_path: Path) -> None:
+    """The second block of docs/guides/api.md as it stands there, but for the address and the token."""
+    guide = (REPOSITORY / "docs" / "guides" / "api.md").read_text()
+    block = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)[1]
+    said = _done(freehold.verb("token", "create", "script", "--scope", "read", "--scope", "history", "--json"))
+    token = json.loads(said)["token"]
+    _done(freehold.verb("run", "echo by-hand > noted"))
+    script = tmp_path / "script.py"
+    script.write_text(block.replace('"http://localhost:3000"', f'"{freehold.url}", token=open("token").read()'))
+    (tmp_path / "token").write_text(token)
+    shown = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env=freehold.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "echo by-hand > noted" in shown.stdout
+    assert not (freehold.home.workspace / "noted").exists()
+    _done(freehold.verb("token", "revoke", "script"))
+
+
+def _done(verb: "subprocess.Popen[str]") -> str:
+    said, complained = verb.communicate(timeout=PATIENCE)
+    assert verb.returncode == 0, complained
+    return said
 
 
 def test_a_directory_that_does_not_answer_is_explained(browser: Browser, tmp_path: Path) -> None:
