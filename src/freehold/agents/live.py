@@ -20,7 +20,7 @@ from freehold.errors import FreeholdError
 IDLE = 600.0
 """Seconds without a prompt after which an agent is stopped; the next prompt brings it back."""
 
-TO_CANCEL = 10.0
+TO_CANCEL = 10
 SILENCE = 3600.0
 """Seconds without a word, and without a question to the owner, after which an agent is taken to hang."""
 
@@ -271,8 +271,12 @@ class Live:
             elif time.monotonic() - since > SILENCE:
                 self.kill(AgentFault("agent.silent", f"The agent has said nothing for {SILENCE / 60:g} minutes"))
                 return
-        await asyncio.sleep(TO_CANCEL)
-        self.kill(AgentFault("agent.silent", f"The agent did not stop within {TO_CANCEL:g} s and was ended"))
+        for _ in range(TO_CANCEL):
+            await asyncio.sleep(1)
+            with suppress(FreeholdError):
+                # One that had hardly begun may not have known yet what to stop.
+                await agent.cancel(self._acp)
+        self.kill(AgentFault("agent.silent", f"The agent did not stop within {TO_CANCEL} s and was ended"))
 
     # What the agent says (the listener of `running_agent`)
 
