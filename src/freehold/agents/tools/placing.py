@@ -2,18 +2,26 @@
 
 import importlib.resources
 import json
+import logging
 from pathlib import Path
 
 from freehold.agents.tools.tool import Json
 
 FOLDER = ".tools"
+log = logging.getLogger("freehold.agents.tools")
 
 
 def place_command(agents: Path, tools: list[Json]) -> None:
-    """Idempotent. Each file is replaced whole, for somebody inside may be reading it."""
-    folder = agents / FOLDER
+    """Idempotent. A disk that takes no more is no reason not to start: agents have the tools over MCP all the same."""
+    try:
+        _place(agents / FOLDER, tools)
+    except OSError as error:
+        log.warning("the freehold command inside the computer could not be written", extra={"error": str(error)})
+
+
+def _place(folder: Path, tools: list[Json]) -> None:
+    """Each file is replaced whole, for somebody inside may be reading it."""
     folder.mkdir(parents=True, exist_ok=True)
-    agents.chmod(0o755)
     folder.chmod(0o755)
     source = (importlib.resources.files("freehold.agents.tools") / "inside.py").read_text()
     _put(folder / "tools.json", json.dumps(tools, indent=1), 0o644)

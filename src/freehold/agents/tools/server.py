@@ -6,7 +6,6 @@ Our own and not the protocol's Python package; see docs/adr/0012.
 import asyncio
 import hashlib
 import json
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -27,7 +26,6 @@ MOST_AT_ONCE = 8
 TO_READ = 30.0
 
 Ask = Callable[[str, Question], Awaitable[Answer | None]]
-log = logging.getLogger("freehold.agents.tools")
 
 
 class HostTools:
@@ -69,9 +67,12 @@ class HostTools:
     async def handle(self, stream: Stream) -> None:
         inlet = Inlet(stream)
         while True:
-            async with asyncio.timeout(TO_READ):
-                request = await http1.read_request(inlet)
-                body = await _body(inlet, request)
+            try:
+                async with asyncio.timeout(TO_READ):
+                    request = await http1.read_request(inlet)
+                    body = await _body(inlet, request)
+            except TimeoutError:
+                return
             status, answer = await self._answer(request, body)
             data = b"" if answer is None else json.dumps(answer).encode()
             fields = [("content-type", "application/json"), ("content-length", str(len(data)))]
