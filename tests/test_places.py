@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+import freehold.home as home_module
 from freehold.computer import layout, ownership
 from freehold.computer.ownership import claim_folder, refuse_to_give_away
 from freehold.computer.spec import ComputerSpec
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.keeper import keeper as keeper_module
 from freehold.keeper import paths
+from freehold.keeper.keeper import Keeper
 from freehold.places import find_system_folder
 
 SYSTEM = ["/", "/etc", "/etc/ssh", "/usr/local/bin", "/tmp", "/var", "/var/lib", "/home", "/root", "/run", "/proc/self", "/dev", "/tmp/../etc", "/bin"]  # fmt: skip
@@ -54,7 +57,7 @@ def test_it_is_asked_before_anything_is_touched(tmp_path: Path, monkeypatch: pyt
     place.mkdir(mode=0o755)
     (place / "file").touch()
     monkeypatch.setattr(ownership, "find_system_folder", lambda path: path)
-    monkeypatch.setattr(paths, "find_system_folder", lambda path: path)
+    monkeypatch.setattr(home_module, "find_system_folder", lambda path: path)
     with pytest.raises(FreeholdError):
         claim_folder(place, os.getuid() + 1)
     with pytest.raises(FreeholdError):
@@ -65,3 +68,16 @@ def test_it_is_asked_before_anything_is_touched(tmp_path: Path, monkeypatch: pyt
     assert place.stat().st_mode & 0o777 == 0o755
     assert (place / "file").stat().st_uid == os.getuid()
     assert not (tmp_path / "run").exists()
+
+
+async def test_a_keeper_writes_nothing_into_a_place_that_is_not_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    for module in (home_module, keeper_module):
+        monkeypatch.setattr(module, "find_system_folder", lambda path: path)
+    with pytest.raises(FreeholdError) as refused:
+        await Keeper(Home(root=place, run=tmp_path / "run")).run()
+    assert refused.value.code == "home.not-ours"
+    assert list(place.iterdir()) == []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.errors import FreeholdError
+from freehold.places import find_system_folder
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,14 @@ def _run_folder(root: Path) -> Path:
 
 
 def ensure_private_folder(path: Path) -> None:
-    """Make the folder with mode 0700, or refuse one that is a link or belongs to somebody else."""
+    """Make the folder with mode 0700, or refuse one that is a link or belongs to somebody else, or to the machine."""
+    system = find_system_folder(path)
+    if system is not None:
+        raise FreeholdError(
+            "home.not-ours",
+            f"{path} is a folder of the operating system ({system}), and this one is closed to everybody else",
+            hint="Choose a folder of its own with --home, such as ~/freehold",
+        )
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():

@@ -38,6 +38,7 @@ from freehold.keeper.strays import Strays, end_strays
 from freehold.keeper.supervisor import Supervisor
 from freehold.keeper.tending import tended
 from freehold.observe.tracing import configure_tracing, shutdown_tracing
+from freehold.places import find_system_folder
 from freehold.ssh.keys import keys_exist
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class Keeper:
                 self.record("boot.failed", {"stage": stages.current, "code": error.code, "message": error.message})
                 raise error from None
             finally:
-                if self.home.root.is_dir():
+                if self.home.root.is_dir() and find_system_folder(self.home.root) is None:
                     await asyncio.to_thread(self.record.write_now)
                 self.record.close()
         self._announce("stopped", {})

@@ -5,18 +5,10 @@ import os
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder
-from freehold.places import find_system_folder
 
 
 def prepare_root(home: Home) -> None:
-    """The home itself, before anything is written in it. It is closed to all others, so it must be nobody else's place."""
-    system = find_system_folder(home.root)
-    if system is not None:
-        raise FreeholdError(
-            "home.not-ours",
-            f"{home.root} is a folder of the operating system ({system}), and a home is closed to everybody else",
-            hint="Choose a folder of its own with --home, such as ~/freehold",
-        )
+    """The home itself, before anything is written in it."""
     with _explained(home):
         ensure_private_folder(home.root)
         ensure_private_folder(home.run)
