@@ -55,7 +55,7 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
           <p className="quiet">
             {steps.length === 0
               ? "No file would change."
-              : `${steps.length === 1 ? "One path changes" : `${Math.max(steps.length, plan.total - 1)} paths change`}. The present state is kept as well: this can be undone.`}
+              : `${steps.length === 1 ? "One path changes" : `${pathsIn(plan, steps.length)} paths change`}. The present state is kept as well: this can be undone.`}
           </p>
           <ul className="steps">
             {steps.slice(0, MOST_STEPS).map((step) => (
@@ -113,6 +113,11 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
       </div>
     </Dialog>
   );
+}
+
+/** The list may be cut short; its total is not. */
+function pathsIn(plan: HistoryPlan, shown: number): number {
+  return plan.steps.length === plan.total ? shown : plan.total;
 }
 
 const VERBS: Record<Action["action"], string> = { undo: "Undo", redo: "Redo", restore: "Restore", revert: "Take back" };

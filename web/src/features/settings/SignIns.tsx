@@ -4,6 +4,7 @@ import { useAnswer, useNow } from "../../ui/answers";
 import { ago } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
+import { browserOf } from "./signIns.logic";
 
 const seconds = (at: string): number => new Date(at).getTime() / 1000;
 
@@ -44,7 +45,7 @@ export function SignIns({ onSignedOut }: { onSignedOut: () => void }) {
         {value?.map((row) => (
           <li key={row.id}>
             <div className="grow">
-              {row.label || "A browser"} {row.current && <span className="chip" data-tone="leaf">this one</span>}
+              <span title={row.label}>{browserOf(row.label)}</span> {row.current && <span className="chip" data-tone="leaf">this one</span>}
               <p className="quiet">
                 {row.method} · {row.address} · seen {ago(seconds(row.seen), now)}
               </p>

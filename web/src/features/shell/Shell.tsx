@@ -19,6 +19,7 @@ import { setTheme, THEMES } from "./theme";
 const FilesPage = lazy(() => import("../files/FilesPage"));
 const TerminalPage = lazy(() => import("../terminal/TerminalPage"));
 const NetworkPage = lazy(() => import("../network/NetworkPage"));
+const ConnectPage = lazy(() => import("../connect/ConnectPage").then((found) => ({ default: found.ConnectPage })));
 const SettingsPage = lazy(() => import("../settings/SettingsPage"));
 
 const AFTER_G = 1_500;
@@ -31,6 +32,8 @@ function pageOf(path: string): ComponentType<{ onSignedOut: () => void }> {
       return TerminalPage;
     case "/network":
       return NetworkPage;
+    case "/connect":
+      return ConnectPage;
     case "/settings":
       return SettingsPage;
     default:
@@ -170,7 +173,7 @@ function useKeys(open: (what: "palette" | "help") => void) {
     latest.current = open;
   });
   useEffect(() => {
-    let gAt = 0;
+    let gAt = -Infinity;
     function pressed(event: KeyboardEvent) {
       if (event.defaultPrevented || event.isComposing) return;
       const { key, ctrlKey, metaKey, altKey } = event;
@@ -179,7 +182,7 @@ function useKeys(open: (what: "palette" | "help") => void) {
       // Ctrl-K belongs to the shell in a terminal; Cmd-K does not.
       if (ctrlKey && target instanceof Element && target.closest("[data-keys='terminal']")) return;
       const act = readKey({ key, ctrlKey, metaKey, altKey, typing: busy }, event.timeStamp - gAt < AFTER_G);
-      gAt = 0;
+      gAt = -Infinity;
       if (act === null) return;
       if (act.do === "wait") gAt = event.timeStamp;
       else if (act.do === "go") {
