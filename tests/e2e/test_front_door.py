@@ -135,7 +135,8 @@ def test_a_socket_is_not_for_who_is_outside(freehold: Freehold, browser: Browser
 
 
 def test_a_program_gets_its_token_by_the_owners_hand(freehold: Freehold, browser: Browser) -> None:
-    """`freehold login` in a terminal, its code on the device page, and the token where only the owner can read it."""
+    """`freehold login` in a terminal, its code on the device page, and the token where only the owner can read it. Who is
+    not signed in yet does that in another tab, and goes on in this one."""
     login = freehold.verb("login", freehold.url, "--name", "laptop", "--no-browser", "--json")
     assert login.stderr is not None
     shown = ""
@@ -143,8 +144,14 @@ def test_a_program_gets_its_token_by_the_owners_hand(freehold: Freehold, browser
         line = login.stderr.readline()
         assert line, "no code was shown"
         shown += line
-    page = signed_in(browser, freehold).new_page()
+    page = new_page(browser)
     page.goto(found[0])
+    page.get_by_text("freehold open").wait_for()
+    elsewhere = page.context.new_page()
+    elsewhere.goto(freehold.new_link())
+    elsewhere.wait_for_url(lambda url: "sign-in" not in url)
+    elsewhere.close()
+    page.evaluate("window.dispatchEvent(new Event('focus'))")  # headless, a page never loses it
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("heading", name="laptop").wait_for()
     page.get_by_role("button", name="Allow").click()
