@@ -4,9 +4,11 @@ import os
 import time
 from pathlib import Path
 
+import pytest
 from tests.history.tree import differences, look, write
 
 from freehold.history import History, Notice, Settings
+from freehold.history.aging import Aging
 
 DAY = 86_400.0
 
@@ -102,3 +104,33 @@ def test_undo_still_works_across_what_was_thinned(history: History, workspace: P
     history.undo()
     history.undo()
     assert not differences(before, look(workspace))
+
+
+def test_a_clock_that_jumps_ahead_thins_nothing_and_is_told(
+    history: History, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        write(workspace / "file", str(number))
+        history.snapshot()
+    before = [entry.id for entry in history.log()]
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 400 * DAY)
+    assert history.collect().thinned == 0
+    assert [entry.id for entry in history.log()] == before
+    assert [notice.code for notice in history.notices()] == ["history.clock-ahead"]
+    monkeypatch.undo()
+    history.collect()
+    assert history.notices() == []
+
+
+def test_entries_age_at_most_twice_as_fast_as_time_passes_and_a_day_a_start(history: History) -> None:
+    wall, real = [1000 * DAY], [0.0]
+    aging = Aging(history._db, lambda: wall[0], lambda: real[0])
+    assert aging.advance() == 1000 * DAY
+    wall[0], real[0] = 1400 * DAY, 3600.0
+    assert aging.advance() == 1000 * DAY + 7200
+    again = Aging(history._db, lambda: wall[0], lambda: real[0])
+    assert again.advance() == 1001 * DAY + 7200
+    assert round(again.behind / DAY) == 399
+    wall[0] = 900 * DAY
+    assert again.advance() == 900 * DAY

@@ -187,11 +187,18 @@ class Collector:
 
 
 def collect(
-    collector: Collector, quota: int, *, now: float, told_at: float | None, grace: float, tell: Callable[[int], None]
+    collector: Collector,
+    quota: int,
+    *,
+    now: float,
+    aged: float,
+    told_at: float | None,
+    grace: float,
+    tell: Callable[[int], None],
 ) -> Collected:
-    """Thin by age; when that is not enough, tell first, and drop the oldest once the owner had `grace` seconds to act."""
+    """Thin by age, which `aged` tells the time for; when that is not enough, tell first, and drop the oldest once the owner had `grace` seconds to act."""
     before = collector.used()
-    thinned = collector.thin(now)
+    thinned = collector.thin(aged)
     collector.sweep()
     dropped = 0
     waiting = False

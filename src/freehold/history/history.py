@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from freehold.errors import FreeholdError
+from freehold.history.aging import DAY, Aging
 from freehold.history.collecting import Collected, Collector, Size, collect
 from freehold.history.contents import ContentReader, Contents
 from freehold.history.database import drop_half_taken, hold_reserve, open_database, open_reader, remember, transaction
@@ -34,6 +35,7 @@ DIFF_BUDGET = 5.0
 MOST_COUNTED = 500
 QUOTA_CODE = "history.quota-reached"
 NEARLY_CODE = "history.quota-nearly"
+CLOCK_CODE = "history.clock-ahead"
 
 
 class History:
@@ -83,6 +85,7 @@ class History:
         self._closed = False
         self._restoring = False
         self._collector = Collector(self._db, self._lock, self._chunks)
+        self._aging = Aging(self._db)
         self._snapshots.room = self._room
         self._counted = self._entries.newest()
         remember(self._db, tuple(roots), self.settings.ignore)
@@ -320,6 +323,7 @@ class History:
             self._collector,
             quota,
             now=time.time() if now is None else now,
+            aged=self._aged(told) if now is None else now,
             told_at=told.get(QUOTA_CODE),
             grace=grace,
             tell=tell,
@@ -336,6 +340,20 @@ class History:
         elif NEARLY_CODE in told:
             self._settle(NEARLY_CODE)
         return found
+
+    def _aged(self, told: Mapping[str, float]) -> float:
+        with self._lock:
+            aged = self._aging.advance()
+        if self._aging.behind > DAY:
+            if CLOCK_CODE not in told:
+                self._notice(
+                    CLOCK_CODE,
+                    f"The clock is {self._aging.behind / DAY:.0f} days ahead of what has passed since history was last collected; old entries are thinned only as time passes",
+                    "Nothing to do if the machine was off that long; else set its clock",
+                )
+        elif CLOCK_CODE in told:
+            self._settle(CLOCK_CODE)
+        return aged
 
     def verify(self) -> Verified:
         """Read everything again. Runs on a connection of its own: nothing waits for it."""
