@@ -1,8 +1,11 @@
 """What sessions stand on: the rooms of the house they use, named as narrowly as they are used."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from freehold.agents.approvals import Approval, Approvals
 from freehold.agents.registry import Access
@@ -56,6 +59,10 @@ Servers = Callable[[str, bool], list[Json]]
 """The MCP servers offered to a session, given its id and whether its agent speaks HTTP."""
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
 @dataclass
 class Ground:
     home: Home
@@ -71,3 +78,8 @@ class Ground:
     """What else the agent of a session finds in its environment."""
     forget: Callable[[str], None] = lambda session: None
     """A session is deleted: what was given to it ends."""
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "agents"), init=False)
+
+    async def on_disk(self, act: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+        """Blocking work of sessions, in threads of its own: many that write at once keep no request waiting."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(act, *args, **more))

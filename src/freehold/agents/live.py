@@ -109,7 +109,7 @@ class Live:
                 if self.ready.is_set() or not self._resuming or self._blame is not None:
                     raise
                 # It could not go on with what it kept of the session: it begins anew, and is told what was said.
-                await asyncio.to_thread(self._ground.store.remember, self.session, acp="")
+                await self._ground.on_disk(self._ground.store.remember, self.session, acp="")
                 await self._work()
         except FreeholdError as error:
             # Before it was ready nothing was sent: the prompt that waits for this agent is told why it cannot be.
@@ -122,7 +122,7 @@ class Live:
             self.turn = None
 
     async def _work(self) -> None:
-        row = await asyncio.to_thread(self._ground.store.get, self.session)
+        row = await self._ground.on_disk(self._ground.store.get, self.session)
         entry = find_agent(self._ground.manifest, row.agent)
         access = self._access(entry, row.model)
         async with running_agent(
@@ -153,7 +153,7 @@ class Live:
         return self._ground.money.access(provider, self.session, None if chosen in models else chosen)
 
     async def _next(self) -> TurnRow | None:
-        return await asyncio.to_thread(self._ground.store.next_turn, self.session)
+        return await self._ground.on_disk(self._ground.store.next_turn, self.session)
 
     async def _more(self) -> bool:
         """Whether there is something to do again before it has been idle for too long."""
@@ -172,7 +172,7 @@ class Live:
 
     async def _join(self, agent: Agent, entry: Entry) -> None:
         """The agent's own session: taken up again where it can be, else new and told what was said."""
-        row = await asyncio.to_thread(self._ground.store.get, self.session)
+        row = await self._ground.on_disk(self._ground.store.get, self.session)
         servers = self._ground.servers(self.session, agent.capabilities.mcp_http)
         answer: Json | None = None
         if row.acp and (agent.capabilities.resume or agent.capabilities.load):
@@ -190,13 +190,13 @@ class Live:
             if not isinstance(answer.get("sessionId"), str) or not answer["sessionId"]:
                 raise AgentFault("agent.nonsense", f"{entry.title} opened a session without a name")
             self._acp = answer["sessionId"]
-            self._preface = retell(await asyncio.to_thread(self._ground.store.events, self.session, last=True))
+            self._preface = retell(await self._ground.on_disk(self._ground.store.events, self.session, last=True))
         self._options.read_session(answer)
         self._asks = await make_it_ask(agent, entry, self._acp, self._options)
         for name, value in row.chosen.items():
             with suppress(FreeholdError):
                 await choose(agent, self._acp, self._options, name, value)
-        await asyncio.to_thread(self._ground.store.remember, self.session, acp=self._acp)
+        await self._ground.on_disk(self._ground.store.remember, self.session, acp=self._acp)
         await self._tell_options()
 
     # A turn
@@ -230,9 +230,9 @@ class Live:
             await asyncio.gather(watching, return_exceptions=True)
 
     async def _begin(self, turn: TurnRow, entry: int | None) -> None:
-        row = await asyncio.to_thread(self._ground.store.get, self.session)
+        row = await self._ground.on_disk(self._ground.store.get, self.session)
         self._ground.money.set_turn(self.session, str(turn.turn))
-        events = await asyncio.to_thread(
+        events = await self._ground.on_disk(
             self._ground.store.begin_turn, self.session, turn, entry, who=f"agent:{row.agent}"
         )
         self.turn = turn.turn
@@ -251,7 +251,7 @@ class Live:
             events.append(("error", dict(error.body())))
             ended["error"] = dict(error.body())
         status: Status = "failed" if reason == "error" else "idle"
-        if await asyncio.to_thread(self._ground.approvals.pending, self.session):
+        if await self._ground.on_disk(self._ground.approvals.pending, self.session):
             status = "needs_you"
         cost = usage["cost"] if isinstance(usage["cost"], float) else None
         self._ground.money.set_turn(self.session, None)
@@ -358,21 +358,21 @@ class Live:
             self._ground.watchers.delta(self.session, delta)
 
     async def _keep(self, turn: int | None, events: list[Kept], **more: Any) -> None:
-        kept = await asyncio.to_thread(self._ground.store.append, self.session, turn, events, **more)
+        kept = await self._ground.on_disk(self._ground.store.append, self.session, turn, events, **more)
         self._ground.watchers.events(self.session, kept)
 
     async def _tell_options(self) -> None:
         await self._keep(self.turn, [("options", self._options.as_json(asks=self._asks))])
 
     async def _tell_session(self) -> None:
-        self._ground.watchers.session(await asyncio.to_thread(self._ground.store.get, self.session))
+        self._ground.watchers.session(await self._ground.on_disk(self._ground.store.get, self.session))
 
     # Files and money
 
     async def _mark(self, phase: str, turn: TurnRow | None, why: str = "") -> int | None:
         """A keeper that is away does not stop work; the turn then says nothing of files."""
         text = turn.prompt["text"][:200] if turn is not None else why
-        row = await asyncio.to_thread(self._ground.store.get, self.session)
+        row = await self._ground.on_disk(self._ground.store.get, self.session)
         who = {"by": "agent", "agent": row.agent, "session": self.session, "prompt": text}
         if turn is not None:
             who["turn"] = str(turn.turn)
@@ -385,7 +385,7 @@ class Live:
         """From the file system and not from what the agent says."""
         if before is None:
             return None
-        after = await self._mark("after", await asyncio.to_thread(self._ground.store.turn, self.session, turn))
+        after = await self._mark("after", await self._ground.on_disk(self._ground.store.turn, self.session, turn))
         if after is None:
             return None
         counted = {"added": 0, "changed": 0, "removed": 0}
