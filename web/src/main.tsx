@@ -1,10 +1,11 @@
+// The sheets of the house come first, so that a page's own may say otherwise.
+import "./ui/theme.css";
+import "./ui/parts.css";
+import "./features/shell/shell.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
 import { readTheme, setTheme } from "./features/shell/theme";
-import "./ui/theme.css";
-import "./ui/parts.css";
-import "./features/shell/shell.css";
 
 setTheme(readTheme());
 const root = document.getElementById("root");

@@ -27,7 +27,7 @@ export type Reply = "once" | "session" | "always" | "never";
 
 export const REPLIES: readonly { answer: Reply; label: string; means: string }[] = [
   { answer: "once", label: "Once", means: "Let it through now and ask again next time" },
-  { answer: "session", label: "Until restart", means: "Let it through until Freehold is restarted" },
+  { answer: "session", label: "For now", means: "Let it through until Freehold is restarted" },
   { answer: "always", label: "Always", means: "Let it through from now on" },
   { answer: "never", label: "Never", means: "Refuse it from now on without asking" },
 ];
