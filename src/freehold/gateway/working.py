@@ -28,6 +28,7 @@ class Sockets:
     def __init__(self, feeds: Feeds, store: Store) -> None:
         self._topics = feeds.topics
         self._store = store
+        self._last: dict[str, int] = {}
         self._sessions = feeds.topics.add(Topic("sessions"))
         self._approvals = feeds.topics.add(Topic("approvals"))
         self._agents = feeds.topics.add(Topic("agents"))
@@ -46,9 +47,13 @@ class Sockets:
                 return None
             return [(event.seq, encode_message(f"session:{session}", event.seq, event.as_json())) for event in found]
 
-        return Topic(f"session:{session}", kept=100, first=rows[0][0], backlog=missed)
+        # What was told while we looked counts, too: a watcher that begins there misses nothing.
+        first = max(rows[0][0], self._last.get(session, 0))
+        return Topic(f"session:{session}", kept=100, first=first, backlog=missed)
 
     def events(self, session: str, events: list[EventRow]) -> None:
+        if events:
+            self._last[session] = max(self._last.get(session, 0), events[-1].seq)
         topic = self._topics.open(f"session:{session}")
         if topic is None:
             return
@@ -70,6 +75,7 @@ class Sockets:
 
     def gone(self, session: str) -> None:
         self._sessions.publish({"id": session, "deleted": True})
+        self._last.pop(session, None)
         self._topics.remove(f"session:{session}")
 
     def approval(self, approval: Approval) -> None:
