@@ -82,15 +82,10 @@ class RemoteIssuer:
 
         hours = None if seconds is None else seconds / 3600
         with Freehold.sync(self._url, token=os.environ.get("FREEHOLD_TOKEN") or None) as home:
-            door = home.ssh.door()
+            told = home.ssh.door()
+            door = Door(self._reached_at(told.host), told.port, " ".join(told.known_hosts.split()[1:3]))
             issued = home.ssh.certify(public_key, hours=hours, label=socket.gethostname())
-        host = self._reached_at(door.host)
-        return Grant(
-            issued.id,
-            issued.certificate,
-            issued.expires.timestamp(),
-            Door(host, door.port, " ".join(door.known_hosts.split()[1:3])),
-        )
+        return Grant(issued.id, issued.certificate, issued.expires.timestamp(), door)
 
     def still_good(self, credential: str) -> bool:
         from freehold.client import Freehold
