@@ -33,7 +33,7 @@ class Farm(Stead):
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for program in self.call("status")["programs"]:
-                if program["name"] == "ssh" and program["state"] == "ready":
+                if program["name"] == "ssh" and program["state"] == "ready" and program["pid"] is not None:
                     return int(program["pid"])
             time.sleep(0.05)
         raise AssertionError("the side door never became ready")
