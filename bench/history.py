@@ -18,7 +18,10 @@ from freehold.history import History, Settings
 
 CHANGES = 10
 ROUNDS = 5
-QUICK_SIZES = (1_000, 4_000)
+FLAT_ROUNDS = 30
+PATIENCE = 45.0
+QUICK_PATIENCE = 4.0
+QUICK_SIZES = (1_000, 10_000)
 SIZES = (1_000, 10_000, 50_000, 200_000)
 AIMED_AT = 50_000
 NODE_MODULES = Path(__file__).parent.parent / "web" / "node_modules"
@@ -99,28 +102,34 @@ class Pair:
     ours: Costs
     git: Costs
     stall: float
+    flat: tuple[float, float] | None
+    """How many times longer a snapshot and an undo take here than on a small tree."""
 
 
 class Rivals:
     """Both stores on one tree, asked in turns, so that what else the machine does troubles both alike."""
 
-    def __init__(self, base: Path, tree: Path) -> None:
+    def __init__(self, base: Path, tree: Path, *, patience: float, beside: int | None) -> None:
         self._base = base
         self._tree = tree
-        self._files = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+        self._files = regular_files(tree)
         self._chance = random.Random(1)
+        self._patience = patience
+        self._beside = beside
 
     def measure(self, once: int, often: int) -> Pair:
-        """`once`: how often what takes long is measured; `often`: how often what is quick."""
+        """`once`: how often what takes long is measured, while patience lasts; `often`: how often what is quick."""
         firsts, stalls = self._firsts(once)
-        with History(self._base / f"history{once - 1}", {"workspace": self._tree}, Settings(quiet=0)) as history:
+        kept_last = len(firsts) - 1
+        with History(self._base / f"history{kept_last}", {"workspace": self._tree}, Settings(quiet=0)) as history:
             history.start()
             history.snapshot()
-            git = ShadowGit(self._base / f"git{once - 1}", self._tree)
+            git = ShadowGit(self._base / f"git{kept_last}", self._tree)
             kept = git.snapshot()
             snapshots, undos = self._changes(history, git, kept, often)
+            flat = self._flatness(history) if self._beside is not None else None
             history.collect()
-            sizes = weigh(history.folder), weigh(self._base / f"git{once - 1}")
+            sizes = weigh(history.folder), weigh(self._base / f"git{kept_last}")
             restores = self._restores(history, git, kept, once)
         ours, theirs = (
             Costs(
@@ -128,10 +137,11 @@ class Rivals:
             )
             for side in (0, 1)
         )
-        return Pair(ours, theirs, statistics.median(stalls))
+        return Pair(ours, theirs, statistics.median(stalls), flat)
 
     def _firsts(self, rounds: int) -> tuple[list[tuple[float, float]], list[float]]:
         found, stalls = [], []
+        until = time.perf_counter() + self._patience
         for number in range(rounds):
             with History(self._base / f"history{number}", {"workspace": self._tree}, Settings(quiet=0)) as history:
 
@@ -144,16 +154,41 @@ class Rivals:
                 mine = time.perf_counter() - start
             git = ShadowGit(self._base / f"git{number}", self._tree)
             found.append((mine, clock(git.snapshot)))
-            if number < rounds - 1:
-                shutil.rmtree(self._base / f"history{number}")
-                shutil.rmtree(self._base / f"git{number}")
+            if number == rounds - 1 or time.perf_counter() > until:
+                break
+            shutil.rmtree(self._base / f"history{number}")
+            shutil.rmtree(self._base / f"git{number}")
         return found, stalls
+
+    def _flatness(self, large: History) -> tuple[float, float]:
+        """Here and on a small tree in turns, since what a machine does in one minute says little about the next."""
+        assert self._beside is not None
+        tree = self._base / "beside"
+        grow_tree(tree, self._beside)
+        files = regular_files(tree)
+        snapshots: list[tuple[float, float]] = []
+        undos: list[tuple[float, float]] = []
+        with History(self._base / "beside-history", {"workspace": tree}, Settings(quiet=0)) as small:
+            small.start()
+            small.snapshot()
+            for _ in range(FLAT_ROUNDS):
+                took = []
+                for history, some in ((small, files), (large, self._files)):
+                    change_some(some, self._chance)
+                    took.append((clock(partial(history.snapshot, "turn")), clock(history.undo)))
+                snapshots.append((took[0][0], took[1][0]))
+                undos.append((took[0][1], took[1][1]))
+        return middle(snapshots, 1) / middle(snapshots, 0), middle(undos, 1) / middle(undos, 0)
 
     def _changes(
         self, history: History, git: ShadowGit, kept: str, rounds: int
     ) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-        snapshots, undos = [], []
+        snapshots: list[tuple[float, float]] = []
+        undos: list[tuple[float, float]] = []
+        until = time.perf_counter() + self._patience
         for _ in range(rounds):
+            if snapshots and time.perf_counter() > until:
+                break
             change_some(self._files, self._chance)
             snapshots.append((clock(lambda: history.snapshot("turn")), clock(git.snapshot)))
             mine = clock(history.undo)
@@ -165,8 +200,11 @@ class Rivals:
         return snapshots, undos
 
     def _restores(self, history: History, git: ShadowGit, kept: str, rounds: int) -> list[tuple[float, float]]:
-        found = []
+        found: list[tuple[float, float]] = []
+        until = time.perf_counter() + self._patience
         for _ in range(rounds):
+            if found and time.perf_counter() > until:
+                break
             empty(self._tree)
             history.snapshot("turn")
             mine = clock(history.undo)
@@ -176,6 +214,10 @@ class Rivals:
             history.snapshot("turn")
             found.append((mine, theirs))
         return found
+
+
+def regular_files(tree: Path) -> list[Path]:
+    return sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def middle(pairs: list[tuple[float, float]], side: int) -> float:
@@ -212,7 +254,10 @@ def measure_notification(base: Path) -> float:
     return statistics.quantiles(taken, n=20)[18]
 
 
-def compared(size: str, ours: Costs, git: Costs, copied: float, *, aims: bool) -> Iterator[Figure]:
+def compared(size: str, ours: Costs, git: Costs, copied: float, *, aims: bool, twenty: bool) -> Iterator[Figure]:
+    """`twenty`: the tree is so large that a few changes are to cost a twentieth of what they cost git."""
+    few = 20 if twenty else 2
+
     def figure(
         name: str, mine: float, theirs: float, least: float, most: float | None = None, unit: str = "ms"
     ) -> Figure:
@@ -230,38 +275,43 @@ def compared(size: str, ours: Costs, git: Costs, copied: float, *, aims: bool) -
         )
 
     yield figure("first snapshot", ours.first, git.first, 3)
-    yield figure(f"snapshot after {CHANGES} changes", ours.snapshot, git.snapshot, 20, 0.02)
-    yield figure(f"undo of {CHANGES} changes", ours.undo, git.undo, 20, 0.02)
+    yield figure(f"snapshot after {CHANGES} changes", ours.snapshot, git.snapshot, few, 0.02)
+    yield figure(f"undo of {CHANGES} changes", ours.undo, git.undo, few, 0.02)
     yield figure("full restore", ours.restore, git.restore, 1.5)
     yield Figure(f"{size}: the limit of a full restore", copied * 1000, "ms", "cp -a")
     yield Figure(f"{size}: store", ours.size / 1e6, "MB", "git", git.size / 1e6)
 
 
 def measure_tree(
-    base: Path, name: str, grow: Callable[[Path], None], *, aims: bool, once: int
-) -> Iterator[tuple[Figure, Costs]]:
+    base: Path,
+    name: str,
+    grow: Callable[[Path], None],
+    *,
+    aims: bool,
+    twenty: bool = False,
+    once: int,
+    patience: float,
+    beside: int | None = None,
+) -> Iterator[Figure]:
     place = base / name
     tree = place / "tree"
     tree.mkdir(parents=True)
     try:
         grow(tree)
-        pair = Rivals(place, tree).measure(once, ROUNDS)
+        pair = Rivals(place, tree, patience=patience, beside=beside).measure(once, ROUNDS)
         copied = clock(lambda: subprocess.run(["cp", "-a", tree, place / "copy"], check=True))
-        for figure in compared(name, pair.ours, pair.git, copied, aims=aims):
-            yield figure, pair.ours
-        stall = pair.stall
-        yield (
-            Figure(
-                f"{name}: longest stall of the keeper's loop",
-                stall * 1000,
-                "ms",
-                "during the first snapshot",
-                None,
-                "≤ 100 ms",
-                stall <= 0.1,
-            ),
-            pair.ours,
+        yield from compared(name, pair.ours, pair.git, copied, aims=aims, twenty=twenty)
+        yield Figure(
+            f"{name}: longest stall of the keeper's loop",
+            pair.stall * 1000,
+            "ms",
+            "during the first snapshot",
+            None,
+            "≤ 100 ms",
+            pair.stall <= 0.1,
         )
+        for what, times in zip(("snapshot", "undo"), pair.flat or (), strict=False):
+            yield Figure(f"flat: {what} at {name} over {beside:,}", times, "×", "", None, "≤ 2 ×", times <= 2)
     finally:
         shutil.rmtree(place)
 
@@ -269,20 +319,17 @@ def measure_tree(
 def measure(quick: bool) -> Iterator[Figure]:
     base = Path(tempfile.mkdtemp(prefix="freehold-bench-"))
     try:
-        costs: dict[int, Costs] = {}
-        for size in QUICK_SIZES if quick else SIZES:
-            once = 1 if quick or size > AIMED_AT else 3
-            grow = partial(grow_tree, count=size)
-            for figure, ours in measure_tree(base, f"{size:,} files", grow, aims=size == AIMED_AT, once=once):
-                costs[size] = ours
-                yield figure
-        small, large = min(costs), max(costs)
-        for name, few, many in (
-            ("snapshot", costs[small].snapshot, costs[large].snapshot),
-            ("undo", costs[small].undo, costs[large].undo),
-        ):
-            yield Figure(
-                f"flat: {name} at {large:,} over {small:,} files", many / few, "×", "", None, "≤ 2 ×", many / few <= 2
+        sizes = QUICK_SIZES if quick else SIZES
+        for size in sizes:
+            yield from measure_tree(
+                base,
+                f"{size:,} files",
+                partial(grow_tree, count=size),
+                aims=size == (max(sizes) if quick else AIMED_AT),
+                twenty=not quick,
+                once=3 if not quick and size <= AIMED_AT else 1,
+                patience=QUICK_PATIENCE if quick else PATIENCE,
+                beside=min(sizes) if size == max(sizes) else None,
             )
         told = measure_notification(base)
         yield Figure("change to notification, p95", told * 1000, "ms", "", None, "≤ 100 ms", told <= 0.1)
@@ -300,8 +347,7 @@ def measure_node_modules(base: Path) -> Iterator[Figure]:
     def grow(root: Path) -> None:
         subprocess.run(["cp", "-a", NODE_MODULES, root / "node_modules"], check=True)
 
-    for figure, _ in measure_tree(base, "node_modules", grow, aims=False, once=1):
-        yield figure
+    yield from measure_tree(base, "node_modules", grow, aims=False, once=1, patience=PATIENCE)
 
 
 if __name__ == "__main__":
