@@ -2,6 +2,7 @@ import asyncio
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.computer.patience import until_quiet, until_there
@@ -53,6 +54,9 @@ async def test_a_signal_is_told(computer: Computer) -> None:
         ("true", {"env": {"A=B": "c"}}, "computer.bad-request", "A=B"),
         (["a\0b"], {}, "computer.bad-request", "NUL"),
         ([], {}, "computer.bad-request", "at least a program"),
+        ([b"ls"], {}, "computer.bad-request", "a list of texts, not [b'ls']"),
+        (["ls", Path("x")], {}, "computer.bad-request", "a list of texts"),
+        (42, {}, "computer.bad-request", "not 42"),
     ],
 )
 async def test_what_cannot_be_started_says_why(

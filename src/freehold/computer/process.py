@@ -70,6 +70,17 @@ class Result:
         return self.stdout.decode(errors="replace")
 
 
+def _words(command: object) -> list[str]:
+    """Only text travels: a Path or bytes would be refused further on, where nobody understands why."""
+    if not isinstance(command, Sequence) or not all(isinstance(word, str) for word in command):
+        raise FreeholdError(
+            "computer.bad-request",
+            f"A command is a line for the shell or a list of texts, not {command!r:.100}",
+            hint='For example run("ls -l") or run(["ls", "-l"]); os.fsdecode makes text of bytes and paths',
+        )
+    return list(command)
+
+
 def spawn_request(
     command: Command,
     cwd: str | None,
@@ -77,7 +88,7 @@ def spawn_request(
     limits: Mapping[str, int] | None,
     **more: object,
 ) -> dict[str, Any]:
-    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else _words(command)
     request: dict[str, Any] = {
         "op": "spawn",
         "argv": argv,
