@@ -11,8 +11,9 @@ import pytest
 from tests.gateway.running import Running
 
 from freehold import Freehold, FreeholdError
-from freehold.client import stored
+from freehold.client import device, stored
 from freehold.client.device import _check_page, ask_for_token
+from freehold.client.problems import refusal
 from freehold.client.stored import (
     credentials_file,
     find_credentials,
@@ -81,6 +82,24 @@ def test_the_page_to_open_must_be_the_same_freeholds() -> None:
     for page in ("https://evil.example/device#BCDF-GHJK", "javascript:alert(1)//device#x", "https://x/y/device#x"):
         with pytest.raises(FreeholdError):
             _check_page("https://agent.example.com", page)
+
+
+@pytest.mark.parametrize("code", ["\x1b]0;taken\x07", "BCDF-GHJK\n", "bcdf-ghjk", "BCDF-GHJK&calc", ""])
+def test_a_code_that_would_speak_to_the_terminal_is_not_shown(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    url = "https://agent.example.com"
+    told = {"code": code, "address": f"{url}/device#{code}", "device": "x", "interval": 1, "expires_in": 1e9}
+    monkeypatch.setattr(device, "_post", lambda *_: told)
+    with pytest.raises(FreeholdError) as refused:
+        ask_for_token(url, "laptop", ["read"])
+    assert refused.value.code == "client.odd-answer"
+    told.update(code="BCDF-GHJK", address=f"{url}/device#BCDF-GHJK")
+    assert ask_for_token(url, "laptop", ["read"]).expires_in == device.LONGEST_WAIT
+
+
+def test_a_refusal_from_elsewhere_cannot_speak_to_the_terminal() -> None:
+    words = "no\x1b[2J\r\nfreehold: all is well\x07"
+    error = refusal("https://agent.example.com", 500, {"error": {"code": words, "message": words, "error_id": words}})
+    assert f"{error.code}{error.message}{error.hint}".isprintable()
 
 
 async def test_a_token_is_handed_over_once(gateway: Running) -> None:

@@ -1,5 +1,6 @@
 """Asking a Freehold for a token: this program shows a code, and the owner answers in a browser."""
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from freehold.client.problems import answered, misunderstood, unreachable
 from freehold.errors import FreeholdError
 
 TIMEOUT = 30.0
+# However patient the other side would have us be.
+LONGEST_INTERVAL = 30.0
+LONGEST_WAIT = 3600.0
+_CODE = re.compile(r"[A-Z]{4}-[A-Z]{4}")
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,13 @@ def ask_for_token(url: str, name: str, scopes: Sequence[Scope]) -> Waiting:
             code=str(answer["code"]),
             page=str(answer["address"]),
             secret=str(answer["device"]),
-            interval=float(answer["interval"]),
-            expires_in=float(answer["expires_in"]),
+            interval=min(LONGEST_INTERVAL, float(answer["interval"])),
+            expires_in=min(LONGEST_WAIT, float(answer["expires_in"])),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise misunderstood(address, error) from error
+    if not _CODE.fullmatch(waiting.code) or not waiting.page.endswith(f"/device#{waiting.code}"):
+        raise misunderstood(address, ValueError("no code"))
     _check_page(address, waiting.page)
     return waiting
 

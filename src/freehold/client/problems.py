@@ -8,6 +8,7 @@ from freehold.errors import FreeholdError
 if TYPE_CHECKING:
     import httpx2
 
+LONGEST_WORDS = 2000
 _HINTS = {401: "Ask for a new token with: freehold login {url}"}
 
 
@@ -20,14 +21,19 @@ def refusal(url: str, status: int, body: object, retry_after: str | None = None)
             f"{url} answered {status}, and not as a Freehold does",
             hint="Check the address; a proxy in between may be answering for it",
         )
-    hint = error.get("hint") or ""
+    hint = _shown(error.get("hint") or "")
     if status in _HINTS:
         hint = _HINTS[status].format(url=url)
     elif status == 429 and retry_after is not None:
-        hint = f"Wait {retry_after} s and try again"
+        hint = f"Wait {_shown(retry_after)} s and try again"
     elif isinstance(error.get("error_id"), str):
-        hint = f"Its log has the cause under {error['error_id']}"
-    return FreeholdError(error["code"], error["message"], hint=hint)
+        hint = f"Its log has the cause under {_shown(error['error_id'])}"
+    return FreeholdError(_shown(error["code"]), _shown(error["message"]), hint=hint)
+
+
+def _shown(words: object) -> str:
+    """Another machine's words, for a terminal that would obey some of them."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(words)[:LONGEST_WORDS])
 
 
 def unreachable(url: str, error: BaseException, timeout: float) -> FreeholdError:
