@@ -12,6 +12,7 @@ from freehold.agents.board import Board, Kept, Tool
 from freehold.agents.ground import Ground
 from freehold.agents.options import Options, choose, is_unasked, make_it_ask
 from freehold.agents.prompting import NotOffered, blocks_of, retell
+from freehold.agents.reckoning import Reckoning
 from freehold.agents.registry import Access, Entry, choose_model, find_agent
 from freehold.agents.rpc import AgentFault, Json, Later
 from freehold.agents.store import Status, TurnRow
@@ -24,7 +25,6 @@ TO_CANCEL = 10
 SILENCE = 3600.0
 """Seconds without a word, and without a question to the owner, after which an agent is taken to hang."""
 
-MARK_PATIENCE = 60.0
 _ANSWERS = {"once": "allow_once", "session": "allow_once", "always": "allow_once", "reject": "reject_once"}
 
 
@@ -34,6 +34,7 @@ class Live:
     def __init__(self, ground: Ground, session: str, *, idle: float = IDLE) -> None:
         self._ground = ground
         self._idle = idle
+        self._reckoning = Reckoning(ground, session)
         self.session = session
         self.turn: int | None = None
         self._agent: Agent | None = None
@@ -204,7 +205,7 @@ class Live:
     async def _take_turn(self, agent: Agent, turn: TurnRow) -> None:
         self._cancelled.clear()
         self._approved.clear()
-        before = await self._mark("before", turn)
+        before = await self._reckoning.mark("before", turn)
         try:
             blocks = blocks_of(turn.prompt, agent.capabilities, self._preface)
         except NotOffered as error:
@@ -244,8 +245,8 @@ class Live:
         events = self._board.take_events()
         self._pass_on()
         await self._ground.approvals.withdraw(self.session)
-        changes = await self._changes(turn, before)
-        usage = await self._usage(turn, said)
+        changes = await self._reckoning.changes(turn, before)
+        usage = await self._reckoning.usage(turn, said)
         ended: Json = {"stop_reason": reason, "changes": changes, "usage": usage}
         if error is not None:
             events.append(("error", dict(error.body())))
@@ -366,48 +367,6 @@ class Live:
 
     async def _tell_session(self) -> None:
         self._ground.watchers.session(await self._ground.on_disk(self._ground.store.get, self.session))
-
-    # Files and money
-
-    async def _mark(self, phase: str, turn: TurnRow | None, why: str = "") -> int | None:
-        """A keeper that is away does not stop work; the turn then says nothing of files."""
-        text = turn.prompt["text"][:200] if turn is not None else why
-        row = await self._ground.on_disk(self._ground.store.get, self.session)
-        who = {"by": "agent", "agent": row.agent, "session": self.session, "prompt": text}
-        if turn is not None:
-            who["turn"] = str(turn.turn)
-        with suppress(FreeholdError):
-            found = await self._ground.keeper("history.mark", {"phase": phase, "kind": "turn", "who": who, "why": text})
-            return int(found["entry"])
-        return None
-
-    async def _changes(self, turn: int, before: int | None) -> Json | None:
-        """From the file system and not from what the agent says."""
-        if before is None:
-            return None
-        after = await self._mark("after", await self._ground.on_disk(self._ground.store.turn, self.session, turn))
-        if after is None:
-            return None
-        counted = {"added": 0, "changed": 0, "removed": 0}
-        with suppress(FreeholdError):
-            if after > before:
-                page = await self._ground.keeper("history.log", {"limit": min(1000, after - before + 1)})
-                for entry in page["entries"]:
-                    if entry["id"] > before:
-                        for name in counted:
-                            counted[name] += entry[name]
-        return {**counted, "entry": after, "before": before}
-
-    async def _usage(self, turn: int, said: object) -> Json:
-        spent = await self._ground.money.spent(self.session, str(turn))
-        if spent is not None:
-            return {"input": spent.input, "output": spent.output, "cost": spent.cost}
-        told = said if isinstance(said, dict) else {}
-        return {"input": _count(told.get("inputTokens")), "output": _count(told.get("outputTokens")), "cost": None}
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _pick(options: object, wanted: str) -> str | None:

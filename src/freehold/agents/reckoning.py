@@ -1,0 +1,58 @@
+"""What a turn did to the files and what it cost: told by history and the model gateway, never by the agent."""
+
+from contextlib import suppress
+from typing import Literal
+
+from freehold.agents.ground import Ground
+from freehold.agents.rpc import Json
+from freehold.agents.store import TurnRow
+from freehold.errors import FreeholdError
+
+MOST_ENTRIES = 1000
+
+
+class Reckoning:
+    """Of one session. A keeper that is away does not stop work; the turn then says nothing of files."""
+
+    def __init__(self, ground: Ground, session: str) -> None:
+        self._ground = ground
+        self._session = session
+
+    async def mark(self, phase: Literal["before", "after"], turn: TurnRow) -> int | None:
+        """The entry of history whose state the files are in now."""
+        row = await self._ground.on_disk(self._ground.store.get, self._session)
+        why = str(turn.prompt["text"])[:200]
+        who = {"by": "agent", "agent": row.agent, "session": self._session, "turn": str(turn.turn), "prompt": why}
+        with suppress(FreeholdError):
+            found = await self._ground.keeper("history.mark", {"phase": phase, "kind": "turn", "who": who, "why": why})
+            return int(found["entry"])
+        return None
+
+    async def changes(self, turn: int, before: int | None) -> Json | None:
+        """How many files came, changed and went since the entry `before`."""
+        if before is None:
+            return None
+        after = await self.mark("after", await self._ground.on_disk(self._ground.store.turn, self._session, turn))
+        if after is None:
+            return None
+        counted = {"added": 0, "changed": 0, "removed": 0}
+        with suppress(FreeholdError):
+            if after > before:
+                page = await self._ground.keeper("history.log", {"limit": min(MOST_ENTRIES, after - before + 1)})
+                for entry in page["entries"]:
+                    if entry["id"] > before:
+                        for name in counted:
+                            counted[name] += entry[name]
+        return {**counted, "entry": after, "before": before}
+
+    async def usage(self, turn: int, said: object) -> Json:
+        """As the model gateway counted it; what the agent `said` itself only where no request went through there."""
+        spent = await self._ground.money.spent(self._session, str(turn))
+        if spent is not None:
+            return {"input": spent.input, "output": spent.output, "cost": spent.cost}
+        told = said if isinstance(said, dict) else {}
+        return {"input": _count(told.get("inputTokens")), "output": _count(told.get("outputTokens")), "cost": None}
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
