@@ -44,10 +44,11 @@ def command(ctx: click.Context, words: tuple[str, ...], timeout: float | None, c
 async def _run(home: Home, command: list[str] | str, cwd: str, timeout: float | None) -> int:
     from freehold.computer import Computer
     from freehold.keeper.client import KeeperClient
+    from freehold.observe.secrets import mask
 
     keeper = KeeperClient(home)
     shown = command if isinstance(command, str) else " ".join(command)
-    mark = {"kind": "command", "who": {"by": "owner"}, "why": shown[:200]}
+    mark = {"kind": "command", "who": {"by": "owner"}, "why": mask(shown)[:200]}
     await keeper.call("history.mark", {"phase": "before", **mark})
     try:
         opening = Computer.connect(home.computer_socket)
