@@ -16,6 +16,7 @@ import { go, useRoute } from "./route";
 import { isTyping, readKey } from "./shortcuts";
 import { setTheme, THEMES } from "./theme";
 
+const SessionsPage = lazy(() => import("../sessions/SessionsPage"));
 const FilesPage = lazy(() => import("../files/FilesPage"));
 const TerminalPage = lazy(() => import("../terminal/TerminalPage"));
 const NetworkPage = lazy(() => import("../network/NetworkPage"));
@@ -26,6 +27,8 @@ const AFTER_G = 1_500;
 
 function pageOf(path: string): ComponentType<{ onSignedOut: () => void }> {
   switch (placeOf(path)?.path) {
+    case "/sessions":
+      return SessionsPage;
     case "/files":
       return FilesPage;
     case "/terminal":

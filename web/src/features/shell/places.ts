@@ -10,6 +10,7 @@ export interface Place {
 }
 
 export const PLACES: readonly Place[] = [
+  { path: "/sessions", title: "Sessions", icon: "talk", key: "a" },
   { path: "/history", title: "History", icon: "history", key: "h" },
   { path: "/files", title: "Files", icon: "files", key: "f" },
   { path: "/terminal", title: "Terminal", icon: "terminal", key: "t" },
@@ -19,7 +20,7 @@ export const PLACES: readonly Place[] = [
 ];
 
 /** Where the owner is when the address names no page. */
-export const HOME = "/history";
+export const HOME = "/sessions";
 
 export function placeOf(path: string): Place | undefined {
   return PLACES.find((place) => path === place.path || path.startsWith(`${place.path}/`));
