@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from freehold.history.database import transaction
 
@@ -46,6 +47,7 @@ class Aging:
         real = self._real()
         self._at = min(self._wall(), self._at + _CATCHING_UP * (real - self._then))
         self._then = real
-        with transaction(self._db):
+        # On a full disk collecting is what makes room: it must not fail for a note.
+        with suppress(sqlite3.OperationalError), transaction(self._db):
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('aged', ?)", (repr(self._at),))
         return self._at
