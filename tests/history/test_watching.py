@@ -13,6 +13,7 @@ from tests.history.tree import differences, look, write
 
 from freehold.history import History, Settings
 from freehold.history.stream import KEPT, MOST_AT_ONCE, ChangeStream
+from freehold.history.taking import Take
 from freehold.history.watching import Watcher
 
 
@@ -183,3 +184,20 @@ def test_a_burst_or_a_slow_reader_ends_in_a_relist_mark_and_not_in_memory() -> N
     assert stream.since(at).relist
     assert stream.since(stream.sequence + 5).relist
     assert len(stream.since(stream.sequence - 10).items) == 10
+
+
+def test_a_kept_folders_own_mode_and_time_are_taken_without_a_look_at_all_that_is_in_it(
+    history: History, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("everything was looked at")
+
+    monkeypatch.setattr(Take, "_scan_root", refuse)
+    workspace.chmod(0o750)
+    os.utime(workspace, ns=(5, 5))
+    entry = history.snapshot().entry
+    version = history.version(entry, "workspace")
+    assert version is not None
+    assert (version.mode & 0o777, version.mtime) == (0o750, 5)
+    assert history.undo().unsettled == ()
+    assert workspace.stat().st_mode & 0o777 != 0o750
