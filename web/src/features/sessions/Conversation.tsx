@@ -135,9 +135,9 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
           item.kind === "approval" && (
             <section key={item.id} className="bar approval" data-tone="amber" role="alertdialog" aria-label="The agent asks">
               <p>
-                <strong>{unhidden(item.title)}</strong>
+                The agent asks: <strong>{unhidden(item.title)}</strong>
               </p>
-              {item.details.map(([name, value]) => (
+              {item.details.filter(([, value]) => value !== item.title).map(([name, value]) => (
                 <pre key={name} aria-label={name}>
                   {unhidden(value)}
                 </pre>
@@ -175,6 +175,12 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
   );
 }
 
+const DECIDED: Record<string, string> = {
+  once: "You allowed this once",
+  session: "You allowed this for the session",
+  always: "You always allow this",
+  reject: "You said no",
+};
 const ANSWERS = { once: "Once", session: "This session", always: "Always", reject: "No" } as const;
 
 function Words({ text }: { text: string }) {
@@ -229,7 +235,7 @@ function Part({ item, onUndo }: { item: Item; onUndo: (entry: number) => void })
     case "approval":
       return item.state === "pending" ? null : (
         <p className="quiet aside">
-          {unhidden(item.title)}: {item.answer || item.state}
+          {DECIDED[item.answer] ?? item.state}: <span className="path">{unhidden(item.title)}</span>
         </p>
       );
     case "ended":
