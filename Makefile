@@ -22,6 +22,7 @@ up: system $(STAMPS)/runtime $(STAMPS)/web ## set up what is missing and run Fre
 
 test: system-test $(STAMPS)/dev $(STAMPS)/web check ## everything that CI runs
 	@tools/install-pds >/dev/null
+	@tools/install-test-agents >/dev/null
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
 	$(BIN)/pytest -n auto
 
