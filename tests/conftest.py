@@ -58,7 +58,7 @@ def no_process_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if request.node.get_closest_marker("shared_processes"):
         return
-    left = _leaked(before, patience=3.0)
+    left = _leaked(before, patience=10.0)
     for pid in left:
         try:
             os.kill(pid, signal.SIGKILL)

@@ -152,8 +152,9 @@ async def test_the_kill_switch_ends_every_agent(whole: Whole) -> None:
         assert ended["data"]["error"]["code"] == "agent.stopped"
         await whole.call("POST", "/v1/stop/lift")
         await whole.prompt(session, "SAY lifted")
-        await watch.until("turn.ended")
-    assert "lifted" in watch.said()
+        # What it says depends on whether it had written the cut-off prompt down; that it works again does not.
+        assert (await watch.until("turn.ended"))["data"].get("error") is None
+    assert watch.said()
 
 
 async def test_a_budget_that_is_reached_stops_the_work_and_says_so(whole: Whole) -> None:

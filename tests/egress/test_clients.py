@@ -90,10 +90,13 @@ async def test_urllib(tmp_path: Path, names: Names, authority: Authority) -> Non
 def wheel() -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("x.py", "")
-        archive.writestr("x-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: x\nVersion: 1\n")
-        archive.writestr("x-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr("x-1.dist-info/RECORD", "x.py,,\n")
+        for name, text in (
+            ("x.py", ""),
+            ("x-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: x\nVersion: 1\n"),
+            ("x-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+            ("x-1.dist-info/RECORD", "x.py,,\n"),
+        ):
+            archive.writestr(zipfile.ZipInfo(name), text)  # without the time: every call gives the same bytes
     return packed.getvalue()
 
 

@@ -53,8 +53,12 @@ async def tapped(socket: Path, place: Path) -> AsyncIterator[Tap]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_unix_connection(socket)
-        with contextlib.suppress(OSError, asyncio.CancelledError):
-            await asyncio.gather(copy(reader, back, tap.down), copy(there, writer, tap.up))
+        try:
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await asyncio.gather(copy(reader, back, tap.down), copy(there, writer, tap.up))
+        finally:
+            back.close()
+            writer.close()
 
     server = await asyncio.start_unix_server(serve, place)
     async with server:

@@ -153,8 +153,9 @@ def test_ctrl_c_interrupts_and_ctrl_d_ends(key: Key) -> None:
     screen = Screen(key, 24, 80, "bash --norc")
     screen.type(b"PS1='ready> '\n")
     screen.until(rb"ready> $")
-    screen.type(b"sleep 1000\n")
-    screen.until(rb"sleep 1000\r\n")
+    # The shell's own fork races a Ctrl-C: wait until what is to be interrupted says that it runs.
+    screen.type(b"bash -c 'echo slee''ping; exec sleep 1000'\n")
+    screen.until(rb"sleeping\r\n")
     screen.type(b"\x03")
     screen.until(rb"ready> $")
     screen.type(b"\x04")
