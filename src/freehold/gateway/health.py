@@ -1,32 +1,22 @@
 """What the gateway asks to know whether the house is well. Nothing is healthy because it was configured."""
 
 import asyncio
-import json
-from dataclasses import dataclass
 from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.gateway.house import House
 from freehold.home import Home
+from freehold.keeper.seal import Seal, read_seal
 from freehold.observe.probes import Answer, Changed, Component, Health, Probe
 
 SLOTS = ("beads", "pods", "memory", "events", "orchestrator")
 
 
-@dataclass(frozen=True)
-class Seal:
-    """The keeper's word that every required program has answered."""
-
-    since: str
-    requirements: tuple[str, ...]
-
-
-def read_seal(home: Home) -> Seal | None:
-    """The seal, or None when there is none; an unreadable one is none."""
+def find_seal(home: Home) -> Seal | None:
+    """The keeper's word that every required program has answered; an unreadable one is none."""
     try:
-        found: Any = json.loads(home.seal.read_bytes())
-        return Seal(str(found["since"]), tuple(str(name) for name in found["requirements"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return read_seal(home)
+    except FreeholdError:
         return None
 
 

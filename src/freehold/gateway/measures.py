@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from freehold import __version__
 from freehold.errors import FreeholdError
 from freehold.gateway.dispatch import DECIDED
-from freehold.gateway.health import read_seal
+from freehold.gateway.health import find_seal
 from freehold.gateway.house import House
 from freehold.observe.metrics import Registry, registry
 from freehold.observe.probes import Health, State
@@ -95,7 +95,7 @@ class Measures:
         self._events = metrics.counter("freehold_timeline_events_total", "Entries of the timeline.")
 
     async def refresh(self) -> None:
-        self._ready.set(read_seal(self._house.home) is not None and not self._health.missing)
+        self._ready.set(find_seal(self._house.home) is not None and not self._health.missing)
         for component in self._health.states:
             for state in get_args(State):
                 self._component.set(component.state == state, name=component.name, state=state)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from freehold import __version__
 from freehold.gateway.feeds import Feeds
 from freehold.gateway.guard import Principal, principal_of
-from freehold.gateway.health import SLOTS, read_seal
+from freehold.gateway.health import SLOTS, find_seal
 from freehold.gateway.house import House
 from freehold.gateway.needs import needs
 from freehold.observe.probes import ComponentState
@@ -76,7 +76,7 @@ def add_probes(app: FastAPI, house: House, feeds: Feeds) -> None:
         return await feeds.health.ask()
 
     async def readiness(principal: Principal) -> Readiness:
-        seal = read_seal(house.home)
+        seal = find_seal(house.home)
         missing = [
             Missing(name=state.name, state=state.state, reason=state.last_error)
             for state in await look(principal)
@@ -117,7 +117,7 @@ def add_probes(app: FastAPI, house: House, feeds: Feeds) -> None:
         rows = [ComponentRow.model_validate(state.as_json()) for state in states]
         if not principal.may("read"):
             rows = [row.model_copy(update={"last_error": None}) for row in rows]
-        is_ready = read_seal(house.home) is not None and not feeds.health.missing
+        is_ready = find_seal(house.home) is not None and not feeds.health.missing
         return HealthReport(ready=is_ready, components=rows)
 
     @app.get("/v1/meta")
