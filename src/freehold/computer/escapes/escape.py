@@ -17,10 +17,15 @@ libc = ctypes.CDLL(None, use_errno=True)
 reasons = []
 children = []
 
+def end(child):
+    # Popen.kill takes the stop of a traced child for its end, and then sends nothing.
+    os.kill(child.pid, signal.SIGKILL)
+    while not os.WIFSIGNALED(os.waitpid(child.pid, 0)[1]):
+        pass
+
 def escaped(what):
     for child in children:
-        child.kill()
-        child.wait()
+        end(child)
     print("ESCAPED", what, flush=True)
     os._exit(0)
 

@@ -38,8 +38,7 @@ for target, label in ((1, "pid 1"), (child.pid, "another")):
     attempt(f"process_vm_readv of {label}", syscall, 310 if X86 else 270, target, vector, 1, vector, 1, 0)
     descriptor = os.pidfd_open(target)
     attempt(f"pidfd_getfd of {label}", syscall, 438, descriptor, 1, 0)
-child.kill()
-child.wait()
+end(child)
 """,
     ),
     Escape(

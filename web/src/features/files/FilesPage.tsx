@@ -17,6 +17,8 @@ const FLASH = 1_600;
 // More new paths than this at once are quicker listed anew than asked for one by one.
 const MOST_ASKED = 30;
 const RELIST_AFTER = 150;
+// The list is asked for once changes are heard, so that none falls between; but not later than this.
+const LIST_WITHOUT = 1_000;
 
 interface Changes {
   relist?: boolean;
@@ -38,25 +40,32 @@ export default function FilesPage() {
   const toasts = useToasts();
   const picker = useRef<HTMLInputElement>(null);
   const relisting = useRef(0);
+  const asking = useRef<{ outdated: boolean } | null>(null);
 
+  const relist = useCallback((after = RELIST_AFTER) => {
+    clearTimeout(relisting.current);
+    relisting.current = window.setTimeout(() => void load(), after);
+  }, []);
   const load = useCallback(async () => {
+    const mine = { outdated: false };
+    asking.current = mine;
     try {
       const found = await request<FileTree>("/v1/files/tree");
+      if (asking.current !== mine) return;
       setTree(new Tree(found.rows));
       setComplete(found.complete);
       setProblem(null);
     } catch (error) {
-      setProblem(problemOf(error));
+      if (asking.current === mine) setProblem(problemOf(error));
     }
-  }, []);
-  const relist = useCallback(() => {
-    clearTimeout(relisting.current);
-    relisting.current = window.setTimeout(() => void load(), RELIST_AFTER);
-  }, [load]);
+    if (asking.current !== mine) return;
+    asking.current = null;
+    if (mine.outdated) relist();
+  }, [relist]);
   useEffect(() => {
-    void load();
+    relist(LIST_WITHOUT);
     return () => clearTimeout(relisting.current);
-  }, [load]);
+  }, [relist]);
 
   const flash = useCallback((paths: string[]) => {
     setFlashed((held) => new Set([...held, ...paths]));
@@ -70,6 +79,7 @@ export default function FilesPage() {
         return inside === null || isSkipped(inside) ? [] : [{ path: inside, word: item.word }];
       });
       if (data.relist) relist();
+      if (asking.current !== null && items.length > 0) asking.current.outdated = true;
       if (items.length === 0 || tree === null) return;
       setChanges((held) => {
         const next = { ...held };
@@ -96,7 +106,7 @@ export default function FilesPage() {
     },
     [tree, relist, flash],
   );
-  useTopic("files", { event: (data) => void apply(data as Changes), resync: relist });
+  useTopic("files", { event: (data) => void apply(data as Changes), resync: () => relist(), subscribed: () => relist(0) });
 
   const rows = useMemo(
     () => (tree === null ? [] : typed.trim() === "" ? tree.shown(open) : tree.named(typed.trim())),
