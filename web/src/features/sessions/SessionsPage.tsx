@@ -8,7 +8,7 @@ import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
 import { useTopic } from "../shell/live";
 import { go, useRoute } from "../shell/route";
-import { Conversation } from "./Conversation";
+import { Conversation } from "./conversation/Conversation";
 import "./sessions.css";
 
 const WORDS: Record<SessionView["status"], string> = { idle: "", working: "working", needs_you: "needs you", failed: "failed", queued: "queued" };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { SessionEvent } from "../../client/api";
-import { conversation, pieces, unhidden } from "./conversation.logic";
+import type { SessionEvent } from "../../../client/api";
+import { conversation, pieces } from "./transcript.logic";
 
 const event = (seq: number, kind: string, data: Record<string, unknown>): SessionEvent => ({ seq, at: "", turn: 1, kind, data });
 
@@ -25,10 +25,6 @@ test("what streams is shown until what it became arrives", () => {
   expect(conversation([], streaming)).toMatchObject([{ kind: "message", text: "hal", live: true }]);
   const whole = conversation([event(1, "message", { id: "m", role: "agent", text: "hallo" })], streaming);
   expect(whole).toMatchObject([{ text: "hallo", live: false }]);
-});
-
-test("a command cannot hide what it does", () => {
-  expect(unhidden("rm\u202e -rf\u200b /\ttmp\n")).toBe("rm\\u{202e} -rf\\u{200b} /\ttmp\n");
 });
 
 test("code keeps its columns", () => {

@@ -1,4 +1,4 @@
-import type { SessionEvent } from "../../client/api";
+import type { SessionEvent } from "../../../client/api";
 
 export interface ToolContent {
   type: string;
@@ -109,11 +109,6 @@ export function conversation(events: readonly SessionEvent[], streaming: Readonl
     if (!items.has(key) && (delta.kind === "message" || delta.kind === "thought")) items.set(key, { kind: delta.kind, key, text: delta.text, live: true });
   }
   return [...items.values()];
-}
-
-/** Characters that could hide what a command does, made visible. */
-export function unhidden(words: string): string {
-  return words.replace(/[\p{Cf}\p{Zl}\p{Zp}\u0000-\u0008\u000b-\u001f\u007f-\u009f]/gu, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
 /** Text with its fenced code apart, so that code keeps its columns. */

@@ -1,0 +1,21 @@
+import { useState } from "react";
+import type { SessionView } from "../../../client/api";
+import { ApprovalDock } from "../../approvals/ApprovalDock";
+import { Composer } from "../composer/Composer";
+import { SessionHead } from "../SessionHead";
+import { useSessionEvents } from "./events";
+import { Transcript } from "./Transcript";
+
+/** One session: what was said and done, what its agent asks, and the place to say more. */
+export function Conversation({ id, session, onClose }: { id: string; session: SessionView | null; onClose: () => void }) {
+  const heard = useSessionEvents(id);
+  const [sent, setSent] = useState(0);
+  return (
+    <section className="file conversation" aria-label={session?.title || "Session"}>
+      <SessionHead id={id} session={session} onClose={onClose} />
+      <Transcript heard={heard} sent={sent} />
+      <ApprovalDock events={heard.events} />
+      <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />
+    </section>
+  );
+}
