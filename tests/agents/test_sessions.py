@@ -276,3 +276,41 @@ async def test_no_more_than_a_few_agents_are_kept_with_nothing_to_do(stage: Stag
         await stage.play(session, {"say": str(number)})
     idle = [live for live in stage.room._lives.values() if live.idle_since is not None and not live._retired]
     assert len(idle) <= MOST_IDLE + 1
+
+
+async def test_what_the_owner_has_not_read_is_told_until_they_have(stage: Stage) -> None:
+    """By any watcher, for all of them; numbers that were never given see nothing in advance."""
+    session = await stage.open()
+    assert (await stage.room.get(session)).unread is False
+    ended = await stage.play(session, {"say": "news"})
+    row = await stage.room.get(session)
+    assert row.unread is True
+    assert row.as_json()["unread"] is True
+    assert (await stage.room.see(session, 1)).unread is True
+    assert (await stage.room.see(session, 10_000)).unread is False
+    assert stage.audience.rows[-1].unread is False
+    assert (await stage.room.see(session, ended.seq)).unread is False
+    forked = await stage.room.fork(session, who="owner")
+    assert forked.unread is False
+    await stage.say(session, {"run": "true"})
+    await stage.audience.until(session, "approval", state="pending")
+    assert (await stage.room.get(session)).unread is True
+    await stage.again()
+    assert (await stage.room.get(session)).unread is True
+
+
+async def test_a_store_of_before_there_was_a_seen_number_is_taken_up(tmp_path: Path) -> None:
+    from freehold.agents.schema import SCHEMA
+    from freehold.agents.store import Store
+    from freehold.timeline import Timeline
+
+    with Timeline(tmp_path / "timeline.db") as timeline:
+        timeline.ensure_schema("agents", SCHEMA[0])
+        with timeline.transaction() as tx:
+            tx.execute(
+                "INSERT INTO agents_session (id, title, named, agent, status, created, updated, seq) "
+                "VALUES ('old', 'Old', 1, 'actor', 'idle', '', '', 7)"
+            )
+        store = Store(timeline)
+        store.prepare()
+        assert store.get("old").unread is False

@@ -93,6 +93,13 @@ class Room:
         self.ground.watchers.session(row)
         return row
 
+    async def see(self, session: str, seq: int) -> SessionRow:
+        """The owner has read up to an event, wherever they did: every watcher is told when that was the last of it."""
+        await self.get(session)
+        if await asyncio.to_thread(self.ground.store.see, session, seq):
+            await self._tell(session)
+        return await self.get(session)
+
     async def get(self, session: str) -> SessionRow:
         await self.ready.wait()
         return await asyncio.to_thread(self.ground.store.get, session)

@@ -4,49 +4,19 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from freehold.agents.board import Kept
 from freehold.agents.rpc import Json
+from freehold.agents.schema import SCHEMA
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 from freehold.timeline.timeline import Tx, instant
 
 Status = Literal["idle", "working", "needs_you", "failed", "queued"]
 TurnState = Literal["queued", "sent", "ended"]
-
-SCHEMA = (
-    """
-    CREATE TABLE agents_session (
-        id TEXT PRIMARY KEY, title TEXT NOT NULL, named INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT,
-        status TEXT NOT NULL, created TEXT NOT NULL, updated TEXT NOT NULL, archived INTEGER NOT NULL DEFAULT 0,
-        cost REAL, acp TEXT, seq INTEGER NOT NULL DEFAULT 0, turns INTEGER NOT NULL DEFAULT 0,
-        chosen TEXT NOT NULL DEFAULT '{}', parent TEXT
-    );
-    CREATE INDEX agents_session_updated ON agents_session (updated, id);
-    CREATE TABLE agents_event (
-        session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE, seq INTEGER NOT NULL, at TEXT NOT NULL,
-        turn INTEGER, kind TEXT NOT NULL, data TEXT NOT NULL, PRIMARY KEY (session, seq)
-    ) WITHOUT ROWID;
-    CREATE TABLE agents_turn (
-        session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE, turn INTEGER NOT NULL,
-        key TEXT NOT NULL, prompt TEXT NOT NULL, state TEXT NOT NULL, place REAL NOT NULL, entry INTEGER,
-        PRIMARY KEY (session, turn), UNIQUE (session, key)
-    ) WITHOUT ROWID;
-    CREATE TABLE agents_approval (
-        id TEXT PRIMARY KEY, session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE,
-        turn INTEGER, at TEXT NOT NULL, digest TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL,
-        answer TEXT, live INTEGER NOT NULL
-    );
-    CREATE INDEX agents_approval_state ON agents_approval (state);
-    CREATE TABLE agents_rule (
-        id INTEGER PRIMARY KEY, effect TEXT NOT NULL, kind TEXT NOT NULL, pattern TEXT NOT NULL, exact INTEGER NOT NULL,
-        session TEXT, at TEXT NOT NULL, UNIQUE (effect, kind, pattern, exact, session)
-    );
-    """,
-)
 
 
 @dataclass(frozen=True)
@@ -66,10 +36,11 @@ class SessionRow:
     turns: int
     chosen: Json
     parent: str | None
+    unread: bool
 
     def as_json(self) -> Json:
-        shown = ("id", "title", "agent", "model", "status", "created", "updated", "archived", "cost", "seq", "parent")
-        return {name: getattr(self, name) for name in shown}
+        hidden = ("named", "acp", "turns", "chosen")
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
 
 
 @dataclass(frozen=True)
@@ -94,8 +65,8 @@ class TurnRow:
 
 
 _SESSION = (
-    "SELECT id, title, named, agent, model, status, created, updated, archived, cost, acp, seq, turns, chosen, parent "
-    "FROM agents_session"
+    "SELECT id, title, named, agent, model, status, created, updated, archived, cost, acp, seq, turns, chosen, parent, "
+    "news > seen FROM agents_session"
 )
 _TURN = "SELECT turn, key, prompt, state, entry FROM agents_turn"
 
@@ -159,6 +130,13 @@ class Store:
                 tx.append("session.archived" if archived else "session.restored", {"session": session}, who=who)
             _touch(tx, session)
         return self.get(session)
+
+    def see(self, session: str, seq: int) -> bool:
+        """The owner has read up to here. Idempotent, and never takes back; says whether that makes a difference to show."""
+        before = self.get(session).unread
+        with self.timeline.transaction() as tx:
+            tx.execute("UPDATE agents_session SET seen = max(seen, min(seq, ?)) WHERE id = ?", (seq, session))
+        return self.get(session).unread != before
 
     def delete(self, session: str, *, who: str) -> None:
         """What was said is gone; that it was there stays in the timeline."""
@@ -308,7 +286,8 @@ class Store:
                 (target, source),
             )
             tx.execute(
-                "UPDATE agents_session SET (seq, turns) = (SELECT seq, turns FROM agents_session WHERE id = ?) WHERE id = ?",
+                "UPDATE agents_session SET (seq, turns, news, seen) = "
+                "(SELECT seq, turns, news, seen FROM agents_session WHERE id = ?) WHERE id = ?",
                 (source, target),
             )
 
@@ -320,6 +299,8 @@ class Store:
 
 
 _TOLD = {"turn.started", "turn.ended", "error"}
+_NEWS = {"message", "turn.ended", "error"}
+"""What the owner would want to read; a question that waits is news, too."""
 
 
 def put_events(tx: Tx, session: str, turn: int | None, events: Sequence[Kept], *, who: str) -> list[EventRow]:
@@ -333,6 +314,9 @@ def put_events(tx: Tx, session: str, turn: int | None, events: Sequence[Kept], *
         raise FreeholdError("session.not-found", "The session is gone")
     first, at = row[0] - len(events) + 1, now()
     kept = [EventRow(first + number, at, turn, kind, data) for number, (kind, data) in enumerate(events)]
+    news = [event.seq for event in kept if event.kind in _NEWS or event.data.get("state") == "pending"]
+    if news:
+        tx.execute("UPDATE agents_session SET news = ? WHERE id = ?", (news[-1], session))
     for event in kept:
         tx.execute(
             "INSERT INTO agents_event (session, seq, at, turn, kind, data) VALUES (?, ?, ?, ?, ?, ?)",
@@ -370,23 +354,13 @@ def _title(text: str) -> str:
 
 
 def _session(row: tuple[Any, ...]) -> SessionRow:
-    name, title, named, agent, model, status, created, updated, archived, cost, acp, seq, turns, chosen, parent = row
-    return SessionRow(
-        name,
-        title,
-        bool(named),
-        agent,
-        model,
-        status,
-        created,
-        updated,
-        bool(archived),
-        cost,
-        acp,
-        seq,
-        turns,
-        json.loads(chosen),
-        parent,
+    found = SessionRow(*row)
+    return replace(
+        found,
+        named=bool(found.named),
+        archived=bool(found.archived),
+        chosen=json.loads(row[13]),
+        unread=bool(found.unread),
     )
 
 

@@ -21,6 +21,7 @@ class SessionInfo(Answer):
     archived: bool
     cost: float | None = None
     seq: int = 0
+    unread: bool = False
 
 
 class SessionPage(Answer):

@@ -487,6 +487,11 @@ export interface SecretRow {
   used_at: number | null;
 }
 
+export interface SeenSession {
+  /** The number of the last event that the owner has had before their eyes. */
+  seq: number;
+}
+
 export interface SendPrompt {
   text: string;
   files?: string[];
@@ -523,7 +528,11 @@ export interface SessionPage {
   next: string | null;
 }
 
-/** One conversation with one agent. `seq` is the number of its last event. */
+/**
+ * One conversation with one agent. `seq` is the number of its last event.
+ *
+ * `unread`: it says, asks or has ended something after the last number that was told to be seen.
+ */
 export interface SessionView {
   id: string;
   title: string;
@@ -536,6 +545,7 @@ export interface SessionView {
   cost: number | null;
   seq: number;
   parent: string | null;
+  unread: boolean;
 }
 
 /** The limits of a provider or of all (`*`), in place of the manifest's; what is left out has no bound. */

@@ -23,7 +23,10 @@ Id = Annotated[str, Path(max_length=64)]
 
 
 class SessionView(BaseModel):
-    """One conversation with one agent. `seq` is the number of its last event."""
+    """One conversation with one agent. `seq` is the number of its last event.
+
+    `unread`: it says, asks or has ended something after the last number that was told to be seen.
+    """
 
     id: str
     title: str
@@ -36,6 +39,7 @@ class SessionView(BaseModel):
     cost: float | None
     seq: int
     parent: str | None
+    unread: bool
 
 
 class SessionPage(BaseModel):
@@ -98,6 +102,11 @@ class ChangeSession(BaseModel):
     model_config = ConfigDict(extra="forbid")
     title: str | None = Field(default=None, min_length=1, max_length=200)
     archived: bool | None = None
+
+
+class SeenSession(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    seq: int = Field(ge=0, description="The number of the last event that the owner has had before their eyes.")
 
 
 class Image(BaseModel):
@@ -181,6 +190,12 @@ def add_sessions(app: FastAPI, room: Room) -> None:
     async def change_session(session: Id, body: ChangeSession, request: Request) -> SessionView:
         """Rename it, put it away, or take it out again."""
         return _view(await room.change(session, title=body.title, archived=body.archived, who=who(request)))
+
+    @app.post("/v1/sessions/{session}/seen")
+    @needs("prompt")
+    async def see_session(session: Id, body: SeenSession) -> SessionView:
+        """The owner has read up to an event. Idempotent; a smaller number than before changes nothing."""
+        return _view(await room.see(session, body.seq))
 
     @app.delete("/v1/sessions/{session}")
     @needs("prompt")

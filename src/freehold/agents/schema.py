@@ -1,0 +1,36 @@
+"""The tables of sessions. A step that was released is never edited: add another one."""
+
+SCHEMA = (
+    """
+    CREATE TABLE agents_session (
+        id TEXT PRIMARY KEY, title TEXT NOT NULL, named INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT,
+        status TEXT NOT NULL, created TEXT NOT NULL, updated TEXT NOT NULL, archived INTEGER NOT NULL DEFAULT 0,
+        cost REAL, acp TEXT, seq INTEGER NOT NULL DEFAULT 0, turns INTEGER NOT NULL DEFAULT 0,
+        chosen TEXT NOT NULL DEFAULT '{}', parent TEXT
+    );
+    CREATE INDEX agents_session_updated ON agents_session (updated, id);
+    CREATE TABLE agents_event (
+        session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE, seq INTEGER NOT NULL, at TEXT NOT NULL,
+        turn INTEGER, kind TEXT NOT NULL, data TEXT NOT NULL, PRIMARY KEY (session, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE agents_turn (
+        session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE, turn INTEGER NOT NULL,
+        key TEXT NOT NULL, prompt TEXT NOT NULL, state TEXT NOT NULL, place REAL NOT NULL, entry INTEGER,
+        PRIMARY KEY (session, turn), UNIQUE (session, key)
+    ) WITHOUT ROWID;
+    CREATE TABLE agents_approval (
+        id TEXT PRIMARY KEY, session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE,
+        turn INTEGER, at TEXT NOT NULL, digest TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL,
+        answer TEXT, live INTEGER NOT NULL
+    );
+    CREATE INDEX agents_approval_state ON agents_approval (state);
+    CREATE TABLE agents_rule (
+        id INTEGER PRIMARY KEY, effect TEXT NOT NULL, kind TEXT NOT NULL, pattern TEXT NOT NULL, exact INTEGER NOT NULL,
+        session TEXT, at TEXT NOT NULL, UNIQUE (effect, kind, pattern, exact, session)
+    );
+    """,
+    """
+    ALTER TABLE agents_session ADD COLUMN news INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE agents_session ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
+    """,
+)
