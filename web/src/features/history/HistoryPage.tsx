@@ -132,9 +132,7 @@ function Entries() {
           return (
             <Fragment key={entry.id}>
               {begins && (
-                <li className="day" role="presentation">
-                  {of}
-                </li>
+                <li className="day">{of}</li>
               )}
               <EntryRow entry={entry} effective={effective.has(entry.id)} newest={entry === newest} onAct={setAction} />
             </Fragment>

@@ -108,6 +108,8 @@ export default function Screen({ id, shown, onTitle, onEnded }: ScreenProps) {
     const recolour = () => {
       terminal.options.theme = colours();
     };
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", recolour);
     window.addEventListener("freehold:theme", recolour);
     held.current = { terminal, fit };
     fit();
@@ -116,6 +118,7 @@ export default function Screen({ id, shown, onTitle, onEnded }: ScreenProps) {
       over = true;
       clearTimeout(retry);
       watcher.disconnect();
+      scheme.removeEventListener("change", recolour);
       window.removeEventListener("freehold:theme", recolour);
       socket?.close();
       terminal.dispose();

@@ -65,11 +65,20 @@ export default function TerminalPage() {
             const title = titles[row.id] || `Terminal ${index + 1}`;
             return (
               <span key={row.id} className="terminal-tab" data-shown={row.id === shown || undefined}>
-                <button role="tab" aria-selected={row.id === shown} onClick={() => choose(row.id)}>
+                <button
+                  role="tab"
+                  aria-selected={row.id === shown}
+                  aria-keyshortcuts="Delete"
+                  onClick={() => choose(row.id)}
+                  onKeyDown={(event) => {
+                    if (event.key === "Delete") void close(row.id);
+                  }}
+                >
                   {title}
                   {(ended.has(row.id) || row.ended) && <span className="chip">ended</span>}
                 </button>
-                <button className="plain-button" aria-label={`Close ${title}`} onClick={() => void close(row.id)}>
+                {/* A list of tabs may hold nothing but tabs: this one is for the pointer, and the key above for everyone. */}
+                <button className="plain-button" aria-hidden="true" tabIndex={-1} title={`Close ${title}`} onClick={() => void close(row.id)}>
                   <Icon name="close" size={14} />
                 </button>
               </span>
