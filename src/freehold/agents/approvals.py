@@ -37,6 +37,14 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Reply:
+    """An answer of the owner's or of the policy. `note`: their own words, or the choice they took, where words were asked for."""
+
+    answer: Answer
+    note: str | None = None
+
+
+@dataclass(frozen=True)
 class Approval:
     id: str
     session: str
@@ -47,10 +55,17 @@ class Approval:
     state: Literal["pending", "answered", "withdrawn", "granted"]
     answer: Answer | None
     live: bool
+    note: str | None = None
+
+    @property
+    def asks_for_words(self) -> bool:
+        """A question of `ask_owner`, not a call to allow: what the owner says goes to whoever asked."""
+        return bool(self.data["details"].get("kind") == "question")
 
     def as_json(self) -> Json:
         head = {"id": self.id, "session": self.session, "turn": self.turn, "at": self.at, "state": self.state}
-        return {**head, "answer": self.answer, **{key: self.data[key] for key in ("tool", "kind", "title", "details")}}
+        said = {"answer": self.answer, "note": self.note}
+        return {**head, **said, **{key: self.data[key] for key in ("tool", "kind", "title", "details")}}
 
 
 Told = Callable[[str, list[EventRow], Approval], None]
@@ -112,28 +127,28 @@ class Approvals:
         self.policy = Policy(store)
         self._store = store
         self._told = told
-        self._waiting: dict[str, asyncio.Future[Answer | None]] = {}
+        self._waiting: dict[str, asyncio.Future[Reply | None]] = {}
 
     def orphan_all(self) -> None:
         """At start: the agents that asked are gone. Their questions stay, and wait for an answer all the same."""
         with self._store.timeline.transaction() as tx:
             tx.execute("UPDATE agents_approval SET live = 0 WHERE state = 'pending'")
 
-    async def ask(self, session: str, turn: int | None, question: Question) -> Answer | None:
+    async def ask(self, session: str, turn: int | None, question: Question) -> Reply | None:
         """The policy's answer, or the owner's when it comes; None when the question was withdrawn.
 
         Cancelling this leaves the question where it is: an ending process takes nothing from the owner.
         """
         effect = await asyncio.to_thread(self.policy.decide, session, question.kind, question.subjects)
         if effect == "allow":
-            return "once"
+            return Reply("once")
         if effect == "deny":
-            return "reject"
+            return Reply("reject")
         granted = await asyncio.to_thread(self._use_grant, session, question.digest)
         if granted is not None:
             return granted
         approval, events = await asyncio.to_thread(self._put, session, turn, question)
-        waiting: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
         self._waiting[approval.id] = waiting
         self._told(session, events, approval)
         try:
@@ -152,13 +167,16 @@ class Approvals:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)
 
-    async def answer(self, name: str, answer: Answer, *, who: str) -> Approval:
-        """Takes one answer, once. Raises `approval.not-found`, or `approval.conflict` when it has one already."""
-        approval, events = await asyncio.to_thread(self._answer, name, answer, who)
+    async def answer(self, name: str, answer: Answer, *, who: str, note: str | None = None) -> Approval:
+        """Takes one answer, once. Raises `approval.not-found`, or `approval.conflict` when it has one already.
+
+        The `note` is kept with a question that asks for words, and must be one of its choices if it takes no others.
+        """
+        approval, events = await asyncio.to_thread(self._answer, name, answer, note, who)
         self._told(approval.session, events, approval)
         waiting = self._waiting.get(name)
         if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
+            waiting.set_result(Reply(answer, approval.note))
         return approval
 
     def pending(self, session: str | None = None) -> list[Approval]:
@@ -175,13 +193,13 @@ class Approvals:
 
     def _find(self, where: str, given: tuple[Any, ...]) -> list[Approval]:
         rows = self._store.timeline.query(
-            "SELECT id, session, turn, at, digest, data, state, answer, live FROM agents_approval "  # noqa: S608 - our own words
+            "SELECT id, session, turn, at, digest, data, state, answer, live, note FROM agents_approval "  # noqa: S608 - our own words
             f"WHERE {where} ORDER BY at, id LIMIT {MOST_PENDING}",
             given,
         )
         return [
-            Approval(name, session, turn, at, digest, json.loads(data), state, answer, bool(live))
-            for name, session, turn, at, digest, data, state, answer, live in rows
+            Approval(name, session, turn, at, digest, json.loads(data), state, answer, bool(live), note)
+            for name, session, turn, at, digest, data, state, answer, live, note in rows
         ]
 
     def _put(self, session: str, turn: int | None, question: Question) -> tuple[Approval, list[EventRow]]:
@@ -205,14 +223,15 @@ class Approvals:
             tx.append("approval.asked", {**brief, "digest": question.digest}, who="agent")
         return self.get(name), events
 
-    def _answer(self, name: str, answer: Answer, who: str) -> tuple[Approval, list[EventRow]]:
+    def _answer(self, name: str, answer: Answer, note: str | None, who: str) -> tuple[Approval, list[EventRow]]:
         found = self.get(name)
+        said = _words(found, answer, note) if found.asks_for_words else None
         # The agent that asked is gone: a yes waits for it to ask the same again, once.
         state = "answered" if found.live or answer == "reject" else "granted"
         with self._store.timeline.transaction() as tx:
             changed = tx.execute(
-                "UPDATE agents_approval SET state = ?, answer = ? WHERE id = ? AND state = 'pending'",
-                (state, answer, name),
+                "UPDATE agents_approval SET state = ?, answer = ?, note = ? WHERE id = ? AND state = 'pending'",
+                (state, answer, said, name),
             ).rowcount
             if not changed:
                 raise FreeholdError("approval.conflict", "This question has been answered or withdrawn already")
@@ -221,7 +240,8 @@ class Approvals:
                     scope = found.session if answer == "session" else None
                     put_rule(tx, Rule("allow", found.data["kind"], subject, True, scope), who=who)
             _settle(tx, found.session)
-            events = put_events(tx, found.session, found.turn, [_event(name, found.data, "answered", answer)], who=who)
+            event = _event(name, found.data, "answered", answer, said)
+            events = put_events(tx, found.session, found.turn, [event], who=who)
             told = {"session": found.session, "approval": name, "answer": answer, "digest": found.digest}
             tx.append("approval.answered", told, who=who)
         return self.get(name), events
@@ -241,18 +261,33 @@ class Approvals:
             tx.append("approval.withdrawn", {"session": found.session, "approval": name})
         return self.get(name), events
 
-    def _use_grant(self, session: str, digest: str) -> Answer | None:
+    def _use_grant(self, session: str, digest: str) -> Reply | None:
         with self._store.timeline.transaction() as tx:
             row = tx.execute(
                 "UPDATE agents_approval SET state = 'answered' WHERE id = (SELECT id FROM agents_approval "
-                "WHERE session = ? AND digest = ? AND state = 'granted' LIMIT 1) RETURNING id, answer",
+                "WHERE session = ? AND digest = ? AND state = 'granted' LIMIT 1) RETURNING id, answer, note",
                 (session, digest),
             ).fetchone()
             if row is None:
                 return None
             tx.append("approval.used", {"session": session, "approval": row[0]})
-            answer: Answer = row[1]
-            return answer
+            return Reply(row[1], row[2])
+
+
+def _words(asked: Approval, answer: Answer, note: str | None) -> str | None:
+    """What the owner says to a question: a choice, words of their own, or nothing where yes and no are all there is."""
+    choices, free = asked.data["details"]["options"], asked.data["details"]["free_text"]
+    said = note.strip() if note else None
+    if answer == "reject" or not (choices or free):
+        return said
+    if said is None or not (free or said in choices):
+        wanted = ", ".join(choices) + (", or words of your own" if free and choices else "")
+        raise FreeholdError(
+            "approval.wrong-answer",
+            f"{said!a:.80} is none of the choices" if said else "The question asks for more than yes",
+            hint=f"note: {wanted or 'your answer'}",
+        )
+    return said
 
 
 def _settle(tx: Any, session: str) -> None:
@@ -265,7 +300,7 @@ def _settle(tx: Any, session: str) -> None:
     )
 
 
-def _event(name: str, data: Json, state: str, answer: str | None) -> Kept:
+def _event(name: str, data: Json, state: str, answer: str | None, note: str | None = None) -> Kept:
     shown = {key: data[key] for key in ("tool", "kind", "title", "details")}
     options = ["once", "session", "always", "reject"] if data["subjects"] else ["once", "reject"]
-    return "approval", {"id": name, **shown, "options": options, "state": state, "answer": answer}
+    return "approval", {"id": name, **shown, "options": options, "state": state, "answer": answer, "note": note}

@@ -324,8 +324,8 @@ class Live:
         self._asking += 1
         try:
             while True:
-                answer = await self._ground.approvals.ask(self.session, self.turn, question)
-                if answer is None:
+                reply = await self._ground.approvals.ask(self.session, self.turn, question)
+                if reply is None:
                     return {"outcome": {"outcome": "cancelled"}}
                 now = question_of(tool)
                 if now.digest == question.digest:
@@ -333,10 +333,10 @@ class Live:
                 question = now
         finally:
             self._asking -= 1
-        option = _pick(options, _ANSWERS[answer])
+        option = _pick(options, _ANSWERS[reply.answer])
         if option is None:
             return {"outcome": {"outcome": "cancelled"}}
-        if answer != "reject":
+        if reply.answer != "reject":
             self._approved[tool.id] = question.details.get("command")
         await self._tell_session()
         return {"outcome": {"outcome": "selected", "optionId": option}}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from freehold.agents.acp import WORKSPACE, Capabilities
+from freehold.agents.approvals import Approval
 from freehold.agents.rpc import Json
 from freehold.agents.store import EventRow
 from freehold.errors import FreeholdError
@@ -35,6 +36,20 @@ def inside(path: str) -> str:
     if "\0" in path or not place.startswith((f"{WORKSPACE}/", "/home/agent/")):
         raise FreeholdError("session.bad-file", f"{path!a:.200} is neither below {WORKSPACE} nor below /home/agent")
     return place
+
+
+def belated(answered: Approval, note: str | None) -> str:
+    """The owner's answer to a question whose asker did not live to hear it."""
+    title = answered.data["title"]
+    if answered.asks_for_words:
+        said = "no" if answered.answer == "reject" else "yes"
+        return f"Freehold was restarted while you waited for an answer to this: {title}\nThe owner says: {note or said}"
+    word = "refused" if answered.answer == "reject" else "allowed"
+    text = (
+        f"Freehold was restarted while you waited for leave to do this: {title}\n"
+        f"The owner has now {word} it. Go on from there."
+    )
+    return text if note is None else f"{text}\n{note}"
 
 
 def retell(events: Sequence[EventRow]) -> str:

@@ -9,7 +9,7 @@ from freehold.agents.board import Kept
 from freehold.agents.ground import Ground
 from freehold.agents.installing import problem_with
 from freehold.agents.live import IDLE, Live
-from freehold.agents.prompting import inside
+from freehold.agents.prompting import belated, inside
 from freehold.agents.registry import choose_model, find_agent
 from freehold.agents.rpc import AgentFault, Json
 from freehold.agents.store import SessionRow, Status
@@ -212,18 +212,15 @@ class Room:
     # Approvals
 
     async def answer(self, approval: str, answer: Answer, *, who: str, note: str | None = None) -> Approval:
-        """With a note the owner's words follow as the next prompt."""
+        """With a note the owner's words follow as the next prompt; to a question that asks for words they are the answer."""
         await self.ready.wait()
-        answered = await self.ground.approvals.answer(approval, answer, who=who)
+        answered = await self.ground.approvals.answer(approval, answer, who=who, note=note)
         await self._tell(answered.session)
         if not answered.live:
             # Its agent is gone, and cannot be told but by a prompt.
-            word = "refused" if answer == "reject" else "allowed"
-            text = (
-                f"Freehold was restarted while you waited for leave to do this: {answered.data['title']}\n"
-                f"The owner has now {word} it. Go on from there."
-            )
-            note = text if note is None else f"{text}\n{note}"
+            note = belated(answered, note)
+        elif answered.asks_for_words:
+            note = None
         if note is not None:
             prompt: Json = {"text": note, "files": [], "images": []}
             await self.prompt(answered.session, prompt, f"approval:{approval}", "queue", who=who)

@@ -33,4 +33,5 @@ SCHEMA = (
     ALTER TABLE agents_session ADD COLUMN news INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE agents_session ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
     """,
+    "ALTER TABLE agents_approval ADD COLUMN note TEXT",
 )

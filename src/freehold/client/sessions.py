@@ -61,12 +61,13 @@ class PromptTaken(Answer):
 
 
 class Approval(Answer):
-    """A question of an agent's; `details` holds the exact command or change."""
+    """A question of an agent's; `details` holds the exact command or change, or with `kind` "question" what is asked."""
 
     id: str
     session: str
     state: str
     answer: Choice | None = None
+    note: str | None = None
     kind: str
     title: str
     details: dict[str, Any]

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from freehold.agents.approvals import Answer, Approval, Approvals, Question
+from freehold.agents.approvals import Approval, Approvals, Question, Reply
 from freehold.agents.ground import Ground, Spent
 from freehold.agents.registry import Access
 from freehold.agents.room import Room
@@ -145,7 +145,7 @@ def open_room(house: House, feeds: Feeds) -> Room:
 def _offer_tools(house: House, ground: Ground) -> None:
     """Host tools for every session; whatever acts is asked about like any tool of the agent's own."""
 
-    async def ask(session: str, question: Question) -> Answer | None:
+    async def ask(session: str, question: Question) -> Reply | None:
         rows = await asyncio.to_thread(
             ground.store.timeline.query,
             "SELECT max(turn) FROM agents_turn WHERE session = ? AND state = 'sent'",

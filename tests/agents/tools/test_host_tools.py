@@ -110,6 +110,45 @@ async def test_a_question_waits_for_the_owner(whole: Whole) -> None:
     assert "The user says yes." in watch.said()
 
 
+async def test_a_question_offers_choices_and_takes_words(whole: Whole) -> None:
+    """One of the choices, or the owner's own words, reach the agent as they are; what is neither is not taken."""
+    session = await whole.open("builtin")
+    asked = {"question": "Which colour?", "choices": ["red", "blue\u202e"]}
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, f"CALL ask_owner {json.dumps(asked)}")
+        first = (await watch.until("approval", state="pending"))["data"]
+        options = ["red", "blue⟨U+202E⟩"]
+        told = {"kind": "question", "input": "Which colour?", "options": options, "free_text": False}
+        assert first["details"] == told
+        (pending,) = await whole.call("GET", "/v1/approvals")
+        assert pending["details"] == told
+        for wrong in ({"answer": "once"}, {"answer": "once", "note": "green"}):
+            refused = await whole.http.post(f"/v1/approvals/{first['id']}", json=wrong)
+            assert refused.json()["error"]["code"] == "approval.wrong-answer"
+            assert refused.status_code < 500
+        answered = await whole.call("POST", f"/v1/approvals/{first['id']}", answer="once", note="red")
+        assert answered["note"] == "red"
+        assert (await watch.until("approval", state="answered"))["data"]["note"] == "red"
+        await watch.until("turn.ended")
+        assert watch.said().endswith("red")
+        command = "freehold ask-owner --question 'And why?' --choices because --choices why-not --free-text"
+        await whole.prompt(session, f"RUN {command}")
+        await watch.answer("once")
+        second = (await watch.until("approval", state="pending"))["data"]
+        assert second["details"]["options"] == ["because", "why-not"]
+        assert second["details"]["free_text"] is True
+        await whole.call("POST", f"/v1/approvals/{second['id']}", answer="once", note="it is warm")
+        await watch.until("turn.ended")
+        assert "it is warm" in watch.said()
+        await whole.prompt(session, 'CALL ask_owner {"question": "Sure?", "free_text": true}')
+        third = (await watch.until("approval", state="pending"))["data"]
+        await whole.call("POST", f"/v1/approvals/{third['id']}", answer="reject", note="not today")
+        await watch.until("turn.ended")
+    assert "The user says no: not today" in watch.said()
+    # An answer is an answer and not a prompt besides.
+    assert sum(event["kind"] == "turn.started" for event in await whole.events(session)) == 3
+
+
 async def test_a_host_is_opened_by_the_owner_alone(whole: Whole) -> None:
     session = await whole.open("builtin")
     async with whole.watching(session) as watch:

@@ -35,6 +35,7 @@ export interface Alive {
 
 export interface AnswerApproval {
   answer: "once" | "session" | "always" | "reject";
+  /** To a question that asks for words, the words or the choice (with answer `once`); else the next prompt. */
   note?: string | null;
 }
 
@@ -51,7 +52,13 @@ export interface ApprovalPolicy {
   rules: PolicyRule[];
 }
 
-/** A question: `details` holds the exact command or change, hidden characters spelled out. */
+/**
+ * A question: `details` holds the exact command or change, hidden characters spelled out.
+ *
+ * With `details.kind` "question" it is words that are asked for: `details.input` is the question, `details.options`
+ * are the choices, and `details.free_text` says whether other words are taken; with neither it is yes or no.
+ * `note` is what the owner said.
+ */
 export interface ApprovalView {
   id: string;
   session: string;
@@ -59,6 +66,7 @@ export interface ApprovalView {
   at: string;
   state: "pending" | "answered" | "withdrawn" | "granted";
   answer: "once" | "session" | "always" | "reject" | null;
+  note: string | null;
   tool: string | null;
   kind: string;
   title: string;

@@ -48,8 +48,15 @@ def read_words(tools: list[dict[str, Any]]) -> argparse.Namespace:
         verb = verbs.add_parser(tool["name"].replace("_", "-"), help=tool["description"])
         schema = tool["inputSchema"]
         for name, one in schema["properties"].items():
-            kind = int if one["type"] == "integer" else str
-            verb.add_argument(f"--{name}", type=kind, required=name in schema["required"], help=one.get("description"))
+            kind, words = one["type"], one.get("description", "")
+            flag = f"--{name.replace('_', '-')}"
+            if kind == "boolean":
+                verb.add_argument(flag, dest=name, action="store_const", const=True, help=words)
+            elif kind == "array":
+                verb.add_argument(flag, dest=name, action="append", help=f"{words} May be given several times.")
+            else:
+                must = name in schema["required"]
+                verb.add_argument(flag, dest=name, type=int if kind == "integer" else str, required=must, help=words)
     return parser.parse_args()
 
 

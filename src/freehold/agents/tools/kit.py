@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from freehold.agents.approvals import Question
 from freehold.agents.tools.tool import Caller, Json, Tool
@@ -19,6 +19,8 @@ from freehold.timeline import Timeline
 
 MOST_LISTED = 100
 MOST_SEARCHED = 2_000
+MOST_CHOICES = 12
+Allowed = Literal["once", "session", "always"]
 OPEN_KINDS = ("history.", "computer.", "service.", "egress.")
 """Events of these kinds are about the computer; of all others a session sees only its own."""
 
@@ -66,8 +68,22 @@ def make_kit(house: Surroundings) -> list[Tool]:
         ),
         Tool(
             "ask_owner",
-            "Ask the user a question that can be answered with yes or no, and wait for the answer.",
-            {"question": {**text, "maxLength": 4000, "description": "The question, complete in itself."}},
+            "Ask the user a question and wait for the answer: yes or no, one of some choices, or words of their own.",
+            {
+                "question": {
+                    **text,
+                    "minLength": 1,
+                    "maxLength": 4000,
+                    "description": "The question, complete in itself.",
+                },
+                "choices": {
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 1, "maxLength": 200},
+                    "maxItems": MOST_CHOICES,
+                    "description": "Answers to choose from.",
+                },
+                "free_text": {"type": "boolean", "description": "Whether the user may answer in words of their own."},
+            },
             ("question",),
             lambda caller, given: _ask(caller, given),
         ),
@@ -123,14 +139,23 @@ async def _search(house: Surroundings, caller: Caller, given: Json) -> str:
 
 
 async def _ask(caller: Caller, given: Json) -> str:
-    question = make_visible(given["question"])
-    answer = await caller.ask(_question("other", question.splitlines()[0][:300], {"input": question}, ()))
-    if answer is None:
+    question = make_visible(given["question"].strip())
+    if not question:
+        raise FreeholdError("tool.wrong-arguments", "ask_owner: there is no question")
+    details: Json = {
+        "kind": "question",
+        "input": question,
+        "options": list(dict.fromkeys(make_visible(one.strip(), lines=False) for one in given.get("choices", []))),
+        "free_text": given.get("free_text", False),
+    }
+    reply = await caller.ask(_question("other", question.splitlines()[0][:300], details, ()))
+    if reply is None:
         raise FreeholdError("tool.no-answer", "The user has not answered")
-    if answer == "reject":
+    said = f": {reply.note}" if reply.note else "."
+    if reply.answer == "reject":
         # A failure, so that `freehold ask-owner … && act` in a shell does not act.
-        raise FreeholdError("tool.no", "The user says no.")
-    return "The user says yes."
+        raise FreeholdError("tool.no", f"The user says no{said}")
+    return reply.note if reply.note and (details["options"] or details["free_text"]) else f"The user says yes{said}"
 
 
 async def _request(house: Surroundings, caller: Caller, given: Json) -> str:
@@ -154,11 +179,11 @@ async def _request(house: Surroundings, caller: Caller, given: Json) -> str:
     return f"The user allowed {target}."
 
 
-async def _permitted(caller: Caller, kind: str, title: str, details: Json, subjects: tuple[str, ...]) -> Any:
-    answer = await caller.ask(_question(kind, title, details, subjects))
-    if answer is None or answer == "reject":
+async def _permitted(caller: Caller, kind: str, title: str, details: Json, subjects: tuple[str, ...]) -> Allowed:
+    reply = await caller.ask(_question(kind, title, details, subjects))
+    if reply is None or reply.answer == "reject":
         raise FreeholdError("tool.rejected.permission", "The user said no")
-    return answer
+    return reply.answer
 
 
 def _question(kind: str, title: str, details: Json, subjects: tuple[str, ...]) -> Question:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
 from freehold import __version__
-from freehold.agents.approvals import Answer, Question
+from freehold.agents.approvals import Question, Reply
 from freehold.agents.tools.tool import Caller, Json, Tool
 from freehold.egress import http1
 from freehold.egress.stream import Inlet, Stream
@@ -25,7 +25,7 @@ MOST_BODY = 256 * 1024
 MOST_AT_ONCE = 8
 TO_READ = 30.0
 
-Ask = Callable[[str, Question], Awaitable[Answer | None]]
+Ask = Callable[[str, Question], Awaitable[Reply | None]]
 
 
 class HostTools:

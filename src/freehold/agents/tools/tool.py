@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.agents.approvals import Answer, Question
+from freehold.agents.approvals import Question, Reply
 from freehold.errors import FreeholdError
 
 Json = dict[str, Any]
-_KINDS: Mapping[str, type] = {"string": str, "integer": int}
+_KINDS: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
+MOST_TEXT = 1000
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,15 @@ class Caller:
     """The session that a token belongs to. `ask` takes the policy's answer or the owner's; None when nobody answers."""
 
     session: str
-    ask: Callable[[Question], Awaitable[Answer | None]]
+    ask: Callable[[Question], Awaitable[Reply | None]]
 
 
 @dataclass(frozen=True)
 class Tool:
-    """`properties` are strings and whole numbers; those in `required` must be given. Nothing else is taken."""
+    """`properties` are strings, whole numbers, booleans and lists of strings; those in `required` must be given.
+
+    Nothing else is taken.
+    """
 
     name: str
     description: str
@@ -52,14 +56,24 @@ class Tool:
             if name not in given:
                 raise _wrong(self.name, f"{name} is missing")
         for name, value in given.items():
-            schema = self.properties[name]
-            if not isinstance(value, _KINDS[schema["type"]]) or isinstance(value, bool):
-                raise _wrong(self.name, f"{name} is no {schema['type']}")
-            if isinstance(value, str) and len(value) > schema.get("maxLength", 1000):
-                raise _wrong(self.name, f"{name} is too long")
-            if isinstance(value, int) and not schema.get("minimum", 0) <= value <= schema.get("maximum", 2**31):
-                raise _wrong(self.name, f"{name} is out of range")
+            self._check_one(name, value, self.properties[name])
         return given
+
+    def _check_one(self, name: str, value: object, schema: Json) -> None:
+        kind = schema["type"]
+        if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "boolean"):
+            raise _wrong(self.name, f"{name} is no {kind}")
+        if isinstance(value, str) and not schema.get("minLength", 0) <= len(value) <= schema.get(
+            "maxLength", MOST_TEXT
+        ):
+            raise _wrong(self.name, f"{name} is too {'long' if value else 'short'}")
+        if kind == "integer" and not schema.get("minimum", 0) <= value <= schema.get("maximum", 2**31):
+            raise _wrong(self.name, f"{name} is out of range")
+        if isinstance(value, list):
+            if len(value) > schema["maxItems"]:
+                raise _wrong(self.name, f"{name} has more than {schema['maxItems']}")
+            for one in value:
+                self._check_one(name, one, schema["items"])
 
 
 def _wrong(tool: str, why: str) -> FreeholdError:

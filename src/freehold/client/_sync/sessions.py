@@ -67,9 +67,10 @@ class SyncSession:
             yield from page.events
             place = page.next
 
-    def answer(self, approval: str, answer: Choice) -> Approval:
-        """Answer a question; whoever asked goes on at once."""
-        return self._connection.post(f"/v1/approvals/{segment(approval)}", Approval, {"answer": answer})
+    def answer(self, approval: str, answer: Choice, note: str | None = None) -> Approval:
+        """Answer a question; whoever asked goes on at once. A note is the next prompt, or the words that were asked for."""
+        body = {"answer": answer, "note": note}
+        return self._connection.post(f"/v1/approvals/{segment(approval)}", Approval, body)
 
     def cancel(self) -> SessionInfo:
         """Stop the turn under way, and forget what waits behind it."""

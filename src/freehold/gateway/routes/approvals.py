@@ -14,7 +14,12 @@ from freehold.gateway.needs import needs
 
 
 class ApprovalView(BaseModel):
-    """A question: `details` holds the exact command or change, hidden characters spelled out."""
+    """A question: `details` holds the exact command or change, hidden characters spelled out.
+
+    With `details.kind` "question" it is words that are asked for: `details.input` is the question, `details.options`
+    are the choices, and `details.free_text` says whether other words are taken; with neither it is yes or no.
+    `note` is what the owner said.
+    """
 
     id: str
     session: str
@@ -22,6 +27,7 @@ class ApprovalView(BaseModel):
     at: str
     state: Literal["pending", "answered", "withdrawn", "granted"]
     answer: Literal["once", "session", "always", "reject"] | None
+    note: str | None
     tool: str | None
     kind: str
     title: str
@@ -48,7 +54,11 @@ class ApprovalPolicy(BaseModel):
 class AnswerApproval(BaseModel):
     model_config = ConfigDict(extra="forbid")
     answer: Literal["once", "session", "always", "reject"]
-    note: str | None = Field(default=None, max_length=2000)
+    note: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="To a question that asks for words, the words or the choice (with answer `once`); else the next prompt.",
+    )
 
 
 class WriteRule(BaseModel):
@@ -101,6 +111,6 @@ def add_approvals(app: FastAPI, room: Room) -> None:
     async def answer_approval(
         approval: Annotated[str, Path(max_length=64)], body: AnswerApproval, request: Request
     ) -> ApprovalView:
-        """Answer, once: for this call, for the session, for ever, or no. A note is the next prompt."""
+        """Answer, once: for this call, for the session, for ever, or no. A note is the next prompt, or the answer itself."""
         answered = await room.answer(approval, body.answer, who=principal_of(request.scope).who, note=body.note)
         return _view(answered)
