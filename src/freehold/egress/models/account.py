@@ -4,11 +4,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from freehold.egress.models.budget import OUTPUT_HELD, BudgetReached, Budgets, Crossed, Reservation, Spent
 from freehold.egress.models.ledger import Ledger, Spell, Stopped, now_text
+from freehold.egress.models.measures import Measures
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.paths import Route
 from freehold.egress.models.placeholders import Grant
@@ -76,7 +77,9 @@ class Bill:
         crossed = self._account.budgets.settle(self._reservation, tokens.total, spell.cost, datetime.now(UTC))
         if self._timer is not None:
             self._timer.cancel()
-        milliseconds = int((time.monotonic() - self._began) * 1000)
+        seconds = time.monotonic() - self._began
+        self._account.measures.answered(spell, seconds, priced=self._rates() is not None)
+        milliseconds = int(seconds * 1000)
         self._account.keep(self._write(spell, milliseconds, crossed))
 
     async def _write(self, spell: Spell, milliseconds: int, crossed: list[Crossed]) -> None:
@@ -120,8 +123,11 @@ class Bill:
     def _cost(self, tokens: Tokens) -> float | None:
         if not tokens.total:
             return 0.0
-        rates: Rates | None = self._prices.of(self._model) or self._prices.of(self._question.model)
+        rates = self._rates()
         return rates.cost(tokens) if rates is not None else None
+
+    def _rates(self) -> Rates | None:
+        return self._prices.of(self._model) or self._prices.of(self._question.model)
 
 
 class NoBill:
@@ -148,6 +154,7 @@ class Account:
     keep: Callable[[Coroutine[None, None, None]], object]
     """Runs what must be finished even after the connection it belongs to has ended."""
     stopped: Stopped | None = None
+    measures: Measures = field(default_factory=Measures)
 
     def __post_init__(self) -> None:
         self.open_bills: dict[str, set[Bill]] = {}
@@ -188,6 +195,7 @@ class Account:
 
     async def note_refusal(self, provider: str, session: str | None, error: FreeholdError) -> None:
         """One event for many refusals of a kind; of a budget, one a day or month."""
+        self.measures.refused(provider, error)
         key, now = (provider, error.code), time.monotonic()
         if now - self._refused.get(key, -REFUSAL_STEP) < REFUSAL_STEP:
             return

@@ -13,11 +13,13 @@ from freehold.egress.models.account import Account
 from freehold.egress.models.account import stopped as stopped_error
 from freehold.egress.models.budget import ALL, Budgets, Limits, What
 from freehold.egress.models.exchange import Exchange
+from freehold.egress.models.folding import fold
 from freehold.egress.models.keys import Keys
 from freehold.egress.models.ledger import CHANGES, Ledger, Stopped, ensure_tables
 from freehold.egress.models.placeholders import Endpoint, Placeholders
 from freehold.egress.models.prices import Prices
 from freehold.egress.models.provider import Provider
+from freehold.egress.models.trial import Trial, try_provider
 from freehold.egress.models.upstream import Upstreams
 from freehold.egress.models.usage import Usage
 from freehold.egress.stream import Stream
@@ -30,6 +32,7 @@ log = logging.getLogger(__name__)
 RETRY = 1.0
 MOMENT = 1.0
 PATIENCE = 5.0
+DAY = 86_400.0
 
 OnStop = Callable[[Stopped], Awaitable[None]]
 
@@ -163,6 +166,10 @@ class ModelGateway:
             return error
         return None
 
+    async def try_out(self, name: str) -> Trial:
+        """Asks a provider which models it has, with its key: what costs nothing. Raises `models.not-found`."""
+        return await try_provider(self.provider(name), self._keys, self._upstreams)
+
     def _check_scope(self, scope: str) -> None:
         if scope != ALL:
             self.provider(scope)
@@ -181,13 +188,17 @@ class ModelGateway:
         await self._account.begin()
         await self._tasks.__aenter__()
         self._ready.set()
-        self._follower = self._tasks.create_task(self._follow(0 if last is None else last.seq))
+        self._own = [
+            self._tasks.create_task(self._follow(0 if last is None else last.seq)),
+            self._tasks.create_task(self._fold_daily()),
+        ]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._follower.cancel()
+        for task in self._own:
+            task.cancel()
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
         await self._tasks.__aexit__(*((kind, error, trace) if cancelled else (None, None, None)))
         await self._upstreams.close()
@@ -203,6 +214,14 @@ class ModelGateway:
             except FreeholdError as error:
                 log.warning("the model gateway cannot see changes of its budgets: %s", error)
                 await asyncio.sleep(RETRY)
+
+    async def _fold_daily(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(fold, self._timeline, datetime.now(UTC))
+            except FreeholdError as error:
+                log.warning("what was used long ago cannot be folded: %s", error)
+            await asyncio.sleep(DAY)
 
     async def _reload(self) -> None:
         """Puts in force what the file says now."""

@@ -10,7 +10,7 @@ from freehold.egress.models.usage import Tokens, Usage
 from freehold.errors import FreeholdError
 from freehold.timeline import Json, Timeline, Tx
 
-By = Literal["day", "model", "session", "turn", "provider"]
+By = Literal["day", "day_model", "model", "session", "turn", "provider"]
 
 SCHEMA = (
     """
@@ -33,20 +33,23 @@ SCHEMA = (
       one INTEGER PRIMARY KEY CHECK (one = 1), at TEXT NOT NULL, who TEXT NOT NULL, why TEXT NOT NULL
     ) STRICT;
     """,
+    # A line may stand for several questions (`folding`).
+    "ALTER TABLE models_usage ADD COLUMN requests INTEGER NOT NULL DEFAULT 1",
 )
 CHANGES = ("models.stopped", "models.resumed", "models.budget_changed", "models.budget_lifted")
 """The events after which what is in force must be read again."""
 
 _GROUPS: Mapping[By, tuple[str, ...]] = {
     "day": ("substr(at, 1, 10)",),
+    "day_model": ("substr(at, 1, 10)", "provider", "model"),
     "model": ("provider", "model"),
     "provider": ("provider",),
     "session": ("session",),
     "turn": ("session", "turn"),
 }
 _SUMS = (
-    "count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), coalesce(sum(written), 0), "
-    "coalesce(sum(cost), 0), coalesce(sum(cost IS NULL), 0)"
+    "coalesce(sum(requests), 0), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), "
+    "coalesce(sum(written), 0), coalesce(sum(cost), 0), coalesce(sum((cost IS NULL) * requests), 0)"
 )
 
 
@@ -150,7 +153,8 @@ class Ledger:
         for what in ("day_cost", "month_cost"):
             period = period_of(what, now)
             rows = self.timeline.query(
-                "SELECT provider, sum(input + output), coalesce(sum(cost), 0), sum(cost IS NULL) FROM models_usage"
+                "SELECT provider, sum(input + output), coalesce(sum(cost), 0), sum((cost IS NULL) * requests)"
+                " FROM models_usage"
                 " WHERE at >= ? AND at < ? GROUP BY provider",
                 (period, period + "~"),
             )
