@@ -164,9 +164,16 @@ class Board:
         return taken
 
     def take_deltas(self) -> list[Json]:
-        """One a message, however many pieces it came in."""
+        """One a message, however many pieces it came in; `at` is where in the message it belongs, in characters."""
         taken, self.deltas = self.deltas, []
         return taken
+
+    def speaking(self) -> list[Json]:
+        """What is being said and is no event yet, whole: for a client that comes in the middle of it."""
+        if self._speaking is None or not self._said:
+            return []
+        kind, name = self._speaking
+        return [{"kind": kind, "id": name, "at": 0, "text": "".join(self._said)}]
 
     def _chunk(self, kind: str, update: Json) -> None:
         content = update.get("content")
@@ -179,16 +186,17 @@ class Board:
             self.finish()
             self._count += 1
             speaking = self._speaking = (kind, given[:200] if isinstance(given, str) else f"{kind}-{self._count}")
-        if self._size <= MOST_TEXT:
-            self._said.append(text[: MOST_TEXT + 1 - self._size])
+        at = self._size
+        if at <= MOST_TEXT:
+            self._said.append(text[: MOST_TEXT + 1 - at])
         self._size += len(text)
         if self._size > MOST_TEXT:
             return
         last = self.deltas[-1] if self.deltas else None
-        if last is not None and last["kind"] == kind and last["id"] == speaking[1]:
+        if last is not None and (last["kind"], last["id"], last["at"] + len(last["text"])) == (kind, speaking[1], at):
             last["text"] += text
         else:
-            self.deltas.append({"kind": kind, "id": speaking[1], "text": text})
+            self.deltas.append({"kind": kind, "id": speaking[1], "at": at, "text": text})
 
     def _tool(self, update: Json) -> None:
         name = update.get("toolCallId")
