@@ -95,3 +95,49 @@ def test_paths_may_be_spelled_as_on_the_machine_or_as_in_the_computer(service: H
     entry = ask(service, "history.snapshot")["entry"]
     for spelling in ("workspace/a", "/workspace/a", str(workspace / "a")):
         assert ask(service, "history.show", entry=entry, path=spelling)["size"] == 1
+
+
+def test_two_states_are_compared_in_both_directions(service: HistoryService, workspace: Path) -> None:
+    write(workspace / "a.txt", "one\ntwo\n")
+    first = ask(service, "history.snapshot")["entry"]
+    write(workspace / "a.txt", "one\n2\n")
+    write(workspace / "b.bin", b"\0" * 10)
+    second = ask(service, "history.snapshot")["entry"]
+    write(workspace / "a.txt", "one\n2\n3\n")
+    third = ask(service, "history.snapshot")["entry"]
+
+    whole = ask(service, "history.compare", old=first, new=third)
+    assert (whole["old"]["id"], whole["new"]["id"], whole["total"]) == (first, third, 2)
+    text, binary = whole["files"]
+    assert (text["path"], text["word"], text["added"], text["removed"]) == ("workspace/a.txt", "changed", 2, 1)
+    assert "-two\n+2\n+3\n" in text["text"]
+    assert (binary["word"], binary["binary"], binary["old_size"], binary["new_size"]) == ("added", True, None, 10)
+
+    back = ask(service, "history.compare", old=third, new=first)
+    assert [file["word"] for file in back["files"]] == ["changed", "removed"]
+    assert ask(service, "history.compare", new=third)["old"]["id"] == second
+    one = ask(service, "history.compare", old=first, new=third, path="workspace/b.bin")
+    assert [file["path"] for file in one["files"]] == ["workspace/b.bin"]
+    nothing = ask(service, "history.compare", old=0, new=first)
+    assert nothing["old"] is None
+    assert "workspace/a.txt" in [file["path"] for file in nothing["files"]]
+    with pytest.raises(FreeholdError, match="no entry 99"):
+        ask(service, "history.compare", old=99, new=first)
+
+
+def test_the_last_known_good_state_is_found_until_its_mark_is_taken_away(
+    service: HistoryService, workspace: Path
+) -> None:
+    with pytest.raises(FreeholdError, match="known good"):
+        ask(service, "history.compare", good=True, new=1)
+    write(workspace / "a.txt", "good\n")
+    good = ask(service, "history.snapshot")["entry"]
+    assert ask(service, "history.good", entry=good)["entry"]["good"] is True
+    write(workspace / "a.txt", "bad\n")
+    bad = ask(service, "history.snapshot")["entry"]
+    assert ask(service, "history.compare", good=True, new=bad)["old"]["id"] == good
+    assert ask(service, "history.good", entry=good, good=False)["entry"]["good"] is False
+    with pytest.raises(FreeholdError, match="known good"):
+        ask(service, "history.compare", good=True, new=bad)
+    with pytest.raises(FreeholdError, match="no entry 99"):
+        ask(service, "history.good", entry=99)

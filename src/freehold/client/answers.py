@@ -134,6 +134,15 @@ class HistoryDiff(Answer):
     total: int
 
 
+class HistoryComparison(Answer):
+    """What differs between two states; `old` is None for the state before all entries."""
+
+    old: HistoryEntry | None
+    new: HistoryEntry
+    files: tuple[dict[str, Any], ...]
+    total: int
+
+
 class HistoryPlan(Answer):
     """What would happen to every path; nothing has happened yet."""
 

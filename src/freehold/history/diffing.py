@@ -28,6 +28,8 @@ class FileDiff:
     word: ChangeWord
     old_mode: int | None
     new_mode: int | None
+    old_size: int | None
+    new_size: int | None
     binary: bool
     added: int | None
     removed: int | None
@@ -42,7 +44,8 @@ def diff_change(change: Change, read: Read) -> FileDiff:
         *, binary: bool = False, added: int | None = None, removed: int | None = None, text: bytes = b"", note: str = ""
     ) -> FileDiff:
         modes = (old.mode if old else None, new.mode if new else None)
-        return FileDiff(change.path, change.word, *modes, binary, added, removed, text, note)
+        sizes = (old.size if old else None, new.size if new else None)
+        return FileDiff(change.path, change.word, *modes, *sizes, binary, added, removed, text, note)
 
     if old is not None and new is not None and stat.S_IFMT(old.mode) != stat.S_IFMT(new.mode):
         return answer(note=f"{describe(old)} became {describe(new)}")

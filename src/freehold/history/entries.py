@@ -55,6 +55,11 @@ class EntryLog:
         row = self._db.execute("SELECT max(id) FROM entry WHERE complete = 1 AND id < ?", (entry,)).fetchone()
         return None if row[0] is None else int(row[0])
 
+    def last_good(self) -> int | None:
+        """The newest entry that was noted as known good."""
+        row = self._db.execute("SELECT max(id) FROM entry WHERE complete = 1 AND good = 1").fetchone()
+        return None if row[0] is None else int(row[0])
+
     def page(self, limit: int, before: int | None) -> list[Entry]:
         """Newest first."""
         rows = self._db.execute(
@@ -126,8 +131,8 @@ class EntryWriter(EntryLog):
     def set_lines(self, entry: int, added: int, removed: int) -> None:
         self._db.execute("UPDATE entry SET lines_added = ?, lines_removed = ? WHERE id = ?", (added, removed, entry))
 
-    def set_good(self, entry: int) -> None:
-        self._db.execute("UPDATE entry SET good = 1 WHERE id = ?", (entry,))
+    def set_good(self, entry: int, good: bool) -> None:
+        self._db.execute("UPDATE entry SET good = ? WHERE id = ?", (int(good), entry))
 
     def intend(self, intent: Interrupted, token: str) -> None:
         self._db.execute(

@@ -148,10 +148,12 @@ class History:
             return self.snapshot("snapshot", UNKNOWN, f"found before a {kind}")
         return self.snapshot(kind, who, why)
 
-    def set_good(self, entry: int | None = None) -> None:
-        """Note an entry (the newest, unless told) as known good: the latest such is never collected."""
+    def set_good(self, entry: int | None = None, *, good: bool = True) -> Entry:
+        """Note an entry (the newest, unless told) as known good, or no longer so: the latest such is never collected."""
         with self._lock:
-            self._entries.set_good(entry if entry is not None else self._entries.newest())
+            found = self._entries.get(entry if entry is not None else self._entries.newest())
+            self._entries.set_good(found.id, good)
+            return replace(found, good=good)
 
     def entry(self, entry: int) -> Entry:
         with self._reading:
@@ -183,8 +185,41 @@ class History:
         self, entry: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_BUDGET
     ) -> tuple[list[FileDiff], int]:
         """What an entry changed, line by line: at most `limit` files and `seconds` of work, and how many files there are in all."""
+        return self._diffs(self.changes(entry), path, limit, seconds)
+
+    def compare(
+        self, old: int, new: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_BUDGET
+    ) -> tuple[list[FileDiff], int]:
+        """What differs between the states of two entries, in either direction; 0 is the state before all of them."""
+        with self._reading:
+            for entry in (old, new):
+                if entry:
+                    EntryLog(self._reader_db).get(entry)
+            changes = Places(self._reader_db).changes(old, new)
+        return self._diffs(changes, path, limit, seconds)
+
+    def last_good(self) -> int:
+        """The newest entry noted as known good. `history.not-found` when there is none."""
+        with self._reading:
+            found = EntryLog(self._reader_db).last_good()
+        if found is None:
+            raise FreeholdError(
+                "history.not-found",
+                "No entry is marked as known good",
+                hint="Mark one in the history of the control center",
+            )
+        return found
+
+    def before(self, entry: int) -> int:
+        """The entry just before, of those still kept; 0 when there is none."""
+        with self._reading:
+            return EntryLog(self._reader_db).before(entry) or 0
+
+    def _diffs(
+        self, changes: Sequence[Change], path: str | None, limit: int, seconds: float
+    ) -> tuple[list[FileDiff], int]:
         prefix = find_path(path, self.roots) if path is not None else ()
-        changes = [change for change in self.changes(entry) if not change.only_folder_time]
+        changes = [change for change in changes if not change.only_folder_time]
         changes = [change for change in changes if tuple(change.path.split(b"/"))[: len(prefix)] == prefix]
         deadline = time.monotonic() + seconds
         found: list[FileDiff] = []

@@ -100,6 +100,7 @@ class HistoryService:
             "history.log": self._log,
             "history.changes": self._changes,
             "history.diff": self._diff,
+            "history.compare": self._compare,
             "history.show": self._show,
             "history.undo": self._undo,
             "history.redo": self._redo,
@@ -189,6 +190,21 @@ class HistoryService:
             "total": total,
         }
 
+    def _compare(self, fields: Fields) -> Json:
+        """Between the states of two entries: `old`, the last known good one, or the one before `new`; and `new`."""
+        new, old, good = fields.need("new", int), fields.take("old", int), fields.take("good", bool, False)
+        path, limit = fields.take("path", str), min(fields.take("limit", int, 200) or 200, MOST_LISTED)
+        fields.end()
+        if old is None:
+            old = self._history.last_good() if good else self._history.before(new)
+        diffs, total = self._history.compare(old, new, path, limit=limit)
+        return {
+            "old": entry_json(self._history.entry(old)) if old else None,
+            "new": entry_json(self._history.entry(new)),
+            "files": bounded(diffs, diff_json),
+            "total": total,
+        }
+
     def _show(self, fields: Fields) -> Json:
         """A file as it was, at most MOST_SHOWN bytes from `offset` on; `more` says whether to ask again."""
         entry, path, offset = fields.need("entry", int), fields.need("path", str), fields.take("offset", int, 0) or 0
@@ -251,10 +267,9 @@ class HistoryService:
         return outcome_json(self._history.recover(finish=finish, who=who))
 
     def _good(self, fields: Fields) -> Json:
-        entry = fields.take("entry", int)
+        entry, good = fields.take("entry", int), fields.take("good", bool, True)
         fields.end()
-        self._history.set_good(entry)
-        return {}
+        return {"entry": entry_json(self._history.set_good(entry, good=good is not False))}
 
     def _verify(self, fields: Fields) -> Json:
         fields.end()

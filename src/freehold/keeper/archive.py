@@ -27,7 +27,17 @@ log = logging.getLogger(__name__)
 LONG = 0.5
 
 # These never wait for a snapshot, and must not wait behind something that does.
-READS = frozenset({"history.status", "history.log", "history.changes", "history.diff", "history.show", "history.files"})
+READS = frozenset(
+    {
+        "history.status",
+        "history.log",
+        "history.changes",
+        "history.diff",
+        "history.compare",
+        "history.show",
+        "history.files",
+    }
+)
 WRITES = {
     "history.undo": "history.undone",
     "history.redo": "history.redone",

@@ -138,9 +138,11 @@ class Timeline:
         with self._explained():
             return [self._event(row) for row in self.query(f"{sql} ORDER BY seq LIMIT ?", (*parameters, limit))]
 
-    def tail(self, count: int, kinds: Sequence[str] = (), since: datetime | None = None) -> list[Event]:
-        """The last `count` events of these kinds, oldest first."""
-        sql, parameters = _selection(0, None, kinds, since)
+    def tail(
+        self, count: int, kinds: Sequence[str] = (), since: datetime | None = None, before: int | None = None
+    ) -> list[Event]:
+        """The last `count` events of these kinds, oldest first; of those with `seq < before` when it is given."""
+        sql, parameters = _selection(0, None if before is None else before - 1, kinds, since)
         rows = self.query(f"{sql} ORDER BY seq DESC LIMIT ?", (*parameters, count))
         return [self._event(row) for row in reversed(rows)]
 

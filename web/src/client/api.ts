@@ -141,6 +141,21 @@ export interface Collected {
   token?: string | null;
 }
 
+/** What differs in one path; `text` is a unified diff, empty when `note` says why there is none. */
+export interface ComparedFile {
+  path: string;
+  word: "added" | "changed" | "removed";
+  old_mode: number | null;
+  new_mode: number | null;
+  old_size: number | null;
+  new_size: number | null;
+  binary: boolean;
+  added: number | null;
+  removed: number | null;
+  text: string;
+  note: string;
+}
+
 /** One component, as it last answered. What went wrong is told only to the owner. */
 export interface ComponentRow {
   name: string;
@@ -175,10 +190,10 @@ export interface Ended {
   ended: number;
 }
 
-/** Entries in order; `next` is the `after` of the following page, null when this was the last. */
+/** Entries in order; `next` is the `after` (or, going backwards, the `before`) of the next page, null at the end. */
 export interface EventPage {
   events: EventRow[];
-  /** Give this as `after` for the following page. */
+  /** Give this as `after`, or as `before` when that was given, for the next page. */
   next: number | null;
 }
 
@@ -234,6 +249,14 @@ export interface HealthReport {
 export interface HistoryChanges {
   entry: HistoryEntry;
   changes: Record<string, string>[];
+  total: number;
+}
+
+/** What differs between two states. `old` is null for the state before all entries; `total` counts what was left out, too. */
+export interface HistoryComparison {
+  old: HistoryEntry | null;
+  new: HistoryEntry;
+  files: ComparedFile[];
   total: number;
 }
 
@@ -565,6 +588,10 @@ export interface SetBudget {
   month_tokens?: number | null;
 }
 
+export interface SetGood {
+  good?: boolean;
+}
+
 export interface SetOption {
   id: string;
   value: string | boolean;
@@ -574,7 +601,7 @@ export interface SetSecret {
   value: string;
 }
 
-/** A file as it was. */
+/** A file as it was; of a large one the beginning, and `more` is true. */
 export interface ShownFile {
   path: string;
   what: string;
@@ -582,6 +609,7 @@ export interface ShownFile {
   mtime: number;
   size: number;
   base64?: string | null;
+  more?: boolean;
 }
 
 /** One signed-in browser. */

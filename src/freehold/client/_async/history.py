@@ -7,6 +7,7 @@ from typing import Literal
 from freehold.client._async.connection import AsyncConnection
 from freehold.client.answers import (
     HistoryChanges,
+    HistoryComparison,
     HistoryDiff,
     HistoryEntry,
     HistoryOutcome,
@@ -36,6 +37,22 @@ class AsyncHistory:
     async def diff(self, entry: int, *, path: str | None = None) -> HistoryDiff:
         """What one entry changed, line by line."""
         return await self._connection.get(f"/v1/history/{entry}/diff", HistoryDiff, {"path": path})
+
+    async def compare(
+        self,
+        old: int | Literal["before", "good"] = "before",
+        new: int | Literal["now"] = "now",
+        *,
+        path: str | None = None,
+    ) -> HistoryComparison:
+        """What differs between two states: an entry, the last known good one or the one before `new`; and an entry or now."""
+        return await self._connection.get(
+            "/v1/history/compare", HistoryComparison, {"old": old, "new": new, "path": path}
+        )
+
+    async def mark_good(self, entry: int, *, good: bool = True) -> HistoryEntry:
+        """Mark an entry as known good, or take the mark away."""
+        return await self._connection.post(f"/v1/history/{entry}/good", HistoryEntry, {"good": good})
 
     async def show(self, entry: int, path: str) -> bytes:
         """A file as it was."""

@@ -13,9 +13,11 @@ class AsyncTimeline:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def read(self, *, after: int = 0, kinds: Sequence[str] = (), limit: int = 100) -> EventPage:
-        """One page of entries after a number, the oldest first; `kinds` takes patterns such as `egress.*`."""
-        query = {"after": after, "kind": list(kinds) or None, "limit": limit}
+    async def read(
+        self, *, after: int = 0, before: int | None = None, kinds: Sequence[str] = (), limit: int = 100
+    ) -> EventPage:
+        """One page of entries after a number, or the last ones `before` it, the oldest first; `kinds` takes patterns such as `egress.*`."""
+        query = {"after": after, "before": before, "kind": list(kinds) or None, "limit": limit}
         return await self._connection.get("/v1/timeline", EventPage, query)
 
     async def follow(self, *, after: int | None = None, kinds: Sequence[str] = ()) -> AsyncIterator[Event]:

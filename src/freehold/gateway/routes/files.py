@@ -3,6 +3,7 @@
 Nothing from here is ever drawn by a browser on our origin: contents are downloads, whatever they claim to be.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
@@ -18,6 +19,8 @@ from freehold.gateway.needs import needs
 from freehold.history.names import read_name, show_name
 
 MOST_TREE = 200_000
+# A search is a process of its own in the computer, and ends with the question.
+SEARCH_PATIENCE = 20.0
 LARGEST_UPLOAD = 2 * 1024**3
 SKIPPED = (".git", "node_modules", "__pycache__", ".venv")
 
@@ -193,12 +196,26 @@ def add_files(app: FastAPI, house: House) -> None:
         path: Path = ".",
         regex: bool = False,
         ignore_case: bool = True,
+        all: bool = False,
         limit: Annotated[int, Query(ge=1, le=5000)] = 500,
     ) -> FilesFound:
-        """Lines of text files that hold the query."""
-        found = await house.sealed.computer.files.search(
-            query, read_name(path), regex=regex, ignore_case=ignore_case, limit=limit
-        )
+        """Lines of text files that hold the query; without `all`, what package managers and git keep is left out."""
+        try:
+            async with asyncio.timeout(SEARCH_PATIENCE):
+                found = await house.sealed.computer.files.search(
+                    query,
+                    read_name(path),
+                    regex=regex,
+                    ignore_case=ignore_case,
+                    skip=() if all else SKIPPED,
+                    limit=limit,
+                )
+        except TimeoutError:
+            raise FreeholdError(
+                "files.search-too-long",
+                f"The search took longer than {SEARCH_PATIENCE:.0f} s and was ended",
+                hint="Search in one folder, or with a simpler expression",
+            ) from None
         hits = [
             TextHit(path=show_name(os.fsencode(hit.path)), line=hit.line, column=hit.column, text=_shown(hit.text))
             for hit in found.hits

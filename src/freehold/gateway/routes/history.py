@@ -1,5 +1,6 @@
 """What changed and the way back, for browsers and clients: every question is the keeper's to answer."""
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request
@@ -53,6 +54,31 @@ class HistoryDiff(BaseModel):
     total: int
 
 
+class ComparedFile(BaseModel):
+    """What differs in one path; `text` is a unified diff, empty when `note` says why there is none."""
+
+    path: str
+    word: Literal["added", "changed", "removed"]
+    old_mode: int | None
+    new_mode: int | None
+    old_size: int | None
+    new_size: int | None
+    binary: bool
+    added: int | None
+    removed: int | None
+    text: str
+    note: str
+
+
+class HistoryComparison(BaseModel):
+    """What differs between two states. `old` is null for the state before all entries; `total` counts what was left out, too."""
+
+    old: HistoryEntry | None
+    new: HistoryEntry
+    files: list[ComparedFile]
+    total: int
+
+
 class HistoryPlan(BaseModel):
     """What would happen to every path; nothing has happened yet."""
 
@@ -72,7 +98,7 @@ class HistoryOutcome(BaseModel):
 
 
 class ShownFile(BaseModel):
-    """A file as it was."""
+    """A file as it was; of a large one the beginning, and `more` is true."""
 
     path: str
     what: str
@@ -80,6 +106,7 @@ class ShownFile(BaseModel):
     mtime: int
     size: int
     base64: str | None = None
+    more: bool = False
 
 
 class HistorySize(BaseModel):
@@ -111,6 +138,11 @@ class Revert(BaseModel):
     choose: dict[str, Literal["old", "mine"]] = Field(
         default={}, description="For each path in conflict, which side stays."
     )
+
+
+class SetGood(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    good: bool = True
 
 
 class PlanHistory(BaseModel):
@@ -152,6 +184,20 @@ def add_history(app: FastAPI, house: House) -> None:
         """How much room history takes, and how much it may."""
         return HistorySize.model_validate(await ask("size"))
 
+    @app.get("/v1/history/compare")
+    @needs("read")
+    async def compare_history(
+        old: Annotated[str, Query(pattern="^([0-9]{1,15}|good|before)$")] = "before",
+        new: Annotated[str, Query(pattern="^([0-9]{1,15}|now)$")] = "now",
+        path: Annotated[str | None, Query(max_length=4096)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    ) -> HistoryComparison:
+        """What differs between two states. `old` is an entry, `good` (the last known good) or `before` (the one before `new`);
+        `new` is an entry or `now`, which takes what was not yet taken."""
+        to = int(new) if new != "now" else (await ask("snapshot", why="found before a comparison"))["entry"]
+        start = {"good": True} if old == "good" else {"old": int(old)} if old != "before" else {}
+        return HistoryComparison.model_validate(await ask("compare", new=to, path=path, limit=limit, **start))
+
     @app.get("/v1/history/{entry}")
     @needs("read")
     async def history_changes(entry: int, limit: Annotated[int, Query(ge=1, le=5000)] = 1000) -> HistoryChanges:
@@ -179,6 +225,16 @@ def add_history(app: FastAPI, house: House) -> None:
     async def plan_history(body: PlanHistory) -> HistoryPlan:
         """What an action would do to every path."""
         return HistoryPlan.model_validate(await ask(body.action, **body.model_dump(exclude={"action"}), dry_run=True))
+
+    @app.post("/v1/history/{entry}/good")
+    @needs("history")
+    async def set_good(entry: int, body: SetGood, request: Request) -> HistoryEntry:
+        """Mark an entry as known good, or take the mark away. The newest one marked is never dropped."""
+        found = HistoryEntry.model_validate((await ask("good", entry=entry, good=body.good))["entry"])
+        kind = "history.marked_good" if body.good else "history.unmarked_good"
+        who = principal_of(request.scope).who
+        await asyncio.to_thread(house.timeline.append, kind, {"entry": entry}, who=who)
+        return found
 
     @app.post("/v1/history/undo")
     @needs("history")

@@ -16,6 +16,7 @@ PAGES = (
     "/device",
     "/sessions",
     "/history",
+    "/history/diff",
     "/files",
     "/terminal",
     "/network",

@@ -25,10 +25,10 @@ class EventRow(BaseModel):
 
 
 class EventPage(BaseModel):
-    """Entries in order; `next` is the `after` of the following page, null when this was the last."""
+    """Entries in order; `next` is the `after` (or, going backwards, the `before`) of the next page, null at the end."""
 
     events: list[EventRow]
-    next: int | None = Field(description="Give this as `after` for the following page.")
+    next: int | None = Field(description="Give this as `after`, or as `before` when that was given, for the next page.")
 
 
 def add_timeline(app: FastAPI, house: House) -> None:
@@ -36,13 +36,21 @@ def add_timeline(app: FastAPI, house: House) -> None:
     @needs("read")
     async def read_timeline(
         after: Annotated[int, Query(ge=0, le=MOST_NUMBER)] = 0,
+        before: Annotated[int | None, Query(ge=1, le=MOST_NUMBER)] = None,
         kind: Annotated[list[str] | None, Query(max_length=20)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> EventPage:
-        """Entries after a sequence number, oldest first; `kind` takes patterns such as `egress.*`."""
-        events = await asyncio.to_thread(house.timeline.read, after, None, tuple(kind or ()), None, limit + 1)
+        """Entries after a sequence number, or the last ones `before` it, oldest first; `kind` takes patterns such as `egress.*`."""
+        kinds = tuple(kind or ())
+        if before is None:
+            found = await asyncio.to_thread(house.timeline.read, after, None, kinds, None, limit + 1)
+            events, more = found[:limit], len(found) > limit
+        else:
+            found = await asyncio.to_thread(house.timeline.tail, limit + 1, kinds, None, before)
+            events, more = found[-limit:], len(found) > limit
         rows = [
             EventRow(seq=event.seq, at=event.at, kind=event.kind, who=event.who, data=dict(event.data), hash=event.hash)
-            for event in events[:limit]
+            for event in events
         ]
-        return EventPage(events=rows, next=rows[-1].seq if len(events) > limit else None)
+        edge = rows[-1 if before is None else 0].seq if more else None
+        return EventPage(events=rows, next=edge)
