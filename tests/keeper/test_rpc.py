@@ -85,6 +85,17 @@ async def test_a_call_is_answered_to_both_clients(home: Home) -> None:
         assert await asyncio.to_thread(call_keeper, home, "greet", {"name": "Ada"}) == "hello Ada"
 
 
+async def test_what_is_told_is_finished_though_nobody_waits_for_it(home: Home) -> None:
+    async with serving(home) as house:
+        await KeeperClient(home).tell("slow")
+        async with asyncio.timeout(10):
+            await house.began.wait()
+            house.go_on.set()
+            await house.finished.wait()
+    with pytest.raises(FreeholdError, match="No keeper answers"):
+        await KeeperClient(home).tell("slow")
+
+
 async def test_a_stream_comes_in_order_and_ends(home: Home) -> None:
     async with serving(home):
         params = {"name": "", "times": 50}

@@ -41,6 +41,25 @@ async def test_a_killed_program_is_started_again(workshop: Workshop) -> None:
     ]
 
 
+async def test_what_was_killed_is_not_ready_for_a_moment_longer(workshop: Workshop) -> None:
+    """Seen at every change: a program that is ready has a process."""
+    seen: list[tuple[str, bool]] = []
+    async with workshop.running() as supervisor:
+        kept = supervisor.start(workshop.program("door", FOREVER))
+
+        def looked() -> bool:
+            seen.append((kept.state, kept.run is not None))
+            return kept.state == "ready" and kept.lives == 2
+
+        await workshop.until(lambda: kept.state == "ready")
+        pid = kept.status().pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await workshop.until(looked)
+    assert ("ready", False) not in seen
+    assert "stopping" in [state for state, _ in seen]
+
+
 async def test_a_crash_loop_is_named_and_the_others_stay_up(workshop: Workshop) -> None:
     async with workshop.running() as supervisor:
         good = supervisor.start(workshop.program("good", FOREVER))

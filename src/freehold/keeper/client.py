@@ -84,6 +84,23 @@ class KeeperClient:
             raise _silent(method, patience) from None
         raise _cut_off(method)
 
+    async def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Asks without waiting for the answer: for what ends the one who asks. The keeper finishes it all the same."""
+        import asyncio
+
+        try:
+            async with asyncio.timeout(self._timeout):
+                _, writer = await self._connect(asyncio)
+                try:
+                    writer.write(encode({"id": 1, "method": method, "params": params or {}}))
+                    await writer.drain()
+                finally:
+                    writer.close()
+        except ConnectionError:
+            raise _cut_off(method) from None
+        except TimeoutError:
+            raise _silent(method, self._timeout) from None
+
     async def stream(self, method: str, params: dict[str, Any] | None = None) -> AsyncGenerator[Any, None]:
         """The events of one stream. Close the iterator (`aclosing`) to end it early."""
         import asyncio

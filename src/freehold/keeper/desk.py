@@ -30,6 +30,7 @@ LAST_EVENTS = 12
 @dataclass(frozen=True)
 class ProgramParams:
     program: str
+    who: str = "owner"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Desk:
         self.began = keeper.settings.now()
         self.methods = methods = Methods()
         methods.add_call("status", NoParams, self._status)
-        methods.add_call("restart", ProgramParams, lambda params: self.restart(params.program))
+        methods.add_call("restart", ProgramParams, lambda params: self.restart(params.program, who=params.who))
         methods.add_call("stop", NoParams, self._stop)
         methods.add_call("computer", NoParams, self._computer)
         methods.add_stream("logs.follow", LogParams, lambda params: self.book.follow(params.program))

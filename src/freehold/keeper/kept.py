@@ -136,6 +136,9 @@ class KeptProgram:
             self._changes.tell()
             ending = await self._watched(run, began)
         finally:
+            # What is gone is not ready, not even until its next life is decided on.
+            if self.state in ("ready", "unhealthy"):
+                self._become("stopping")
             self.run = None
             # Reached with a living run only when cancelled: the keeper itself is being torn down.
             await asyncio.shield(run.kill())
