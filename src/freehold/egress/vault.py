@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from freehold.errors import FreeholdError
 from freehold.home import ensure_private_folder
 from freehold.observe.secrets import Secret
+from freehold.private_file import make_private_file, read_private_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -151,22 +152,18 @@ class Vault:
         return AESGCM(self._read_key())
 
     def _read_key(self) -> bytes:
-        try:
-            handle = os.open(self._key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        except FileExistsError:
-            pass
-        else:
-            with os.fdopen(handle, "wb") as file:
-                file.write(os.urandom(_KEY))
-                file.flush()
-                os.fsync(file.fileno())
-        found = self._key_path.lstat()
-        key = self._key_path.read_bytes()
-        if len(key) != _KEY or found.st_mode & 0o077 or found.st_uid != os.geteuid():
+        if not self._key_path.exists():
+            make_private_file(self._key_path, os.urandom(_KEY))
+        key = read_private_file(
+            self._key_path,
+            code="secret.key",
+            remedy=f"If nobody else could have read it: chmod 600 {self._key_path}",
+        )
+        if len(key) != _KEY:
             raise FreeholdError(
-                "secret.key-exposed",
-                f"{self._key_path} is not {_KEY} bytes that only this user can read",
-                hint=f"If nobody else could have read it: chmod 600 {self._key_path}",
+                "secret.key-damaged",
+                f"{self._key_path} is not a key of {_KEY} bytes",
+                hint=f"Bring it back from a backup, or remove {self._path} and it, and set the secrets again",
             )
         return key
 

@@ -6,12 +6,12 @@ The server reads the host key and only the public half of the authority; the pri
 import argparse
 import base64
 import hashlib
-import os
 import secrets
 from pathlib import Path
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder, find_home
+from freehold.private_file import make_private_file, read_private_file
 
 
 def keys_folder(home: Home) -> Path:
@@ -50,21 +50,9 @@ def ensure_keys(home: Home) -> None:
 
 def read_private(path: Path) -> bytes:
     """A private key in OpenSSH's format; refuses one that others could have read or written."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError as error:
-        raise FreeholdError(
-            "ssh.key", f"{path} cannot be read: {error.strerror}", hint="freehold up makes the key when it is missing"
-        ) from error
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
-        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise FreeholdError(
-                "ssh.key-exposed",
-                f"{path} can be read by others (mode {found.st_mode & 0o777:04o})",
-                hint=f"Remove it (rm {path} {path}.pub) and run freehold up: a new one is made",
-            )
-        return file.read(10_000)
+    return read_private_file(
+        path, code="ssh.key", remedy=f"Remove it (rm {path} {path}.pub) and run freehold up: a new one is made"
+    )
 
 
 def read_public(path: Path) -> str:
@@ -93,20 +81,8 @@ def _make_key(path: Path) -> None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    text = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)  # never replaces a key that another process has just made and may already use
-        except FileExistsError:
-            return
-    finally:
-        draft.unlink()
+    key = Ed25519PrivateKey.generate()
+    make_private_file(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
 
 
 def _public_line(private: bytes) -> str:
