@@ -74,6 +74,10 @@ class Live:
         with suppress(FreeholdError):
             await self._agent.cancel(self._acp)
 
+    def speaking(self) -> list[Json]:
+        """What the agent is saying and has not finished, whole."""
+        return self._board.speaking()
+
     def kill(self, fault: AgentFault) -> None:
         """End the agent at once; its turn ends with this reason."""
         self._blame = self._blame or fault

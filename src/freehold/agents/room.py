@@ -112,6 +112,11 @@ class Room:
         await asyncio.to_thread(self.ground.store.delete, session, who=who)
         self.ground.watchers.gone(session)
 
+    def speaking(self, session: str) -> list[Json]:
+        """What its agent is saying and has not finished, whole."""
+        live = self._lives.get(session)
+        return [] if live is None else live.speaking()
+
     # Prompts
 
     async def prompt(self, session: str, prompt: Json, key: str, when: When, *, who: str) -> tuple[int, bool]:
@@ -144,7 +149,7 @@ class Room:
         """Stops the turn under way, and forgets what waits behind it."""
         await self.get(session)
         if queued:
-            await asyncio.to_thread(self.ground.store.drop_queued, session)
+            await self._drop_queued(session)
         live = self._lives.get(session)
         if live is not None:
             await live.cancel()
@@ -234,16 +239,19 @@ class Room:
         for live in list(self._lives.values()):
             live.kill(fault)
         for session in await asyncio.to_thread(self.ground.store.waiting):
-            await asyncio.to_thread(self.ground.store.drop_queued, session)
+            await self._drop_queued(session)
 
     async def _stop_live(self, session: str, reason: str) -> None:
         live = self._lives.get(session)
         if live is None:
             return
-        await asyncio.to_thread(self.ground.store.drop_queued, session)
+        await self._drop_queued(session)
         live.kill(AgentFault("agent.stopped", reason))
         live.wake()
         await live.over.wait()
+
+    async def _drop_queued(self, session: str) -> None:
+        self.ground.watchers.events(session, await asyncio.to_thread(self.ground.store.drop_queued, session))
 
     # Running
 
@@ -273,7 +281,7 @@ class Room:
         except Exception:
             # One session's fault, even ours, must not end the others; nor is what it did tried again.
             log.exception("a session ended by a fault of Freehold's own", extra={"session": live.session})
-            await asyncio.to_thread(self.ground.store.drop_queued, live.session)
+            await self._drop_queued(live.session)
         finally:
             self._lives.pop(live.session, None)
             live.ready.set()

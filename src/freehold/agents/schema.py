@@ -34,4 +34,10 @@ SCHEMA = (
     ALTER TABLE agents_session ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
     """,
     "ALTER TABLE agents_approval ADD COLUMN note TEXT",
+    """
+    CREATE TABLE agents_image (
+        session TEXT NOT NULL REFERENCES agents_session (id) ON DELETE CASCADE, turn INTEGER NOT NULL,
+        place INTEGER NOT NULL, mime TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (session, turn, place)
+    );
+    """,
 )

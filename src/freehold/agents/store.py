@@ -1,5 +1,6 @@
 """Sessions, turns and their events on the disk, in the timeline's own file: state and event commit together."""
 
+import base64
 import json
 import secrets
 import sqlite3
@@ -142,7 +143,7 @@ class Store:
         """What was said is gone; that it was there stays in the timeline."""
         self.get(session)
         with self.timeline.transaction() as tx:
-            for table in ("event", "turn", "approval", "rule"):
+            for table in ("event", "turn", "approval", "rule", "image"):
                 tx.execute(f"DELETE FROM agents_{table} WHERE session = ?", (session,))  # noqa: S608 - our own words
             tx.execute("DELETE FROM agents_session WHERE id = ?", (session,))
             tx.append("session.deleted", {"session": session}, who=who)
@@ -246,9 +247,23 @@ class Store:
                 "UPDATE agents_turn SET state = 'sent', entry = ?, prompt = ? WHERE session = ? AND turn = ?",
                 (entry, json.dumps({**prompt, "images": []}), session, turn.turn),
             )
+            for place, one in enumerate(prompt["images"]):
+                tx.execute(
+                    "INSERT INTO agents_image (session, turn, place, mime, data) VALUES (?, ?, ?, ?, ?)",
+                    (session, turn.turn, place, one["mime"], base64.b64decode(one["data"])),
+                )
             tx.execute("UPDATE agents_session SET status = 'working' WHERE id = ?", (session,))
             _touch(tx, session)
             return put_events(tx, session, turn.turn, [("turn.started", {"prompt": shown, "key": turn.key})], who=who)
+
+    def image(self, session: str, turn: int, place: int) -> tuple[str, bytes]:
+        """One that came with a prompt: its type and its bytes."""
+        rows = self.timeline.query(
+            "SELECT mime, data FROM agents_image WHERE session = ? AND turn = ? AND place = ?", (session, turn, place)
+        )
+        if not rows:
+            raise FreeholdError("session.image.not-found", f"Turn {turn} has no image {place}")
+        return str(rows[0][0]), bytes(rows[0][1])
 
     def unfinished(self) -> list[tuple[str, int]]:
         """Turns that were sent and of whose end nothing is known: the process that knew is gone."""
@@ -261,17 +276,23 @@ class Store:
             row[0] for row in self.timeline.query("SELECT DISTINCT session FROM agents_turn WHERE state = 'queued'")
         ]
 
-    def drop_queued(self, session: str) -> int:
+    def drop_queued(self, session: str) -> list[EventRow]:
+        """Prompts that wait are never sent; each is told of."""
         with self.timeline.transaction() as tx:
-            cursor = tx.execute(
-                "UPDATE agents_turn SET state = 'ended' WHERE session = ? AND state = 'queued'", (session,)
-            )
-            return cursor.rowcount
+            turns = tx.execute(
+                "UPDATE agents_turn SET state = 'ended' WHERE session = ? AND state = 'queued' RETURNING turn, key",
+                (session,),
+            ).fetchall()
+            kept: list[EventRow] = []
+            for turn, key in turns:
+                kept += put_events(tx, session, turn, [("dropped", {"key": key})], who="freehold")
+            return kept
 
     def forget_after(self, session: str, turn: int, *, who: str) -> list[EventRow]:
         """Takes the conversation back to before a turn. The agent is given the rest as a new start."""
         with self.timeline.transaction() as tx:
-            tx.execute("DELETE FROM agents_event WHERE session = ? AND turn >= ?", (session, turn))
+            for table in ("event", "image"):
+                tx.execute(f"DELETE FROM agents_{table} WHERE session = ? AND turn >= ?", (session, turn))  # noqa: S608 - our own words
             tx.execute("UPDATE agents_turn SET state = 'ended' WHERE session = ? AND turn >= ?", (session, turn))
             tx.execute("UPDATE agents_session SET acp = NULL WHERE id = ?", (session,))
             tx.append("session.rewound", {"session": session, "turn": turn}, who=who)
@@ -283,6 +304,10 @@ class Store:
             tx.execute(
                 "INSERT INTO agents_event SELECT ?, seq, at, turn, kind, data FROM agents_event "
                 "WHERE session = ? AND kind != 'approval'",
+                (target, source),
+            )
+            tx.execute(
+                "INSERT INTO agents_image SELECT ?, turn, place, mime, data FROM agents_image WHERE session = ?",
                 (target, source),
             )
             tx.execute(

@@ -57,7 +57,7 @@ export interface ApprovalPolicy {
  *
  * With `details.kind` "question" it is words that are asked for: `details.input` is the question, `details.options`
  * are the choices, and `details.free_text` says whether other words are taken; with neither it is yes or no.
- * `note` is what the owner said.
+ * `note` is what the owner said. `options` are the answers that mean something here.
  */
 export interface ApprovalView {
   id: string;
@@ -67,6 +67,7 @@ export interface ApprovalView {
   state: "pending" | "answered" | "withdrawn" | "granted";
   answer: "once" | "session" | "always" | "reject" | null;
   note: string | null;
+  options: ("once" | "session" | "always" | "reject")[];
   tool: string | null;
   kind: string;
   title: string;
@@ -551,6 +552,8 @@ export interface SessionEvent {
 export interface SessionEvents {
   events: SessionEvent[];
   next: number | null;
+  /** What is being said now; only beside the newest events. */
+  streaming: Streaming[];
 }
 
 /** Sessions, the last changed first; give `next` as `cursor` for more. */
@@ -686,6 +689,15 @@ export interface StopState {
   at: string | null;
   who: string | null;
   why: string | null;
+}
+
+/** Words that are still coming: a message or thought that is no event yet. What follows comes as deltas. */
+export interface Streaming {
+  kind: "message" | "thought";
+  id: string;
+  /** Where in the message this begins, in characters. */
+  at: number;
+  text: string;
 }
 
 export interface TerminalClosed {

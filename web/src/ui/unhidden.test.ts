@@ -2,5 +2,10 @@ import { expect, test } from "vitest";
 import { unhidden } from "./unhidden";
 
 test("a command cannot hide what it does", () => {
-  expect(unhidden("rm\u202e -rf\u200b /\ttmp\n")).toBe("rm\\u{202e} -rf\\u{200b} /\ttmp\n");
+  expect(unhidden("rm\u202e -rf\u200b /\ttmp\n")).toBe("rm⟨U+202E⟩ -rf⟨U+200B⟩ /\ttmp\n");
+  expect(unhidden("a\u00a0b\u3164c\ufe0fd\u001b[1m\r")).toBe("a⟨U+00A0⟩b⟨U+3164⟩c⟨U+FE0F⟩d⟨U+001B⟩[1m⟨U+000D⟩");
+});
+
+test("words of any language stay as they are", () => {
+  expect(unhidden("grüße 世界 שלום 👍 e\u0301")).toBe("grüße 世界 שלום 👍 e\u0301");
 });

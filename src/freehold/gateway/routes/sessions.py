@@ -59,11 +59,21 @@ class SessionEvent(BaseModel):
     data: dict[str, Any]
 
 
+class Streaming(BaseModel):
+    """Words that are still coming: a message or thought that is no event yet. What follows comes as deltas."""
+
+    kind: Literal["message", "thought"]
+    id: str
+    at: int = Field(description="Where in the message this begins, in characters.")
+    text: str
+
+
 class SessionEvents(BaseModel):
     """Events, oldest first; `next` is the `after` that gives more, null at the end."""
 
     events: list[SessionEvent]
     next: int | None
+    streaming: list[Streaming] = Field(description="What is being said now; only beside the newest events.")
 
 
 class PromptTaken(BaseModel):
@@ -217,7 +227,22 @@ def add_sessions(app: FastAPI, room: Room) -> None:
         last = after is None
         events = await asyncio.to_thread(store.events, session, after=after or 0, before=before, limit=limit, last=last)
         more = events[-1].seq if not last and len(events) == limit else None
-        return SessionEvents(events=[SessionEvent.model_validate(event.as_json()) for event in events], next=more)
+        # Looked at after the events: what ends between the two is in neither, and comes on the topic.
+        streaming = room.speaking(session) if more is None and before is None else []
+        return SessionEvents(
+            events=[SessionEvent.model_validate(event.as_json()) for event in events],
+            next=more,
+            streaming=[Streaming.model_validate(one) for one in streaming],
+        )
+
+    @app.get("/v1/sessions/{session}/turns/{turn}/images/{place}", response_class=Response)
+    @needs("read")
+    async def prompt_image(
+        session: Id, turn: Annotated[int, Path(ge=1)], place: Annotated[int, Path(ge=0, le=100)]
+    ) -> Response:
+        """An image that came with a prompt, as it was sent."""
+        mime, data = await asyncio.to_thread(store.image, session, turn, place)
+        return Response(data, media_type=mime)
 
     @app.post("/v1/sessions/{session}/prompt")
     @needs("prompt", most_body=MOST_PROMPT)
