@@ -1,19 +1,17 @@
 """One agent program that runs in the computer, and what can be asked of it over ACP."""
 
 import asyncio
-import os
-import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from freehold import __version__
 from freehold.agents.registry import Access, Entry
 from freehold.agents.rpc import AgentFault, Json, Later, Peer
+from freehold.agents.trace import Trace
 from freehold.computer import Computer
 from freehold.computer.process import Process
 from freehold.computer.spec import BASE_ENVIRONMENT
@@ -30,7 +28,6 @@ TO_LEAVE_IN_HASTE = 1.0
 
 MOST_STDERR = 64 * 1024
 _SHOWN_STDERR = 600
-_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class Listener(Protocol):
@@ -155,7 +152,8 @@ async def running_agent(
     errors: deque[bytes] = deque()
     failed: FreeholdError | None = None
     patience = TO_LEAVE_IN_HASTE
-    with _traced(entry.name, session, access) as trace:
+    secrets = [access.key if access else "", *(value or "" for value in (given or {}).values())]
+    with Trace(entry.name, session, secrets) as trace:
         async with process, asyncio.TaskGroup() as group:
             peer = Peer(
                 _Pipe(process),
@@ -270,28 +268,3 @@ async def _see_off(process: Process, patience: float) -> None:
                 await process.wait()
     if process.exit is None:
         process.kill()
-
-
-class _traced:
-    """With FREEHOLD_TRACE=FOLDER every line of the conversation is written there, placeholders masked."""
-
-    def __init__(self, agent: str, session: str, access: Access | None) -> None:
-        folder = os.environ.get("FREEHOLD_TRACE")
-        self._path = Path(folder) / _NAME.sub("_", f"{agent}-{session}.jsonl") if folder else None
-        self._secret = access.key.encode() if access else b""
-
-    def __enter__(self) -> Callable[[str, bytes], None] | None:
-        if self._path is None:
-            return None
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("ab", buffering=0)
-        self._path.chmod(0o600)
-        return self._write
-
-    def _write(self, way: str, line: bytes) -> None:
-        masked = line.replace(self._secret, b"***") if self._secret else line
-        self._file.write(b"%s %s\n" % (b">" if way == "out" else b"<", masked.strip()))
-
-    def __exit__(self, *error: object) -> None:
-        if self._path is not None:
-            self._file.close()

@@ -38,6 +38,7 @@ async def model() -> AsyncIterator[ScriptedModel]:
 async def whole(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Whole]:
     stead = prepare(tmp_path_factory.mktemp("tools"), model.url, ())
     link_builtin(stead.home.agents)
+    stead.environment["FREEHOLD_TRACE"] = str(stead.home.root / "trace")
     whole = Whole(stead)
     with running(whole):
         yield whole
@@ -218,3 +219,65 @@ async def test_an_approval_answers_one_call_only(whole: Whole) -> None:
         assert first["data"]["id"] != second["data"]["id"]
         await asyncio.wait_for(watch.until("turn.ended"), 60)
     assert "says no" in watch.said()
+
+
+async def test_a_trace_holds_the_conversation_and_nothing_that_opens_anything(whole: Whole) -> None:
+    """Not the session's token, as we hand it over or as the agent echoes it, nor the placeholder; only the owner reads it."""
+    session = await whole.open("builtin")
+    async with whole.watching(session) as watch:
+        await whole.prompt(session, "RUN printenv FREEHOLD_TOOLS_TOKEN FREEHOLD_MODEL_KEY")
+        await watch.answer("once")
+        ended = await watch.until("turn.ended")
+        assert ended["data"]["stop_reason"] == "end_turn"
+    # What the agent's own terminal showed is the owner's to see; here it tells which two these are.
+    shown = json.dumps([event["data"] for event in watch.events if event["kind"] == "tool"])
+    secrets = set(re.findall(r"[A-Za-z0-9_-]{40,}", shown))
+    assert len(secrets) == 2, shown
+    folder = whole.stead.home.root / "trace"
+    trace = folder / f"builtin-{session}.jsonl"
+    lines = trace.read_text()
+    assert '> {"jsonrpc"' in lines
+    assert "session/new" in lines
+    assert "Bearer ***" in lines
+    assert "***\\n***" in lines
+    for secret in secrets:
+        assert secret not in lines
+    assert trace.stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+BRIDGE = """\
+import json, os, subprocess, sys
+env = {"FREEHOLD_TOOLS_TOKEN": sys.argv[1], "PATH": os.environ["PATH"]}
+lines = "".join(line + chr(10) for line in sys.argv[2:])
+done = subprocess.run(["/usr/bin/python3", "/opt/agents/.tools/freehold", "mcp"], input=lines.encode(), env=env,
+                      stdout=subprocess.PIPE)
+sys.stdout.write(done.stdout.decode())
+sys.exit(done.returncode)
+"""
+
+
+async def bridged(whole: Whole, token: str, *messages: str) -> list[dict[str, Any]]:
+    """What `freehold mcp` inside answers to these lines."""
+    async with Computer.connect(whole.stead.home.computer_socket) as computer:
+        result = await computer.run(["/usr/bin/python3", "-c", BRIDGE, token, *messages])
+    assert result.exit_code == 0, result.stderr
+    return sorted((json.loads(line) for line in result.stdout.splitlines()), key=lambda answer: answer["id"] or 0)
+
+
+async def test_an_agent_that_knows_mcp_on_stdio_alone_has_the_same_tools(whole: Whole) -> None:
+    """`freehold mcp` inside passes on what it is told, answers no notification, and outlives what is not JSON."""
+    token = await token_of(whole, await whole.open("builtin"))
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
+    heard = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    answers = await bridged(
+        whole, token, *map(json.dumps, (hello, heard, listing)), "{", json.dumps(call("history_log"))
+    )
+    assert [answer["id"] for answer in answers] == [None, 1, 2, 7]
+    assert answers[0]["error"]["code"] == -32700
+    assert answers[1]["result"]["serverInfo"]["name"] == "freehold"
+    assert "ask_owner" in [tool["name"] for tool in answers[2]["result"]["tools"]]
+    assert "content" in answers[3]["result"]
+    (refused,) = await bridged(whole, "made-up", json.dumps(listing))
+    assert "401" in refused["error"]["message"]

@@ -7,13 +7,16 @@ import argparse
 import json
 import os
 import sys
+import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 ADDRESS = "http://127.0.0.1:3130/mcp"
 TOKEN = "FREEHOLD_TOOLS_TOKEN"  # noqa: S105 - the name of a variable
+MOST_AT_ONCE = 8
 
 
 def post(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -28,16 +31,34 @@ def post(message: dict[str, Any]) -> dict[str, Any] | None:
 
 def bridge() -> int:
     """MCP on stdin and stdout, for an agent that does not speak it over HTTP."""
-    for line in sys.stdin:
-        message = json.loads(line)
-        try:
-            answer = post(message)
-        except urllib.error.URLError as error:
-            answer = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": str(error)}}
-        if answer is not None and message.get("id") is not None:
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
+    writing = threading.Lock()
+
+    def serve(line: str) -> None:
+        answer = pass_on(line)
+        if answer is not None:
+            with writing:
+                sys.stdout.write(json.dumps(answer) + "\n")
+                sys.stdout.flush()
+
+    # A question to the owner may wait for hours: what is asked meanwhile is answered.
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        for line in sys.stdin:
+            pool.submit(serve, line)
     return 0
+
+
+def pass_on(line: str) -> dict[str, Any] | None:
+    """The answer to one line; None when it wants none."""
+    try:
+        message = json.loads(line)
+        number = message.get("id")
+    except (ValueError, AttributeError):
+        return {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "That is no request"}}
+    try:
+        answer = post(message)
+    except (urllib.error.URLError, OSError) as error:
+        answer = {"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": str(error)}}
+    return None if number is None else answer
 
 
 def read_words(tools: list[dict[str, Any]]) -> argparse.Namespace:
