@@ -64,7 +64,7 @@ class Approval:
 
     def as_json(self) -> Json:
         head = {"id": self.id, "session": self.session, "turn": self.turn, "at": self.at, "state": self.state}
-        said = {"answer": self.answer, "note": self.note}
+        said = {"answer": self.answer, "note": self.note, "options": _options(self.data)}
         return {**head, **said, **{key: self.data[key] for key in ("tool", "kind", "title", "details")}}
 
 
@@ -302,5 +302,10 @@ def _settle(tx: Any, session: str) -> None:
 
 def _event(name: str, data: Json, state: str, answer: str | None, note: str | None = None) -> Kept:
     shown = {key: data[key] for key in ("tool", "kind", "title", "details")}
-    options = ["once", "session", "always", "reject"] if data["subjects"] else ["once", "reject"]
-    return "approval", {"id": name, **shown, "options": options, "state": state, "answer": answer, "note": note}
+    said = {"options": _options(data), "state": state, "answer": answer, "note": note}
+    return "approval", {"id": name, **shown, **said}
+
+
+def _options(data: Json) -> list[Answer]:
+    """A lasting answer needs something that a rule can name."""
+    return ["once", "session", "always", "reject"] if data["subjects"] else ["once", "reject"]

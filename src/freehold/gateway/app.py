@@ -25,6 +25,7 @@ from freehold.gateway.routes.egress import add_egress
 from freehold.gateway.routes.files import add_files
 from freehold.gateway.routes.history import add_history
 from freehold.gateway.routes.models import add_models, add_secrets
+from freehold.gateway.routes.offers import add_offers
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.sessions import add_sessions
@@ -83,6 +84,7 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_agents(app, house, room)
     add_sessions(app, room)
     add_approvals(app, room)
+    add_offers(app, room)
     add_socket(app, feeds.topics)
     add_description(app)
     add_pages(app)

@@ -1,5 +1,13 @@
 /** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */
 
+/** As the agent last told. With `own` false it told another session of its: what is chosen there is not chosen here. */
+export interface AgentOffer {
+  options: OfferedOptions | null;
+  /** What may follow a slash at the beginning of a prompt. */
+  commands: OfferedCommand[];
+  own: boolean;
+}
+
 /** An agent whose programs are gone; its sessions stay. */
 export interface AgentRemoved {
   name: string;
@@ -404,6 +412,37 @@ export interface Nothing {
 export interface Offer {
   atproto: OwnerOffer | null;
   link: boolean;
+}
+
+export interface OfferedChoice {
+  id: string;
+  name: string;
+  description: string;
+}
+
+export interface OfferedCommand {
+  name: string;
+  description: string;
+}
+
+/** An option of the agent's own; without choices it is on or off. */
+export interface OfferedOption {
+  id: string;
+  name: string;
+  category: string;
+  type: string;
+  value: string | boolean | null;
+  choices: OfferedChoice[];
+}
+
+/** Modes in which the agent would act unasked are not among them; `asks` says whether it asks now. */
+export interface OfferedOptions {
+  mode: string | null;
+  modes: OfferedChoice[];
+  model: string | null;
+  models: OfferedChoice[];
+  config: OfferedOption[];
+  asks: boolean;
 }
 
 /** The token of a one-time link. */

@@ -18,7 +18,7 @@ class ApprovalView(BaseModel):
 
     With `details.kind` "question" it is words that are asked for: `details.input` is the question, `details.options`
     are the choices, and `details.free_text` says whether other words are taken; with neither it is yes or no.
-    `note` is what the owner said.
+    `note` is what the owner said. `options` are the answers that mean something here.
     """
 
     id: str
@@ -28,6 +28,7 @@ class ApprovalView(BaseModel):
     state: Literal["pending", "answered", "withdrawn", "granted"]
     answer: Literal["once", "session", "always", "reject"] | None
     note: str | None
+    options: list[Literal["once", "session", "always", "reject"]]
     tool: str | None
     kind: str
     title: str
