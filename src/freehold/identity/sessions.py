@@ -7,7 +7,6 @@ have the same file open: a revocation by one is seen by all at their next call.
 
 import asyncio
 import base64
-import hashlib
 import secrets
 import sqlite3
 import time
@@ -19,6 +18,7 @@ from typing import Literal, Self, cast
 
 from freehold.errors import FreeholdError
 from freehold.identity.database import IdentityDatabase, count_revocation
+from freehold.identity.remembered import Remembered, digest_of
 
 COOKIE = "__Host-freehold"
 RECOVERY_COOKIE = "__Host-freehold-recovery"  # the keeper's own: ports share cookies, and one must not end the other
@@ -65,14 +65,11 @@ class Sessions:
     ) -> None:
         """What another process changes is seen within `patience` seconds; what this object changes, at once."""
         self.owner = owner
-        self._patience = patience
-        self._looked = float("-inf")
         self._idle = idle
         self._absolute = absolute
         self._clock = clock
         self._database = IdentityDatabase(path)
-        self._cache: dict[bytes, Session] = {}
-        self._foreign = self._database.foreign_changes()
+        self._cache: Remembered[Session] = Remembered(self._database, patience)
 
     def __enter__(self) -> Self:
         return self
@@ -107,7 +104,7 @@ class Sessions:
             expires=now + self._absolute,
         )
         with self._database.transaction() as connection:
-            if replaces is not None and _delete(connection, "hash = ?", _digest(replaces)):
+            if replaces is not None and _delete(connection, "hash = ?", digest_of(replaces)):
                 count_revocation(connection)
             self._insert(connection, session, secret, now)
         self._cache.clear()
@@ -115,23 +112,20 @@ class Sessions:
 
     def verify(self, secret: str, *, recovery: bool = False) -> Session | None:
         """The living session of this secret, else None. A recovery session counts only where `recovery` is asked for."""
-        digest = _digest(secret)
+        digest = digest_of(secret)
         now = self._clock()
         with self._database.lock:
-            self._forget_if_changed()
             session = self._cache.get(digest)
             if session is None:
                 session = self._find("hash = ?", digest)
                 if session is None:
                     return None
-                if len(self._cache) >= MOST_SESSIONS:
-                    self._cache.clear()
-                self._cache[digest] = session
+                self._cache.put(digest, session)
             if not self._is_valid(session, now) or (session.method == "recovery" and not recovery):
                 return None
             if now - session.seen >= TOUCH_EVERY:
                 session = replace(session, seen=now)
-                self._cache[digest] = session
+                self._cache.put(digest, session)
                 self._database.note("UPDATE sessions SET seen = ? WHERE hash = ?", (now, digest))
             return session
 
@@ -145,7 +139,7 @@ class Sessions:
         now = self._clock()
         fresh = secrets.token_urlsafe(32)
         with self._database.transaction() as connection:
-            old = self._find("hash = ?", _digest(secret))
+            old = self._find("hash = ?", digest_of(secret))
             if old is None or not self._is_valid(old, now):
                 return None
             session = replace(old, id=secrets.token_hex(8), seen=now)
@@ -167,7 +161,7 @@ class Sessions:
 
     def revoke_secret(self, secret: str) -> bool:
         """Sign out: end the session whose cookie this is. Idempotent; says whether there was one."""
-        return self._revoke("hash = ?", _digest(secret)) > 0
+        return self._revoke("hash = ?", digest_of(secret)) > 0
 
     def revoke_all(self, except_id: str | None = None) -> int:
         """Sign out everywhere, outstanding links and unfinished sign-ins included; says how many sessions ended."""
@@ -246,7 +240,7 @@ class Sessions:
         connection.execute(
             "INSERT INTO sessions (hash, id, did, label, address, method, created, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                _digest(secret),
+                digest_of(secret),
                 session.id,
                 session.did,
                 session.label,
@@ -267,17 +261,6 @@ class Sessions:
                 count_revocation(connection)
         self._cache.clear()
         return ended
-
-    def _forget_if_changed(self) -> None:
-        if self._patience:
-            now = time.monotonic()
-            if now - self._looked < self._patience:
-                return
-            self._looked = now
-        foreign = self._database.foreign_changes()
-        if foreign != self._foreign:
-            self._foreign = foreign
-            self._cache.clear()
 
     def _find(self, where: str, value: object) -> Session | None:
         rows = self._database.query(f"{_SELECT} WHERE {where}", (value,))
@@ -307,15 +290,10 @@ def _delete(connection: sqlite3.Connection, where: str, *values: object) -> int:
     return connection.execute(f"DELETE FROM sessions WHERE {where}", values).rowcount  # noqa: S608 - `where` is ours
 
 
-def _digest(secret: str) -> bytes:
-    # A plain hash is enough for 256 random bits, and the lookup by hash tells nothing through its timing.
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
-
-
 def _link_digest(token: str, purpose: Purpose) -> bytes:
     if purpose == "keeper":
         token = "".join(character for character in token.upper() if character.isalnum())
-    return _digest(f"{purpose}:{token}")
+    return digest_of(f"{purpose}:{token}")
 
 
 def _recovery_code() -> str:

@@ -1,6 +1,5 @@
 """API tokens for scripts and the Python client: shown once, stored hashed, bound to scopes, revocable."""
 
-import hashlib
 import re
 import secrets
 import time
@@ -12,6 +11,7 @@ from typing import Literal, Self, cast, get_args
 
 from freehold.errors import FreeholdError
 from freehold.identity.database import IdentityDatabase, count_revocation
+from freehold.identity.remembered import Remembered, digest_of
 
 Scope = Literal["read", "prompt", "files", "terminal", "history", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -53,12 +53,9 @@ class Tokens:
     ) -> None:
         """What another process changes is seen within `patience` seconds; what this object changes, at once."""
         self.owner = owner
-        self._patience = patience
-        self._looked = float("-inf")
         self._clock = clock
         self._database = IdentityDatabase(path)
-        self._cache: dict[bytes, Token] = {}
-        self._foreign = self._database.foreign_changes()
+        self._cache: Remembered[Token] = Remembered(self._database, patience)
 
     def __enter__(self) -> Self:
         return self
@@ -92,26 +89,27 @@ class Tokens:
                 )
             connection.execute(
                 "INSERT INTO tokens (hash, id, did, name, scopes, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (_digest(secret), token.id, token.did, name, " ".join(sorted(token.scopes)), now, expires),
+                (digest_of(secret), token.id, token.did, name, " ".join(sorted(token.scopes)), now, expires),
             )
         return token, secret
 
     def verify(self, secret: str) -> Token | None:
         """The living token with this secret, else None. Microseconds; may be called on the event loop."""
-        digest = _digest(secret)
+        digest = digest_of(secret)
         now = self._clock()
         with self._database.lock:
-            self._forget_if_changed()
             token = self._cache.get(digest)
             if token is None:
                 rows = self._database.query(f"{_SELECT} WHERE hash = ?", (digest,))
                 if not rows:
                     return None
-                token = self._cache[digest] = _decode(rows[0])
+                token = _decode(rows[0])
+                self._cache.put(digest, token)
             if not self._is_valid(token, now):
                 return None
             if token.used is None or now - token.used >= TOUCH_EVERY:
-                token = self._cache[digest] = replace(token, used=now)
+                token = replace(token, used=now)
+                self._cache.put(digest, token)
                 self._database.note("UPDATE tokens SET used = ? WHERE hash = ?", (now, digest))
             return token
 
@@ -133,17 +131,6 @@ class Tokens:
         self._cache.clear()
         return ended > 0
 
-    def _forget_if_changed(self) -> None:
-        if self._patience:
-            now = time.monotonic()
-            if now - self._looked < self._patience:
-                return
-            self._looked = now
-        foreign = self._database.foreign_changes()
-        if foreign != self._foreign:
-            self._foreign = foreign
-            self._cache.clear()
-
     def _is_valid(self, token: Token, now: float) -> bool:
         return token.did == self.owner and (token.expires is None or now < token.expires)
 
@@ -162,10 +149,6 @@ def _decode(row: tuple[object, ...]) -> Token:
         expires=cast("float | None", expires),
         used=cast("float | None", used),
     )
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _check(name: str, scopes: Collection[Scope], expires: float | None, now: float) -> None:
