@@ -1,37 +1,36 @@
-import type { SessionEvent } from "../../client/api";
-import { request } from "../../client/http";
-import { useToasts } from "../../ui/Toasts";
-import { unhidden } from "../../ui/unhidden";
-import { pendingApprovals } from "./approvals.logic";
-
-const ANSWERS = { once: "Once", session: "This session", always: "Always", reject: "No" } as const;
+import { useEffect, useRef, useState } from "react";
+import { useApprovals } from "./approvals";
+import { AskCard } from "./AskCard";
 
 /** What the agent of this session asks, right above the place to write. */
-export function ApprovalDock({ events }: { events: readonly SessionEvent[] }) {
-  const toasts = useToasts();
-  return pendingApprovals(events).map((item) => (
-    <section key={item.id} className="bar approval" data-tone="amber" role="alertdialog" aria-label="The agent asks">
-      <p>
-        The agent asks: <strong>{unhidden(item.title)}</strong>
-      </p>
-      {item.details
-        .filter(([, value]) => value !== item.title)
-        .map(([name, value]) => (
-          <pre key={name} aria-label={name}>
-            {unhidden(value)}
-          </pre>
-        ))}
-      <div className="replies">
-        {(["once", "session", "always", "reject"] as const).map((answer) => (
-          <button
-            key={answer}
-            className="small"
-            onClick={() => void request(`/v1/approvals/${encodeURIComponent(item.id)}`, { method: "POST", body: { answer } }).catch(toasts.failed)}
-          >
-            {ANSWERS[answer]}
-          </button>
-        ))}
-      </div>
-    </section>
-  ));
+export function ApprovalDock({ session }: { session: string }) {
+  const { asks, answer } = useApprovals();
+  const mine = asks.filter((ask) => ask.session === session);
+  const [at, setAt] = useState(0);
+  const index = Math.min(at, Math.max(0, mine.length - 1));
+  const ask = mine[index];
+  const dock = useRef<HTMLDivElement>(null);
+  const held = useRef(false);
+  useEffect(() => {
+    // Whoever answers by keys goes on where they are: at the next question, or back to writing.
+    if (!held.current) return;
+    held.current = false;
+    (dock.current?.querySelector<HTMLElement>("[role=alertdialog]") ?? document.querySelector<HTMLElement>(".composer textarea"))?.focus();
+  }, [ask?.id]);
+  return (
+    <div ref={dock} className="ask-dock">
+      {ask !== undefined && (
+        <AskCard
+          key={ask.id}
+          ask={ask}
+          keys="page"
+          stack={{ index, count: mine.length, step: (by) => setAt((index + by + mine.length) % mine.length) }}
+          onAnswer={(choice) => {
+            held.current = dock.current?.contains(document.activeElement) ?? false;
+            return answer(ask, choice);
+          }}
+        />
+      )}
+    </div>
+  );
 }

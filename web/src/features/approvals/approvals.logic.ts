@@ -1,27 +1,149 @@
-import type { SessionEvent } from "../../client/api";
+import type { ApprovalView } from "../../client/api";
 
-export interface PendingApproval {
+export type Reply = ApprovalView["answer"] & string;
+
+/** One question of an agent's, as it is drawn: the words around it are ours, what is asked is shown exactly. */
+export interface Ask {
   id: string;
+  session: string;
+  at: string;
+  /** What it wants to do, in our words. */
+  wants: string;
+  /** The agent's own words; empty when they say no more than the parts. */
   title: string;
-  details: [name: string, value: string][];
+  parts: Part[];
+  replies: Choice[];
+  /** Whether words of the owner's own are an answer. */
+  free: boolean;
 }
 
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
+export type Part = { kind: "command" | "text"; label: string; text: string } | { kind: "diff"; label: string; lines: ChangedLine[] };
 
-/** What a session's agent asks and nobody has answered, the oldest first. */
-export function pendingApprovals(events: readonly SessionEvent[]): PendingApproval[] {
-  const open = new Map<string, PendingApproval>();
-  for (const { kind, data } of events) {
-    if (kind !== "approval") continue;
-    const id = text(data["id"]);
-    const details = typeof data["details"] === "object" && data["details"] !== null ? data["details"] : {};
-    if (data["state"] !== "pending") open.delete(id);
-    else
-      open.set(id, {
-        id,
-        title: text(data["title"]),
-        details: Object.entries(details).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value, null, 2)]),
-      });
+export interface Choice {
+  label: string;
+  means: string;
+  answer: Reply;
+  note?: string;
+  tone: "yes" | "more" | "no";
+}
+
+export interface ChangedLine {
+  kind: "same" | "added" | "removed" | "gap";
+  text: string;
+}
+
+const WANTS: Record<string, string> = {
+  execute: "run a command",
+  edit: "change a file",
+  delete: "delete a file",
+  move: "move a file",
+  read: "read a file",
+  search: "search",
+  fetch: "fetch from the network",
+  think: "think",
+  switch_mode: "work in another mode",
+  host: "use a tool of Freehold’s",
+};
+
+const LABELS: Record<string, string> = { command: "The exact command", folder: "In the folder", input: "What it gives", paths: "On" };
+
+const LASTING: Record<Reply, Choice> = {
+  once: { label: "Once", means: "Allow exactly this, now; the next time it asks again", answer: "once", tone: "yes" },
+  session: { label: "This session", means: "Allow exactly this for the rest of this session", answer: "session", tone: "more" },
+  always: { label: "Always", means: "Allow exactly this from now on, in every session", answer: "always", tone: "more" },
+  reject: { label: "No", means: "Refuse this", answer: "reject", tone: "no" },
+};
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
+
+/** What is drawn of an approval. Every detail is shown: one that is not known here is shown as it came. */
+export function askOf(row: ApprovalView): Ask {
+  const { details } = row;
+  const head = { id: row.id, session: row.session, at: row.at };
+  if (details["kind"] === "question") {
+    const choices = list(details["options"]).map(text).filter(Boolean);
+    const free = details["free_text"] === true;
+    return {
+      ...head,
+      wants: "ask you something",
+      title: "",
+      parts: [{ kind: "text", label: "The question", text: text(details["input"]) || row.title }],
+      replies: [
+        ...choices.map((choice): Choice => ({ label: choice, means: "Answer with this", answer: "once", note: choice, tone: "more" })),
+        ...(choices.length === 0 && !free ? [{ ...LASTING.once, label: "Yes", means: "Answer yes" }] : []),
+        { ...LASTING.reject, means: "Answer no" },
+      ],
+      free,
+    };
   }
-  return [...open.values()];
+  const parts = partsOf(details);
+  const said = parts.some((part) => part.kind !== "diff" && part.text.trim() === row.title.trim());
+  return { ...head, wants: WANTS[row.kind] ?? "use a tool", title: said ? "" : row.title, parts, replies: repliesOf(row).map((reply) => LASTING[reply]), free: false };
+}
+
+function repliesOf(row: ApprovalView): readonly Reply[] {
+  const offered = row.options.filter((one) => one in LASTING);
+  return offered.length > 0 ? offered : ["once", "reject"];
+}
+
+function partsOf(details: Record<string, unknown>): Part[] {
+  return Object.entries(details).flatMap(([name, value]): Part[] => {
+    if (name === "diffs")
+      return list(value).map((one) => {
+        const { path, old, new: made } = record(one);
+        return { kind: "diff", label: text(path), lines: changedLines(typeof old === "string" ? old : "", text(made)) };
+      });
+    const words = typeof value === "string" ? value : Array.isArray(value) && value.every((one) => typeof one === "string") ? value.join("\n") : JSON.stringify(value, null, 2);
+    return words === "" || words === undefined ? [] : [{ kind: name === "command" ? "command" : "text", label: LABELS[name] ?? name, text: words }];
+  });
+}
+
+const AROUND = 3;
+
+/** A change as lines: whatever is not in both is there, with a little of what is around it. */
+export function changedLines(old: string, made: string): ChangedLine[] {
+  const before = old === "" ? [] : old.split("\n");
+  const after = made === "" ? [] : made.split("\n");
+  let head = 0;
+  while (head < before.length && head < after.length && before[head] === after[head]) head++;
+  let tail = 0;
+  while (tail < before.length - head && tail < after.length - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail++;
+  const as = (kind: ChangedLine["kind"], lines: readonly string[]) => lines.map((line): ChangedLine => ({ kind, text: line }));
+  const gap = (count: number): ChangedLine[] => (count > 0 ? [{ kind: "gap", text: count === 1 ? "1 unchanged line" : `${count} unchanged lines` }] : []);
+  return [
+    ...gap(head - AROUND),
+    ...as("same", before.slice(Math.max(0, head - AROUND), head)),
+    ...as("removed", before.slice(head, before.length - tail)),
+    ...as("added", after.slice(head, after.length - tail)),
+    ...as("same", tail === 0 ? [] : after.slice(after.length - tail, after.length - Math.max(0, tail - AROUND))),
+    ...gap(tail - AROUND),
+  ];
+}
+
+/** Those that wait, the oldest first, after one more was told of. Telling it twice changes nothing. */
+export function withApproval(rows: readonly ApprovalView[], told: unknown): readonly ApprovalView[] {
+  const row = told as ApprovalView;
+  const others = rows.filter((one) => one.id !== row.id);
+  if (row.state !== "pending") return others.length === rows.length ? rows : others;
+  return [...others, row].sort((a, b) => (a.at === b.at ? (a.id < b.id ? -1 : 1) : a.at < b.at ? -1 : 1));
+}
+
+export interface Key {
+  key: string;
+  code: string;
+  altKey: boolean;
+  ctrlKey: boolean;
+  metaKey: boolean;
+  shiftKey: boolean;
+  /** Whether keys belong to what has the focus. */
+  typing: boolean;
+}
+
+/** Which of `count` answers a key means: its number, and with Alt also while something is typed. Null for none. */
+export function answerOf(pressed: Key, count: number): number | null {
+  if (pressed.ctrlKey || pressed.metaKey || pressed.shiftKey || (pressed.typing && !pressed.altKey)) return null;
+  const number = /^(?:Digit|Numpad)([1-9])$/.exec(pressed.code)?.[1] ?? (/^[1-9]$/.test(pressed.key) ? pressed.key : undefined);
+  return number !== undefined && Number(number) <= count ? Number(number) - 1 : null;
 }

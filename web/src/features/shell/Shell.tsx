@@ -4,9 +4,12 @@ import { request } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { useToasts } from "../../ui/Toasts";
+import { ApprovalsProvider, useApprovals } from "../approvals/approvals";
+import { NeedsYou } from "../approvals/NeedsYou";
 import { HistoryPage } from "../history/HistoryPage";
 import { EgressProvider, useEgress } from "../network/egress";
-import { QuestionBar } from "../network/QuestionBar";
+import { Notifier } from "../notify/Notifier";
+import { RosterProvider } from "../sessions/roster";
 import { ConnectionBar } from "./ConnectionBar";
 import { useConnection } from "./live";
 import { Palette } from "./Palette";
@@ -48,7 +51,11 @@ function pageOf(path: string): ComponentType<{ onSignedOut: () => void }> {
 export function Shell({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
   return (
     <EgressProvider>
-      <Frame me={me} onSignedOut={onSignedOut} />
+      <RosterProvider>
+        <ApprovalsProvider>
+          <Frame me={me} onSignedOut={onSignedOut} />
+        </ApprovalsProvider>
+      </RosterProvider>
     </EgressProvider>
   );
 }
@@ -59,14 +66,13 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
   const [open, setOpen] = useState<"palette" | "help" | null>(null);
   const Page = pageOf(path);
   const here = placeOf(path);
-  const waiting = useEgress().state?.pending.length ?? 0;
+  const asks = useApprovals().asks.length;
+  const questions = useEgress().state?.pending.length ?? 0;
+  const waitingAt: Record<string, number> = { "/sessions": asks, "/network": questions };
 
   useEffect(() => {
     if (path === "/") go(HOME, { replace: true });
   }, [path]);
-  useEffect(() => {
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${here?.title ?? "Freehold"} · Freehold`;
-  }, [here, waiting]);
 
   useKeys((act) => setOpen(act));
 
@@ -120,9 +126,9 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
           >
             <Icon name={place.icon} />
             <span>{place.title}</span>
-            {place.path === "/network" && waiting > 0 && (
-              <span className="badge" aria-label={`${waiting} waiting`}>
-                {waiting}
+            {(waitingAt[place.path] ?? 0) > 0 && (
+              <span className="badge" aria-label={`${waitingAt[place.path]} waiting`}>
+                {waitingAt[place.path]}
               </span>
             )}
           </a>
@@ -138,13 +144,14 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
       </nav>
       <div className="stage">
         <ConnectionBar recovery={me.recovery} />
-        <QuestionBar />
+        <NeedsYou />
         <main id="page" tabIndex={-1} data-page={here?.path.slice(1) ?? ""}>
           <Suspense fallback={<p className="loading quiet">One moment…</p>}>
             <Page onSignedOut={onSignedOut} />
           </Suspense>
         </main>
       </div>
+      <Notifier waiting={asks + questions} place={here?.title} />
       {open === "palette" && <Palette commands={commands} onClose={() => setOpen(null)} />}
       {open === "help" && <Help onClose={() => setOpen(null)} />}
     </div>

@@ -14,7 +14,7 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
     <section className="file conversation" aria-label={session?.title || "Session"}>
       <SessionHead id={id} session={session} onClose={onClose} />
       <Transcript heard={heard} sent={sent} />
-      <ApprovalDock events={heard.events} />
+      <ApprovalDock session={id} />
       <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />
     </section>
   );

@@ -1,0 +1,192 @@
+import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
+import { Icon } from "../../ui/Icon";
+import { unhidden } from "../../ui/unhidden";
+import { isTyping } from "../shell/shortcuts";
+import { answerOf, type Ask, type Choice, type Part } from "./approvals.logic";
+
+/** What pops up under a finger or a key that was meant for something else is not answered by it. */
+const ARMS_AFTER = 400;
+
+export interface Stack {
+  index: number;
+  count: number;
+  step: (by: 1 | -1) => void;
+}
+
+interface CardProps {
+  label: string;
+  heading: ReactNode;
+  stack: Stack | null;
+  choices: readonly { label: string; means: string; tone: "yes" | "more" | "no" }[];
+  /** `page`: the numbers answer whenever nothing is typed; `alt`: only together with Alt. */
+  keys: "page" | "alt" | "none";
+  onChoose: (index: number) => Promise<void> | void;
+  children?: ReactNode;
+  /** What else can be said, below the answers. */
+  foot?: ReactNode;
+}
+
+/** One question to the owner, whoever asks. Drawn by us alone, in the same way everywhere. Give it the question as its key. */
+export function QuestionCard({ label, heading, stack, choices, keys, onChoose, children, foot }: CardProps) {
+  const [armed, setArmed] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setArmed(true), ARMS_AFTER);
+    return () => clearTimeout(timer);
+  }, []);
+  const ready = armed && !busy;
+
+  async function choose(index: number) {
+    if (!ready) return;
+    setBusy(true);
+    try {
+      await onChoose(index);
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  const latest = useRef(choose);
+  useEffect(() => {
+    latest.current = choose;
+  });
+  useEffect(() => {
+    if (keys === "none") return;
+    function pressed(event: KeyboardEvent) {
+      if (event.defaultPrevented || event.repeat || event.isComposing || document.querySelector("dialog[open]") !== null) return;
+      const { key, code, altKey, ctrlKey, metaKey, shiftKey } = event;
+      const typing = keys === "alt" || isTyping(event.composedPath()[0] ?? null);
+      const index = answerOf({ key, code, altKey, ctrlKey, metaKey, shiftKey, typing }, choices.length);
+      if (index === null) return;
+      event.preventDefault();
+      void latest.current(index);
+    }
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  }, [keys, choices.length]);
+
+  return (
+    <section ref={card} className="ask" role="alertdialog" aria-label={label} tabIndex={-1}>
+      <header className="ask-head">
+        <Icon name="warning" size={18} />
+        <p>{heading}</p>
+        {stack !== null && stack.count > 1 && (
+          <div className="ask-stack">
+            <button className="plain-button" onClick={() => stack.step(-1)} aria-label="The question before">
+              <Icon name="back" size={16} />
+            </button>
+            <span>
+              {stack.index + 1} of {stack.count}
+            </span>
+            <button className="plain-button" onClick={() => stack.step(1)} aria-label="The next question">
+              <Icon name="chevron" size={16} />
+            </button>
+          </div>
+        )}
+      </header>
+      {children}
+      <div className="ask-replies">
+        {choices.map((choice, index) => (
+          <button key={`${index} ${choice.label}`} className={`small ${choice.tone === "yes" ? "primary" : choice.tone === "no" ? "danger" : ""}`} title={choice.means} disabled={!ready} onClick={() => void choose(index)}>
+            <span>{choice.label}</span>
+            {keys !== "none" && index < 9 && <kbd aria-hidden="true">{keys === "alt" ? `Alt ${index + 1}` : index + 1}</kbd>}
+          </button>
+        ))}
+      </div>
+      {foot}
+    </section>
+  );
+}
+
+interface AskCardProps {
+  ask: Ask;
+  stack: Stack | null;
+  keys: "page" | "alt" | "none";
+  /** The session it is asked in, where that is not plain to see. */
+  from?: ReactNode;
+  onAnswer: (choice: Pick<Choice, "answer" | "note">) => Promise<void>;
+}
+
+/** What an agent asks: our words around it, and exactly what it would do. */
+export function AskCard({ ask, stack, keys, from, onAnswer }: AskCardProps) {
+  const [words, setWords] = useState("");
+  const [refusing, setRefusing] = useState(false);
+  const asksForWords = ask.free || refusing;
+
+  async function say(event: FormEvent) {
+    event.preventDefault();
+    const note = words.trim();
+    if (note !== "") await onAnswer({ answer: refusing ? "reject" : "once", note });
+  }
+
+  return (
+    <QuestionCard
+      label="The agent asks"
+      heading={
+        <>
+          <strong>The agent wants to {ask.wants}</strong>
+          {from}
+        </>
+      }
+      stack={stack}
+      choices={ask.replies}
+      keys={keys}
+      onChoose={(index) => {
+        const choice = ask.replies[index];
+        return choice === undefined ? undefined : onAnswer(choice);
+      }}
+      foot={
+        asksForWords ? (
+          <form className="ask-words" onSubmit={(event) => void say(event)}>
+            <input aria-label={refusing ? "What to do instead" : "Your answer"} placeholder={refusing ? "What it should do instead" : "Your answer"} maxLength={2000} value={words} onChange={(event) => setWords(event.target.value)} autoFocus={refusing} />
+            <button className="small" disabled={words.trim() === ""}>
+              {refusing ? "No, do this" : "Answer"}
+            </button>
+          </form>
+        ) : (
+          ask.replies.some((choice) => choice.answer === "always") && (
+            <button className="text-button ask-instead" onClick={() => setRefusing(true)}>
+              No, and tell it what to do instead
+            </button>
+          )
+        )
+      }
+    >
+      {ask.title !== "" && <p className="ask-title">It calls this “{unhidden(ask.title)}”</p>}
+      <div className="ask-parts">
+        {ask.parts.map((part, index) => (
+          <AskPart key={index} part={part} />
+        ))}
+      </div>
+    </QuestionCard>
+  );
+}
+
+function AskPart({ part }: { part: Part }) {
+  if (part.kind !== "diff")
+    return (
+      <figure data-kind={part.kind}>
+        <figcaption>{part.label}</figcaption>
+        <pre tabIndex={0} aria-label={part.label}>
+          {unhidden(part.text)}
+        </pre>
+      </figure>
+    );
+  return (
+    <figure data-kind="diff">
+      <figcaption>
+        <code className="path">{unhidden(part.label)}</code>
+      </figcaption>
+      <pre tabIndex={0} aria-label={`The change to ${unhidden(part.label)}`}>
+        {part.lines.map((line, index) => (
+          <span key={index} className="ask-line" data-kind={line.kind}>
+            <span aria-label={line.kind}>{{ added: "+", removed: "−", same: " ", gap: "⋯" }[line.kind]}</span>
+            {unhidden(line.text)}
+            {"\n"}
+          </span>
+        ))}
+      </pre>
+    </figure>
+  );
+}

@@ -1,0 +1,72 @@
+import { useState } from "react";
+import { useEgress } from "../network/egress";
+import { plainTarget, questionsOf, REPLIES } from "../network/egress.logic";
+import { useRoster } from "../sessions/roster";
+import { go, useRoute } from "../shell/route";
+import { useApprovals } from "./approvals";
+import { AskCard, QuestionCard } from "./AskCard";
+import "./approvals.css";
+
+/** On every page while an agent or the network waits for the owner; what the open session asks stands in its dock. */
+export function NeedsYou() {
+  const { path, query } = useRoute();
+  const { asks, answer } = useApprovals();
+  const roster = useRoster();
+  const egress = useEgress();
+  const [at, setAt] = useState(0);
+  const open = path === "/sessions" ? query.get("id") : null;
+  const items = [
+    ...asks.filter((ask) => ask.session !== open).map((ask) => ({ key: `agent ${ask.id}`, ask, question: null })),
+    ...(egress.state === null ? [] : questionsOf(egress.state)).map((question) => ({ key: `network ${question.id}`, ask: null, question })),
+  ];
+  const index = Math.min(at, Math.max(0, items.length - 1));
+  const item = items[index];
+  const stack = { index, count: items.length, step: (by: 1 | -1) => setAt((index + by + items.length) % items.length) };
+  const session = item?.ask ? (roster.rows?.find((row) => row.id === item.ask.session) ?? null) : null;
+  const newest = asks.at(-1);
+  return (
+    <>
+      <p className="unseen" role="alert">
+        {newest !== undefined && `An agent needs you: it wants to ${newest.wants}`}
+      </p>
+      {item !== undefined && (
+        <div className="ask-bar">
+          {item.ask !== null ? (
+            <AskCard
+              key={item.key}
+              ask={item.ask}
+              keys="alt"
+              stack={stack}
+              from={
+                <>
+                  {" in "}
+                  <button className="text-button" onClick={() => go(`/sessions?id=${encodeURIComponent(item.ask.session)}`)}>
+                    {session?.title || "its session"}
+                  </button>
+                </>
+              }
+              onAnswer={(choice) => answer(item.ask, choice)}
+            />
+          ) : (
+            <QuestionCard
+              key={item.key}
+              label="A question about the network"
+              heading={
+                <>
+                  The computer wants to reach <code className="target">{plainTarget(item.question.target)}</code>
+                </>
+              }
+              stack={stack}
+              keys="alt"
+              choices={REPLIES.map(({ label, means, answer: reply }) => ({ label, means, tone: reply === "never" ? "no" : reply === "once" ? "yes" : "more" }))}
+              onChoose={(chosen) => {
+                const reply = REPLIES[chosen];
+                return reply === undefined ? undefined : egress.reply(item.question.id, reply.answer);
+              }}
+            />
+          )}
+        </div>
+      )}
+    </>
+  );
+}
