@@ -21,6 +21,15 @@ const PATHS = {
   more: "M5 12h.01M12 12h.01M19 12h.01",
   warning: "M12 4l9 16H3zM12 10v4M12 17h.01",
   key: "M14 10a4 4 0 1 1-3-3.9A4 4 0 0 1 14 10zM13 12l7 7M17 16l2-2",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  edit: "M4 20l1-4L16.5 4.5l3 3L8 19zM14 7l3 3",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  thought: "M9 18h6M10 21h4M8.5 15a6 6 0 1 1 7 0c-.6.5-1 1-1 2h-5c0-1-.4-1.5-1-2z",
+  tool: "M14.5 6.5a4 4 0 0 1 5-1l-2.7 2.7 1 1L20.5 6.5a4 4 0 0 1-5.5 5L8 18.5a2 2 0 0 1-2.8-2.8L12 9a4 4 0 0 1 2.5-2.5z",
+  image: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15 9h.01",
+  down: "M12 5v14M6 13l6 6 6-6",
+  plan: "M4 6l1.5 1.5L8 5M4 13l1.5 1.5L8 12M4 20l1.5 1.5L8 19M12 6.5h8M12 13.5h8M12 20.5h8",
 } as const;
 
 export type IconName = keyof typeof PATHS;
