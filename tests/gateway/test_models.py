@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from tests.gateway.running import Running, running_gateway
 
+from freehold.testing import ScriptedModel
+
 PROVIDER = """
 [models.local]
 kind = "openai-compatible"
@@ -83,7 +85,29 @@ async def test_who_may_prompt_may_stop_and_only_an_admin_lifts(gateway: Running)
 
 async def test_usage_is_reported_by_each_word(gateway: Running) -> None:
     headers = gateway.token("read")
-    for by in ("day", "model", "provider", "session", "turn"):
+    for by in ("day", "day_model", "model", "provider", "session", "turn"):
         assert (await gateway.http.get(f"/v1/usage?by={by}", headers=headers)).json() == {"by": by, "rows": []}
     assert (await gateway.http.get("/v1/usage?by=owner", headers=headers)).status_code == 422
     assert (await gateway.http.get("/v1/usage?since=yesterday", headers=headers)).status_code == 422
+
+
+async def test_a_row_names_its_key_and_never_holds_it(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, PROVIDER) as gateway:
+        (row,) = (await gateway.http.get("/v1/models", headers=gateway.token("read"))).json()["models"]
+        assert (row["key"], row["default"]) == ("secret:local", True)
+
+
+async def test_a_provider_is_tried_by_an_admin(tmp_path: Path) -> None:
+    async with ScriptedModel() as provider:
+        models = PROVIDER.replace("http://127.0.0.1:9", provider.url)
+        async with running_gateway(tmp_path, models) as gateway:
+            reader, admin = gateway.token("read", name="r"), gateway.token("admin", name="a")
+            assert (await gateway.http.post("/v1/models/local/test")).status_code == 401
+            assert (await gateway.http.post("/v1/models/local/test", headers=reader)).status_code == 403
+            keyless = await gateway.http.post("/v1/models/local/test", headers=admin)
+            assert keyless.json()["error"]["code"] == "models.no-key"
+            assert provider.requests == []
+            await gateway.http.put("/v1/secrets/local", json={"value": "sk-abcdefgh12345678"}, headers=admin)
+            trial = (await gateway.http.post("/v1/models/local/test", headers=admin)).json()
+            assert (trial["ok"], trial["models"]) == (True, ["scripted"])
+            assert (await gateway.http.post("/v1/models/nobody/test", headers=admin)).status_code == 404

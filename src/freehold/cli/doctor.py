@@ -4,8 +4,9 @@ import asyncio
 import json
 import os
 import platform
+import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
     from freehold.computer.escapes import Verdict
     from freehold.computer.isolation import WallProblem
 
+Tell = Callable[["Isolation | Verdict"], None]
+
+BEGUN = ("facts", "missing_walls", "manifest_errors")
 MARKS = {"refused": ("ok", "green"), "escaped": ("ESCAPED", "red"), "unclear": ("UNCLEAR", "red")}
 
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Leave out the attempts to use up memory, disk and processes (some 20 s).")
+@click.option("--lines", is_flag=True, help="One line of JSON for each thing that is found, as it is found.")
 @home_option
 @json_option
-def command(home: Home, as_json: bool, quick: bool) -> None:
+def command(home: Home, as_json: bool, quick: bool, lines: bool) -> None:
     """Try to break out of a computer on this machine, and tell what was seen.
 
     Starts throw-away computers and really tries each escape of the list: what is reported is what happened, not what
@@ -38,6 +43,7 @@ def command(home: Home, as_json: bool, quick: bool) -> None:
     Example:
       freehold doctor
       freehold doctor --quick --json
+      freehold doctor --lines | jq -r 'select(.event == "attempt") | .name'
     """
     from freehold.computer.isolation import isolation_problems
 
@@ -46,17 +52,58 @@ def command(home: Home, as_json: bool, quick: bool) -> None:
     manifest = _manifest_errors(home)
     verdicts: list[Verdict] = []
     isolation: Isolation | None = None
-    if not as_json:
+    tell: Tell = _tell_lines if lines else _tell_nothing if as_json else _tell_people
+    if lines:
+        begun = _as_json(False, facts, problems, manifest, None, [])
+        _print_line("begun", total=0 if problems else _count(quick), **{name: begun[name] for name in BEGUN})
+    elif not as_json:
         _print_facts(facts, problems, manifest)
     if not problems:
-        isolation, verdicts = asyncio.run(_examine(quick, show=not as_json))
+        try:
+            isolation, verdicts = asyncio.run(_examine(quick, tell))
+        except asyncio.CancelledError:
+            sys.exit(128 + signal.SIGTERM)
     well = not problems and not manifest and all(verdict.outcome == "refused" for verdict in verdicts)
-    if as_json:
+    if lines:
+        _print_line("ended", ok=well)
+    elif as_json:
         click.echo(json.dumps(_as_json(well, facts, problems, manifest, isolation, verdicts), indent=2))
     elif not problems:
         _print_end(verdicts)
     if not well:
         sys.exit(1)
+
+
+def _tell_nothing(_found: "Isolation | Verdict") -> None:
+    """All of it is told at the end."""
+
+
+def _tell_people(found: "Isolation | Verdict") -> None:
+    from freehold.computer.escapes import Verdict
+
+    if isinstance(found, Verdict):
+        _print_verdict(found)
+    else:
+        _print_isolation(found)
+
+
+def _tell_lines(found: "Isolation | Verdict") -> None:
+    from freehold.computer.escapes import Verdict
+
+    if isinstance(found, Verdict):
+        _print_line("attempt", **asdict(found))
+    else:
+        _print_line("isolation", **_isolation(found))
+
+
+def _print_line(event: str, **told: object) -> None:
+    click.echo(json.dumps({"event": event, **told}))
+
+
+def _count(quick: bool) -> int:
+    from freehold.computer.escapes import BOMBS, ESCAPES
+
+    return len(ESCAPES) + (0 if quick else len(BOMBS))
 
 
 def _facts() -> dict[str, str]:
@@ -93,21 +140,23 @@ def _manifest_errors(home: Home) -> list[str]:
     ]
 
 
-async def _examine(quick: bool, show: bool) -> "tuple[Isolation, list[Verdict]]":
+async def _examine(quick: bool, tell: Tell) -> "tuple[Isolation, list[Verdict]]":
     from freehold.computer.bubblewrap import Bubblewrap
     from freehold.computer.computer import Computer
 
+    examining = asyncio.current_task()
+    assert examining is not None
+    # Whoever ends us wants the computers ended, too.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, examining.cancel)
     verdicts: list[Verdict] = []
     async with Computer.start(backend=Bubblewrap()) as computer:
         if computer.machine is None:
             raise RuntimeError("a computer that was started has a machine")
         isolation = computer.machine.isolation
-        if show:
-            _print_isolation(isolation)
+        tell(isolation)
         async for verdict in _attempts(computer, quick):
             verdicts.append(verdict)
-            if show:
-                _print_verdict(verdict)
+            tell(verdict)
     return isolation, verdicts
 
 
@@ -134,9 +183,13 @@ def _as_json(
         "facts": facts,
         "missing_walls": [asdict(problem) for problem in problems],
         "manifest_errors": manifest,
-        "isolation": None if isolation is None else {**asdict(isolation), "limits": dict(isolation.limits)},
+        "isolation": None if isolation is None else _isolation(isolation),
         "attempts": [asdict(verdict) for verdict in verdicts],
     }
+
+
+def _isolation(isolation: "Isolation") -> dict[str, object]:
+    return {**asdict(isolation), "limits": dict(isolation.limits)}
 
 
 def _print_facts(facts: dict[str, str], problems: "list[WallProblem]", manifest: list[str]) -> None:

@@ -10,6 +10,7 @@ from fastapi.telemetry import TelemetryConfig
 from freehold import __version__
 from freehold.gateway.addresses import serve_at
 from freehold.gateway.dispatch import add_dispatch
+from freehold.gateway.examining import Examiner
 from freehold.gateway.feeds import Feeds
 from freehold.gateway.guard import Guard
 from freehold.gateway.house import House
@@ -21,6 +22,7 @@ from freehold.gateway.routes.approvals import add_approvals
 from freehold.gateway.routes.credentials import add_credentials
 from freehold.gateway.routes.description import add_description
 from freehold.gateway.routes.devices import add_devices
+from freehold.gateway.routes.doctor import add_doctor
 from freehold.gateway.routes.egress import add_egress
 from freehold.gateway.routes.files import add_files
 from freehold.gateway.routes.history import add_history
@@ -28,12 +30,14 @@ from freehold.gateway.routes.models import add_models, add_secrets
 from freehold.gateway.routes.offers import add_offers
 from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.probes import add_probes
+from freehold.gateway.routes.programs import add_programs
 from freehold.gateway.routes.sessions import add_sessions
 from freehold.gateway.routes.sign_in import add_sign_in
 from freehold.gateway.routes.ssh import add_ssh
 from freehold.gateway.routes.terminals import add_terminals
 from freehold.gateway.routes.timeline import add_timeline
 from freehold.gateway.socket import add_socket
+from freehold.gateway.topics import Topic
 from freehold.gateway.working import open_room
 
 # The framework's own telemetry holds bodies, messages and tracebacks unmasked, and an environment variable is enough to
@@ -69,6 +73,9 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     """Every route and socket, unguarded: for the guard below, the API description, and the benchmark's peer."""
     app = describe_app()
     add_probes(app, house, feeds)
+    add_programs(app, house)
+    app.state.examiner = Examiner(house.home, house.timeline, feeds.topics.add(Topic("doctor", kept=200)))
+    add_doctor(app, app.state.examiner)
     app.state.door = add_sign_in(app, house)
     add_credentials(app, house)
     add_devices(app, house)
@@ -106,6 +113,7 @@ def build_app(house: House, *, feeds: Feeds | None = None, on_ready: Callable[[]
                 group.create_task(house.sealed.run()),
                 group.create_task(feeds.run()),
                 group.create_task(app.state.room.run()),
+                group.create_task(app.state.examiner.run()),
             ]
             if on_ready is not None:
                 on_ready()

@@ -27,7 +27,9 @@ class Me(BaseModel):
     scopes: list[Scope] | None = Field(
         description="The scopes of the API token used; null for a browser, which has all."
     )
-    recovery: str = Field(description="The keeper's own page, which answers on this machine when the gateway does not.")
+    recovery: str = Field(
+        description="The keeper's own page, which answers when the gateway does not; only on the machine itself."
+    )
 
 
 class SignInRow(BaseModel):
@@ -114,7 +116,9 @@ def add_credentials(app: FastAPI, house: House) -> None:
         principal = principal_of(request.scope)
         owner = house.manifest.owner
         scopes = None if principal.token is None else sorted(principal.token.scopes)
-        recovery = f"http://localhost:{house.manifest.keeper.port}/"
+        # By the name under which this browser is known here, for cookies go by name.
+        name = "localhost" if owner.did is None else "127.0.0.1"
+        recovery = f"http://{name}:{house.manifest.keeper.port}/"
         return Me(
             who=principal.who,
             did=owner.did,

@@ -1,9 +1,10 @@
 """Models, their keys, what they cost, and the switch that stops everything."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.egress.models import Limits, Provider, Stopped, Usage
@@ -16,20 +17,38 @@ from freehold.errors import FreeholdError
 from freehold.gateway.guard import principal_of
 from freehold.gateway.house import House
 from freehold.gateway.needs import needs
+from freehold.manifest.secrecy import parse_reference
 
 Amount = Annotated[float, Field(gt=0, lt=1e9)]
 Count = Annotated[int, Field(gt=0, lt=10**15)]
 
 
 class ModelRow(BaseModel):
-    """A provider of the manifest. `problem` says why it cannot be asked right now."""
+    """A provider of the manifest. `problem` says why it cannot be asked right now.
+
+    `key` is the manifest's word for its key (`secret:NAME` or `env:NAME`), never the key; null when it wants none.
+    `default` is the one that a session uses which names none.
+    """
 
     name: str
     kind: Literal["openai", "anthropic", "gemini", "openai-compatible"]
     address: str
     model: str | None
     inside: str
+    key: str | None
+    default: bool
     problem: str | None
+
+
+class ModelTrial(BaseModel):
+    """What a provider answered when it was asked for its models, with its key: what costs nothing."""
+
+    name: str
+    ok: bool
+    status: int
+    milliseconds: int
+    words: str
+    models: list[str]
 
 
 class ModelsState(BaseModel):
@@ -53,14 +72,17 @@ class UsageRow(BaseModel):
 
 
 class UsageReport(BaseModel):
-    """Rows by day, provider and model, session, or session and turn; the newest first."""
+    """Rows by day, by day, provider and model, by provider and model, session, or session and turn; the newest first."""
 
-    by: Literal["day", "model", "provider", "session", "turn"]
+    by: Literal["day", "day_model", "model", "provider", "session", "turn"]
     rows: list[UsageRow]
 
 
 class BudgetRow(BaseModel):
-    """One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing."""
+    """One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing.
+
+    `reached`: something was refused or cut for it, and will be again until it is lifted or raised.
+    """
 
     scope: str
     limit: Literal["day_cost", "month_cost", "day_tokens", "month_tokens"]
@@ -69,6 +91,7 @@ class BudgetRow(BaseModel):
     spent: float
     unpriced: int
     lifted: bool
+    reached: bool
 
 
 class BudgetsState(BaseModel):
@@ -134,11 +157,20 @@ def add_models(app: FastAPI, house: House) -> None:
         """The model providers that agents may use."""
         await models.ready()
         problems = await asyncio.to_thread(lambda: {each.name: models.problem_with(each) for each in providers()})
-        rows = [_model_row(each, problems[each.name]) for each in providers()]
+        first = next(iter(models.providers), None)
+        rows = [_model_row(each, problems[each.name], default=each.name == first) for each in providers()]
         return ModelsState(models=rows, help=None if rows else how_to_connect(), stopped=models.stopped is not None)
 
     def providers() -> list[Provider]:
         return list(models.providers.values())
+
+    @app.post("/v1/models/{name}/test")
+    @needs("admin")
+    async def try_model(name: Annotated[str, Path(max_length=100)]) -> ModelTrial:
+        """Ask a provider for its models: whether it is reached and takes its key."""
+        await models.ready()
+        trial = await models.try_out(name)
+        return ModelTrial(name=name, **asdict(trial))
 
     @app.get("/v1/usage")
     @needs("read")
@@ -152,15 +184,19 @@ def add_models(app: FastAPI, house: House) -> None:
         rows = await asyncio.to_thread(lambda: models.ledger.report(by, since=since, limit=limit))
         return UsageReport(by=by, rows=[_usage_row(row.key, row.usage) for row in rows])
 
-    def budgets() -> BudgetsState:
-        return BudgetsState(budgets=[_budget_row(each) for each in standings(models.budgets)])
+    async def budgets() -> BudgetsState:
+        reached = await asyncio.to_thread(models.ledger.reached)
+        rows = standings(models.budgets)
+        return BudgetsState(
+            budgets=[_budget_row(each, (each.scope, each.what, each.period) in reached) for each in rows]
+        )
 
     @app.get("/v1/budgets")
     @needs("admin")
     async def read_budgets() -> BudgetsState:
         """Every limit in force and what was spent of it."""
         await models.ready()
-        return budgets()
+        return await budgets()
 
     @app.put("/v1/budgets")
     @needs("admin")
@@ -169,7 +205,7 @@ def add_models(app: FastAPI, house: House) -> None:
         limits = Limits(body.day_cost, body.month_cost, body.day_tokens, body.month_tokens)
         who = principal_of(request.scope).who
         await models.set_budget(body.scope, limits if limits.named() else None, who=who)
-        return budgets()
+        return await budgets()
 
     @app.post("/v1/budgets/lift")
     @needs("admin")
@@ -177,7 +213,7 @@ def add_models(app: FastAPI, house: House) -> None:
         """Go on although a budget is reached, until its day or month is over."""
         what: What = body.limit
         await models.lift(body.scope, what, who=principal_of(request.scope).who)
-        return budgets()
+        return await budgets()
 
     @app.get("/v1/stop")
     @needs("read")
@@ -231,13 +267,16 @@ async def _note(house: House, request: Request, kind: str, name: str) -> None:
     await asyncio.to_thread(house.timeline.append, kind, {"name": name}, who=principal_of(request.scope).who)
 
 
-def _model_row(provider: Provider, problem: FreeholdError | None) -> ModelRow:
+def _model_row(provider: Provider, problem: FreeholdError | None, *, default: bool) -> ModelRow:
     return ModelRow(
         name=provider.name,
         kind=provider.kind,
         address=provider.url,
         model=provider.model,
         inside=provider.inside,
+        # What is no reference may be a key that somebody wrote where it does not belong.
+        key=provider.key if parse_reference(provider.key or "") else None,
+        default=default,
         problem=None if problem is None else f"{problem.message}. {problem.hint}",
     )
 
@@ -255,7 +294,7 @@ def _usage_row(key: tuple[str | None, ...], usage: Usage) -> UsageRow:
     )
 
 
-def _budget_row(standing: Standing) -> BudgetRow:
+def _budget_row(standing: Standing, reached: bool) -> BudgetRow:
     return BudgetRow(
         scope=standing.scope,
         limit=standing.what,
@@ -264,6 +303,7 @@ def _budget_row(standing: Standing) -> BudgetRow:
         spent=standing.spent,
         unpriced=standing.unpriced,
         lifted=standing.lifted,
+        reached=reached and not standing.lifted,
     )
 
 
