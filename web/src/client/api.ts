@@ -1,5 +1,12 @@
 /** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */
 
+/** Something in freehold.toml that stops nothing and may be better otherwise. */
+export interface AdviceRow {
+  code: string;
+  message: string;
+  hint: string;
+}
+
 /** As the agent last told. With `own` false it told another session of its: what is chosen there is not chosen here. */
 export interface AgentOffer {
   options: OfferedOptions | null;
@@ -114,13 +121,25 @@ export interface Asked {
   expires_in: number;
 }
 
+/** One escape that was tried. Unclear is no better than escaped: the attempt told nothing. */
+export interface Attempt {
+  name: string;
+  claim: string;
+  outcome: "refused" | "escaped" | "unclear";
+  seen: string;
+}
+
 /** Where the browser was when it was shown the door. */
 export interface BeginSignIn {
   /** A page of ours; it is led there afterwards. */
   way?: string;
 }
 
-/** One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing. */
+/**
+ * One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing.
+ *
+ * `reached`: something was refused or cut for it, and will be again until it is lifted or raised.
+ */
 export interface BudgetRow {
   scope: string;
   limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
@@ -129,6 +148,7 @@ export interface BudgetRow {
   spent: number;
   unpriced: number;
   lifted: boolean;
+  reached: boolean;
 }
 
 export interface BudgetsState {
@@ -174,6 +194,34 @@ export interface ComponentRow {
   required: boolean;
 }
 
+/** What the last examination found. `problem` says why it did not come to its end. */
+export interface DoctorReport {
+  at: string;
+  who: string;
+  quick: boolean;
+  seconds: number;
+  ok: boolean;
+  problem: string | null;
+  facts: Record<string, string>;
+  missing_walls: MissingWall[];
+  manifest_errors: string[];
+  isolation: IsolationFacts | null;
+  attempts: Attempt[];
+}
+
+/** An examination under way; `total` is 0 until it is known. */
+export interface DoctorRun {
+  since: number;
+  quick: boolean;
+  total: number;
+  attempts: Attempt[];
+}
+
+export interface DoctorState {
+  running: DoctorRun | null;
+  last: DoctorReport | null;
+}
+
 export interface Done {
   done?: boolean;
 }
@@ -214,6 +262,11 @@ export interface EventRow {
   who: string;
   data: Record<string, unknown>;
   hash: string;
+}
+
+/** `quick` leaves out the attempts to use up memory, disk and processes. */
+export interface Examine {
+  quick?: boolean;
 }
 
 export interface FileList {
@@ -325,6 +378,15 @@ export interface Image {
   data: string;
 }
 
+/** What really holds a computer; `limits` says by which mechanism each limit is held. */
+export interface IsolationFacts {
+  backend: string;
+  version: string;
+  uid: number;
+  walls: string[];
+  limits: Record<string, string>;
+}
+
 /** Lets a limit rest until the day or month is over. */
 export interface LiftBudget {
   scope: string;
@@ -353,7 +415,7 @@ export interface Me {
   session: string | null;
   /** The scopes of the API token used; null for a browser, which has all. */
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[] | null;
-  /** The keeper's own page, which answers on this machine when the gateway does not. */
+  /** The keeper's own page, which answers when the gateway does not; only on the machine itself. */
   recovery: string;
 }
 
@@ -373,14 +435,38 @@ export interface Missing {
   reason: string | null;
 }
 
-/** A provider of the manifest. `problem` says why it cannot be asked right now. */
+/** A wall that cannot be built on this machine, and what to do about it. */
+export interface MissingWall {
+  wall: string;
+  message: string;
+  hint: string;
+}
+
+/**
+ * A provider of the manifest. `problem` says why it cannot be asked right now.
+ *
+ * `key` is the manifest's word for its key (`secret:NAME` or `env:NAME`), never the key; null when it wants none.
+ * `default` is the one that a session uses which names none.
+ */
 export interface ModelRow {
   name: string;
   kind: "openai" | "anthropic" | "gemini" | "openai-compatible";
   address: string;
   model: string | null;
   inside: string;
+  key: string | null;
+  default: boolean;
   problem: string | null;
+}
+
+/** What a provider answered when it was asked for its models, with its key: what costs nothing. */
+export interface ModelTrial {
+  name: string;
+  ok: boolean;
+  status: number;
+  milliseconds: number;
+  words: string;
+  models: string[];
 }
 
 /** The providers; without any, how to connect one. */
@@ -489,8 +575,43 @@ export interface PolicyRule {
   session: string | null;
 }
 
+export interface Port {
+  name: string;
+  host: string;
+  port: number;
+}
+
 export interface Problem {
   error: { code: string; message: string; hint: string; error_id?: string };
+}
+
+/** One program. `since` is when it came into its state, `memory` in bytes, `next_start_in` seconds to its next try. */
+export interface ProgramRow {
+  name: string;
+  state: "stopped" | "starting" | "ready" | "unhealthy" | "waiting" | "crash-looping" | "stopping";
+  required: boolean;
+  pid: number | null;
+  since: number;
+  restarts: number;
+  memory: number | null;
+  last_error: string | null;
+  next_start_in: number | null;
+  can_restart: boolean;
+}
+
+/** Every program, and what holds the computer. `usage` is what it uses now; null is what cannot be told. */
+export interface ProgramsState {
+  version: string;
+  home: string;
+  ready: boolean;
+  since: string | null;
+  missing: string[];
+  programs: ProgramRow[];
+  ports: Port[];
+  isolation: IsolationFacts | null;
+  usage: Record<string, number | null> | null;
+  limits: Record<string, number>;
+  advice: AdviceRow[];
 }
 
 /** The turn that a prompt became, and whether it waits for the one before. */
@@ -518,6 +639,13 @@ export interface Redo {
 export interface RemoveFile {
   path: string;
   recursive?: boolean;
+}
+
+/** `begun` is false when this very gateway is restarted: the answer comes before it. */
+export interface RestartAsked {
+  name: string;
+  begun: boolean;
+  state: "stopped" | "starting" | "ready" | "unhealthy" | "waiting" | "crash-looping" | "stopping" | null;
 }
 
 export interface Restore {
@@ -776,9 +904,9 @@ export interface Undo {
   entry?: number | null;
 }
 
-/** Rows by day, provider and model, session, or session and turn; the newest first. */
+/** Rows by day, by day, provider and model, by provider and model, session, or session and turn; the newest first. */
 export interface UsageReport {
-  by: "day" | "model" | "provider" | "session" | "turn";
+  by: "day" | "day_model" | "model" | "provider" | "session" | "turn";
   rows: UsageRow[];
 }
 
