@@ -1,0 +1,169 @@
+import { defaultKeymap } from "@codemirror/commands";
+import { syntaxHighlighting } from "@codemirror/language";
+import { getChunks, MergeView } from "@codemirror/merge";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { EditorState, StateEffect, StateField, type Extension, type Range } from "@codemirror/state";
+import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
+import { useEffect, useImperativeHandle, useRef, type Ref } from "react";
+import { languageOf } from "../files/content.logic";
+import { COLOURS, LOADERS, LOOK } from "../files/languages";
+import type { Comment, Spot } from "./diff.logic";
+import type { Stepper } from "./Unified";
+
+interface SideBySideProps {
+  path: string;
+  before: string;
+  after: string;
+  comments: readonly Comment[];
+  onComment: (spot: Spot) => void;
+  ref: Ref<Stepper>;
+}
+
+const setComments = StateEffect.define<readonly Comment[]>();
+
+class CommentWidget extends WidgetType {
+  constructor(
+    private readonly comment: Comment,
+    private readonly open: (comment: Comment) => void,
+  ) {
+    super();
+  }
+  override eq(other: CommentWidget): boolean {
+    return other.comment.text === this.comment.text && other.comment.line === this.comment.line;
+  }
+  override toDOM(): HTMLElement {
+    const made = document.createElement("button");
+    made.className = "comment";
+    made.textContent = this.comment.text;
+    made.addEventListener("click", () => this.open(this.comment));
+    return made;
+  }
+  override ignoreEvent(): boolean {
+    return true;
+  }
+}
+
+const FITTING = EditorView.theme({
+  "&": { height: "auto", fontSize: "0.8125rem" },
+  ".cm-scroller": { overflow: "visible" },
+  ".cm-lineNumbers .cm-gutterElement": { cursor: "pointer", minWidth: "2.5rem" },
+  ".cm-lineNumbers .cm-gutterElement:hover": { color: "var(--leaf)", textDecoration: "underline" },
+  "&.cm-merge-a .cm-changedLine, &.cm-merge-a .cm-deletedLine": { backgroundColor: "var(--alarm-wash)" },
+  "&.cm-merge-b .cm-changedLine, &.cm-merge-b .cm-insertedLine": { backgroundColor: "var(--leaf-wash)" },
+  "&.cm-merge-a .cm-changedText": { background: "color-mix(in srgb, var(--alarm) 26%, transparent)" },
+  "&.cm-merge-b .cm-changedText": { background: "color-mix(in srgb, var(--leaf) 26%, transparent)" },
+  ".cm-collapsedLines": { background: "var(--sunk)", color: "var(--quiet)", padding: "0.35rem 0.75rem", cursor: "pointer" },
+  ".comment": {
+    display: "block", font: "0.875rem/1.45 system-ui, sans-serif", whiteSpace: "pre-wrap", textAlign: "left", color: "var(--ink)", background: "var(--amber-wash)",
+    border: "1px solid var(--amber)", borderRadius: "8px", margin: "0.25rem 0.5rem", padding: "0.4rem 0.75rem", cursor: "pointer", maxWidth: "calc(100% - 1rem)",
+  },
+});
+
+/** Both versions beside each other, in a shadow root for the sake of the content policy (see the editor). */
+export default function SideBySide({ path, before, after, comments, onComment, ref }: SideBySideProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const merge = useRef<MergeView | null>(null);
+  const latest = useRef({ comments, onComment });
+  useEffect(() => {
+    latest.current = { comments, onComment };
+  });
+
+  useEffect(() => {
+    if (host.current === null) return;
+    const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(".cm-mergeView { height: 100%; overflow: auto; background: var(--card); } .cm-mergeViewEditor + .cm-mergeViewEditor { border-left: 1px solid var(--line); }");
+    const side = (name: "old" | "new"): Extension => {
+      const spot = (view: EditorView, at: number) => {
+        const line = view.state.doc.lineAt(at);
+        latest.current.onComment({ path, side: name, line: line.number, quote: line.text });
+        return true;
+      };
+      return [
+        EditorState.readOnly.of(true),
+        EditorView.contentAttributes.of({ "aria-label": `${path}, ${name === "old" ? "before" : "after"}`, "aria-readonly": "true" }),
+        lineNumbers({ domEventHandlers: { click: (view, line) => spot(view, line.from) } }),
+        highlightSpecialChars(),
+        highlightSelectionMatches(),
+        search({ top: true }),
+        syntaxHighlighting(COLOURS),
+        EditorView.lineWrapping,
+        LOOK,
+        FITTING,
+        commentField(name, (comment) => latest.current.onComment(comment)),
+        keymap.of([{ key: "c", run: (view) => spot(view, view.state.selection.main.head) }, ...searchKeymap, ...defaultKeymap]),
+      ];
+    };
+    const made = new MergeView({
+      root,
+      parent: root,
+      a: { doc: before, extensions: side("old") },
+      b: { doc: after, extensions: side("new") },
+      collapseUnchanged: { margin: 3, minSize: 6 },
+      diffConfig: { scanLimit: 5_000, timeout: 1_500 },
+    });
+    // Added after the editors' own, so that it has the last word.
+    root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
+    merge.current = made;
+    tell(made, latest.current.comments);
+    const known = languageOf(path);
+    let current = true;
+    if (known !== null)
+      void LOADERS[known]().then((found) => {
+        if (current) for (const view of [made.a, made.b]) view.dispatch({ effects: StateEffect.appendConfig.of(found) });
+      });
+    return () => {
+      current = false;
+      made.destroy();
+      root.adoptedStyleSheets = root.adoptedStyleSheets.filter((one) => one !== sheet);
+      merge.current = null;
+    };
+  }, [path, before, after]);
+
+  useEffect(() => {
+    if (merge.current !== null) tell(merge.current, comments);
+  }, [comments]);
+
+  useImperativeHandle(
+    ref,
+    () => ({
+      step(direction) {
+        const view = merge.current?.b;
+        const chunks = view === undefined ? null : getChunks(view.state);
+        if (view === undefined || chunks === null) return false;
+        const head = view.hasFocus ? view.state.selection.main.head : direction === 1 ? -1 : Infinity;
+        const starts = chunks.chunks.map((chunk) => Math.min(chunk.fromB, view.state.doc.length));
+        const to = direction === 1 ? starts.find((start) => start > head) : starts.findLast((start) => start < head);
+        if (to === undefined) return false;
+        view.dispatch({ selection: { anchor: to }, effects: EditorView.scrollIntoView(to, { y: "center" }) });
+        view.focus();
+        return true;
+      },
+    }),
+    [],
+  );
+
+  return <div ref={host} className="side-by-side" data-keys="diff" />;
+}
+
+function tell(merge: MergeView, comments: readonly Comment[]) {
+  for (const view of [merge.a, merge.b]) view.dispatch({ effects: setComments.of(comments) });
+}
+
+function commentField(side: "old" | "new", open: (comment: Comment) => void): Extension {
+  return StateField.define<DecorationSet>({
+    create: () => Decoration.none,
+    update(shown, transaction) {
+      for (const effect of transaction.effects) {
+        if (!effect.is(setComments)) continue;
+        const { doc } = transaction.state;
+        const made: Range<Decoration>[] = effect.value
+          .filter((one) => one.side === side && one.line <= doc.lines)
+          .map((one) => Decoration.widget({ widget: new CommentWidget(one, open), block: true, side: 1 }).range(doc.line(one.line).to));
+        return Decoration.set(made, true);
+      }
+      return shown.map(transaction.changes);
+    },
+    provide: (field) => EditorView.decorations.from(field),
+  });
+}
