@@ -192,6 +192,24 @@ def test_revert_takes_back_one_entry_and_keeps_what_came_after(history: History,
     assert (workspace / "added").read_text() == "by the entry"
 
 
+def test_a_revert_of_several_entries_takes_back_all_of_them_and_keeps_what_came_after(
+    history: History, workspace: Path
+) -> None:
+    """A turn is more than one entry when its files came to rest in the middle of it."""
+    before = history.snapshot("snapshot").entry
+    (workspace / "first").write_text("1")
+    history.snapshot("quiet")
+    (workspace / "second").write_text("2")
+    last = history.snapshot("turn").entry
+    (workspace / "later").write_text("3")
+    assert history.revert(last, since=before).unsettled == ()
+    assert not (workspace / "first").exists()
+    assert not (workspace / "second").exists()
+    assert (workspace / "later").read_text() == "3"
+    with pytest.raises(FreeholdError, match="does not come before"):
+        history.plan_revert(last, since=last)
+
+
 def test_a_revert_with_conflicts_writes_nothing_until_the_owner_chooses(history: History, workspace: Path) -> None:
     write(workspace / "text", "one\n")
     write(workspace / "clean", "one\n")

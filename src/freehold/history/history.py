@@ -300,17 +300,23 @@ class History:
             "restore", lambda: self._undoing.restore(entry, [find_path(path, self.roots) for path in paths], who)
         )
 
-    def plan_revert(self, entry: int, choose: Mapping[str, Choice] | None = None) -> Plan:
+    def plan_revert(self, entry: int, choose: Mapping[str, Choice] | None = None, since: int | None = None) -> Plan:
         with self._lock:
             self._before("revert")
-            return self._undoing.plan_revert(entry, self._choices(choose))[0]
+            return self._undoing.plan_revert(entry, self._choices(choose), since)[0]
 
-    def revert(self, entry: int, choose: Mapping[str, Choice] | None = None, who: Who = UNKNOWN) -> Outcome:
-        """Take back only what `entry` changed. `history.conflicts` is raised, and nothing written, while a conflict has no choice.
+    def revert(
+        self,
+        entry: int,
+        choose: Mapping[str, Choice] | None = None,
+        who: Who = UNKNOWN,
+        since: int | None = None,
+    ) -> Outcome:
+        """Take back only what `entry` changed, or all that changed after `since` up to it. `history.conflicts` is raised, and nothing written, while a conflict has no choice.
 
         `choose` maps a path to "old" (as before the entry) or "mine" (as it is now); the key "" stands for every path.
         """
-        return self._put_back("revert", lambda: self._undoing.revert(entry, self._choices(choose), who))
+        return self._put_back("revert", lambda: self._undoing.revert(entry, self._choices(choose), who, since))
 
     def _choices(self, choose: Mapping[str, Choice] | None) -> dict[tuple[bytes, ...], Choice]:
         return {find_path(path, self.roots) if path else (): choice for path, choice in (choose or {}).items()}

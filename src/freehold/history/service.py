@@ -254,12 +254,12 @@ class HistoryService:
 
     def _revert(self, fields: Fields) -> Json:
         entry, choose = fields.need("entry", int), fields.take("choose", dict, {}) or {}
-        dry_run, who = fields.take("dry_run", bool, False), fields.who()
+        since, dry_run, who = fields.take("since", int), fields.take("dry_run", bool, False), fields.who()
         fields.end()
         choices = {str(path): str(choice) for path, choice in choose.items()}
         if dry_run:
-            return plan_json(self._history.plan_revert(entry, choices))
-        return outcome_json(self._history.revert(entry, choices, who))
+            return plan_json(self._history.plan_revert(entry, choices, since))
+        return outcome_json(self._history.revert(entry, choices, who, since))
 
     def _recover(self, fields: Fields) -> Json:
         finish, who = fields.need("finish", bool), fields.who()

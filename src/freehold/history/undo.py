@@ -102,8 +102,16 @@ class Undoing:
         self._entries.get(target)
         return Plan(kind, target, tuple(self.steps_to(target, paths)))
 
-    def plan_revert(self, entry: int, choose: Mapping[NamePath, Choice]) -> tuple[Plan, Wanted]:
+    def plan_revert(
+        self, entry: int, choose: Mapping[NamePath, Choice], since: int | None = None
+    ) -> tuple[Plan, Wanted]:
         _, before = self.undo_target(entry)
+        if since is not None:
+            if not since < entry:
+                raise FreeholdError(
+                    "history.bad-request", f"Entry {since} does not come before {entry}", hint="Give an earlier one"
+                )
+            before = self._entries.get(since).id
         for path, choice in choose.items():
             if choice not in ("old", "mine"):
                 raise FreeholdError(
@@ -150,8 +158,8 @@ class Undoing:
         why = f"restore of entry {entry}" + (f": {named}" if paths else "")
         return self._carry_out("restore", entry, lambda: self.steps_to(entry, paths), who, why, paths=paths)
 
-    def revert(self, entry: int, choose: Mapping[NamePath, Choice], who: Who) -> Outcome:
-        plan, wanted = self.plan_revert(entry, choose)
+    def revert(self, entry: int, choose: Mapping[NamePath, Choice], who: Who, since: int | None = None) -> Outcome:
+        plan, wanted = self.plan_revert(entry, choose, since)
         if plan.conflicts:
             first = show_name(b"/".join(plan.conflicts[0].path))
             raise FreeholdError(

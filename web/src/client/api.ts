@@ -536,6 +536,11 @@ export interface OneTimeToken {
   token: string;
 }
 
+export interface OpenPreview {
+  /** Where to go there. */
+  path?: string;
+}
+
 export interface OpenSession {
   /** By default the manifest's agents.default. */
   agent?: string | null;
@@ -563,6 +568,8 @@ export interface PlanHistory {
   entry?: number | null;
   paths?: string[] | null;
   choose?: Record<string, "old" | "mine"> | null;
+  since?: number | null;
+  of?: WholeTurn | null;
 }
 
 /** `exact` rules match one subject, others a pattern with `*`. Those with a session end with it. */
@@ -579,6 +586,24 @@ export interface Port {
   name: string;
   host: string;
   port: number;
+}
+
+/** `address` opens once, within half a minute; `origin` is where it leads. */
+export interface PreviewAddress {
+  address: string;
+  origin: string;
+}
+
+/** A port inside that something listens on. `process` and `service` are null when they are not known. */
+export interface PreviewPort {
+  port: number;
+  process: string | null;
+  service: string | null;
+}
+
+/** What can be looked at now, by port; also the messages of the topic `ports`. */
+export interface PreviewPorts {
+  ports: PreviewPort[];
 }
 
 export interface Problem {
@@ -656,6 +681,10 @@ export interface Restore {
 
 export interface Revert {
   entry: number;
+  /** All that changed after this entry, up to the other. */
+  since?: number | null;
+  /** The turn that this takes back; kept with the new entry. */
+  of?: WholeTurn | null;
   /** For each path in conflict, which side stays. */
   choose?: Record<string, "old" | "mine">;
 }
@@ -927,6 +956,12 @@ export interface WaitingDevice {
   name: string;
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
   address: string;
+}
+
+/** A turn of a session, whose work can be more than one entry. */
+export interface WholeTurn {
+  session: string;
+  turn: number;
 }
 
 export interface WritePolicy {

@@ -132,9 +132,19 @@ class Restore(BaseModel):
     paths: list[str] = Field(default=[], max_length=1000, description="Only these; everything when empty.")
 
 
+class WholeTurn(BaseModel):
+    """A turn of a session, whose work can be more than one entry."""
+
+    model_config = ConfigDict(extra="forbid")
+    session: str = Field(max_length=64)
+    turn: int = Field(ge=1)
+
+
 class Revert(BaseModel):
     model_config = ConfigDict(extra="forbid")
     entry: int = Field(ge=1)
+    since: int | None = Field(default=None, ge=1, description="All that changed after this entry, up to the other.")
+    of: WholeTurn | None = Field(default=None, description="The turn that this takes back; kept with the new entry.")
     choose: dict[str, Literal["old", "mine"]] = Field(
         default={}, description="For each path in conflict, which side stays."
     )
@@ -153,6 +163,8 @@ class PlanHistory(BaseModel):
     entry: int | None = Field(default=None, ge=1)
     paths: list[str] | None = Field(default=None, max_length=1000)
     choose: dict[str, Literal["old", "mine"]] | None = None
+    since: int | None = Field(default=None, ge=1)
+    of: WholeTurn | None = None
 
 
 def add_history(app: FastAPI, house: House) -> None:
@@ -166,7 +178,10 @@ def add_history(app: FastAPI, house: House) -> None:
             "agent": None if principal_of(request.scope).token is None else principal_of(request.scope).who,
         }
         named = {key: value for key, value in who.items() if value is not None}
-        return HistoryOutcome.model_validate(await ask(method, **body.model_dump(), who=named))
+        of = body.of if isinstance(body, Revert) else None
+        if of is not None:
+            named |= {"session": of.session, "turn": str(of.turn)}
+        return HistoryOutcome.model_validate(await ask(method, **body.model_dump(exclude={"of"}), who=named))
 
     @app.get("/v1/history")
     @needs("read")
@@ -224,7 +239,9 @@ def add_history(app: FastAPI, house: House) -> None:
     @needs("read")
     async def plan_history(body: PlanHistory) -> HistoryPlan:
         """What an action would do to every path."""
-        return HistoryPlan.model_validate(await ask(body.action, **body.model_dump(exclude={"action"}), dry_run=True))
+        return HistoryPlan.model_validate(
+            await ask(body.action, **body.model_dump(exclude={"action", "of"}), dry_run=True)
+        )
 
     @app.post("/v1/history/{entry}/good")
     @needs("history")
@@ -257,5 +274,5 @@ def add_history(app: FastAPI, house: House) -> None:
     @app.post("/v1/history/revert")
     @needs("history")
     async def revert(body: Revert, request: Request) -> HistoryOutcome:
-        """Take back only what one entry changed, and keep what came after."""
+        """Take back only what one entry changed, or those after `since` up to it, and keep what came after."""
         return await act("revert", body, request)
