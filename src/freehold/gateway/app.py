@@ -16,6 +16,9 @@ from freehold.gateway.guard import Guard
 from freehold.gateway.house import House
 from freehold.gateway.live import end_revoked_connections
 from freehold.gateway.needs import read_needs
+from freehold.gateway.preview.front import Previews
+from freehold.gateway.preview.hosts import PreviewHosts
+from freehold.gateway.preview.passes import Passes, read_key
 from freehold.gateway.refusals import add_error_answers
 from freehold.gateway.routes.agents import add_agents
 from freehold.gateway.routes.approvals import add_approvals
@@ -29,6 +32,7 @@ from freehold.gateway.routes.history import add_history
 from freehold.gateway.routes.models import add_models, add_secrets
 from freehold.gateway.routes.offers import add_offers
 from freehold.gateway.routes.pages import add_pages
+from freehold.gateway.routes.preview import add_preview, describe
 from freehold.gateway.routes.probes import add_probes
 from freehold.gateway.routes.programs import add_programs
 from freehold.gateway.routes.sessions import add_sessions
@@ -87,6 +91,9 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     add_files(app, house)
     add_terminals(app, house)
     add_ssh(app, house)
+    app.state.hosts = PreviewHosts(house.manifest)
+    app.state.passes = Passes(read_key(house.home), house.sessions, house.tokens)
+    app.state.ports = add_preview(app, house, feeds.topics, app.state.hosts, app.state.passes)
     app.state.room = room = open_room(house, feeds)
     add_agents(app, house, room)
     add_sessions(app, room)
@@ -113,6 +120,7 @@ def build_app(house: House, *, feeds: Feeds | None = None, on_ready: Callable[[]
                 group.create_task(house.sealed.run()),
                 group.create_task(feeds.run()),
                 group.create_task(app.state.room.run()),
+                group.create_task(app.state.ports.watch(describe)),
                 group.create_task(app.state.examiner.run()),
             ]
             if on_ready is not None:
@@ -124,11 +132,13 @@ def build_app(house: House, *, feeds: Feeds | None = None, on_ready: Callable[[]
 
     app.router.lifespan_context = lifespan
     gateway = house.manifest.gateway
+    addresses = serve_at(port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies)
     return Guard(
         app,
         needs=read_needs(app.routes),
-        addresses=serve_at(port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies),
+        addresses=addresses,
         sessions=house.sessions,
         tokens=house.tokens,
         live=house.live,
+        previews=Previews(house, app.state.hosts, app.state.passes, addresses),
     )

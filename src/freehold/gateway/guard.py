@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
@@ -90,6 +90,20 @@ class _Site:
     hardening: Hardening
 
 
+class Previewing(Protocol):
+    """Who answers on the hosts of previews, where no route of ours is served and none of theirs is served on ours."""
+
+    def find(self, host: bytes) -> object | None:
+        """None for a host that is no preview's."""
+        ...
+
+    def framed_at(self, host: str) -> str | None:
+        """What the pages on this host of ours may frame, as a content policy names it."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
 class Guard:
     """ASGI middleware. Every check happens here, in this order: host, origin, rate, route, need, size."""
 
@@ -102,6 +116,7 @@ class Guard:
         sessions: Sessions,
         tokens: Tokens,
         live: LiveConnections,
+        previews: Previewing | None = None,
         anonymous_limit: RateLimit | None = None,
         owner_limit: RateLimit | None = None,
     ) -> None:
@@ -111,10 +126,15 @@ class Guard:
         self._sessions = sessions
         self._tokens = tokens
         self._live = live
+        self._previews = previews
         self._anonymous_limit = anonymous_limit or RateLimit(rate=20, burst=200)
         self._owner_limit = owner_limit or RateLimit(rate=2_000, burst=10_000)
         self._sites = {
-            host.encode(): _Site(host, origin.encode(), Hardening(https=origin.startswith("https:")))
+            host.encode(): _Site(
+                host,
+                origin.encode(),
+                Hardening(https=origin.startswith("https:"), frames=previews.framed_at(host) if previews else None),
+            )
             for host, origin in addresses.origins.items()
         }
 
@@ -129,7 +149,11 @@ class Guard:
         headers = dict(raw)
         if len(headers) != len(raw):
             headers = read_headers(raw)
-        site = self._sites.get(headers.get(b"host", b"").lower())
+        host = headers.get(b"host", b"").lower()
+        site = self._sites.get(host)
+        if site is None and self._previews is not None and self._previews.find(host) is not None:
+            await self._previews(scope, receive, send)  # another origin, with nothing of ours on it
+            return
         if site is None:
             await _refuse(WRONG_HOST, PLAIN, scope, send)
             return

@@ -41,10 +41,12 @@ _DATA = (b"content-type", b"application/json")
 class Hardening:
     """Adds to an answer what it does not say itself."""
 
-    def __init__(self, *, https: bool) -> None:
+    def __init__(self, *, https: bool, frames: str | None = None) -> None:
+        """`frames` names the one source whose pages ours may show in a frame."""
         also = (_STRICT_TRANSPORT,) if https else ()
+        policy = CONTENT_POLICY if frames is None else f"{CONTENT_POLICY}; frame-src {frames}"
         self.for_data = (*_FOR_DATA, *also)
-        self._for_pages = (*_FOR_PAGES, *also)
+        self._for_pages = ((_FOR_PAGES[0][0], policy.encode()), *_FOR_PAGES[1:], *also)
 
     def add(self, headers: list[Header]) -> list[Header]:
         ours = self.for_data if _DATA in headers else self._for_pages

@@ -131,8 +131,12 @@ class Sessions:
 
     def alive(self, session_id: str) -> bool:
         """Whether an open socket or stream of this session may stay open. Needs no secret and is not a sign of use."""
+        return self.living(session_id) is not None
+
+    def living(self, session_id: str) -> Session | None:
+        """The session of this id while it lives. The id opens nothing: who gives it has proved it in another way."""
         session = self._find("id = ?", session_id)
-        return session is not None and self._is_valid(session, self._clock())
+        return session if session is not None and self._is_valid(session, self._clock()) else None
 
     def rotate(self, secret: str) -> tuple[Session, str] | None:
         """A new id and secret for a living session; the old ones end at once, and the absolute limit stays."""

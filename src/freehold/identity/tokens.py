@@ -115,8 +115,13 @@ class Tokens:
 
     def alive(self, token_id: str) -> bool:
         """Whether an open socket or stream of this token may stay open. Is not a sign of use."""
+        return self.living(token_id) is not None
+
+    def living(self, token_id: str) -> Token | None:
+        """The token of this id while it lives. The id opens nothing: who gives it has proved it in another way."""
         rows = self._database.query(f"{_SELECT} WHERE id = ?", (token_id,))
-        return bool(rows) and self._is_valid(_decode(rows[0]), self._clock())
+        token = _decode(rows[0]) if rows else None
+        return token if token is not None and self._is_valid(token, self._clock()) else None
 
     def list(self) -> list[Token]:
         """Every token that was not revoked, expired ones included, by name."""
@@ -130,6 +135,13 @@ class Tokens:
                 count_revocation(connection)
         self._cache.clear()
         return ended > 0
+
+    def renew(self, name: str, expires: float) -> bool:
+        """Give a token another end. Says whether there was one; one that was revoked does not come back."""
+        with self._database.transaction() as connection:
+            changed = connection.execute("UPDATE tokens SET expires = ? WHERE name = ?", (expires, name)).rowcount
+        self._cache.clear()
+        return changed > 0
 
     def _is_valid(self, token: Token, now: float) -> bool:
         return token.did == self.owner and (token.expires is None or now < token.expires)

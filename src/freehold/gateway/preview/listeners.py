@@ -1,0 +1,116 @@
+"""Which ports something inside listens on, and what it is. All of it is the computer's own word."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from freehold.computer import Computer
+from freehold.errors import FreeholdError
+from freehold.gateway.preview.hosts import is_shown
+from freehold.gateway.topics import Topic
+
+LOOK_EVERY = 1.0
+PATIENCE = 5.0
+MOST_PORTS = 64
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_LISTENING = "0A"
+# Loopback or every address, in both families: whatever else there is cannot be reached by a forward.
+_REACHED = frozenset(
+    {"0100007F", "00000000", "0" * 32, "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+)
+_OWNER = re.compile(r"/proc/([0-9]{1,10})/fd/[0-9]+ socket:\[([0-9]{1,12})\]")
+
+log = logging.getLogger("freehold.gateway.preview")
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A port, the program that listens there if it can be told, and the manifest's service that was to do so."""
+
+    port: int
+    process: str | None = None
+    service: str | None = None
+
+
+def read_sockets(tables: str) -> dict[int, str]:
+    """Ports that can be shown, each with the number of its socket."""
+    found: dict[int, str] = {}
+    for line in tables.splitlines():
+        words = line.split()
+        if len(words) < 10 or words[3] != _LISTENING:
+            continue
+        address, _, port = words[1].partition(":")
+        try:
+            number = int(port, 16)
+        except ValueError:
+            continue
+        if address in _REACHED and is_shown(number) and len(found) < MOST_PORTS:
+            found.setdefault(number, words[9])
+    return found
+
+
+class Known:
+    """Programs by the number of their socket."""
+
+    def __init__(self) -> None:
+        self.processes: dict[str, str] = {}
+        self._sockets: frozenset[str] = frozenset()
+
+    async def look(self, computer: Computer, sockets: Mapping[int, str]) -> None:
+        wanted = frozenset(inode for inode in sockets.values() if inode.isdigit())
+        if wanted == self._sockets:
+            return
+        self._sockets, self.processes = wanted, {}
+        if not wanted:
+            return
+        tests = [word for inode in sorted(wanted) for word in ("-o", "-lname", f"socket:?{inode}?")][1:]
+        words = ["find", "/proc", "-maxdepth", "3", "-path", "/proc/[0-9]*/fd/*", "(", *tests, ")"]
+        said = await computer.run([*words, "-printf", "%p %l\\n"], timeout=PATIENCE)
+        names = {one.pid: one.name for one in await computer.processes()}
+        for pid, inode in _OWNER.findall(said.stdout.decode("latin-1")):
+            name = names.get(int(pid))
+            if name is not None:
+                self.processes.setdefault(inode, "".join(one for one in name if one.isprintable())[:40])
+
+
+class Ports:
+    """What can be looked at; `watch` fills the topic while somebody reads it, and leaves the computer alone otherwise."""
+
+    def __init__(self, computer: Callable[[], Computer], services: Mapping[int, str], topic: Topic) -> None:
+        self._computer = computer
+        self._services = services
+        self._topic = topic
+        self._known = Known()
+        self._one = asyncio.Lock()
+
+    async def find(self) -> list[Listener]:
+        """By port. Raises `computer.not-connected` while the computer is away."""
+        async with self._one:
+            computer = self._computer()
+            said = await computer.run(["cat", *_TABLES], timeout=PATIENCE)
+            sockets = read_sockets(said.stdout.decode("latin-1"))
+            await self._known.look(computer, sockets)
+            processes = self._known.processes
+        return [
+            Listener(port, processes.get(inode), self._services.get(port)) for port, inode in sorted(sockets.items())
+        ]
+
+    async def watch(self, describe: Callable[[list[Listener]], dict[str, Any]]) -> None:
+        """Until cancelled."""
+        told: list[Listener] | None = None
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if not self._topic.readers:
+                told = None
+                continue
+            try:
+                found = await self.find()
+            except FreeholdError as error:
+                log.debug("the ports inside could not be read", extra={"error": error})
+                found = []
+            if found != told:
+                told = found
+                self._topic.publish(describe(found))
