@@ -170,12 +170,13 @@ class Computer:
         stdin: bytes | str | None = None,
         timeout: float | None = None,
         limits: Limits | None = None,
+        apart: str | None = None,
     ) -> Result:
         """Run a command to its end. Text is given to /bin/sh, a sequence is started as it is.
 
         At the timeout (the limit on wall time, unless a shorter one is given) it is ended with everything it started,
         and the result says so; so it is when the awaiting task is cancelled. What it leaves running in the background
-        of its own accord keeps running.
+        of its own accord keeps running. `apart` is as for `spawn`.
         """
         asked, limits = limits, limits or self.limits
         time_limit = min(timeout, limits.wall_time) if timeout is not None else float(limits.wall_time)
@@ -189,6 +190,7 @@ class Computer:
             capture=limits.output,
             quiet=True,
             stdin=True if data is not None else None,
+            apart=apart,
         )
         already = self._reached_count
         result = await processes.run(self._connection.link, request, data, limits.output, time_limit + _PATIENCE)
@@ -207,10 +209,15 @@ class Computer:
         timeout: float | None = None,
         limits: Limits | None = None,
         merge_stderr: bool = False,
+        apart: str | None = None,
     ) -> Process:
-        """Start a command and get its streams. It has no time limit unless one is given."""
+        """Start a command and get its streams. It has no time limit unless one is given.
+
+        Commands that name the same `apart` may read and signal each other; no others may read or signal them but the
+        owner's, which name none and may signal. Where the kernel has no Landlock, all are together.
+        """
         request = processes.spawn_request(
-            command, cwd, env, per_command(limits), timeout=timeout, stdin=True, merge=merge_stderr or None
+            command, cwd, env, per_command(limits), timeout=timeout, stdin=True, merge=merge_stderr or None, apart=apart
         )
         return await Process.start(self._connection.link, request)
 

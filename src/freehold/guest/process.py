@@ -6,6 +6,7 @@ import os
 import time
 
 from freehold.guest.census import end_all_of, send
+from freehold.guest.domains import Domains
 from freehold.guest.link import Operation
 from freehold.guest.loop import READ
 from freehold.guest.spawn import Request, SpawnError, start
@@ -36,6 +37,7 @@ class Nursery:
         self._children: dict[int, Callable[[int, struct_rusage], None]] = {}
         self._count = 0
         self._nonce = os.urandom(4).hex()
+        self._domains = Domains()
         loop.watch(ended, READ, self._child_ended)
 
     def name(self) -> bytes:
@@ -52,7 +54,7 @@ class Nursery:
     def start(self, request: Request, streams: tuple[int, int, int], terminal: bool = False) -> int:
         """As `spawn.start`. SIGCHLD is let through for that moment and may be missed, so look for the dead afterwards."""
         self.loop.after(self.reap)
-        return start(request, *streams, terminal=terminal)
+        return self._domains.within(request.apart, lambda: start(request, *streams, terminal=terminal))
 
     def _child_ended(self, events: int) -> None:
         os.read(self._ended, 4096)

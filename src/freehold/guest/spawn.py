@@ -42,13 +42,14 @@ def to_bytes(text: object) -> bytes:
 class Request:
     """A child to be started, checked: what, where, with which variables and limits."""
 
-    __slots__ = ("arguments", "environment", "executables", "folder", "limits")
+    __slots__ = ("apart", "arguments", "environment", "executables", "folder", "limits")
 
     def __init__(self, message: dict[str, Any], base: dict[bytes, bytes], workspace: bytes, identity: bytes) -> None:
         arguments = message.get("argv")
         if not isinstance(arguments, list) or not arguments:
             raise SpawnError("computer.bad-request", "a command needs at least a program")
         self.arguments = [to_bytes(argument) for argument in arguments]
+        self.apart = to_bytes(message.get("apart") or "")
         environment = dict(base)
         for name, value in (message.get("env") or {}).items():
             if not name or "=" in name:
