@@ -12,6 +12,10 @@ asked = 0
 sessions: dict[str, list[str]] = {}
 
 
+class Refusal(Exception):
+    """The prompt is answered with an error of these words."""
+
+
 def send(message: Json) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
@@ -88,6 +92,14 @@ def play(session: str, step: Json) -> str | None:
             sys.stderr.write("goodbye cruel world\n")
             sys.stderr.flush()
             os._exit(given)
+        elif word == "stop":
+            return str(given)
+        elif word == "fail":
+            raise Refusal(given)
+        elif word == "dying":
+            sys.stderr.write(given)
+            sys.stderr.flush()
+            os._exit(1)
         elif word == "hang":
             while True:
                 message = read()
@@ -158,7 +170,11 @@ def main() -> None:
                 for text in sessions[name]:
                     update(name, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "AGAIN " + text})
         elif method == "session/prompt":
-            result = {"stopReason": prompt(params), "usage": {"inputTokens": 7, "outputTokens": 3}}
+            try:
+                result = {"stopReason": prompt(params), "usage": {"inputTokens": 7, "outputTokens": 3}}
+            except Refusal as words:
+                send({"id": number, "error": {"code": -32603, "message": str(words)}})
+                continue
         elif number is None:
             continue
         send({"id": number, "result": result})

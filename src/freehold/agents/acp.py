@@ -12,6 +12,7 @@ from freehold import __version__
 from freehold.agents.registry import Access, Entry
 from freehold.agents.rpc import AgentFault, Json, Later, Peer
 from freehold.agents.trace import Trace
+from freehold.agents.visible import make_visible
 from freehold.computer import Computer
 from freehold.computer.process import Process
 from freehold.computer.spec import BASE_ENVIRONMENT
@@ -207,8 +208,8 @@ async def _introduce(agent: Agent) -> Capabilities:
         fork=isinstance(sessions.get("fork"), dict),
         images=prompts.get("image") is True,
         mcp_http=_part(able, "mcpCapabilities").get("http") is True,
-        name=str(info.get("name") or "")[:80],
-        version=str(info.get("version") or "")[:40],
+        name=make_visible(str(info.get("name") or "")[:80], lines=False),
+        version=make_visible(str(info.get("version") or "")[:40], lines=False),
     )
 
 

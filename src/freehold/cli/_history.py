@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from freehold.agents.visible import make_visible
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
@@ -94,7 +95,7 @@ def describe_plan(plan: Json) -> list[str]:
 def describe_outcome(outcome: Json) -> list[str]:
     entry = outcome["entry"]
     many = outcome["done"]
-    lines = [f"Entry {entry['id']}: {entry['why']}; {many} {'path' if many == 1 else 'paths'} put back."]
+    lines = [f"Entry {entry['id']}: {_words(entry['why'])}; {many} {'path' if many == 1 else 'paths'} put back."]
     for left in outcome["unsettled"]:
         lines.append(f"  {click.style('not as planned', fg='yellow')} {left['path']}: {left['reason']}")
     return lines
@@ -109,9 +110,14 @@ def describe_entry(entry: Json, now: float) -> str:
         counts.append(click.style(f"lines +{entry['lines_added']} -{entry['lines_removed']}", dim=True))
     who = describe_who(entry["who"])
     good = click.style(" known good", fg="green") if entry["good"] else ""
-    why = f"  {entry['why']}" if entry["why"] else ""
+    why = f"  {_words(entry['why'])}" if entry["why"] else ""
     number = click.style(str(entry["id"]).rjust(5), bold=True)
     return f"{number}  {ago(now - entry['at']):<9} {entry['kind']:<9} {who}  {' '.join(counts)}{why}{good}"
+
+
+def _words(text: str) -> str:
+    """A prompt or a command, on one line and harmless to the terminal."""
+    return make_visible(" ".join(text.split()), lines=False)
 
 
 def describe_who(who: Json) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from freehold.agents.visible import make_visible
+from freehold.cli._asked import offers
 from freehold.cli._markdown import Markdown
 from freehold.client.sessions import Update
 
 MOST_DIFF = 60
-KEYS = {"y": "once", "s": "session", "a": "always", "n": "reject"}
 _MARKS = {"pending": "○", "in_progress": "◐", "completed": "●"}
 
 Json = dict[str, Any]
@@ -112,7 +112,7 @@ class Screen:
             waiting = [one for one in self.questions if one["id"] != data.get("id")]
             if len(waiting) < len(self.questions):
                 self.questions[:] = waiting
-                self._line(f"  {data.get('answer') or data.get('state')}", dim=True)
+                self._line(f"  {data.get('note') or data.get('answer') or data.get('state')}", dim=True)
                 self._ask()
             return
         self.questions.append(data)
@@ -134,7 +134,12 @@ class Screen:
         elif details.get("input"):
             for line in str(details["input"]).splitlines()[:MOST_DIFF]:
                 self._line(f"  {_one_line(line)}")
-        self._line("  [y] once  [s] for this session  [a] always  [n] no", fg="yellow")
+        keys = [f"[{key}] {_one_line(words)}" for key, words in offers(asked)]
+        if details.get("kind") == "question":
+            for line in keys:
+                self._line(f"  {line}", fg="yellow")
+        else:
+            self._line(f"  {'  '.join(keys)}", fg="yellow")
 
     # The end
 
@@ -152,8 +157,10 @@ class Screen:
             self._line(" · ".join(facts), dim=True)
 
     def _line(self, text: str, **style: Any) -> None:
+        """The one way to a line of its own: whatever it was made of, nothing in it moves the terminal."""
         self.silence()
-        self._write((click.style(text, **style) if self._colour else text) + "\n")
+        words = make_visible(text, lines=False)
+        self._write((click.style(words, **style) if self._colour else words) + "\n")
 
     def _dim(self, text: str) -> str:
         return click.style(text, dim=True) if self._colour else text

@@ -1,20 +1,20 @@
 """`freehold chat`."""
 
 import asyncio
+import codecs
 import contextlib
 import json
 import os
-import secrets
 import signal
 import sys
 import termios
-import time
 import tty
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from freehold.agents.visible import make_visible
 from freehold.cli._options import home_option, json_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from freehold.client._async.sessions import AsyncSession
     from freehold.client.sessions import Update
 
-TOKEN_LIFE = 24 * 3600.0
 INTERRUPT = "\x03"
+MOST_KEYS = 4096
 
 
 @click.command()
@@ -51,7 +51,8 @@ def command(
     """Talk to an agent in the terminal. Ctrl-C stops what it does, Ctrl-D leaves.
 
     A line that begins with ! runs in the computer. What it wants to do is asked: y once, s for this session,
-    a always, n no. Without a terminal, questions wait until they are answered in the browser.
+    a always, n no; choices have numbers, and t types an answer. Without a terminal, questions wait until they are
+    answered in the browser.
 
     \b
     Examples:
@@ -71,23 +72,22 @@ def command(
 
 @contextlib.contextmanager
 def _credentials(home: Home, url: str | None) -> Iterator[tuple[str, str | None]]:
-    """The owner's shell needs no sign-in: it can open the database, and so makes itself a token that ends with it."""
+    """Of a Freehold elsewhere those of `freehold login`; here a token that ends with us."""
     if url is not None:
         yield url, None
         return
+    from freehold.cli._lent import lent_token
     from freehold.identity.tokens import Tokens
     from freehold.manifest import load_manifest
 
     manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
     if not home.identity.exists():
         raise FreeholdError("keeper.not-running", "Freehold has never run here", hint="freehold up")
-    name = f"chat-{secrets.token_hex(4)}"
-    with Tokens(home.identity, owner=manifest.owner.did) as tokens:
-        _, secret = tokens.create(name, ("read", "prompt"), time.time() + TOKEN_LIFE)
-        try:
-            yield f"http://localhost:{manifest.gateway.port}", secret
-        finally:
-            tokens.revoke(name)
+    with (
+        Tokens(home.identity, owner=manifest.owner.did) as tokens,
+        lent_token(tokens, "chat", "read", "prompt") as secret,
+    ):
+        yield f"http://localhost:{manifest.gateway.port}", secret
 
 
 async def _chat(
@@ -107,7 +107,8 @@ async def _chat(
         session = await _session(home, agent, name)
         screen = Screen(_write, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
         if not once:
-            click.secho(f"{session.info.agent} · freehold chat --session {session.id} goes on with this", dim=True)
+            words = f"{session.info.agent} · freehold chat --session {session.id} goes on with this"
+            click.secho(make_visible(words), dim=True)
         while True:
             text = prompt or _ask()
             prompt = None
@@ -168,15 +169,19 @@ def _show(update: "Update", screen: "Screen", *, as_json: bool) -> None:
 
 async def _answer(session: "AsyncSession", screen: "Screen", keys: "asyncio.Queue[str]") -> None:
     """What the owner's keys say, for as long as the turn goes on."""
-    from freehold.cli._screen import KEYS
+    from freehold.cli._asked import Answering
 
+    answering = Answering(_write)
     while True:
         key = await keys.get()
         try:
             if key == INTERRUPT:
                 await session.cancel()
-            elif key in KEYS and screen.questions:
-                await session.answer(screen.questions[0]["id"], KEYS[key])  # type: ignore[arg-type]
+            elif screen.questions and (said := answering.press(key, screen.questions[0])) is not None:
+                await session.answer(said.approval, said.answer, said.note)
+                # What was pressed or pasted besides was not meant for the next question.
+                if INTERRUPT in [keys.get_nowait() for _ in range(keys.qsize())]:
+                    await session.cancel()
         except FreeholdError as error:
             # Somebody else was faster, or it is over: either way the session itself tells.
             click.secho(error.message, dim=True, err=True)
@@ -185,15 +190,16 @@ async def _answer(session: "AsyncSession", screen: "Screen", keys: "asyncio.Queu
 @contextlib.contextmanager
 def _keys(screen: "Screen") -> "Iterator[asyncio.Queue[str]]":
     """Keys as they are pressed, Ctrl-C among them; the terminal is as it was afterwards."""
-    keys: asyncio.Queue[str] = asyncio.Queue(64)
+    keys: asyncio.Queue[str] = asyncio.Queue(MOST_KEYS)
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
     loop = asyncio.get_running_loop()
 
     def press(key: str) -> None:
         with contextlib.suppress(asyncio.QueueFull):
-            keys.put_nowait(key.lower())
+            keys.put_nowait(key)
 
     def read(terminal: int) -> None:
-        for key in os.read(terminal, 64).decode(errors="ignore"):
+        for key in decoder.decode(os.read(terminal, 4096)):
             press(key)
 
     loop.add_signal_handler(signal.SIGINT, press, INTERRUPT)

@@ -76,10 +76,13 @@ def main() -> None:
         error.show()
         sys.exit(1)
     except FreeholdError as error:
-        click.secho(f"error: {error.message}", fg="red", err=True, nl=False)
-        click.secho(f"  [{error.code}]", dim=True, err=True)
+        from freehold.agents.visible import make_visible
+
+        # It may hold words of an agent's, or of a Freehold elsewhere.
+        click.secho(f"error: {make_visible(error.message)}", fg="red", err=True, nl=False)
+        click.secho(f"  [{make_visible(error.code)}]", dim=True, err=True)
         if error.hint:
-            click.echo(f"  {error.hint}", err=True)
+            click.echo(f"  {make_visible(error.hint)}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
