@@ -1,0 +1,357 @@
+"""What other pages, and what comes out of the computer, try against the control center in its owner's own browser."""
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+
+from freehold.identity.sessions import COOKIE
+
+pytestmark = pytest.mark.shared_processes
+
+PATIENCE = 30_000
+# Same site with ours, so that the browser sends the owner's cookie along; and another site.
+NEIGHBOURS = ("localhost", "127.0.0.1")
+PATHS = ("/", "/sign-in", "/device", "/sessions", "/settings", "/v1/me", "/v1/files/content?path=note.txt")
+FRAMES = """(addresses) => Promise.all(addresses.flatMap((address) => ['iframe', 'object', 'embed'].map((kind) => {
+  const frame = document.createElement(kind)
+  frame[kind === 'object' ? 'data' : 'src'] = address
+  document.body.append(frame)
+  return new Promise((done) => { frame.onload = done; frame.onerror = done; setTimeout(done, 3000) })
+}))).then(() => [...document.querySelectorAll('iframe, object')].map((frame) => {
+  try { return frame.contentDocument === null ? 'closed' : frame.contentDocument.body.innerText }
+  catch { return 'closed' }
+}))"""
+FETCH = """async (home) => {
+  const tried = {
+    read: ['/v1/me', {}],
+    blind: ['/v1/timeline', {mode: 'no-cors'}],
+    post: ['/v1/terminals', {method: 'POST', mode: 'no-cors', headers: {'content-type': 'text/plain'}, body: '{}'}],
+    json: ['/v1/terminals', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{}'}],
+    put: ['/v1/files/content?path=planted.txt', {method: 'PUT', body: 'planted'}],
+    undo: ['/v1/history/undo', {method: 'POST', mode: 'no-cors', body: '{}'}],
+    keepalive: ['/v1/stop', {method: 'POST', mode: 'no-cors', keepalive: true, body: '{}'}],
+  }
+  const seen = {}
+  for (const [name, [path, how]] of Object.entries(tried))
+    seen[name] = await fetch(home + path, {credentials: 'include', ...how})
+      .then((answer) => answer.type === 'opaque' ? 'opaque' : 'read ' + answer.status, () => 'refused')
+  navigator.sendBeacon(home + '/v1/stop', '{}')
+  return seen
+}"""
+SOCKET = """(address) => new Promise((done) => {
+  const socket = new WebSocket(address)
+  socket.onopen = () => done('open')
+  socket.onmessage = () => done('spoken to')
+  socket.onclose = () => done('closed')
+})"""
+INCLUDE = """(addresses) => Promise.all(addresses.flatMap((address) => ['script', 'img', 'link', 'video'].map((kind) => {
+  const part = document.createElement(kind)
+  if (kind === 'link') { part.rel = 'stylesheet'; part.href = address } else part.src = address
+  document.body.append(part)
+  return new Promise((done) => { part.onload = () => done(kind); part.onloadeddata = part.onload; part.onerror = () => done(null) })
+})))"""
+FORM = """([address, kind]) => {
+  const form = document.createElement('form')
+  form.method = 'post'; form.action = address; form.enctype = kind
+  const field = document.createElement('input')
+  field.name = '{"a":"'; field.value = '"}'
+  form.append(field); document.body.append(form); form.submit()
+}"""
+
+
+class _Foreign(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<!doctype html><title>Another page</title><link rel='icon' href='data:,'><body>"
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture(scope="module")
+def foreign() -> Iterator[int]:
+    """The port of a page that is not ours."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Foreign) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
+    with freehold_up(tmp_path_factory.mktemp("up")) as running:
+        (running.home.workspace / "note.txt").write_text("window.pwned = 1\n")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def context(freehold: Freehold) -> Iterator[BrowserContext]:
+    with sync_playwright() as playwright:
+        browser: Browser = launch(playwright)
+        yield signed_in(browser, freehold)
+        browser.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    yield opened
+    assert opened.evaluate("window.pwned") is None
+    opened.close()
+
+
+@pytest.fixture
+def ours(context: BrowserContext, freehold: Freehold) -> Iterator[Page]:
+    """A tab of ours: whatever another one did, the owner is still in and nothing has changed."""
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    opened.goto(freehold.url + "/settings")
+    before = _state(opened)
+    yield opened
+    assert _state(opened) == before
+    assert not (freehold.home.workspace / "planted.txt").exists()
+    opened.close()
+
+
+def _state(page: Page) -> Any:
+    return page.evaluate(
+        """() => Promise.all(['/v1/me', '/v1/terminals', '/v1/tokens', '/v1/budgets'].map((path) =>
+        fetch(path).then((answer) => answer.text().then((text) => [answer.status, text]))))"""
+    )
+
+
+def _go(page: Page, freehold: Freehold, path: str) -> None:
+    page.goto(freehold.url + path)
+    page.get_by_text("Live", exact=True).wait_for(state="attached")
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_no_page_of_another_frames_us(freehold: Freehold, foreign: int, page: Page, name: str) -> None:
+    """Nor the keeper's recovery page: there is nothing under an invisible button to be pressed."""
+    page.goto(f"http://{name}:{foreign}/")
+    addresses = [freehold.url + path for path in PATHS] + [freehold.keeper_url]
+    assert set(page.evaluate(FRAMES, addresses)) <= {"closed", ""}
+    inside = [frame.url for frame in page.frames if frame != page.main_frame]
+    assert inside
+    assert not [url for url in inside if url.startswith((freehold.url, freehold.keeper_url))]
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_no_page_of_another_asks_or_acts(freehold: Freehold, foreign: int, page: Page, ours: Page, name: str) -> None:
+    """Reads nothing, and what it sends blindly is refused, even where the browser sends the owner's cookie along."""
+    wire = page.context.new_cdp_session(page)
+    answers: dict[str, int] = {}
+    theirs: set[str] = set()
+    carried: set[str] = set()
+    wire.on(
+        "Network.requestWillBeSent",
+        lambda event: None if freehold.url in event["request"]["url"] else theirs.add(event["requestId"]),
+    )
+    wire.on(
+        "Network.responseReceivedExtraInfo", lambda event: answers.update({event["requestId"]: event["statusCode"]})
+    )
+    wire.on(
+        "Network.requestWillBeSentExtraInfo",
+        lambda event: carried.update(
+            each["cookie"]["name"] for each in event["associatedCookies"] if not each["blockedReasons"]
+        ),
+    )
+    page.goto(f"http://{name}:{foreign}/")
+    wire.send("Network.enable")
+    seen = page.evaluate(FETCH, freehold.url)
+    assert set(seen.values()) <= {"refused", "opaque"}, seen
+    answered = [status for request, status in answers.items() if request not in theirs]
+    assert len(answered) >= len(seen)
+    assert set(answered) <= {401, 403}, answered
+    assert (COOKIE in carried) is (name == "localhost")
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_no_page_of_another_opens_a_socket(freehold: Freehold, foreign: int, page: Page, ours: Page, name: str) -> None:
+    address = freehold.url.replace("http", "ws")
+    ours.evaluate("fetch('/v1/terminals', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{}'})")
+    terminal = ours.evaluate("fetch('/v1/terminals').then((answer) => answer.json())")[0]["id"]
+    page.goto(f"http://{name}:{foreign}/")
+    for path in ("/v1/socket", f"/v1/terminals/{terminal}/socket"):
+        assert page.evaluate(SOCKET, address + path) == "closed"
+        assert ours.evaluate(SOCKET, address + path) in ("open", "spoken to")
+    closed = ours.evaluate(f"fetch('/v1/terminals/{terminal}', {{method: 'DELETE'}}).then((answer) => answer.status)")
+    assert closed == 200
+
+
+def test_an_opaque_page_opens_no_socket(freehold: Freehold, foreign: int, page: Page) -> None:
+    """One whose origin is `null`, as in a sandboxed frame."""
+    page.goto(f"http://localhost:{foreign}/")
+    page.evaluate(
+        """() => new Promise((done) => {
+        const frame = document.createElement('iframe')
+        frame.sandbox = 'allow-scripts'; frame.srcdoc = '<p>null'; frame.onload = done
+        document.body.append(frame)
+        })"""
+    )
+    (frame,) = [frame for frame in page.frames if frame != page.main_frame]
+    assert frame.evaluate("origin") == "null"
+    assert frame.evaluate(SOCKET, freehold.url.replace("http", "ws") + "/v1/socket") == "closed"
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+@pytest.mark.parametrize("path", ["/v1/sign-out", "/v1/stop", "/v1/terminals"])
+def test_a_form_of_another_is_refused(
+    freehold: Freehold, foreign: int, page: Page, ours: Page, name: str, path: str
+) -> None:
+    """A form may navigate to us with a cookie, where no script may."""
+    page.goto(f"http://{name}:{foreign}/")
+    with page.expect_response(freehold.url + path) as answered:
+        page.evaluate(FORM, [freehold.url + path, "text/plain"])
+    page.wait_for_url(freehold.url + path)
+    assert answered.value.status in (401, 403)
+
+
+def test_nothing_of_ours_is_a_part_of_another_page(freehold: Freehold, foreign: int, page: Page) -> None:
+    """What the owner may read is no script, picture, sheet or film elsewhere; the page fixture sees if it ran."""
+    page.goto(f"http://localhost:{foreign}/")
+    addresses = [freehold.url + path for path in ("/v1/files/content?path=note.txt", "/v1/me", "/icon.svg")]
+    assert set(page.evaluate(INCLUDE, addresses)) == {None}
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_a_window_that_another_opened_is_out_of_its_reach(
+    freehold: Freehold, foreign: int, page: Page, name: str
+) -> None:
+    page.goto(f"http://{name}:{foreign}/")
+    with page.context.expect_page() as opened:
+        page.evaluate("(home) => { window.theirs = window.open(home + '/settings') }", freehold.url)
+    popup = opened.value
+    popup.get_by_role("heading", name="Settings").first.wait_for()
+    assert popup.evaluate("window.opener") is None
+    assert page.evaluate("theirs.closed") is True
+    popup.close()
+
+
+@pytest.mark.parametrize("name", ["page.html", "picture.svg", "page.xhtml", "program.js", "sheet.xml", "page.mhtml"])
+def test_a_file_is_never_a_page_of_ours(freehold: Freehold, page: Page, name: str) -> None:
+    """Its own address gives it to be kept, whatever is in it and whatever it is called."""
+    body = "<svg xmlns='http://www.w3.org/2000/svg'><script>window.pwned=1</script></svg>"
+    (freehold.home.workspace / name).write_text(body)
+    _go(page, freehold, "/settings")
+    with page.expect_download() as kept:
+        page.evaluate("(path) => { location.href = path }", f"/v1/files/content?path={name}")
+    assert kept.value.path().read_text() == body
+    assert page.url.endswith("/settings")
+
+
+def test_a_file_is_never_a_worker_of_ours(freehold: Freehold, page: Page) -> None:
+    """A service worker would stay and see every answer: not even a script of our own page could plant one."""
+    (freehold.home.workspace / "worker.js").write_text("onfetch = (event) => event.respondWith(new Response('pwned'))")
+    _go(page, freehold, "/settings")
+    for path in ("/v1/files/content?path=worker.js", "data:text/javascript,1"):
+        registered = page.evaluate(
+            "(path) => navigator.serviceWorker.register(path).then(() => 'registered', () => 'refused')", path
+        )
+        assert registered == "refused"
+    for kind in ("Worker", "SharedWorker"):
+        started = page.evaluate(
+            """([kind, path]) => new Promise((done) => {
+            try { const one = new window[kind](path); one.onerror = () => done('refused') }
+            catch { done('refused') }
+            })""",
+            [kind, "/v1/files/content?path=worker.js"],
+        )
+        assert started == "refused"
+
+
+ODD = (
+    "__proto__",
+    "constructor",
+    "%2e%2e%2fetc",
+    "a\nb",
+    "right\u202egnp.exe",
+    "zero\u200bwidth",
+    "javascript:alert(1)",
+    "?path=note.txt#x",
+    "é" * 100,
+    "nothing\udcff readable",
+    "\U0001f3e1 home",
+    "{{constructor}}",
+)
+
+
+def test_a_file_of_any_name_is_shown_and_opened(freehold: Freehold, page: Page) -> None:
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    folder = freehold.home.workspace / "odd"
+    folder.mkdir()
+    for number, name in enumerate(ODD):
+        (folder / name).write_text(f"number {number}.\n")
+    _go(page, freehold, "/files")
+    page.get_by_role("treeitem", name="odd", exact=True).click()
+    rows = page.locator("[role=treeitem][aria-level='2']")
+    expect(rows).to_have_count(len(ODD))
+    shown: set[int] = set()
+    for row in range(len(ODD)):
+        rows.nth(row).click()
+        content = page.locator(".editor-host .cm-content")
+        expect(rows.nth(row)).to_have_attribute("aria-selected", "true")
+        expect(content).to_contain_text(re.compile(r"number \d+\."))
+        expect(content).not_to_contain_text(re.compile("|".join(f"number {seen}\\." for seen in shown) or "none"))
+        shown.add(int(content.inner_text().split()[1].rstrip(".")))
+    assert shown == set(range(len(ODD)))
+    assert wrong == []
+
+
+def test_a_terminal_answers_nothing_that_a_shell_would_run(freehold: Freehold, page: Page) -> None:
+    """Programs inside ask for the title, the settings, the colours: none of it comes back as something typed."""
+    _go(page, freehold, "/terminal")
+    page.get_by_role("button", name="Open a terminal").click()
+    screen = page.locator(".screen:not([hidden]) .xterm-rows")
+    screen.get_by_text("$").first.wait_for()
+    script = (
+        r"printf '\033]0;\rtouch pwned\r\007\033[21t\033[20t\033P$qtouch pwned\r\033\\\033]50;?\007\033[?6n'; "
+        r"read -r -n 400 -t 1 -s said; printf '%s' \"$said\" | od -An -c | tr -d ' \n'; echo \" heard-$((1+1))\"" + "\n"
+    )
+    page.locator(".screen:not([hidden]) textarea").focus()
+    page.keyboard.type(script)
+    expect(screen).to_contain_text("heard-2", timeout=PATIENCE)
+    page.keyboard.type("echo over-$((2+2))\n")
+    expect(screen).to_contain_text("over-4", timeout=PATIENCE)
+    heard = screen.inner_text().rpartition("heard-2")[0].rpartition("\n")[2]
+    assert "touch" not in heard
+    assert not (freehold.home.workspace / "pwned").exists()
+    assert not (freehold.home.root / "home" / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["javascript:window.pwned=1", "data:text/html,x", "file:///etc/passwd", "vscode://x", "http://localhost:1/"],
+)
+def test_a_link_in_a_terminal_leads_to_the_web_or_nowhere(freehold: Freehold, page: Page, address: str) -> None:
+    _go(page, freehold, "/terminal?new=1")
+    screen = page.locator(".screen:not([hidden]) .xterm-rows")
+    screen.get_by_text("$").first.wait_for()
+    page.locator(".screen:not([hidden]) textarea").focus()
+    page.keyboard.type(f"clear; printf '\\033]8;;{address}\\033\\\\pr%s\\033]8;;\\033\\\\ he%s\\n' ess re\n")
+    expect(screen).to_contain_text("press here", timeout=PATIENCE)
+    opened: list[Page] = []
+    page.context.once("page", lambda one: opened.append(one))
+    box = screen.get_by_text("press").last.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 4, box["y"] + box["height"] / 2)
+    page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
+    page.keyboard.type("echo after-$((3+3))\n")
+    expect(screen).to_contain_text("after-6", timeout=PATIENCE)
+    assert len(opened) == address.startswith("http")
+    for one in opened:
+        one.close()
