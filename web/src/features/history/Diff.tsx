@@ -1,9 +1,12 @@
 import { useMemo } from "react";
-import { diffLines } from "./history.logic";
+import { diffLines, type DiffLine } from "./history.logic";
 
 /** A unified diff as a table of lines; everything in it is text. */
 export function Diff({ text }: { text: string }) {
-  const { lines, more } = useMemo(() => diffLines(text), [text]);
+  return <DiffTable {...useMemo(() => diffLines(text), [text])} />;
+}
+
+export function DiffTable({ lines, more }: { lines: readonly DiffLine[]; more: number }) {
   if (lines.length === 0) return null;
   return (
     <div className="diff" tabIndex={0} role="region" aria-label="Changed lines">

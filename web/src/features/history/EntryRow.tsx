@@ -1,28 +1,39 @@
 import { useState } from "react";
 import type { HistoryDiff, HistoryEntry } from "../../client/api";
+import { request } from "../../client/http";
 import { useAnswer } from "../../ui/answers";
 import { Icon } from "../../ui/Icon";
 import { clock, fullMoment } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
+import { useToasts } from "../../ui/Toasts";
+import { go } from "../shell/route";
 import { Diff } from "./Diff";
-import { countsOf, fileDiffs, titleOf, whoOf, type Action, type FileDiff } from "./history.logic";
+import { countsOf, fileDiffs, titleOf, turnOf, whoOf, type Action, type FileDiff, type Turn } from "./history.logic";
 
 interface EntryProps {
   entry: HistoryEntry;
   effective: boolean;
   newest: boolean;
+  /** The entry that its turn began from, when the turn has more than this one. */
+  start: number | null;
+  /** Only this path is looked at. */
+  path: string | null;
+  open: boolean;
+  onToggle: (id: number) => void;
   onAct: (action: Action) => void;
+  onRewind: (turn: Turn) => void;
+  onChanged: () => void;
 }
 
-export function EntryRow({ entry, effective, newest, onAct }: EntryProps) {
-  const [open, setOpen] = useState(false);
+export function EntryRow(props: EntryProps) {
+  const { entry, effective, newest, open, onToggle } = props;
   const lines = (entry.lines_added ?? 0) + (entry.lines_removed ?? 0) > 0;
   return (
-    <li className="entry" data-kind={entry.kind} data-undone={!effective || undefined}>
+    <div className="entry" data-kind={entry.kind} data-undone={!effective || undefined}>
       <span className="knot" aria-hidden="true">
         {entry.kind === "undo" || entry.kind === "redo" ? <Icon name={entry.kind} size={14} /> : null}
       </span>
-      <button className="entry-head" aria-expanded={open} onClick={() => setOpen(!open)}>
+      <button className="entry-head" aria-expanded={open} onClick={() => onToggle(entry.id)}>
         <span className="entry-title">{titleOf(entry)}</span>
         <span className="entry-facts">
           <span>#{entry.id}</span>
@@ -34,6 +45,11 @@ export function EntryRow({ entry, effective, newest, onAct }: EntryProps) {
             </span>
           )}
           {!effective && <span className="chip">undone</span>}
+          {entry.good && (
+            <span className="chip" data-tone="leaf">
+              known good
+            </span>
+          )}
           {newest && <span className="chip" data-tone="leaf">now</span>}
         </span>
         <time dateTime={new Date(entry.at * 1000).toISOString()} title={fullMoment(entry.at)}>
@@ -41,13 +57,19 @@ export function EntryRow({ entry, effective, newest, onAct }: EntryProps) {
         </time>
         <Icon name="chevron" size={16} />
       </button>
-      {open && <EntryBody entry={entry} onAct={onAct} />}
-    </li>
+      {open && <EntryBody {...props} />}
+    </div>
   );
 }
 
-function EntryBody({ entry, onAct }: { entry: HistoryEntry; onAct: (action: Action) => void }) {
-  const { value, problem, reload } = useAnswer<HistoryDiff>(`/v1/history/${entry.id}/diff`);
+function EntryBody({ entry, start, path, onAct, onRewind, onChanged }: EntryProps) {
+  const { value, problem, reload } = useAnswer<HistoryDiff>(`/v1/history/${entry.id}/diff${path === null ? "" : `?path=${encodeURIComponent(path)}`}`);
+  const toasts = useToasts();
+  const turn = turnOf(entry);
+  const mark = () =>
+    request(`/v1/history/${entry.id}/good`, { method: "POST", body: { good: !entry.good } })
+      .then(onChanged)
+      .catch(toasts.failed);
   const files = value === null ? [] : fileDiffs(value.files);
   return (
     <div className="entry-body">
@@ -72,6 +94,22 @@ function EntryBody({ entry, onAct }: { entry: HistoryEntry; onAct: (action: Acti
         </button>
         <button className="small" onClick={() => onAct({ action: "restore", entry: entry.id, paths: [] })}>
           Restore this state
+        </button>
+        {turn && (
+          <button className="small" onClick={() => onRewind(turn)}>
+            Rewind the conversation…
+          </button>
+        )}
+      </div>
+      <div className="entry-links">
+        <button className="text-button" onClick={() => go(`/history/diff?old=${start ?? "before"}&new=${entry.id}`)}>
+          See all changes{start !== null && " of this turn"}
+        </button>
+        <button className="text-button" onClick={() => go(`/history/diff?old=${entry.id}&new=now`)}>
+          Compare with now
+        </button>
+        <button className="text-button" onClick={() => void mark()}>
+          {entry.good ? "No longer known good" : "Mark as known good"}
         </button>
       </div>
     </div>

@@ -4,9 +4,8 @@ import { problemOf, request, type Problem } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { actionTitle, requestOf, stepsToShow, type Action } from "./history.logic";
-
-const MOST_STEPS = 200;
+import { actionTitle, requestOf, type Action } from "./history.logic";
+import { Steps } from "./Steps";
 
 /** Shows every file's fate before anything happens, and does it on the owner's word. */
 export function PlanDialog({ action, onClose, onDone }: { action: Action; onClose: () => void; onDone: () => void }) {
@@ -18,7 +17,7 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
 
   useEffect(() => {
     let current = true;
-    request<HistoryPlan>("/v1/history/plan", { method: "POST", body: action })
+    request<HistoryPlan>("/v1/history/plan", { method: "POST", body: { ...action, again: undefined } })
       .then((found) => current && setPlan(found))
       .catch((error: unknown) => current && setProblem(problemOf(error)));
     return () => {
@@ -27,7 +26,6 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
   }, [action]);
 
   const chosen: Action = action.action === "revert" ? { ...action, choose } : action;
-  const steps = plan === null ? [] : stepsToShow(plan.steps);
   const open = plan?.conflicts.filter((conflict) => choose[conflict["path"] ?? ""] === undefined) ?? [];
 
   async function carryOut() {
@@ -52,23 +50,7 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
       {plan === null && problem === null && <p className="quiet">Looking at what would happen…</p>}
       {plan !== null && (
         <>
-          <p className="quiet">
-            {steps.length === 0
-              ? "No file would change."
-              : `${steps.length === 1 ? "One path changes" : `${pathsIn(plan, steps.length)} paths change`}. The present state is kept as well: this can be undone.`}
-          </p>
-          <ul className="steps">
-            {steps.slice(0, MOST_STEPS).map((step) => (
-              <li key={step.path}>
-                <span className="chip" data-tone={step.fate === "remove" ? "alarm" : "leaf"}>
-                  {step.words}
-                </span>
-                <code className="path">{step.path}</code>
-                {step.detail && <span className="quiet">{step.detail}</span>}
-              </li>
-            ))}
-          </ul>
-          {steps.length > MOST_STEPS && <p className="quiet">and {steps.length - MOST_STEPS} more</p>}
+          <Steps steps={plan.steps} total={plan.total} />
           {plan.conflicts.length > 0 && (
             <fieldset className="conflicts">
               <legend>Changed again since: which one stays?</legend>
@@ -108,16 +90,15 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
           disabled={busy || plan === null || (action.action === "revert" && open.length > 0)}
           onClick={() => void carryOut()}
         >
-          {busy ? "Working…" : VERBS[action.action]}
+          {busy ? "Working…" : verbOf(action)}
         </button>
       </div>
     </Dialog>
   );
 }
 
-/** The list may be cut short; its total is not. */
-function pathsIn(plan: HistoryPlan, shown: number): number {
-  return plan.steps.length === plan.total ? shown : plan.total;
+function verbOf(action: Action): string {
+  return action.action === "revert" && action.again ? "Do again" : VERBS[action.action];
 }
 
 const VERBS: Record<Action["action"], string> = { undo: "Undo", redo: "Redo", restore: "Restore", revert: "Take back" };

@@ -117,11 +117,22 @@ export function diffLines(text: string): { lines: DiffLine[]; more: number } {
   return { lines: lines.slice(0, MOST_LINES), more: Math.max(0, lines.length - MOST_LINES) };
 }
 
+/** A turn of a session, as an entry names the one that made it. */
+export interface Turn {
+  session: string;
+  turn: number;
+}
+
+export function turnOf(entry: HistoryEntry): Turn | null {
+  const { session, turn } = entry.who;
+  return entry.kind === "turn" && session && turn && /^\d+$/.test(turn) ? { session, turn: Number(turn) } : null;
+}
+
 export type Action =
   | { action: "undo"; entry?: number }
   | { action: "redo" }
   | { action: "restore"; entry: number; paths: string[] }
-  | { action: "revert"; entry: number; choose: Record<string, "old" | "mine"> };
+  | { action: "revert"; entry: number; choose: Record<string, "old" | "mine">; since?: number; of?: { session: string; turn: number }; again?: boolean };
 
 export function actionTitle(action: Action): string {
   switch (action.action) {
@@ -132,6 +143,7 @@ export function actionTitle(action: Action): string {
     case "restore":
       return action.paths.length === 1 ? `Restore ${action.paths[0]}` : `Restore everything as it was at #${action.entry}`;
     case "revert":
+      if (action.of) return action.again ? "Do again what this turn did" : "Undo what this turn did";
       return `Take back only #${action.entry}`;
   }
 }
@@ -166,6 +178,6 @@ export function stepsToShow(steps: readonly Record<string, string>[]): PlannedSt
 
 /** The body that carries an action out, and where it is sent. */
 export function requestOf(action: Action): { path: string; body: object } {
-  const { action: verb, ...body } = action;
+  const { action: verb, ...body } = { ...action, again: undefined };
   return { path: `/v1/history/${verb}`, body };
 }

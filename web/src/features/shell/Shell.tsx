@@ -6,7 +6,6 @@ import { Icon } from "../../ui/Icon";
 import { useToasts } from "../../ui/Toasts";
 import { ApprovalsProvider, useApprovals } from "../approvals/approvals";
 import { NeedsYou } from "../approvals/NeedsYou";
-import { HistoryPage } from "../history/HistoryPage";
 import { EgressProvider, useEgress } from "../network/egress";
 import { Notifier } from "../notify/Notifier";
 import { RosterProvider } from "../sessions/roster";
@@ -20,6 +19,7 @@ import { isTyping, readKey } from "./shortcuts";
 import { setTheme, THEMES } from "./theme";
 
 const SessionsPage = lazy(() => import("../sessions/SessionsPage"));
+const HistoryPage = lazy(() => import("../history/HistoryPage"));
 const FilesPage = lazy(() => import("../files/FilesPage"));
 const TerminalPage = lazy(() => import("../terminal/TerminalPage"));
 const NetworkPage = lazy(() => import("../network/NetworkPage"));
