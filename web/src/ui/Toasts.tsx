@@ -11,9 +11,11 @@ interface Toast {
 interface Toasts {
   done: (text: string) => void;
   failed: (error: unknown) => void;
+  /** What the page itself does not take, in its own words. */
+  refused: (text: string) => void;
 }
 
-const Context = createContext<Toasts>({ done: () => undefined, failed: () => undefined });
+const Context = createContext<Toasts>({ done: () => undefined, failed: () => undefined, refused: () => undefined });
 const STAYS = 5_000;
 
 export const useToasts = () => useContext(Context);
@@ -38,6 +40,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
         const problem = problemOf(error);
         show({ text: problem.message, hint: problem.hint, tone: "failed" });
       },
+      refused: (text) => show({ text, hint: "", tone: "failed" }),
     }),
     [show],
   );

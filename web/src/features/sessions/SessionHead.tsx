@@ -1,25 +1,31 @@
 import type { SessionView } from "../../client/api";
-import { request } from "../../client/http";
 import { Icon } from "../../ui/Icon";
-import { useToasts } from "../../ui/Toasts";
+import { standing } from "./roster.logic";
+import { SessionMenu } from "./sidebar/SessionMenu";
 
-/** The name of the open session and what can be done with it. */
-export function SessionHead({ id, session, onClose }: { id: string; session: SessionView | null; onClose: () => void }) {
-  const toasts = useToasts();
-  const busy = session?.status === "working" || session?.status === "needs_you";
+/** The name of the open session, how it stands and what can be done with it. */
+export function SessionHead({ session, onClose }: { session: SessionView | null; onClose: () => void }) {
+  const stands = session === null ? null : standing({ ...session, unread: false });
   return (
-    <header className="file-head">
+    <header className="file-head session-head">
       <button className="plain-button back" onClick={onClose} aria-label="Back to the sessions">
         <Icon name="back" />
       </button>
-      <h2>{session?.title || "New session"}</h2>
-      {busy && (
-        <button
-          className="small danger"
-          onClick={() => void request(`/v1/sessions/${encodeURIComponent(id)}/cancel`, { method: "POST", body: {} }).catch(toasts.failed)}
-        >
-          Stop
-        </button>
+      <h2 title={session?.title}>{session === null ? "" : session.title || "New session"}</h2>
+      {session !== null && (
+        <>
+          <span className="quiet session-agent">
+            {session.agent}
+            {session.model && ` · ${session.model}`}
+          </span>
+          {stands && (
+            <span className="chip" data-tone={stands.tone}>
+              {session.status === "working" && <span className="spinner" aria-hidden="true" />}
+              {stands.words}
+            </span>
+          )}
+          <SessionMenu session={session} />
+        </>
       )}
     </header>
   );

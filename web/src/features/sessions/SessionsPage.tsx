@@ -1,89 +1,78 @@
-import { useCallback, useState } from "react";
-import type { AgentRow, SessionPage, SessionView } from "../../client/api";
+import { useEffect, useState } from "react";
+import type { ModelsState, SessionView } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
+import { useAnswer } from "../../ui/answers";
 import { Icon } from "../../ui/Icon";
-import { ago } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
-import { useToasts } from "../../ui/Toasts";
 import { useTopic } from "../shell/live";
 import { go, useRoute } from "../shell/route";
 import { Conversation } from "./conversation/Conversation";
+import { useRoster } from "./roster";
+import { useNewSession } from "./sidebar/newSession";
+import { Sidebar } from "./sidebar/Sidebar";
 import "./sessions.css";
-
-const WORDS: Record<SessionView["status"], string> = { idle: "", working: "working", needs_you: "needs you", failed: "failed", queued: "queued" };
-const TONES: Record<SessionView["status"], string> = { idle: "", working: "leaf", needs_you: "amber", failed: "alarm", queued: "" };
+import "./sidebar/sidebar.css";
 
 export default function SessionsPage() {
   const { query } = useRoute();
   const chosen = query.get("id");
-  const [typed, setTyped] = useState("");
-  const [agent, setAgent] = useState("");
-  const now = useNow();
-  const toasts = useToasts();
-  const { value, problem, reload } = useAnswer<SessionPage>(`/v1/sessions?limit=200&query=${encodeURIComponent(typed)}`);
-  const agents = useAnswer<AgentRow[]>("/v1/agents");
-  const usable = agents.value?.filter((one) => one.installed) ?? [];
-  useTopic("sessions", { event: reload, resync: reload });
-
-  const open = useCallback(async () => {
-    try {
-      const made = await request<SessionView>("/v1/sessions", { method: "POST", body: agent === "" ? {} : { agent } });
-      go(`/sessions?id=${encodeURIComponent(made.id)}`);
-      reload();
-    } catch (error) {
-      toasts.failed(error);
-    }
-  }, [agent, reload, toasts]);
-
-  const session = value?.sessions.find((one) => one.id === chosen) ?? null;
   return (
     <div className="files" data-open={chosen !== null || undefined}>
-      <aside className="tree-pane" aria-label="Sessions">
-        <div className="tree-head">
-          <h1>Sessions</h1>
-          {usable.length > 1 && (
-            <select className="agent-choice" aria-label="Agent" value={agent} onChange={(event) => setAgent(event.target.value)}>
-              <option value="">default</option>
-              {usable.map((one) => (
-                <option key={one.name} value={one.name}>
-                  {one.title || one.name}
-                </option>
-              ))}
-            </select>
-          )}
-          <button className="small primary" onClick={() => void open()}>
-            <Icon name="plus" size={16} /> New
-          </button>
-        </div>
-        <input className="tree-search" type="search" placeholder="Find a session" aria-label="Find a session" value={typed} onChange={(event) => setTyped(event.target.value)} />
-        {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-        {value?.sessions.length === 0 && <p className="empty tree-note">{typed ? "No session is called that." : "No sessions yet. Start one to talk to an agent."}</p>}
-        <ul className="session-list">
-          {value?.sessions.map((one) => (
-            <li key={one.id}>
-              <button aria-current={one.id === chosen ? "true" : undefined} onClick={() => go(`/sessions?id=${encodeURIComponent(one.id)}`)}>
-                <span className="session-title">{one.title || "New session"}</span>
-                <span className="quiet">
-                  {one.agent} · {ago(new Date(one.updated).getTime() / 1000, now)}
-                </span>
-                {WORDS[one.status] && (
-                  <span className="chip" data-tone={TONES[one.status]}>
-                    {WORDS[one.status]}
-                  </span>
-                )}
-              </button>
-            </li>
-          ))}
-        </ul>
-      </aside>
-      {chosen === null ? (
-        <div className="file-none">
-          <p className="quiet">Choose a session, or start one.</p>
-        </div>
-      ) : (
-        <Conversation key={chosen} id={chosen} session={session} onClose={() => go("/sessions")} />
-      )}
+      <Sidebar chosen={chosen} />
+      {chosen === null ? <NoSession /> : <OpenSession key={chosen} id={chosen} />}
+    </div>
+  );
+}
+
+/** One of the roster, or, archived or old, one that is asked for by itself. */
+function OpenSession({ id }: { id: string }) {
+  const roster = useRoster();
+  const listed = roster.rows?.find((one) => one.id === id) ?? null;
+  const alone = useAnswer<SessionView>(roster.rows === null || listed !== null ? null : `/v1/sessions/${encodeURIComponent(id)}`);
+  useTopic("sessions", {
+    event: (data) => {
+      if ((data as SessionView).id === id) alone.reload();
+    },
+  });
+  const session = listed ?? alone.value;
+  useSeen(session);
+  if (alone.problem !== null && session === null)
+    return (
+      <div className="file-none">
+        <Notice problem={alone.problem} action={{ label: "Back to the sessions", run: () => go("/sessions") }} />
+      </div>
+    );
+  return <Conversation id={id} session={session} onClose={() => go("/sessions")} />;
+}
+
+/** What is before the owner's eyes is read. */
+function useSeen(session: SessionView | null) {
+  const [hidden, setHidden] = useState(document.hidden);
+  useEffect(() => {
+    const changed = () => setHidden(document.hidden);
+    document.addEventListener("visibilitychange", changed);
+    return () => document.removeEventListener("visibilitychange", changed);
+  }, []);
+  const { id, seq, unread } = session ?? { id: "", seq: 0, unread: false };
+  useEffect(() => {
+    // That it was read is told again with the next event: a failure here costs nothing.
+    if (unread && !hidden) request(`/v1/sessions/${encodeURIComponent(id)}/seen`, { method: "POST", body: { seq } }).catch(() => undefined);
+  }, [id, seq, unread, hidden]);
+}
+
+function NoSession() {
+  const models = useAnswer<ModelsState>("/v1/models");
+  const open = useNewSession();
+  return (
+    <div className="file-none">
+      <div className="no-session">
+        <Icon name="talk" size={40} />
+        <p>Choose a session, or start one. Every file an agent changes can be taken back.</p>
+        <button className="primary" onClick={() => void open()}>
+          <Icon name="plus" size={18} /> New session
+        </button>
+        {models.value?.help && <p className="quiet preformatted">{models.value.help}</p>}
+      </div>
     </div>
   );
 }

@@ -9,6 +9,7 @@ import { NeedsYou } from "../approvals/NeedsYou";
 import { EgressProvider, useEgress } from "../network/egress";
 import { Notifier } from "../notify/Notifier";
 import { RosterProvider } from "../sessions/roster";
+import { StopBar, StopProvider, useStop } from "../stop/stop";
 import { ConnectionBar } from "./ConnectionBar";
 import { useConnection } from "./live";
 import { Palette } from "./Palette";
@@ -53,7 +54,9 @@ export function Shell({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) 
     <EgressProvider>
       <RosterProvider>
         <ApprovalsProvider>
-          <Frame me={me} onSignedOut={onSignedOut} />
+          <StopProvider>
+            <Frame me={me} onSignedOut={onSignedOut} />
+          </StopProvider>
         </ApprovalsProvider>
       </RosterProvider>
     </EgressProvider>
@@ -67,6 +70,8 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
   const Page = pageOf(path);
   const here = placeOf(path);
   const asks = useApprovals().asks.length;
+  const { state: stopState, stop, lift } = useStop();
+  const stopped = stopState?.stopped === true;
   const questions = useEgress().state?.pending.length ?? 0;
   const waitingAt: Record<string, number> = { "/sessions": asks, "/network": questions };
 
@@ -96,6 +101,7 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
       { id: "undo", title: "Undo the last change…", group: "History", run: () => go("/history?undo=last") },
       { id: "new-terminal", title: "New terminal", group: "Terminal", run: () => go("/terminal?new=1") },
       ...THEMES.map((theme) => ({ id: `theme-${theme}`, title: `Theme: ${theme}`, group: "Look", run: () => setTheme(theme) })),
+      stopped ? { id: "lift", title: "Let agents work again", group: "Agents", run: () => void lift() } : { id: "stop", title: "Stop every agent now", group: "Agents", run: () => void stop() },
       { id: "keys", title: "Keyboard shortcuts", group: "Help", run: () => setOpen("help") },
       {
         id: "sign-out",
@@ -104,7 +110,7 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
         run: () => void request("/v1/sign-out", { method: "POST", body: {} }).then(onSignedOut).catch(toasts.failed),
       },
     ];
-  }, [toasts, onSignedOut]);
+  }, [toasts, onSignedOut, stopped, stop, lift]);
 
   return (
     <div className="shell">
@@ -144,6 +150,7 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
       </nav>
       <div className="stage">
         <ConnectionBar recovery={me.recovery} />
+        <StopBar />
         <NeedsYou />
         <main id="page" tabIndex={-1} data-page={here?.path.slice(1) ?? ""}>
           <Suspense fallback={<p className="loading quiet">One moment…</p>}>

@@ -12,7 +12,7 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
   const [sent, setSent] = useState(0);
   return (
     <section className="file conversation" aria-label={session?.title || "Session"}>
-      <SessionHead id={id} session={session} onClose={onClose} />
+      <SessionHead session={session} onClose={onClose} />
       <Transcript heard={heard} sent={sent} />
       <ApprovalDock session={id} />
       <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { bestCommands, bestFiles, candidateOf, complete, namedFiles, tokenAt, withoutFile } from "./suggest.logic";
+
+test("a file is named after @ at the beginning of a word, a command only at the very beginning", () => {
+  expect(tokenAt("see @src/ma", 11)).toEqual({ kind: "file", from: 4, to: 11, query: "src/ma" });
+  expect(tokenAt("@", 1)).toEqual({ kind: "file", from: 0, to: 1, query: "" });
+  expect(tokenAt("me@example", 10)).toBeNull();
+  expect(tokenAt("/com", 4)).toEqual({ kind: "command", from: 0, to: 4, query: "com" });
+  expect(tokenAt("a /com", 6)).toBeNull();
+  expect(tokenAt("/compact now", 12)).toBeNull();
+});
+
+test("completing puts the word in place and the caret behind it", () => {
+  expect(complete("see @ma now", { kind: "file", from: 4, to: 7, query: "ma" }, "src/main.ts")).toEqual({ text: "see @src/main.ts now", caret: 17 });
+  expect(complete("/co", { kind: "command", from: 0, to: 3, query: "co" }, "compact")).toEqual({ text: "/compact ", caret: 9 });
+});
+
+const FILES = ["src/main.ts", "src/domain.ts", "docs/main/intro.md", "m/a/i/n.txt", "readme.md"].map((path) => candidateOf(path, "file"));
+
+test("the name's beginning beats its middle, the path's, and letters in order", () => {
+  expect(bestFiles(FILES, "main").map((one) => one.path)).toEqual(["src/main.ts", "src/domain.ts", "docs/main/intro.md", "m/a/i/n.txt"]);
+  expect(bestFiles(FILES, "mint").map((one) => one.path)).toContain("m/a/i/n.txt");
+  expect(bestFiles(FILES, "zzz")).toEqual([]);
+  expect(bestFiles(FILES, "", 2)).toHaveLength(2);
+});
+
+test("of fifty thousand files the best few are found", () => {
+  const many = Array.from({ length: 50_000 }, (_, number) => candidateOf(`folder${number % 100}/file${number}.ts`, "file"));
+  expect(bestFiles(many, "file49999")[0]?.path).toBe("folder99/file49999.ts");
+});
+
+test("commands that begin so come first", () => {
+  const commands = ["review", "compact", "uncompact"].map((name) => ({ name, description: "" }));
+  expect(bestCommands(commands, "comp").map((one) => one.name)).toEqual(["compact", "uncompact"]);
+});
+
+test("a file goes along as long as the text names it", () => {
+  expect(namedFiles("look at @a.txt", ["a.txt", "b.txt", "a.txt"])).toEqual(["a.txt"]);
+  expect(withoutFile("look at @a.txt now", "a.txt")).toBe("look at now");
+});

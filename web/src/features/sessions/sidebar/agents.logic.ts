@@ -1,0 +1,22 @@
+import type { AgentRow } from "../../../client/api";
+
+export interface AgentChoice {
+  name: string;
+  title: string;
+  /** Whether a session can be opened with it. */
+  usable: boolean;
+  isDefault: boolean;
+  note: string;
+}
+
+/** Agents to choose from: the default first, then those that can work, then those that could be added. */
+export function agentChoices(agents: readonly AgentRow[]): AgentChoice[] {
+  const rank = (one: AgentChoice) => (one.isDefault ? 0 : one.usable ? 1 : 2);
+  return agents
+    .map((agent): AgentChoice => {
+      const usable = agent.problem === null;
+      const notes = usable ? [agent.version === null ? "" : `version ${agent.version}`, agent.asks ? "" : "acts without asking"] : [agent.installed ? (agent.problem ?? "") : `not here yet: freehold agents add ${agent.name}`];
+      return { name: agent.name, title: agent.title || agent.name, usable, isDefault: agent.default, note: notes.filter(Boolean).join(" · ") };
+    })
+    .sort((a, b) => rank(a) - rank(b) || a.title.localeCompare(b.title));
+}
