@@ -30,6 +30,12 @@ const PATHS = {
   image: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15 9h.01",
   down: "M12 5v14M6 13l6 6 6-6",
   plan: "M4 6l1.5 1.5L8 5M4 13l1.5 1.5L8 12M4 20l1.5 1.5L8 19M12 6.5h8M12 13.5h8M12 20.5h8",
+  preview: "M3 5h18v14H3zM3 9h18M6 7h.01M8.5 7h.01",
+  reload: "M20 12a8 8 0 1 1-2.5-5.8M20 4v4h-4",
+  phone: "M8 3h8v18H8zM11 18h2",
+  tablet: "M5 3h14v18H5zM11 18h2",
+  full: "M3 5h18v12H3zM9 21h6M12 17v4",
+  out: "M10 5H5v14h14v-5M13 5h6v6M19 5l-8 8",
 } as const;
 
 export type IconName = keyof typeof PATHS;

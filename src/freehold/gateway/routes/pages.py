@@ -19,6 +19,7 @@ PAGES = (
     "/history/diff",
     "/files",
     "/terminal",
+    "/preview",
     "/network",
     "/connect",
     "/settings",

@@ -23,6 +23,7 @@ const SessionsPage = lazy(() => import("../sessions/SessionsPage"));
 const HistoryPage = lazy(() => import("../history/HistoryPage"));
 const FilesPage = lazy(() => import("../files/FilesPage"));
 const TerminalPage = lazy(() => import("../terminal/TerminalPage"));
+const PreviewPage = lazy(() => import("../preview/PreviewPage"));
 const NetworkPage = lazy(() => import("../network/NetworkPage"));
 const ConnectPage = lazy(() => import("../connect/ConnectPage").then((found) => ({ default: found.ConnectPage })));
 const SettingsPage = lazy(() => import("../settings/SettingsPage"));
@@ -37,6 +38,8 @@ function pageOf(path: string): ComponentType<{ onSignedOut: () => void }> {
       return FilesPage;
     case "/terminal":
       return TerminalPage;
+    case "/preview":
+      return PreviewPage;
     case "/network":
       return NetworkPage;
     case "/connect":

@@ -14,6 +14,7 @@ export const PLACES: readonly Place[] = [
   { path: "/history", title: "History", icon: "history", key: "h" },
   { path: "/files", title: "Files", icon: "files", key: "f" },
   { path: "/terminal", title: "Terminal", icon: "terminal", key: "t" },
+  { path: "/preview", title: "Preview", icon: "preview", key: "p" },
   { path: "/network", title: "Network", icon: "network", key: "n" },
   { path: "/connect", title: "Connect", icon: "connect", key: "c" },
   { path: "/settings", title: "Settings", icon: "settings", key: "s" },

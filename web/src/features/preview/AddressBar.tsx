@@ -1,0 +1,36 @@
+import { useState, type FormEvent } from "react";
+import { readPath } from "./preview.logic";
+
+interface AddressBarProps {
+  origin: string;
+  path: string;
+  onGo: (path: string) => void;
+}
+
+/** Where the preview is. Its path may be typed; where it goes by itself cannot be seen from here. */
+export function AddressBar({ origin, path, onGo }: AddressBarProps) {
+  const [typed, setTyped] = useState(path);
+  const to = readPath(typed, origin);
+
+  function leave(event: FormEvent) {
+    event.preventDefault();
+    if (to !== null) onGo(to);
+  }
+
+  return (
+    <form className="preview-address" onSubmit={leave}>
+      <span className="preview-origin" title={origin}>
+        {origin.replace(/^https?:\/\//, "")}
+      </span>
+      <input
+        aria-label="Path"
+        aria-invalid={to === null || undefined}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+        autoCapitalize="off"
+        autoCorrect="off"
+        spellCheck={false}
+      />
+    </form>
+  );
+}

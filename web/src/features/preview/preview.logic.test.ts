@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { choosePort, nameOf, readPath, readPort, scaleFor } from "./preview.logic";
+
+const ports = [
+  { port: 4000, process: "python3", service: null },
+  { port: 5173, process: "node", service: "web" },
+];
+
+test("the port that was asked for is shown, even before anything listens there", () => {
+  expect(choosePort(ports, 8000)).toBe(8000);
+  expect(choosePort(ports, null)).toBe(5173);
+  expect(choosePort(ports.slice(0, 1), null)).toBe(4000);
+  expect(choosePort([], null)).toBeNull();
+});
+
+test("a port has one spelling", () => {
+  expect(readPort("5173")).toBe(5173);
+  for (const odd of [null, "", "80", "05173", "65536", "5173 ", "0x1435", "1e4", "-5173"]) expect(readPort(odd)).toBeNull();
+});
+
+test("the owner's name for a service comes before the program's", () => {
+  expect(ports.map(nameOf)).toEqual(["python3", "web"]);
+});
+
+test("a typed path stays in the preview", () => {
+  const origin = "http://5173.preview.localhost:3000";
+  expect(readPath("", origin)).toBe("/");
+  expect(readPath("about", origin)).toBe("/about");
+  expect(readPath("/a b?x=1#y", origin)).toBe("/a%20b?x=1#y");
+  expect(readPath(`${origin}/there`, origin)).toBe("/there");
+  for (const odd of ["http://localhost:3000/", "//evil.example/x", "/\\evil", "javascript:alert(1)", "http://", "/" + "x".repeat(3000)])
+    expect(readPath(odd, origin)).toBeNull();
+});
+
+test("what is wider than its room is drawn smaller", () => {
+  expect(scaleFor(820, 410)).toBe(0.5);
+  expect(scaleFor(390, 410)).toBe(1);
+  expect(scaleFor(null, 410)).toBe(1);
+  expect(scaleFor(390, 0)).toBe(1);
+});
