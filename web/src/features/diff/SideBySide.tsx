@@ -36,7 +36,11 @@ class CommentWidget extends WidgetType {
     made.className = "comment";
     made.textContent = this.comment.text;
     made.addEventListener("click", () => this.open(this.comment));
-    return made;
+    // Heights are measured without margins.
+    const around = document.createElement("div");
+    around.className = "comment-place";
+    around.append(made);
+    return around;
   }
   override ignoreEvent(): boolean {
     return true;
@@ -53,9 +57,11 @@ const FITTING = EditorView.theme({
   "&.cm-merge-a .cm-changedText": { background: "color-mix(in srgb, var(--alarm) 26%, transparent)" },
   "&.cm-merge-b .cm-changedText": { background: "color-mix(in srgb, var(--leaf) 26%, transparent)" },
   ".cm-collapsedLines": { background: "var(--sunk)", color: "var(--quiet)", padding: "0.35rem 0.75rem", cursor: "pointer" },
+  ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: "none" },
+  ".comment-place": { padding: "0.25rem 0.5rem" },
   ".comment": {
     display: "block", font: "0.875rem/1.45 system-ui, sans-serif", whiteSpace: "pre-wrap", textAlign: "left", color: "var(--ink)", background: "var(--amber-wash)",
-    border: "1px solid var(--amber)", borderRadius: "8px", margin: "0.25rem 0.5rem", padding: "0.4rem 0.75rem", cursor: "pointer", maxWidth: "calc(100% - 1rem)",
+    border: "1px solid var(--amber)", borderRadius: "8px", padding: "0.4rem 0.75rem", cursor: "pointer", maxWidth: "100%",
   },
 });
 

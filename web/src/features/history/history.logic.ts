@@ -34,6 +34,8 @@ export function titleOf(entry: HistoryEntry): string {
     return `${TITLES[entry.kind]}: back to the state of #${entry.equals}`;
   }
   if (entry.kind === "command" && said === "terminal") return TITLES["command"] ?? "";
+  // Taken because something else was about to happen: what matters is that files had changed by then.
+  if (entry.kind === "snapshot" && said.startsWith("found before")) return TITLES["quiet"] ?? "";
   if (said) return said[0]?.toUpperCase() + said.slice(1);
   return TITLES[entry.kind] ?? entry.kind;
 }
