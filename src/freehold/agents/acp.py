@@ -134,7 +134,7 @@ async def running_agent(
     session: str = "trial",
     given: Mapping[str, str | None] | None = None,
 ) -> AsyncIterator[Agent]:
-    """Starts the program, with what is `given` in its environment, and introduces us.
+    """Starts the program, with what is `given` in its environment and apart from other sessions, and introduces us.
 
     At the end it has five seconds to leave by itself.
     """
@@ -147,7 +147,7 @@ async def running_agent(
     if entry.runtime == "python":
         env["PYTHONPATH"] = f"/opt/agents/{entry.name}/site"
     try:
-        process = await computer.spawn(list(entry.command), cwd=WORKSPACE, env=env)
+        process = await computer.spawn(list(entry.command), cwd=WORKSPACE, env=env, apart=session)
     except FreeholdError as error:
         raise AgentFault("agent.not-started", f"{entry.title} cannot be started: {error.message}") from error
     errors: deque[bytes] = deque()

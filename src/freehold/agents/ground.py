@@ -55,8 +55,8 @@ class Money(Protocol):
     def is_stopped(self) -> bool: ...
 
 
-Servers = Callable[[str, bool], list[Json]]
-"""The MCP servers offered to a session, given its id and whether its agent speaks HTTP."""
+Servers = Callable[[str, bool, bool], list[Json]]
+"""The MCP servers offered to a session, given its id, whether its agent speaks HTTP, and whether it fills in variables."""
 
 
 P = ParamSpec("P")
@@ -73,11 +73,11 @@ class Ground:
     money: Money
     computer: Callable[[], Computer]
     keeper: Callable[[str, dict[str, Any]], Awaitable[Any]]
-    servers: Servers = lambda session, http: []
+    servers: Servers = lambda session, http, fills_in: []
     environment: Callable[[str], dict[str, str | None]] = lambda session: {}
     """What else the agent of a session finds in its environment."""
     forget: Callable[[str], None] = lambda session: None
-    """A session is deleted: what was given to it ends."""
+    """A session's agent is gone, and with it what was given to it."""
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "agents"), init=False)
 
     async def on_disk(self, act: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:

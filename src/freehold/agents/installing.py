@@ -85,10 +85,32 @@ def install_agent(home: Home, entry: Entry, progress: Progress = lambda what, do
                 else _install_pypi(home, entry, what, staging, progress)
             )
             receipt = Receipt(str(entry.package), lock, datetime.now(UTC).isoformat(timespec="seconds"))
-            (staging / RECEIPT).write_text(
-                json.dumps({"package": receipt.package, "lock": receipt.lock, "at": receipt.at})
-            )
+            _write_receipt(staging, receipt)
             _swap(staging, home.agents / entry.name)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(home.agents / ".cache", ignore_errors=True)
+        return receipt
+
+
+def install_kit(home: Home, name: str, lock: bytes, progress: Progress = lambda what, done, total: None) -> Receipt:
+    """Packages from npm that are no agent, exactly as locked, beside the agents and with their Node. Blocks; idempotent."""
+    digest = f"sha256:{hashlib.sha256(lock).hexdigest()}"
+    with _alone(home):
+        _bring_node(home, progress)
+        present = installed(home, name)
+        if present is not None and present.lock == digest:
+            return present
+        staging = Path(tempfile.mkdtemp(prefix=f".new-{name.lstrip('.')}-", dir=home.agents))
+        try:
+            staging.chmod(0o755)
+            wanted = json.loads(lock)["packages"][""]["dependencies"]
+            (staging / "package.json").write_text(json.dumps({"private": True, "dependencies": wanted}))
+            (staging / "package-lock.json").write_bytes(lock)
+            _fetch_locked(home, staging, progress)
+            receipt = Receipt(f"npm:{','.join(wanted)}", digest, datetime.now(UTC).isoformat(timespec="seconds"))
+            _write_receipt(staging, receipt)
+            _swap(staging, home.agents / name)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         shutil.rmtree(home.agents / ".cache", ignore_errors=True)
@@ -102,6 +124,10 @@ def remove_agent(home: Home, name: str) -> None:
         gone = Path(tempfile.mkdtemp(prefix=".old-", dir=home.agents))
         (home.agents / name).rename(gone / "agent")
         shutil.rmtree(gone)
+
+
+def _write_receipt(staging: Path, receipt: Receipt) -> None:
+    (staging / RECEIPT).write_text(json.dumps({"package": receipt.package, "lock": receipt.lock, "at": receipt.at}))
 
 
 @contextmanager
@@ -162,23 +188,32 @@ def _install_npm(home: Home, entry: Entry, what: str, staging: Path, progress: P
         name, version = what, "latest"
     (staging / "package.json").write_text(json.dumps({"private": True, "dependencies": {name: version}}))
     lock = staging / "package-lock.json"
-    wheel = _wheel()
-    npm = [str(wheel / "bin/node"), str(wheel / "lib/node_modules/npm/bin/npm-cli.js")]
-    # Never a script of a package: it would run on the host.
-    usual = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", f"--cache={home.agents / '.cache/npm'}"]
     shipped = _shipped_lock(entry, name, version)
     if shipped is None:
         progress("choosing versions", 0, 0)
-        _run([*npm, "install", "--package-lock-only", "--save-exact", *usual], staging, lambda: None)
+        _run([*_npm(home, "install"), "--package-lock-only", "--save-exact"], staging, lambda: None)
     else:
         lock.write_bytes(shipped)
-    packages = [path for path in json.loads(lock.read_bytes())["packages"] if path]
+    _fetch_locked(home, staging, progress)
+    return f"sha256:{hashlib.sha256(lock.read_bytes()).hexdigest()}"
+
+
+def _npm(home: Home, verb: str) -> list[str]:
+    wheel = _wheel()
+    program = [str(wheel / "bin/node"), str(wheel / "lib/node_modules/npm/bin/npm-cli.js")]
+    # Never a script of a package: it would run on the host.
+    usual = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", f"--cache={home.agents / '.cache/npm'}"]
+    return [*program, verb, *usual]
+
+
+def _fetch_locked(home: Home, staging: Path, progress: Progress) -> None:
+    """What the lock in this folder names, and nothing else."""
+    packages = [path for path in json.loads((staging / "package-lock.json").read_bytes())["packages"] if path]
 
     def look() -> None:
         progress("fetching", sum((staging / path / "package.json").exists() for path in packages), len(packages))
 
-    _run([*npm, "ci", *usual], staging, look)
-    return f"sha256:{hashlib.sha256(lock.read_bytes()).hexdigest()}"
+    _run(_npm(home, "ci"), staging, look)
 
 
 def _shipped_lock(entry: Entry, name: str, version: str) -> bytes | None:

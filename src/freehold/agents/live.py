@@ -127,6 +127,14 @@ class Live:
             self.turn = None
 
     async def _work(self) -> None:
+        try:
+            await self._run_agent()
+        finally:
+            # Wherever it has put what it was given, and whoever has found it there: it opens nothing any more.
+            self._ground.forget(self.session)
+            self._ground.money.end_session(self.session)
+
+    async def _run_agent(self) -> None:
         row = await self._ground.on_disk(self._ground.store.get, self.session)
         entry = find_agent(self._ground.manifest, row.agent)
         access = self._access(entry, row.model)
@@ -178,7 +186,7 @@ class Live:
     async def _join(self, agent: Agent, entry: Entry) -> None:
         """The agent's own session: taken up again where it can be, else new and told what was said."""
         row = await self._ground.on_disk(self._ground.store.get, self.session)
-        servers = self._ground.servers(self.session, agent.capabilities.mcp_http)
+        servers = self._ground.servers(self.session, agent.capabilities.mcp_http, entry.fills_in)
         answer: Json | None = None
         if row.acp and (agent.capabilities.resume or agent.capabilities.load):
             self._board.muted = self._resuming = True

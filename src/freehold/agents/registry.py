@@ -2,6 +2,7 @@
 
 import json
 import platform
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -48,6 +49,8 @@ class Entry:
     """One agent. `asks` says whether it leaves risky steps to the owner when it is in `mode`.
 
     `kinds` are the APIs it can be pointed at, the best first; empty means that it brings or needs no model of ours.
+    `fills_in` tells that it puts variables of its environment where `${NAME}` stands in an MCP server's header: then the
+    token itself is not given there, since such an agent hands what it is given on by a command line.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Entry:
     point: Point = lambda access: Surroundings()
     runtime: Literal["node", "python"] | None = None
     model: str | None = None
+    fills_in: bool = False
 
     @property
     def source(self) -> tuple[str, str] | None:
@@ -136,6 +140,7 @@ def _described(name: str, described: Described, shipped: Entry | None) -> Entry:
         point=point,
         runtime=runtime,
         model=described.model or base.model,
+        fills_in=base.fills_in,
     )
 
 
@@ -174,7 +179,12 @@ def _claude(access: Access | None) -> Surroundings:
 
 
 def _opencode(access: Access | None) -> Surroundings:
-    env = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    env = {
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        # It serves itself on a loopback port, configuration included, to every session that asks.
+        "OPENCODE_SERVER_PASSWORD": secrets.token_urlsafe(24),
+    }
     config: dict[str, object] = {
         "autoupdate": False,
         "share": "disabled",
@@ -210,6 +220,8 @@ def _codex(access: Access | None) -> Surroundings:
     ]
     tables = ["[analytics]", "enabled = false", "[features]"]
     tables += [f"{name} = false" for name in ("plugins", "apps", "remote_plugin", "plugin_discovery_prefetch")]
+    # It would write its whole environment into a file that every session can read.
+    tables.append("shell_snapshot = false")
     env = {"CODEX_HOME": "/home/agent/.codex"}
     if access is not None:
         lines += ['model_provider = "freehold"']
@@ -268,6 +280,7 @@ _SHIPPED = (
         needs_model=True,
         point=_claude,
         runtime="node",
+        fills_in=True,
     ),
     Entry(
         "codex",

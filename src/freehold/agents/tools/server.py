@@ -39,7 +39,7 @@ class HostTools:
         self._calls: dict[str, int] = {}
 
     def token_for(self, session: str) -> str:
-        """One for each session, for as long as this process lives."""
+        """One for each session, until it is forgotten."""
         if session not in self._tokens:
             self._tokens[session] = secret = secrets.token_urlsafe(32)
             self._sessions[_digest(secret)] = session
@@ -51,9 +51,12 @@ class HostTools:
         if secret is not None:
             del self._sessions[_digest(secret)]
 
-    def servers(self, session: str, http: bool) -> list[Json]:
-        """For session/new; an agent that does not speak HTTP gets a program that does it for it."""
-        secret = self.token_for(session)
+    def servers(self, session: str, http: bool, fills_in: bool) -> list[Json]:
+        """For session/new; an agent that does not speak HTTP gets a program that does it for it.
+
+        One that fills in variables is told where the token is instead of the token.
+        """
+        secret = f"${{{TOKEN}}}" if fills_in else self.token_for(session)
         if http:
             headers = [{"name": "Authorization", "value": f"Bearer {secret}"}]
             return [{"type": "http", "name": "freehold", "url": ADDRESS, "headers": headers}]
