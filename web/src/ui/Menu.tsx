@@ -1,5 +1,5 @@
-import { Menu } from "@base-ui/react/menu";
-import type { ReactNode } from "react";
+import { useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { Floating } from "./Floating";
 import { Icon, type IconName } from "./Icon";
 
 export interface MenuEntry {
@@ -13,23 +13,68 @@ export interface MenuEntry {
 
 /** A button that opens a list of things to do. */
 export function ActionMenu({ label, entries, className = "plain-button", children }: { label: string; entries: readonly MenuEntry[]; className?: string; children?: ReactNode }) {
+  const [open, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
   return (
-    <Menu.Root modal={false}>
-      <Menu.Trigger className={className} aria-label={label} title={label}>
+    <>
+      <button
+        ref={button}
+        type="button"
+        className={className}
+        aria-label={label}
+        title={label}
+        aria-haspopup="menu"
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+        onKeyDown={(event) => {
+          if (event.key !== "ArrowDown") return;
+          event.preventDefault();
+          setOpen(true);
+        }}
+      >
         {children ?? <Icon name="more" size={18} />}
-      </Menu.Trigger>
-      <Menu.Portal>
-        <Menu.Positioner className="menu-place" sideOffset={4} align="end">
-          <Menu.Popup className="menu">
-            {entries.map((entry) => (
-              <Menu.Item key={entry.label} className="menu-item" data-danger={entry.danger || undefined} data-apart={entry.apart || undefined} onClick={entry.run}>
-                {entry.icon && <Icon name={entry.icon} size={16} />}
-                {entry.label}
-              </Menu.Item>
-            ))}
-          </Menu.Popup>
-        </Menu.Positioner>
-      </Menu.Portal>
-    </Menu.Root>
+      </button>
+      {open && (
+        <Floating anchor={button} role="menu" label={label} className="menu" side="below" align="end" onClose={() => setOpen(false)}>
+          {entries.map((entry) => (
+            <button
+              key={entry.label}
+              type="button"
+              role="menuitem"
+              tabIndex={-1}
+              className="menu-item"
+              data-danger={entry.danger || undefined}
+              data-apart={entry.apart || undefined}
+              onKeyDown={(event) => {
+                if (event.key === "Tab") setOpen(false);
+                else walk(event);
+              }}
+              onClick={() => {
+                setOpen(false);
+                button.current?.focus();
+                entry.run();
+              }}
+            >
+              {entry.icon && <Icon name={entry.icon} size={16} />}
+              {entry.label}
+            </button>
+          ))}
+        </Floating>
+      )}
+    </>
   );
+}
+
+/** The arrows go round, Home and End to the ends, a letter to the next entry that begins with it. */
+function walk(event: KeyboardEvent<HTMLButtonElement>) {
+  const items = [...(event.currentTarget.parentElement?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+  const at = items.indexOf(event.currentTarget);
+  const round = (index: number) => items[(index + items.length) % items.length];
+  const begins = (item: HTMLElement) => item.textContent.trim().toLowerCase().startsWith(event.key.toLowerCase());
+  const next =
+    event.key === "ArrowDown" ? round(at + 1) : event.key === "ArrowUp" ? round(at - 1) : event.key === "Home" ? items[0] : event.key === "End" ? items.at(-1) : /^\p{L}$/u.test(event.key) && !event.ctrlKey && !event.metaKey ? [...items.slice(at + 1), ...items.slice(0, at + 1)].find(begins) : undefined;
+  if (next === undefined) return;
+  event.preventDefault();
+  event.stopPropagation();
+  next.focus();
 }

@@ -1,7 +1,7 @@
-import { Popover } from "@base-ui/react/popover";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import type { AgentOffer } from "../../../client/api";
 import { request } from "../../../client/http";
+import { Floating } from "../../../ui/Floating";
 import { Icon } from "../../../ui/Icon";
 import { useToasts } from "../../../ui/Toasts";
 import { unhidden } from "../../../ui/unhidden";
@@ -10,6 +10,8 @@ import { choosables, chosenWords, type Choosable } from "./options.logic";
 /** Mode, model and whatever else the agent lets be chosen, behind one small button. */
 export function OptionsButton({ id, offer, onChosen }: { id: string; offer: AgentOffer | null; onChosen: () => void }) {
   const [busy, setBusy] = useState(false);
+  const [open, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
   const toasts = useToasts();
   const all = choosables(offer);
   if (all.length === 0) return null;
@@ -26,22 +28,20 @@ export function OptionsButton({ id, offer, onChosen }: { id: string; offer: Agen
   }
 
   return (
-    <Popover.Root>
-      <Popover.Trigger className="small composer-options" aria-label={`Options of the agent: ${chosenWords(all)}`} title="Options of the agent">
+    <>
+      <button ref={button} type="button" className="small composer-options" aria-haspopup="dialog" aria-expanded={open} aria-label={`Options of the agent: ${unhidden(chosenWords(all))}`} title="Options of the agent" onClick={() => setOpen(!open)}>
         {busy ? <span className="spinner" aria-hidden="true" /> : <Icon name="settings" size={16} />}
         <span>{unhidden(chosenWords(all))}</span>
-      </Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Positioner className="menu-place" side="top" align="start" sideOffset={6}>
-          <Popover.Popup className="menu options" aria-label="Options of the agent">
-            {all.map((one) => (
-              <Option key={one.id} option={one} busy={busy} onChoose={(value) => void choose(one.id, value)} />
-            ))}
-            {busy && <p className="quiet">The agent is told; it starts for that if it does not run.</p>}
-          </Popover.Popup>
-        </Popover.Positioner>
-      </Popover.Portal>
-    </Popover.Root>
+      </button>
+      {open && (
+        <Floating anchor={button} role="dialog" label="Options of the agent" className="menu options" side="above" align="start" onClose={() => setOpen(false)}>
+          {all.map((one) => (
+            <Option key={one.id} option={one} busy={busy} onChoose={(value) => void choose(one.id, value)} />
+          ))}
+          {busy && <p className="quiet">The agent is told; it starts for that if it does not run.</p>}
+        </Floating>
+      )}
+    </>
   );
 }
 
