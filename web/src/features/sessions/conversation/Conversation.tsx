@@ -13,7 +13,7 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
   return (
     <section className="file conversation" aria-label={session?.title || "Session"}>
       <SessionHead session={session} onClose={onClose} />
-      <Transcript heard={heard} sent={sent} />
+      <Transcript session={id} heard={heard} works={session?.status === "working"} sent={sent} />
       <ApprovalDock session={id} />
       <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />
     </section>

@@ -1,124 +1,164 @@
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Icon } from "../../../ui/Icon";
 import { Notice } from "../../../ui/Notice";
-import { unhidden } from "../../../ui/unhidden";
 import type { Action } from "../../history/history.logic";
+import "../../history/history.css";
 import { PlanDialog } from "../../history/PlanDialog";
-import type { Heard } from "./events";
-import { conversation, pieces, type Item } from "./transcript.logic";
+import { RewindDialog } from "../../history/RewindDialog";
+import { Sharing, type Shared } from "./context";
+import "./conversation.css";
+import type { SessionHeard } from "./events";
+import { Part } from "./Part";
+import { drawnKey, guessHeight, transcript, withStreams } from "./transcript.logic";
+import { useEntries } from "./turns";
+import { fateOf, hasChanged } from "./turns.logic";
 
-/** What was said and done. `sent` grows with each prompt of the owner's, who wants to see it then. */
-export function Transcript({ heard, sent }: { heard: Heard; sent: number }) {
-  const { events, streaming, problem, reload } = heard;
+const NEAR_END = 80;
+const NEAR_TOP = 12;
+
+interface TranscriptProps {
+  session: string;
+  heard: SessionHeard;
+  works: boolean;
+  /** Grows with each prompt of the owner's, who wants to see it then. */
+  sent: number;
+}
+
+/**
+ * What was said and done. Only what is in view is drawn, however long it is; it follows the end while the owner is
+ * there, and stays where they are when they are not.
+ */
+export function Transcript({ session, heard, works, sent }: TranscriptProps) {
+  const { events, streams, seen, loaded, older, loadOlder, problem, reload } = heard;
   const [action, setAction] = useState<Action | null>(null);
-  const end = useRef<HTMLDivElement>(null);
+  const [turn, setTurn] = useState<number | null>(null);
+  const [folds, setFolds] = useState<ReadonlySet<string>>(new Set());
+  const pane = useRef<HTMLDivElement>(null);
+  const [atEnd, setAtEnd] = useState(true);
   const follows = useRef(true);
-  const items = useMemo(() => conversation(events, streaming), [events, streaming]);
 
-  useEffect(() => {
+  const settled = useMemo(() => transcript(events), [events]);
+  const items = useMemo(() => withStreams(settled, streams, works), [settled, streams, works]);
+  const ended = useMemo(() => new Set(settled.flatMap((item) => (item.kind === "ended" ? [item.turn] : []))), [settled]);
+  const changed = useMemo(() => settled.some((item) => item.kind === "ended" && hasChanged(item.changes)), [settled]);
+  const { entries, reload: reloadEntries } = useEntries(changed);
+
+  const list = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => pane.current,
+    estimateSize: (index) => {
+      const item = items[index];
+      return item === undefined ? 48 : guessHeight(item);
+    },
+    getItemKey: (index) => {
+      const item = items[index];
+      return item === undefined ? index : drawnKey(item, seen);
+    },
+    anchorTo: "end",
+    followOnAppend: true,
+    scrollEndThreshold: NEAR_END,
+    overscan: 6,
+    paddingStart: 28,
+    paddingEnd: 16,
+  });
+  const rows = list.getVirtualItems();
+
+  const goToEnd = useCallback(() => {
     follows.current = true;
-  }, [sent]);
+    setAtEnd(true);
+    list.scrollToEnd();
+  }, [list]);
   useEffect(() => {
-    if (follows.current) end.current?.scrollIntoView({ block: "end" });
-  }, [items, sent]);
+    if (sent > 0) goToEnd();
+  }, [sent, goToEnd]);
+  // The pane grows and shrinks with what stands below it: who was at the end stays there.
+  useEffect(() => {
+    const shown = pane.current;
+    if (shown === null) return;
+    const watcher = new ResizeObserver(() => {
+      if (follows.current) list.scrollToEnd();
+    });
+    watcher.observe(shown);
+    return () => watcher.disconnect();
+  }, [list]);
+
+  const first = rows[0]?.index ?? 0;
+  useEffect(() => {
+    if (older && loaded && items.length > 0 && first < NEAR_TOP) loadOlder();
+  }, [older, loaded, first, items.length, loadOlder]);
+
+  // How much there was when the owner left the end: what is more than that is new to them.
+  const lastSeq = events.at(-1)?.seq ?? 0;
+  const [left, setLeft] = useState(0);
+  const scrolled = useCallback(() => {
+    const shown = pane.current;
+    if (shown === null) return;
+    const near = shown.scrollHeight - shown.scrollTop - shown.clientHeight < NEAR_END;
+    follows.current = near;
+    setAtEnd(near);
+    if (near) setLeft(lastSeq);
+  }, [lastSeq]);
+
+  const shared = useMemo<Shared>(
+    () => ({
+      session,
+      folds,
+      fold: (key) =>
+        setFolds((before) => {
+          const after = new Set(before);
+          if (!after.delete(key)) after.add(key);
+          return after;
+        }),
+      ended,
+      fateOf: (of, changes) => fateOf(entries, session, of, changes),
+      act: setAction,
+      rewind: setTurn,
+    }),
+    [session, folds, ended, entries],
+  );
+  const said = settled.findLast((item) => item.kind === "message");
 
   return (
-    <>
-      <div
-        className="talk"
-        role="log"
-        aria-label="Conversation"
-        tabIndex={0}
-        onScroll={(event) => {
-          const at = event.currentTarget;
-          follows.current = at.scrollHeight - at.scrollTop - at.clientHeight < 80;
-        }}
-      >
-        {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-        {items.length === 0 && problem === null && <p className="empty">Say what you would like done. Every file it changes can be taken back.</p>}
-        {items.map((item) => (
-          <Part key={item.key} item={item} onUndo={(entry) => setAction({ action: "revert", entry, choose: {} })} />
-        ))}
-        <div ref={end} />
-      </div>
-      {action && <PlanDialog action={action} onClose={() => setAction(null)} onDone={() => undefined} />}
-    </>
-  );
-}
-
-const DECIDED: Record<string, string> = {
-  once: "You allowed this once",
-  session: "You allowed this for the session",
-  always: "You always allow this",
-  reject: "You said no",
-};
-
-function Words({ text }: { text: string }) {
-  return pieces(text).map((piece, index) => (piece.code ? <pre key={index}>{piece.text}</pre> : <p key={index}>{piece.text}</p>));
-}
-
-function Part({ item, onUndo }: { item: Item; onUndo: (entry: number) => void }) {
-  switch (item.kind) {
-    case "prompt":
-      return (
-        <div className="said mine">
-          <Words text={item.text} />
-        </div>
-      );
-    case "message":
-      return (
-        <div className="said" data-live={item.live || undefined}>
-          <Words text={item.text} />
-        </div>
-      );
-    case "thought":
-      return (
-        <details className="thought">
-          <summary>Thought</summary>
-          <p>{item.text}</p>
-        </details>
-      );
-    case "tool":
-      return (
-        <details className="tool" data-status={item.status}>
-          <summary>
-            <span className="chip" data-tone={item.status === "failed" ? "alarm" : item.status === "completed" ? "leaf" : "amber"}>
-              {item.status.replaceAll("_", " ")}
-            </span>
-            <span className="path">{unhidden(item.title)}</span>
-          </summary>
-          {item.content.map((content, index) => (
-            <pre key={index}>{content.text}</pre>
-          ))}
-        </details>
-      );
-    case "plan":
-      return (
-        <ol className="plan card" aria-label="Plan">
-          {item.entries.map((entry, index) => (
-            <li key={index} data-status={entry.status}>
-              {entry.content}
-            </li>
-          ))}
-        </ol>
-      );
-    case "approval":
-      return item.state === "pending" ? null : (
-        <p className="quiet aside">
-          {DECIDED[item.answer] ?? item.state}: <span className="path">{unhidden(item.title)}</span>
-        </p>
-      );
-    case "ended":
-      return (
-        <p className="quiet aside">
-          {item.words}
-          {item.entry !== null && (
-            <button className="text-button" onClick={() => item.entry !== null && onUndo(item.entry)}>
-              Undo this turn
-            </button>
+    <Sharing value={shared}>
+      <div className="talk-frame">
+        <div ref={pane} className="talk" role="log" aria-label="Conversation" aria-live="off" aria-busy={!loaded} tabIndex={0} onScroll={scrolled}>
+          {problem && (
+            <div className="talk-problem">
+              <Notice problem={problem} action={{ label: "Try again", run: reload }} />
+            </div>
           )}
-        </p>
-      );
-    case "error":
-      return <Notice problem={{ code: "session", message: item.text, hint: item.hint }} />;
-  }
+          {loaded && items.length === 0 && (
+            <div className="talk-empty">
+              <Icon name="talk" size={32} />
+              <p>Say what you would like done.</p>
+              <p className="quiet">Every file it changes can be taken back.</p>
+            </div>
+          )}
+          <div className="talk-space" style={{ height: list.getTotalSize() }}>
+            {older && <p className="talk-older">Older messages…</p>}
+            {rows.map((row) => {
+              const item = items[row.index];
+              if (item === undefined) return null;
+              return (
+                <div key={row.key} ref={list.measureElement} className="talk-row" data-index={row.index} data-kind={item.kind} style={{ transform: `translateY(${row.start}px)` }}>
+                  <Part item={item} />
+                </div>
+              );
+            })}
+          </div>
+        </div>
+        {!atEnd && items.length > 0 && (
+          <button className="talk-latest" onClick={goToEnd}>
+            <Icon name="down" size={16} /> {lastSeq > left || streams.size > 0 ? "New messages" : "Latest"}
+          </button>
+        )}
+      </div>
+      <p className="unseen" aria-live="polite">
+        {said?.kind === "message" && loaded && sent > 0 ? said.text.slice(0, 500) : ""}
+      </p>
+      {action && <PlanDialog action={action} onClose={() => setAction(null)} onDone={reloadEntries} />}
+      {turn !== null && <RewindDialog turn={{ session, turn }} onClose={() => setTurn(null)} onDone={reloadEntries} />}
+    </Sharing>
+  );
 }

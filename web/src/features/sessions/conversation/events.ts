@@ -1,64 +1,118 @@
-import { useCallback, useMemo, useState } from "react";
-import type { SessionEvent, SessionEvents } from "../../../client/api";
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { SessionEvent, SessionEvents, Streaming } from "../../../client/api";
 import { problemOf, request, type Problem } from "../../../client/http";
 import { useTopic } from "../../shell/live";
-import type { Delta } from "./transcript.logic";
+import { hear, NOTHING, readPage, type Heard, type Held, type Stream } from "./events.logic";
 
-const PIECE = 1_000;
-const MOST_PIECES = 10;
+const PIECE = 400;
+// A hidden page draws no frames, but hears; what it heard is there when it is looked at.
+const UNSEEN = 250;
 
-async function readAll(id: string): Promise<SessionEvent[]> {
-  const all: SessionEvent[] = [];
-  let after: number | null = 0;
-  for (let piece = 0; piece < MOST_PIECES && after !== null; piece++) {
-    const page: SessionEvents = await request<SessionEvents>(`/v1/sessions/${encodeURIComponent(id)}/events?after=${after}&limit=${PIECE}`);
-    all.push(...page.events);
-    after = page.next;
-  }
-  return all;
-}
-
-export interface Heard {
-  /** Durable events, oldest first. */
+export interface SessionHeard {
+  /** Durable events that are loaded, oldest first: the newest always, older ones as they are asked for. */
   events: readonly SessionEvent[];
-  /** What still streams, by kind and id. */
-  streaming: ReadonlyMap<string, Delta>;
+  /** What is being said now, by kind and id. */
+  streams: ReadonlyMap<string, Stream>;
+  /** The drawn names of messages that were seen coming, by their number. */
+  seen: ReadonlyMap<number, string>;
+  loaded: boolean;
+  /** Whether there are older ones. */
+  older: boolean;
+  loadOlder: () => void;
   problem: Problem | null;
   reload: () => void;
 }
 
-/** What happened in a session, and what happens while it is shown. */
-export function useSessionEvents(id: string): Heard {
-  const [held, setHeld] = useState<ReadonlyMap<number, SessionEvent>>(new Map());
-  const [streaming, setStreaming] = useState<ReadonlyMap<string, Delta>>(new Map());
+/** What happened in a session, and what happens while it is shown. What comes within a frame is drawn at once. */
+export function useSessionEvents(id: string): SessionHeard {
+  const [held, setHeld] = useState<Held>(NOTHING);
+  const [loaded, setLoaded] = useState(false);
+  const [older, setOlder] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const add = useCallback((more: readonly SessionEvent[]) => setHeld((before) => new Map([...before, ...more.map((event) => [event.seq, event] as const)])), []);
-  const reload = useCallback(() => {
-    readAll(id)
-      .then((all) => {
-        add(all);
+  const waiting = useRef<Heard[]>([]);
+  const frame = useRef<() => void>(undefined);
+  const asking = useRef(false);
+  const path = `/v1/sessions/${encodeURIComponent(id)}/events?limit=${PIECE}`;
+
+  const flush = useCallback(() => {
+    frame.current = undefined;
+    const heard = waiting.current;
+    waiting.current = [];
+    setHeld((before) => hear(before, heard));
+  }, []);
+  const soon = useCallback(
+    (heard: Heard) => {
+      waiting.current.push(heard);
+      if (frame.current !== undefined) return;
+      if (document.hidden) {
+        const timer = setTimeout(flush, UNSEEN);
+        frame.current = () => clearTimeout(timer);
+      } else {
+        const asked = requestAnimationFrame(flush);
+        frame.current = () => cancelAnimationFrame(asked);
+      }
+    },
+    [flush],
+  );
+  useEffect(() => {
+    const changed = () => {
+      if (frame.current === undefined) return;
+      frame.current();
+      flush();
+    };
+    document.addEventListener("visibilitychange", changed);
+    return () => {
+      document.removeEventListener("visibilitychange", changed);
+      frame.current?.();
+      frame.current = undefined;
+    };
+  }, [flush]);
+
+  const load = useCallback(
+    async (anew: boolean) => {
+      try {
+        const page = await request<SessionEvents>(path);
+        setHeld((before) => {
+          // What lies between what was held and this page may be more than one page: begin again from the end.
+          const joins = !anew && (before.events.length === 0 || (page.events[0]?.seq ?? 0) <= (before.events.at(-1)?.seq ?? 0) + 1);
+          if (!joins || before.events.length === 0) setOlder(page.events.length === PIECE);
+          return readPage(joins ? before : NOTHING, page.events, page.streaming);
+        });
         setProblem(null);
+        setLoaded(true);
+      } catch (error) {
+        setProblem(problemOf(error));
+      }
+    },
+    [path],
+  );
+  const first = held.events[0]?.seq ?? 0;
+  const loadOlder = useCallback(() => {
+    if (asking.current || first === 0) return;
+    asking.current = true;
+    request<SessionEvents>(`${path}&before=${first}`)
+      .then((page) => {
+        setOlder(page.events.length === PIECE);
+        setHeld((before) => readPage(before, page.events, null));
       })
-      .catch((error: unknown) => setProblem(problemOf(error)));
-  }, [id, add]);
+      .catch((error: unknown) => setProblem(problemOf(error)))
+      .finally(() => {
+        asking.current = false;
+      });
+  }, [path, first]);
   useTopic(
     `session:${id}`,
     {
-      subscribed: reload,
-      resync: reload,
-      event: (data) => {
-        const event = data as SessionEvent;
-        add([event]);
-        if (event.kind === "turn.ended") setStreaming(new Map());
-      },
-      delta: (data) => {
-        const delta = data as Delta;
-        const key = `${delta.kind} ${delta.id}`;
-        setStreaming((before) => new Map(before).set(key, { ...delta, text: (before.get(key)?.text ?? "") + delta.text }));
-      },
+      subscribed: () => void load(false),
+      resync: () => void load(true),
+      event: (data) => soon({ event: data as SessionEvent }),
+      delta: (data) => soon({ delta: data as Streaming }),
     },
     { durable: true },
   );
-  const events = useMemo(() => [...held.values()].sort((a, b) => a.seq - b.seq), [held]);
-  return { events, streaming, problem, reload };
+  useEffect(() => {
+    if (held.gap) void load(false);
+  }, [held.gap, load]);
+  const reload = useCallback(() => void load(false), [load]);
+  return { events: held.events, streams: held.streams, seen: held.seen, loaded, older, loadOlder, problem, reload };
 }

@@ -1,36 +1,87 @@
 import { expect, test } from "vitest";
 import type { SessionEvent } from "../../../client/api";
-import { conversation, pieces } from "./transcript.logic";
+import type { Stream } from "./events.logic";
+import { endOf, transcript, usageWords, withStreams } from "./transcript.logic";
 
-const event = (seq: number, kind: string, data: Record<string, unknown>): SessionEvent => ({ seq, at: "", turn: 1, kind, data });
+const event = (seq: number, kind: string, data: Record<string, unknown> = {}, turn: number | null = 1): SessionEvent => ({ seq, at: "", turn, kind, data });
+const kinds = (events: SessionEvent[]) => transcript(events).map((item) => item.kind);
 
 test("each thing is drawn once, in its place and its last state", () => {
-  const items = conversation(
-    [
-      event(1, "turn.started", { prompt: { text: "hello" } }),
-      event(2, "tool", { id: "t", title: "ls", status: "pending", content: [] }),
-      event(3, "message", { id: "m", role: "agent", text: "hi" }),
-      event(4, "tool", { id: "t", title: "ls", status: "completed", content: [{ type: "text", text: "a" }] }),
-      event(5, "turn.ended", { stop_reason: "end_turn", changes: { added: 1, entry: 7 }, usage: { input: 10, output: 5, cost: null } }),
-    ],
-    new Map(),
-  );
-  expect(items.map((item) => item.kind)).toEqual(["prompt", "tool", "message", "ended"]);
-  expect(items[1]).toMatchObject({ status: "completed", content: [{ text: "a" }] });
-  expect(items[3]).toMatchObject({ words: "1 added · 15 tokens", entry: 7 });
-});
-
-test("what streams is shown until what it became arrives", () => {
-  const streaming = new Map([["m", { kind: "message", id: "m", text: "hal" }]]);
-  expect(conversation([], streaming)).toMatchObject([{ kind: "message", text: "hal", live: true }]);
-  const whole = conversation([event(1, "message", { id: "m", role: "agent", text: "hallo" })], streaming);
-  expect(whole).toMatchObject([{ text: "hallo", live: false }]);
-});
-
-test("code keeps its columns", () => {
-  expect(pieces("see\n```py\n  x = 1\n```\ndone")).toEqual([
-    { code: false, text: "see" },
-    { code: true, text: "  x = 1" },
-    { code: false, text: "done" },
+  const items = transcript([
+    event(1, "turn.started", { prompt: { text: "hello", files: ["a.py"], images: [{ mime: "image/png", size: 9 }] } }),
+    event(2, "tool", { id: "t", title: "ls", status: "pending", content: [] }),
+    event(3, "plan", { entries: [{ content: "look", status: "pending" }] }),
+    event(4, "message", { id: "m", role: "agent", text: "hi" }),
+    event(5, "tool", { id: "t", title: "ls", status: "completed", content: [{ type: "text", text: "a" }] }),
+    event(6, "plan", { entries: [{ content: "look", status: "completed" }] }),
+    event(7, "turn.ended", { stop_reason: "end_turn", changes: { added: 1, entry: 7, before: 5 }, usage: { input: 10, output: 5, cost: null } }),
   ]);
+  expect(items.map((item) => item.kind)).toEqual(["prompt", "tool", "plan", "message", "ended"]);
+  expect(items[0]).toMatchObject({ files: ["a.py"], images: [{ mime: "image/png" }], waits: false });
+  expect(items[1]).toMatchObject({ status: "completed", parts: [{ text: "a" }] });
+  expect(items[2]).toMatchObject({ entries: [{ status: "completed" }] });
+  expect(items[4]).toMatchObject({ changes: { added: 1, entry: 7, before: 5 }, usage: "10 tokens in, 5 out · cost unknown" });
+});
+
+test("names that agents use again in another turn, or after a tool, hide nothing", () => {
+  const items = transcript([
+    event(1, "message", { id: "message-1", text: "first" }, 1),
+    event(2, "tool", { id: "1", title: "a", status: "completed" }, 1),
+    event(3, "message", { id: "message-1", text: "second" }, 1),
+    event(4, "message", { id: "message-1", text: "third" }, 2),
+    event(5, "tool", { id: "1", title: "b", status: "completed" }, 2),
+  ]);
+  expect(items.map((item) => ("text" in item ? item.text : "title" in item ? item.title : ""))).toEqual(["first", "a", "second", "third", "b"]);
+});
+
+test("an item stays the same object until something of it changes", () => {
+  const events = [event(1, "message", { id: "m", text: "a" }), event(2, "tool", { id: "t", status: "pending" })];
+  const before = transcript(events);
+  const after = transcript([...events, event(3, "tool", { id: "t", status: "completed" })]);
+  expect(after[0]).toBe(before[0]);
+  expect(after[1]).not.toBe(before[1]);
+});
+
+test("a prompt waits at the end, is sent where it was sent, and goes when it is dropped", () => {
+  const events = [event(1, "turn.started", { prompt: { text: "one" } }), event(2, "queued", { text: "two", key: "k" }, 2), event(3, "message", { text: "words" }, 1)];
+  expect(kinds(events)).toEqual(["prompt", "message", "prompt"]);
+  expect(transcript(events)[2]).toMatchObject({ text: "two", waits: true });
+  const sent = [...events, event(4, "turn.ended", {}, 1), event(5, "turn.started", { prompt: { text: "two" } }, 2)];
+  expect(transcript(sent).at(-1)).toMatchObject({ kind: "prompt", text: "two", waits: false });
+  expect(kinds([...events, event(4, "dropped", { key: "k" }, 2)])).toEqual(["prompt", "message"]);
+});
+
+test("what is being said stands before what waits", () => {
+  const items = transcript([event(1, "turn.started", { prompt: { text: "one" } }), event(2, "queued", { text: "two" }, 2)]);
+  const streams = new Map<string, Stream>([["message m", { kind: "message", id: "m", key: "live", text: "hal", end: 3 }]]);
+  expect(withStreams(items, streams, true)).toMatchObject([{ kind: "prompt" }, { kind: "message", text: "hal", live: true }, { waits: true }]);
+  expect(withStreams(items, new Map(), true)).toMatchObject([{ kind: "prompt" }, { kind: "working" }, { waits: true }]);
+  expect(withStreams(items, new Map(), false)).toBe(items);
+});
+
+test("a question that waits is the dock's, an answered one is told of", () => {
+  const asked = event(1, "approval", { id: "a", title: "rm", state: "pending" });
+  expect(kinds([asked])).toEqual([]);
+  expect(transcript([asked, event(2, "approval", { id: "a", title: "rm", state: "answered", answer: "reject" })])).toMatchObject([{ answer: "reject" }]);
+});
+
+test("a command is told where the title hides it", () => {
+  const tool = (title: string, raw: unknown) => transcript([event(1, "tool", { id: "t", title, raw_input: raw })])[0];
+  expect(tool("Listing files", { command: "rm -rf ." })).toMatchObject({ input: "rm -rf ." });
+  expect(tool("run `ls -a`", { command: "ls -a" })).toMatchObject({ input: "" });
+  expect(tool("x", { command: ["ls", "-a"] })).toMatchObject({ input: "ls -a" });
+});
+
+test("a cost is told, or said to be unknown", () => {
+  expect(usageWords({ input: 1234, output: 5, cost: 0.0123 })).toBe("1,234 tokens in, 5 out · $0.0123");
+  expect(usageWords({ input: 1, output: 1, cost: 0.00001 })).toBe("1 tokens in, 1 out · under $0.0001");
+  expect(usageWords(null)).toBe("tokens unknown · cost unknown");
+});
+
+test("of a long output its end is shown", () => {
+  const output = Array.from({ length: 100 }, (_, line) => `line ${line}`).join("\n");
+  expect(endOf(output)).toMatchObject({ hidden: 60 });
+  expect(endOf(output).shown.split("\n").at(-1)).toBe("line 99");
+  expect(endOf("short\n")).toEqual({ shown: "short", hidden: 0 });
+  expect(endOf("x".repeat(100_000)).shown.length).toBeLessThanOrEqual(8_000);
 });

@@ -1,120 +1,220 @@
 import type { SessionEvent } from "../../../client/api";
+import type { Stream } from "./events.logic";
 
-export interface ToolContent {
-  type: string;
-  text: string;
+export type ToolPart = { type: "text"; text: string } | { type: "diff"; path: string; old: string; now: string };
+
+export interface Changes {
+  added: number;
+  changed: number;
+  removed: number;
+  /** The entries of history before and after the turn. */
+  entry: number;
+  before: number;
 }
 
 export type Item =
-  | { kind: "prompt"; key: string; turn: number; text: string }
-  | { kind: "message" | "thought"; key: string; text: string; live: boolean }
-  | { kind: "tool"; key: string; title: string; status: string; content: ToolContent[] }
+  | { kind: "prompt"; key: string; turn: number; text: string; files: string[]; images: { mime: string; size: number }[]; waits: boolean }
+  | { kind: "message" | "thought"; key: string; seq: number; text: string; live: boolean; cut: boolean }
+  | { kind: "tool"; key: string; turn: number; title: string; does: string; status: string; locations: string[]; parts: ToolPart[]; input: string }
   | { kind: "plan"; key: string; entries: { content: string; status: string }[] }
-  | { kind: "approval"; key: string; id: string; title: string; state: string; answer: string; details: [string, string][] }
-  | { kind: "ended"; key: string; turn: number; words: string; entry: number | null; failed: boolean }
-  | { kind: "error"; key: string; text: string; hint: string };
-
-export interface Delta {
-  kind: string;
-  id: string;
-  text: string;
-}
+  | { kind: "approval"; key: string; title: string; state: string; answer: string; note: string; asked: boolean }
+  | { kind: "ended"; key: string; turn: number; reason: string; changes: Changes | null; usage: string }
+  | { kind: "error"; key: string; text: string; hint: string }
+  | { kind: "rewound"; key: string }
+  | { kind: "working"; key: string };
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
 const list = (value: unknown): Record<string, unknown>[] => (Array.isArray(value) ? value.map(record) : []);
+const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one) => typeof one === "string") : []);
+const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
 
-function shown(content: Record<string, unknown>): ToolContent {
-  if (content["type"] === "diff") {
-    const lines = (sign: string, part: unknown) => (text(part) === "" ? [] : text(part).replace(/\n$/, "").split("\n").map((line) => sign + line));
-    const both = [...lines("-", content["old"] ?? content["oldText"]), ...lines("+", content["new"] ?? content["newText"])];
-    return { type: "diff", text: [text(content["path"]), ...both].join("\n") };
-  }
-  return { type: text(content["type"]), text: text(content["text"]) || text(content["output"]) };
+/** What a turn cost; what nobody counted is said to be unknown. */
+export function usageWords(given: unknown): string {
+  const usage = record(given);
+  const [input, output, cost] = [number(usage["input"]), number(usage["output"]), number(usage["cost"])];
+  const tokens = input === null && output === null ? "tokens unknown" : `${(input ?? 0).toLocaleString("en")} tokens in, ${(output ?? 0).toLocaleString("en")} out`;
+  return `${tokens} · ${cost === null ? "cost unknown" : money(cost)}`;
 }
 
-function endWords(data: Record<string, unknown>): string {
-  const changes = record(data["changes"]);
-  const usage = record(data["usage"]);
-  const count = (name: string) => (typeof changes[name] === "number" ? (changes[name] as number) : 0);
-  const changed = (["added", "changed", "removed"] as const).filter((name) => count(name) > 0).map((name) => `${count(name)} ${name}`);
-  const tokens = Number(usage["input"] ?? 0) + Number(usage["output"] ?? 0);
-  const parts = [
-    changed.length > 0 ? changed.join(", ") : "no file changed",
-    tokens > 0 && `${tokens.toLocaleString("en")} tokens`,
-    typeof usage["cost"] === "number" && `$${usage["cost"].toFixed(4)}`,
-    data["stop_reason"] === "cancelled" && "stopped",
-  ];
-  return parts.filter(Boolean).join(" · ");
+function money(cost: number): string {
+  if (cost === 0) return "$0";
+  return cost < 0.0001 ? "under $0.0001" : `$${cost.toFixed(cost < 0.1 ? 4 : 2)}`;
 }
 
-/** What is drawn of a session: its events in order, each thing once in its last state, and what still streams. */
-export function conversation(events: readonly SessionEvent[], streaming: ReadonlyMap<string, Delta>): Item[] {
-  const items = new Map<string, Item>();
-  for (const { seq, turn, kind, data } of events) {
-    const id = text(data["id"]) || String(seq);
-    switch (kind) {
-      case "turn.started":
-        items.set(`turn ${seq}`, { kind: "prompt", key: `turn ${seq}`, turn: turn ?? 0, text: text(record(data["prompt"])["text"]) });
-        break;
-      case "message":
-        if (data["role"] !== "user") items.set(`message ${id}`, { kind, key: `message ${id}`, text: text(data["text"]), live: false });
-        break;
-      case "thought":
-        items.set(`thought ${id}`, { kind, key: `thought ${id}`, text: text(data["text"]), live: false });
-        break;
-      case "tool":
-        items.set(`tool ${id}`, {
-          kind,
-          key: `tool ${id}`,
-          title: text(data["title"]) || text(data["kind"]),
-          status: text(data["status"]),
-          content: list(data["content"]).map(shown).filter((one) => one.text !== ""),
-        });
-        break;
-      case "plan":
-        items.set(`plan ${turn}`, {
-          kind,
-          key: `plan ${turn}`,
-          entries: list(data["entries"]).map((entry) => ({ content: text(entry["content"]), status: text(entry["status"]) })),
-        });
-        break;
-      case "approval":
-        items.set(`approval ${id}`, {
-          kind,
-          key: `approval ${id}`,
-          id,
-          title: text(data["title"]),
-          state: text(data["state"]),
-          answer: text(data["answer"]),
-          details: Object.entries(record(data["details"])).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value, null, 2)]),
-        });
-        break;
-      case "turn.ended": {
-        const entry = record(data["changes"])["entry"];
-        const failed = data["error"] !== undefined && data["error"] !== null;
-        items.set(`ended ${seq}`, { kind: "ended", key: `ended ${seq}`, turn: turn ?? 0, words: endWords(data), entry: typeof entry === "number" ? entry : null, failed });
-        if (failed) {
-          const error = record(data["error"]);
-          items.set(`error ${seq}`, { kind: "error", key: `error ${seq}`, text: text(error["message"]), hint: text(error["hint"]) });
-        }
-        break;
-      }
-      case "error":
-        items.set(`error ${seq}`, { kind, key: `error ${seq}`, text: text(data["message"]), hint: text(data["hint"]) });
+function changesOf(given: unknown): Changes | null {
+  const changes = record(given);
+  const [entry, before] = [number(changes["entry"]), number(changes["before"])];
+  if (entry === null || before === null) return null;
+  const count = (name: string) => number(changes[name]) ?? 0;
+  return { added: count("added"), changed: count("changed"), removed: count("removed"), entry, before };
+}
+
+function toolParts(content: unknown): ToolPart[] {
+  return list(content).flatMap((part): ToolPart[] => {
+    if (part["type"] === "diff") return [{ type: "diff", path: text(part["path"]), old: text(part["old"]), now: text(part["new"]) }];
+    return text(part["text"]) === "" ? [] : [{ type: "text", text: text(part["text"]) }];
+  });
+}
+
+/** What a tool was given, where its title does not tell: the command itself, or all of it. */
+function inputOf(raw: unknown, title: string): string {
+  if (raw === undefined || raw === null) return "";
+  const command = record(raw)["command"];
+  const words = typeof command === "string" ? command : Array.isArray(command) && command.every((word) => typeof word === "string") ? command.join(" ") : null;
+  if (words !== null) return title.includes(words) ? "" : words;
+  return typeof raw === "string" ? raw : JSON.stringify(raw, null, 2);
+}
+
+function itemOf({ seq, turn, kind, data }: SessionEvent): Item | null {
+  const id = text(data["id"]);
+  const inTurn = turn ?? 0;
+  switch (kind) {
+    case "queued":
+      return { kind: "prompt", key: `prompt ${inTurn}`, turn: inTurn, text: text(data["text"]), files: [], images: [], waits: true };
+    case "turn.started": {
+      const prompt = record(data["prompt"]);
+      const images = list(prompt["images"]).map((image) => ({ mime: text(image["mime"]), size: number(image["size"]) ?? 0 }));
+      return { kind: "prompt", key: `prompt ${inTurn}`, turn: inTurn, text: text(prompt["text"]), files: texts(prompt["files"]), images, waits: false };
     }
+    case "message":
+      return data["role"] === "user" ? null : { kind, key: `message ${seq}`, seq, text: text(data["text"]), live: false, cut: data["cut"] === true };
+    case "thought":
+      return { kind, key: `thought ${seq}`, seq, text: text(data["text"]), live: false, cut: data["cut"] === true };
+    case "tool": {
+      const title = text(data["title"]) || text(data["kind"]) || "tool";
+      return {
+        kind,
+        // Agents count anew with each process of theirs: a name is good within its turn.
+        key: `tool ${inTurn} ${id}`,
+        turn: inTurn,
+        title,
+        does: text(data["kind"]),
+        status: text(data["status"]),
+        locations: texts(data["locations"]),
+        parts: toolParts(data["content"]),
+        input: inputOf(data["raw_input"], title),
+      };
+    }
+    case "plan":
+      return { kind, key: `plan ${inTurn}`, entries: list(data["entries"]).map((entry) => ({ content: text(entry["content"]), status: text(entry["status"]) })) };
+    case "approval":
+      return {
+        kind,
+        key: `approval ${id}`,
+        title: text(data["title"]),
+        state: text(data["state"]),
+        answer: text(data["answer"]),
+        note: text(data["note"]),
+        asked: record(data["details"])["kind"] === "question",
+      };
+    case "turn.ended":
+      return { kind: "ended", key: `ended ${seq}`, turn: inTurn, reason: text(data["stop_reason"]), changes: changesOf(data["changes"]), usage: usageWords(data["usage"]) };
+    case "error":
+      return { kind, key: `error ${seq}`, text: text(data["message"]), hint: text(data["hint"]) };
+    case "rewound":
+      return { kind, key: `rewound ${seq}` };
+    default:
+      return null;
   }
-  for (const delta of streaming.values()) {
-    const key = `${delta.kind} ${delta.id}`;
-    if (!items.has(key) && (delta.kind === "message" || delta.kind === "thought")) items.set(key, { kind: delta.kind, key, text: delta.text, live: true });
-  }
-  return [...items.values()];
 }
 
-/** Text with its fenced code apart, so that code keeps its columns. */
-export function pieces(words: string): { code: boolean; text: string }[] {
-  return words
-    .split(/^```[^\n]*\n?/m)
-    .map((part, index) => ({ code: index % 2 === 1, text: index % 2 === 1 ? part.replace(/\n$/, "") : part.trim() }))
-    .filter((part) => part.text !== "");
+const made = new WeakMap<SessionEvent, Item | null>();
+
+function remembered(event: SessionEvent): Item | null {
+  const known = made.get(event);
+  if (known !== undefined) return known;
+  const item = itemOf(event);
+  made.set(event, item);
+  return item;
+}
+
+/**
+ * What is drawn of a session's events: each thing once, in its last state, where it began; a prompt that waited is
+ * where it was sent. An item is the same object for as long as nothing of it changed.
+ */
+export function transcript(events: readonly SessionEvent[]): Item[] {
+  const items = new Map<string, Item>();
+  for (const event of events) {
+    if (event.kind === "dropped") {
+      items.delete(`prompt ${event.turn}`);
+      continue;
+    }
+    const item = remembered(event);
+    if (item === null) continue;
+    if (event.kind === "turn.started") items.delete(item.key);
+    if (item.kind === "approval" && item.state === "pending") continue;
+    items.set(item.key, item);
+  }
+  // What waits comes after all that is said meanwhile.
+  const all = [...items.values()];
+  const waits = (item: Item) => item.kind === "prompt" && item.waits;
+  return all.some(waits) ? [...all.filter((item) => !waits(item)), ...all.filter(waits)] : all;
+}
+
+/** With what is being said, or that something is being done, before the prompts that wait for it. */
+export function withStreams(items: readonly Item[], streams: ReadonlyMap<string, Stream>, works: boolean): readonly Item[] {
+  if (streams.size === 0 && !works) return items;
+  const live: Item[] = [...streams.values()].filter((one) => one.text !== "").map((one) => ({ kind: one.kind, key: one.key, seq: 0, text: one.text, live: true, cut: false }));
+  if (works && live.length === 0) live.push({ kind: "working", key: "working" });
+  let place = items.length;
+  while (place > 0) {
+    const item = items[place - 1];
+    if (item?.kind !== "prompt" || !item.waits) break;
+    place--;
+  }
+  return [...items.slice(0, place), ...live, ...items.slice(place)];
+}
+
+/** The name an item is drawn under: words that were seen coming keep theirs when they are kept. */
+export function drawnKey(item: Item, seen: ReadonlyMap<number, string>): string {
+  return (item.kind === "message" || item.kind === "thought" ? seen.get(item.seq) : undefined) ?? item.key;
+}
+
+/** A guess at how high an item will be, so that the scroll bar is about right before it is drawn. */
+export function guessHeight(item: Item): number {
+  switch (item.kind) {
+    case "message":
+      return 24 + 26 * item.text.split("\n").reduce((lines, line) => lines + Math.max(1, Math.ceil(line.length / 90)), 0);
+    case "prompt":
+      return 64 + 24 * Math.min(20, Math.ceil(item.text.length / 70)) + (item.images.length > 0 ? 128 : 0);
+    case "plan":
+      return 48 + 28 * item.entries.length;
+    case "ended":
+      return 60;
+    case "error":
+      return 96;
+    default:
+      return 48;
+  }
+}
+
+const ENDINGS: Record<string, string> = {
+  cancelled: "Stopped",
+  interrupted: "Interrupted by a restart",
+  error: "Failed",
+  refusal: "The agent refused",
+  max_tokens: "Stopped at the model's limit of tokens",
+  max_turn_requests: "Stopped at the agent's limit of requests",
+};
+
+/** How a turn ended when it did not just end. */
+export function endingOf(reason: string): string {
+  return reason === "end_turn" || reason === "" ? "" : (ENDINGS[reason] ?? reason.replaceAll("_", " "));
+}
+
+const MOST_SHOWN = 4_000;
+const MOST_LINES = 40;
+
+/** The part of an output that is shown before "show all": its end, where the result is. */
+export function endOf(output: string): { shown: string; hidden: number } {
+  const lines = output.replace(/\n+$/, "").split("\n");
+  let first = Math.max(0, lines.length - MOST_LINES);
+  let size = 0;
+  for (let at = lines.length - 1; at >= first; at--) {
+    size += (lines[at]?.length ?? 0) + 1;
+    if (size > MOST_SHOWN && at < lines.length - 1) first = at + 1;
+  }
+  const shown = lines.slice(first).join("\n");
+  return { shown: shown.length > MOST_SHOWN * 2 ? shown.slice(-MOST_SHOWN) : shown, hidden: first };
 }
