@@ -82,8 +82,8 @@ def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
     entries = [find_agent(manifest, name) for name in names]
     ensure_private_folder(home.root)
     for entry in entries:
-        receipt = install_agent(home, entry, _Bar(entry.name))
-        _Bar.clear()
+        receipt = install_agent(home, entry, Bar(entry.name))
+        Bar.clear()
         click.echo(f"{entry.name} is installed ({receipt.package})")
         if not entry.asks:
             click.secho(f"mind that {entry.title} does not ask before it acts", fg="yellow", err=True)
@@ -154,7 +154,7 @@ async def _try(home: Home, entry: "Entry") -> "Trial":
         return await try_agent(computer, entry)
 
 
-class _Bar:
+class Bar:
     """One line that is written over and over; nothing where nobody watches."""
 
     def __init__(self, name: str) -> None:

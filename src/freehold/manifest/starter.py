@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from pydantic.fields import FieldInfo
 
+from freehold.manifest.edit import Plain
 from freehold.manifest.problem import dotted
 from freehold.manifest.sections.durable import Slot
 from freehold.manifest.sections.minds import Agent, Agents
@@ -23,7 +24,7 @@ _EXAMPLES: Mapping[tuple[str, ...], str] = {
 """Names for the examples of tables that the owner names."""
 
 
-def starter_manifest(values: Mapping[tuple[str, ...], str]) -> str:
+def starter_manifest(values: Mapping[tuple[str, ...], Plain]) -> str:
     """A commented manifest in which only these keys are set."""
     lines = [_OPENING]
     for section in ROOT.keys:
@@ -32,7 +33,7 @@ def starter_manifest(values: Mapping[tuple[str, ...], str]) -> str:
 
 
 def _lines_at(
-    path: tuple[str, ...], shape: Shape | None, values: Mapping[tuple[str, ...], str], *, example: bool
+    path: tuple[str, ...], shape: Shape | None, values: Mapping[tuple[str, ...], Plain], *, example: bool
 ) -> list[str]:
     if shape is None or shape.model is None:
         return []
@@ -40,7 +41,9 @@ def _lines_at(
         return _table(f"# [[{dotted(path)}]]", path, Shape(shape.model), values, example=True)
     if shape.many == "named":
         path = (*path, _EXAMPLES[path])
-        return _table(f"# [{dotted(path)}]", path, Shape(shape.model), values, example=True)
+        is_set = any(key[: len(path)] == path for key in values)
+        header = f"[{dotted(path)}]" if is_set else f"# [{dotted(path)}]"
+        return _table(header, path, Shape(shape.model), values, example=True)
     header = f"# [{dotted(path)}]" if example else f"[{dotted(path)}]"
     lines = _table(header, path, shape, values, example=example)
     if shape.model is Agents:
@@ -49,7 +52,7 @@ def _lines_at(
 
 
 def _table(
-    header: str, path: tuple[str, ...], shape: Shape, values: Mapping[tuple[str, ...], str], *, example: bool
+    header: str, path: tuple[str, ...], shape: Shape, values: Mapping[tuple[str, ...], Plain], *, example: bool
 ) -> list[str]:
     """The table itself, then the tables below it: TOML wants keys before sub-tables."""
     lines = [*_comment(shape.model.__doc__ if shape.model else ""), header]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,11 +69,17 @@ class Known:
         tests = [word for inode in sorted(wanted) for word in ("-o", "-lname", f"socket:?{inode}?")][1:]
         words = ["find", "/proc", "-maxdepth", "3", "-path", "/proc/[0-9]*/fd/*", "(", *tests, ")"]
         said = await computer.run([*words, "-printf", "%p %l\\n"], timeout=PATIENCE)
-        names = {one.pid: one.name for one in await computer.processes()}
+        names = {one.pid: _name(one.name, one.command) for one in await computer.processes()}
         for pid, inode in _OWNER.findall(said.stdout.decode("latin-1")):
             name = names.get(int(pid))
             if name is not None:
-                self.processes.setdefault(inode, "".join(one for one in name if one.isprintable())[:40])
+                self.processes.setdefault(inode, name)
+
+
+def _name(name: str, command: Sequence[str]) -> str:
+    """What a person would call it: the program and what it runs, for many are but `node` or `python3`."""
+    words = [word.rpartition("/")[2] for word in command[:2] if not word.startswith("-")]
+    return "".join(one for one in " ".join(words) or name if one.isprintable())[:60]
 
 
 class Ports:

@@ -1,0 +1,14 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  plugins: [react()],
+  // node_modules is a link to packages that nobody can write in here, so what Vite makes of them is kept elsewhere.
+  cacheDir: "/tmp/vite",
+  server: {
+    host: "127.0.0.1",
+    port: 5173,
+    strictPort: true,
+    fs: { allow: [".", "/opt/agents/.starter", "/tmp/vite"] },
+  },
+});
