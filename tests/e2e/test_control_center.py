@@ -253,7 +253,7 @@ def test_the_keyboard_finds_every_page(freehold: Freehold, page: Page) -> None:
 
 
 def test_a_token_is_made_shown_once_and_revoked(freehold: Freehold, page: Page) -> None:
-    go(page, freehold, "/settings")
+    go(page, freehold, "/settings/access")
     page.get_by_role("button", name="New token").click()
     page.get_by_label("Name").fill("laptop")
     page.get_by_role("button", name="Make token").click()

@@ -23,6 +23,14 @@ PAGES = (
     "/network",
     "/connect",
     "/settings",
+    "/settings/access",
+    "/settings/agents",
+    "/settings/budgets",
+    "/settings/health",
+    "/settings/isolation",
+    "/settings/look",
+    "/settings/models",
+    "/settings/room",
 )
 
 

@@ -20,9 +20,9 @@ export function HealthPart() {
   const off = health?.components.filter((component) => component.state === "off").map((component) => component.name) ?? [];
   return (
     <section aria-labelledby="health">
-      <h2 id="health" className={problem ? "stale" : ""}>
-        Health: {health ? summary(health) : "looking…"}
-      </h2>
+      <h3 id="health" className={problem ? "stale" : ""}>
+        Probes: {health ? summary(health) : "looking…"}
+      </h3>
       {problem && <Notice problem={problem} />}
       {health && (
         <ul className="components">

@@ -1,16 +1,96 @@
-import { useState, useSyncExternalStore } from "react";
+import { useState, type ComponentType, type MouseEvent } from "react";
 import { request } from "../../client/http";
-import { useAnswer } from "../../ui/answers";
-import { bytes } from "../../ui/moments";
-import { Notice } from "../../ui/Notice";
+import { Icon } from "../../ui/Icon";
 import { useToasts } from "../../ui/Toasts";
-import { HealthPart } from "../health/HealthPart";
-import { readTheme, setTheme, THEMES, type Theme } from "../shell/theme";
+import { AgentsSection } from "../agents/AgentsSection";
+import { DoctorSection } from "../health/DoctorSection";
+import { HealthSection } from "../health/HealthSection";
+import { StopSwitch } from "../health/StopSwitch";
+import { BudgetsSection } from "../models/BudgetsSection";
+import { ModelsSection } from "../models/ModelsSection";
+import { go, useRoute } from "../shell/route";
+import { LookSection } from "./LookSection";
+import { RoomSection } from "./RoomSection";
+import { SECTIONS, sectionOf, SETTINGS, type SectionPath } from "./sections";
 import { SignIns } from "./SignIns";
+import { SshKeys } from "./SshKeys";
 import { Tokens } from "./Tokens";
 import "./settings.css";
 
+type Shown = ComponentType<{ onSignedOut: () => void }>;
+
+const SHOWN: Record<SectionPath, Shown> = {
+  "/settings/health": HealthSection,
+  "/settings/isolation": DoctorSection,
+  "/settings/models": ModelsSection,
+  "/settings/budgets": BudgetsSection,
+  "/settings/agents": AgentsSection,
+  "/settings/access": AccessSection,
+  "/settings/room": RoomSection,
+  "/settings/look": LookSection,
+};
+
+function AccessSection({ onSignedOut }: { onSignedOut: () => void }) {
+  return (
+    <>
+      <SignIns onSignedOut={onSignedOut} />
+      <Tokens />
+      <SshKeys />
+    </>
+  );
+}
+
+/** Wide: the list beside the section. Narrow: the list, and each section as a sheet of its own. */
 export default function SettingsPage({ onSignedOut }: { onSignedOut: () => void }) {
+  const { path, query } = useRoute();
+  const section = sectionOf(path);
+  const Body = SHOWN[section.path];
+  const chosen = path !== SETTINGS;
+  return (
+    <div className="settings" data-at={chosen ? "section" : "list"}>
+      <div className="settings-side">
+        <header className="head settings-head">
+          <h1>Settings</h1>
+          <SignOut onSignedOut={onSignedOut} />
+        </header>
+        <nav className="settings-list" aria-label="Settings">
+          {SECTIONS.map((one) => (
+            <a
+              key={one.path}
+              href={one.path}
+              aria-current={one === section ? "page" : undefined}
+              onClick={(event) => follow(event, one.path)}
+            >
+              <Icon name={one.icon} />
+              <span className="grow">
+                <span>{one.title}</span>
+                <span className="quiet">{one.about}</span>
+              </span>
+              <Icon name="chevron" size={16} />
+            </a>
+          ))}
+        </nav>
+        <StopSwitch armed={query.get("stop") === "ask"} />
+      </div>
+      <div className="settings-body" key={section.path}>
+        <a className="settings-back" href={SETTINGS} onClick={(event) => follow(event, SETTINGS)}>
+          <Icon name="back" size={18} /> Settings
+        </a>
+        <h2 className="settings-title">{section.title}</h2>
+        <Body onSignedOut={onSignedOut} />
+      </div>
+    </div>
+  );
+}
+
+function follow(event: MouseEvent, path: string) {
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  go(path);
+  document.getElementById("page")?.scrollTo(0, 0);
+}
+
+function SignOut({ onSignedOut }: { onSignedOut: () => void }) {
   const toasts = useToasts();
   const [leaving, setLeaving] = useState(false);
 
@@ -26,70 +106,8 @@ export default function SettingsPage({ onSignedOut }: { onSignedOut: () => void 
   }
 
   return (
-    <div className="column">
-      <header className="head">
-        <h1>Settings</h1>
-        <button className="small push" disabled={leaving} onClick={() => void signOut()}>
-          Sign out
-        </button>
-      </header>
-      <HealthPart />
-      <HistorySize />
-      <Look />
-      <SignIns onSignedOut={onSignedOut} />
-      <Tokens />
-    </div>
-  );
-}
-
-interface Size {
-  used: number;
-  quota: number;
-  entries: number;
-}
-
-function HistorySize() {
-  const { value, problem, reload } = useAnswer<Size>("/v1/history/size");
-  const share = value === null || value.quota === 0 ? 0 : Math.min(1, value.used / value.quota);
-  return (
-    <section aria-labelledby="history-size">
-      <h2 id="history-size">History’s room</h2>
-      {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {value && (
-        <div className="card size" data-full={share > 0.8 || undefined}>
-          <p>
-            <strong>{bytes(value.used)}</strong> of {bytes(value.quota)}
-            <span className="quiet"> · {value.entries} entries</span>
-          </p>
-          <meter min={0} max={1} high={0.8} value={share} aria-label="Room used" />
-          <p className="quiet">
-            When it is full the oldest entries go. <code>history.quota</code> in freehold.toml sets how much it may take.
-          </p>
-        </div>
-      )}
-    </section>
-  );
-}
-
-function listenTheme(changed: () => void): () => void {
-  window.addEventListener("freehold:theme", changed);
-  return () => window.removeEventListener("freehold:theme", changed);
-}
-
-const NAMES: Record<Theme, string> = { system: "As the system", light: "Light", dark: "Dark" };
-
-function Look() {
-  const theme = useSyncExternalStore(listenTheme, () => readTheme());
-  return (
-    <section aria-labelledby="look">
-      <h2 id="look">Look</h2>
-      <div className="filters" role="group" aria-labelledby="look">
-        {THEMES.map((one) => (
-          <button key={one} className="small" aria-pressed={one === theme} onClick={() => setTheme(one)}>
-            {NAMES[one]}
-          </button>
-        ))}
-      </div>
-    </section>
+    <button className="small" disabled={leaving} onClick={() => void signOut()}>
+      Sign out
+    </button>
   );
 }

@@ -28,7 +28,7 @@ export function SignIns({ onSignedOut }: { onSignedOut: () => void }) {
   return (
     <section aria-labelledby="sign-ins">
       <div className="section-head">
-        <h2 id="sign-ins">Signed-in browsers</h2>
+        <h3 id="sign-ins">Signed-in browsers</h3>
         <button
           className="small"
           disabled={(value?.length ?? 0) < 2}

@@ -39,7 +39,7 @@ export function Tokens() {
   return (
     <section aria-labelledby="tokens">
       <div className="section-head">
-        <h2 id="tokens">API tokens</h2>
+        <h3 id="tokens">API tokens</h3>
         <button className="small" onClick={() => setMaking(true)}>
           New token
         </button>

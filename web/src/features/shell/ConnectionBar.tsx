@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { useConnection } from "./live";
+import { RecoveryWay } from "./RecoveryWay";
 
 const OFFER_RECOVERY_AFTER = 5_000;
 const SAY_SO_AFTER = 800;
@@ -29,7 +30,7 @@ export function ConnectionBar({ recovery }: { recovery: string }) {
       ) : (
         <p>
           <strong>Freehold does not answer.</strong> The keeper is restarting it, and this page goes on by itself. What you typed is
-          kept. <a href={recovery}>Open the recovery page</a> to undo without it.
+          kept. <RecoveryWay recovery={recovery} />
         </p>
       )}
     </div>

@@ -10,6 +10,7 @@ import { EgressProvider, useEgress } from "../network/egress";
 import { Notifier } from "../notify/Notifier";
 import { RosterProvider } from "../sessions/roster";
 import { StopBar, StopProvider, useStop } from "../stop/stop";
+import { SECTIONS } from "../settings/sections";
 import { ConnectionBar } from "./ConnectionBar";
 import { useConnection } from "./live";
 import { Palette } from "./Palette";
@@ -102,6 +103,13 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
         run: () => void run(() => request("/v1/history/redo", { method: "POST", body: {} }), "Done again"),
       },
       { id: "undo", title: "Undo the last change…", group: "History", run: () => go("/history?undo=last") },
+      { id: "stop", title: "Stop everything…", group: "Kill switch", run: () => go("/settings?stop=ask") },
+      ...SECTIONS.map((section) => ({
+        id: section.path.slice(1).replace("/", "-"),
+        title: section.title,
+        group: "Settings",
+        run: () => go(section.path),
+      })),
       { id: "new-terminal", title: "New terminal", group: "Terminal", run: () => go("/terminal?new=1") },
       ...THEMES.map((theme) => ({ id: `theme-${theme}`, title: `Theme: ${theme}`, group: "Look", run: () => setTheme(theme) })),
       stopped ? { id: "lift", title: "Let agents work again", group: "Agents", run: () => void lift() } : { id: "stop", title: "Stop every agent now", group: "Agents", run: () => void stop() },

@@ -1,0 +1,44 @@
+import { useNow } from "../../ui/answers";
+import { ago, fullMoment } from "../../ui/moments";
+import { Notice } from "../../ui/Notice";
+import { TwoPress } from "../../ui/TwoPress";
+import { useStop } from "../models/stop";
+
+/** The kill switch: two presses stop everything, one lets it go on. */
+export function StopSwitch({ armed }: { armed: boolean }) {
+  const { value, problem, reload, stop, lift } = useStop();
+  const now = useNow();
+  if (problem && value === null) return <Notice problem={problem} action={{ label: "Try again", run: reload }} />;
+  if (value?.stopped) {
+    const at = value.at === null ? null : new Date(value.at).getTime() / 1000;
+    return (
+      <section className="card stop" data-stopped="true" aria-label="Kill switch">
+        <p role="status">
+          <strong>Everything is stopped</strong>
+          {at !== null && (
+            <>
+              , <time title={fullMoment(at)}>{ago(at, now)}</time>
+            </>
+          )}
+          {value.who && ` by ${value.who}`}.{value.why && ` “${value.why}”`}
+        </p>
+        <button className="primary" onClick={() => void lift()}>
+          Let agents work again
+        </button>
+      </section>
+    );
+  }
+  return (
+    <section className="card stop" aria-label="Kill switch">
+      <TwoPress
+        className="stop-button"
+        label="Stop everything"
+        sure="Press again to stop"
+        armed={armed}
+        disabled={value === null}
+        onSure={() => void stop("")}
+      />
+      <p className="quiet">Every agent ends and no model is asked, until you lift it. Files, history and undo go on working.</p>
+    </section>
+  );
+}
