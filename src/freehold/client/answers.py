@@ -205,3 +205,22 @@ class SshCredential(Answer):
 
 class SshRevoked(Answer):
     id: str
+
+
+class PreviewPort(Answer):
+    """A port inside that something listens on; the program and the manifest's service are None when not known."""
+
+    port: int
+    process: str | None
+    service: str | None
+
+
+class PreviewPorts(Answer):
+    ports: tuple[PreviewPort, ...]
+
+
+class PreviewAddress(Answer):
+    """`address` opens once, within half a minute; `origin` is where it leads."""
+
+    address: str
+    origin: str

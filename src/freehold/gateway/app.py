@@ -94,7 +94,7 @@ def build_routes(house: House, feeds: Feeds) -> FastAPI:
     app.state.hosts = PreviewHosts(house.manifest)
     app.state.passes = Passes(read_key(house.home), house.sessions, house.tokens)
     app.state.ports = add_preview(app, house, feeds.topics, app.state.hosts, app.state.passes)
-    app.state.room = room = open_room(house, feeds)
+    app.state.room = room = open_room(house, feeds, app.state.ports, app.state.hosts)
     add_agents(app, house, room)
     add_sessions(app, room)
     add_approvals(app, room)

@@ -16,6 +16,8 @@ from freehold.egress.models import ModelGateway, Stopped
 from freehold.errors import FreeholdError
 from freehold.gateway.feeds import Feeds
 from freehold.gateway.house import House
+from freehold.gateway.preview.hosts import PreviewHosts, is_shown
+from freehold.gateway.preview.listeners import Ports
 from freehold.gateway.topics import Encoded, Topic, encode_message
 
 MOST_MISSED = 1_000
@@ -110,7 +112,7 @@ class Models:
         return self._models.stopped is not None
 
 
-def open_room(house: House, feeds: Feeds) -> Room:
+def open_room(house: House, feeds: Feeds, ports: Ports, hosts: PreviewHosts) -> Room:
     """Not running yet: `Room.run` is for the application's life."""
     store = Store(house.timeline)
     sockets = Sockets(feeds, store)
@@ -138,11 +140,11 @@ def open_room(house: House, feeds: Feeds) -> Room:
         await room.stop_all("Everything was stopped" + (f": {stop.why}" if stop.why else ""))
 
     house.sealed.models.on_stop(stopped)
-    _offer_tools(house, ground)
+    _offer_tools(house, ground, ports, hosts)
     return room
 
 
-def _offer_tools(house: House, ground: Ground) -> None:
+def _offer_tools(house: House, ground: Ground, ports: Ports, hosts: PreviewHosts) -> None:
     """Host tools for every session; whatever acts is asked about like any tool of the agent's own."""
 
     async def ask(session: str, question: Question) -> Reply | None:
@@ -157,7 +159,14 @@ def _offer_tools(house: House, ground: Ground) -> None:
             )
         return await ground.approvals.ask(session, rows[0][0], question)
 
-    kit = make_kit(Surroundings(house.timeline, ground.keeper, lambda: house.sealed.egress))
+    async def listening() -> dict[int, str | None]:
+        return {one.port: one.process for one in await ports.find()}
+
+    def preview(port: int) -> str | None:
+        family = hosts.seen_from(house.base_url.partition("://")[2])
+        return family.origin(port) if family is not None and is_shown(port) else None
+
+    kit = make_kit(Surroundings(house.timeline, ground.keeper, lambda: house.sealed.egress, listening, preview))
     tools = HostTools(kit, ask)
     ground.servers, ground.environment, ground.forget = tools.servers, tools.environment, tools.forget
     house.sealed.doors[PORT] = tools.handle

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -34,6 +34,10 @@ class Surroundings:
     timeline: Timeline
     keeper: Callable[[str, dict[str, Any]], Awaitable[Any]]
     egress: Callable[[], Egress]
+    ports: Callable[[], Awaitable[Mapping[int, str | None]]]
+    """What listens inside, by port, with the name of its program where that is known."""
+    preview: Callable[[int], str | None]
+    """Where the user looks at a port, without leave to do so; None for a port that is not shown."""
 
 
 def make_kit(house: Surroundings) -> list[Tool]:
@@ -97,6 +101,20 @@ def make_kit(house: Surroundings) -> list[Tool]:
             },
             ("host", "why"),
             lambda caller, given: _request(house, caller, given),
+        ),
+        Tool(
+            "preview_address",
+            "Tell where the user sees what this computer serves on a port, and whether anything listens there.",
+            {
+                "port": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 65535,
+                    "description": "Every port that something listens on, if not given.",
+                }
+            },
+            (),
+            lambda caller, given: _preview(house, given),
         ),
     ]
 
@@ -177,6 +195,18 @@ async def _request(house: Surroundings, caller: Caller, given: Json) -> str:
         raise FreeholdError("tool.egress.conflict", f"{target} is asked about together with others; the user has it")
     await house.egress().answer(number, answer, who=f"session:{caller.session}")
     return f"The user allowed {target}."
+
+
+async def _preview(house: Surroundings, given: Json) -> str:
+    listening = await house.ports()
+    rows = []
+    for port in [given["port"]] if "port" in given else sorted(listening):
+        address = house.preview(port)
+        if address is None:
+            raise FreeholdError("tool.wrong-arguments", f"preview_address: port {port} is not shown to the user")
+        state = f"{listening[port] or 'something'} listens there" if port in listening else "nothing listens there yet"
+        rows.append(f"{port}  {address}  {state}")
+    return "\n".join(rows) or "Nothing listens on any port yet."
 
 
 async def _permitted(caller: Caller, kind: str, title: str, details: Json, subjects: tuple[str, ...]) -> Allowed:

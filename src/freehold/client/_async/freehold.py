@@ -7,6 +7,7 @@ from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
 from freehold.client._async.egress import AsyncEgress
 from freehold.client._async.history import AsyncHistory
+from freehold.client._async.preview import AsyncPreview
 from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.ssh import AsyncSsh
 from freehold.client._async.timeline import AsyncTimeline
@@ -35,6 +36,7 @@ class AsyncFreehold:
         self.timeline = AsyncTimeline(self._connection)
         self.egress = AsyncEgress(self._connection)
         self.history = AsyncHistory(self._connection)
+        self.preview = AsyncPreview(self._connection)
         self.ssh = AsyncSsh(self._connection)
         self.sessions = AsyncSessions(self._connection)
 

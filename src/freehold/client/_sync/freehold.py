@@ -8,6 +8,7 @@ from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
 from freehold.client._sync.egress import SyncEgress
 from freehold.client._sync.history import SyncHistory
+from freehold.client._sync.preview import SyncPreview
 from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
@@ -36,6 +37,7 @@ class SyncFreehold:
         self.timeline = SyncTimeline(self._connection)
         self.egress = SyncEgress(self._connection)
         self.history = SyncHistory(self._connection)
+        self.preview = SyncPreview(self._connection)
         self.ssh = SyncSsh(self._connection)
         self.sessions = SyncSessions(self._connection)
 
