@@ -1,0 +1,197 @@
+"""The preview page in a real browser: what runs in the computer, in a frame of its own origin."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page, expect, sync_playwright
+from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+
+pytestmark = pytest.mark.shared_processes
+
+PATIENCE = 30_000
+PORT = 8123
+APP = """
+import http.server, itertools
+count = itertools.count(1)
+class App(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        words = f"<h1>{self.path}</h1><p>seen {next(count)} times</p><a target=_top href='/away'>leave</a>"
+        body = f"<!doctype html><link rel=icon href='data:,'><body>{words}".encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", %d), App).serve_forever()
+"""
+START = """async (line) => {
+  const headers = {'content-type': 'application/json'}
+  const made = await fetch('/v1/terminals', {method: 'POST', headers, body: '{}'}).then((answer) => answer.json())
+  const socket = new WebSocket(`ws://${location.host}/v1/terminals/${made.id}/socket`)
+  await new Promise((done) => { socket.onmessage = done })
+  socket.send(new TextEncoder().encode(line))
+  return made.id
+}"""
+LISTED = """(port) => fetch('/v1/preview/ports').then((answer) => answer.json())
+  .then(({ports}) => ports.some((one) => one.port === port))"""
+STOP = "(id) => fetch('/v1/terminals/' + id, {method: 'DELETE'}).then((answer) => answer.status)"
+
+
+@pytest.fixture(scope="module")
+def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
+    with freehold_up(tmp_path_factory.mktemp("up")) as running:
+        (running.home.workspace / "app.py").write_text(APP % PORT)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def context(freehold: Freehold) -> Iterator[BrowserContext]:
+    with sync_playwright() as playwright:
+        browser: Browser = launch(playwright)
+        yield signed_in(browser, freehold)
+        browser.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A tab that fails the test when the content policy stopped anything of ours."""
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    wrong: list[str] = []
+    opened.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    yield opened
+    assert wrong == []
+    opened.close()
+
+
+@pytest.fixture
+def app(page: Page, freehold: Freehold) -> Iterator[str]:
+    """The terminal that the app runs in, for as long as a test lasts."""
+    page.goto(freehold.url + "/settings")
+    terminal = start(page)
+    yield terminal
+    page.evaluate(STOP, terminal)
+
+
+def start(page: Page) -> str:
+    terminal = str(page.evaluate(START, "exec python3 app.py\n"))
+    page.wait_for_function(LISTED, arg=PORT)
+    return terminal
+
+
+def look(page: Page, freehold: Freehold, path: str = f"/preview?port={PORT}") -> FrameLocator:
+    page.goto(freehold.url + path)
+    return page.frame_locator(f"iframe[title='Preview of port {PORT}']")
+
+
+def test_what_begins_to_listen_is_shown_by_itself(freehold: Freehold, page: Page) -> None:
+    """Nothing runs, the page says how to begin; something runs, and is there without a reload of ours."""
+    page.goto(freehold.url + "/preview")
+    page.get_by_role("heading", name="Nothing runs yet").wait_for()
+    page.evaluate("window.same = true")
+    terminal = start(page)
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_role("heading", name="/", exact=True)).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_label("Port")).to_contain_text(f"{PORT} · python3")
+    origin = f"{PORT}.preview.localhost"
+    expect(page.locator(".preview-origin")).to_contain_text(origin)
+    (inside,) = [one for one in page.frames if one != page.main_frame]
+    assert inside.evaluate("location.hostname") == origin
+    assert ".freehold" not in inside.url
+
+    page.evaluate(STOP, terminal)
+    page.get_by_role("heading", name="Nothing runs yet").wait_for()
+    assert page.evaluate("window.same") is True
+
+
+def test_an_app_that_comes_back_is_shown_again(freehold: Freehold, page: Page, app: str) -> None:
+    frame = look(page, freehold)
+    expect(frame.get_by_text("seen 1 times")).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("button", name="Reload").click()
+    expect(frame.get_by_text("seen 2 times")).to_be_visible(timeout=PATIENCE)
+    page.evaluate(STOP, app)
+    away = page.get_by_text(f"Nothing listens on port {PORT} now")
+    away.wait_for()
+    again = start(page)
+    expect(away).to_have_count(0, timeout=PATIENCE)
+    expect(frame.get_by_text("seen 1 times")).to_be_visible(timeout=PATIENCE)
+    page.evaluate(STOP, again)
+
+
+def test_a_path_is_typed_and_a_way_out_is_not_taken(freehold: Freehold, page: Page, app: str) -> None:
+    frame = look(page, freehold)
+    path = page.get_by_label("Path")
+    path.fill("about?x=1")
+    path.press("Enter")
+    expect(frame.get_by_role("heading", name="/about?x=1")).to_be_visible(timeout=PATIENCE)
+    path.fill("http://localhost:1/elsewhere")
+    path.press("Enter")
+    expect(path).to_have_attribute("aria-invalid", "true")
+    expect(frame.get_by_role("heading", name="/about?x=1")).to_be_visible()
+
+
+def test_the_app_cannot_take_the_tab_elsewhere(freehold: Freehold, page: Page, app: str) -> None:
+    """Not by a script, nor by a link that the owner presses."""
+    frame = look(page, freehold)
+    frame.get_by_role("link", name="leave").click()
+    (inside,) = [one for one in page.frames if one != page.main_frame]
+    refused = inside.evaluate("(() => { try { top.location = '/away'; return 'gone' } catch { return 'refused' } })()")
+    assert refused == "refused"
+    assert inside.evaluate("(() => { try { return top.document.title } catch { return 'closed' } })()") == "closed"
+    expect(page.get_by_role("button", name="Reload")).to_be_visible()
+    assert page.url.startswith(freehold.url)
+
+
+def test_it_is_drawn_as_wide_as_a_phone_or_a_tablet(freehold: Freehold, page: Page, app: str) -> None:
+    """Even where there is less room than that."""
+    page.set_viewport_size({"width": 900, "height": 700})
+    frame = look(page, freehold)
+    expect(frame.get_by_role("heading")).to_be_visible(timeout=PATIENCE)
+    (inside,) = [one for one in page.frames if one != page.main_frame]
+    for name, wide in (("Phone", 390), ("Tablet", 820)):
+        page.get_by_role("button", name=name).click()
+        inside.wait_for_function("(wide) => innerWidth === wide", arg=wide)
+        expect(page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+        box = page.locator(".preview-device").bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 900
+    page.get_by_role("button", name="Full width").click()
+    inside.wait_for_function("innerWidth !== 820 && innerWidth > 600")
+
+
+def test_it_opens_in_a_tab_of_its_own(freehold: Freehold, page: Page, app: str) -> None:
+    frame = look(page, freehold)
+    expect(frame.get_by_role("heading")).to_be_visible(timeout=PATIENCE)
+    with page.context.expect_page() as opened:
+        page.get_by_role("button", name="Open in a tab").click()
+    tab = opened.value
+    tab.get_by_role("heading", name="/", exact=True).wait_for()
+    assert tab.evaluate("[location.hostname, location.pathname, opener]") == [f"{PORT}.preview.localhost", "/", None]
+    tab.close()
+
+
+def test_it_fits_a_phone(freehold: Freehold, page: Page, app: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    frame = look(page, freehold)
+    expect(frame.get_by_role("heading")).to_be_visible(timeout=PATIENCE)
+    assert page.evaluate("document.body.scrollWidth <= innerWidth")
+    box = page.locator("iframe").bounding_box()
+    assert box is not None
+    assert (box["width"], box["height"] > 500) == (390, True)
+
+
+def test_the_keyboard_and_the_palette_lead_here(freehold: Freehold, page: Page) -> None:
+    page.goto(freehold.url + "/settings")
+    page.get_by_role("heading", name="Settings").first.wait_for()
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    page.get_by_role("heading", name="Nothing runs yet").wait_for()
+    page.get_by_role("button", name="Ask an agent").click()
+    page.wait_for_url("**/sessions**")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("preview")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Nothing runs yet").wait_for()
