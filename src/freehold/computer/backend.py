@@ -98,7 +98,7 @@ class Backend(Protocol):
     def name(self) -> str: ...
 
     async def start(self, spec: ComputerSpec, listener: socket.socket, guest: Path) -> Machine:
-        """Runs the archive at GUEST_PATH with `/usr/bin/python3 -I -S -E` and `--listen FD` as pid 1, with `listener` inherited as FD and nothing else.
+        """Runs the archive at GUEST_PATH with `/usr/bin/python3 -I -S -E` and `--listen FD --hold PORTS` as pid 1, with `listener` inherited as FD and nothing else.
 
         `guest` is the zipapp on the host, shown read-only inside. The guest owes the walls two things: it calls
         prctl(PR_SET_DUMPABLE, 0) before anything else, since programs inside share its uid and could otherwise write

@@ -18,7 +18,7 @@ from freehold.computer.layout import Sources, describe_environment, describe_etc
 from freehold.computer.limits import apply_rlimits, describe_mechanisms
 from freehold.computer.ownership import claim_folder
 from freehold.computer.seccomp import compile_filters
-from freehold.computer.spec import AGENT_GID, AGENT_UID, GUEST_PATH, WORKSPACE, ComputerSpec
+from freehold.computer.spec import AGENT_GID, AGENT_UID, GUEST_PATH, HELD_PORTS, WORKSPACE, ComputerSpec
 from freehold.computer.stage import stage_sources
 from freehold.errors import FreeholdError
 
@@ -135,6 +135,8 @@ def _start(
                 "--",
                 *PYTHON,
                 str(order.listener),
+                "--hold",
+                ",".join(map(str, HELD_PORTS)),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

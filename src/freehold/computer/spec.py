@@ -14,6 +14,8 @@ AGENT_HOME = "/home/agent"
 AGENT_UID = 1000
 AGENT_GID = 1000
 PROXY = "http://127.0.0.1:3128"
+HELD_PORTS = (3128, 3129, 3130)
+"""Ports inside that only the host can answer at: the way out, the models and the host tools."""
 
 BASE_ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/home/agent/.local/bin:/usr/local/bin:/usr/bin:/bin",

@@ -13,14 +13,14 @@ from freehold.guest.kernel import signals
 from freehold.guest.link import Link, Operation
 from freehold.guest.loop import READ, Loop, complain
 from freehold.guest.process import Nursery, Process
-from freehold.guest.relay import Forward, Listener
+from freehold.guest.relay import Forward, Held, Listener
 from freehold.guest.roster import Roster, measure
 from freehold.guest.spawn import SpawnError
 from freehold.guest.terminal import Terminals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from freehold.guest.link import Channel
@@ -31,10 +31,11 @@ GRACE = 3.0
 
 
 class Guest:
-    def __init__(self, listener: int, workspace: bytes) -> None:
+    def __init__(self, listener: int, workspace: bytes, held: Iterable[int]) -> None:
         os.set_inheritable(listener, False)
         kernel.hide_from_peers()
         self.loop = Loop()
+        self.held = Held(self.loop, held)
         self.links: set[Link] = set()
         self._ignore_signals()
         self._term = kernel.open_signal_descriptor(signals.SIGTERM)
@@ -141,7 +142,7 @@ def _forward(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operati
 
 
 def _listen(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    return Listener(guest.loop, channel, request)
+    return Listener(guest.loop, channel, request, guest.held)
 
 
 def _processes(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
@@ -195,5 +196,6 @@ def main() -> None:
     options = dict(zip(arguments[::2], arguments[1::2]))  # noqa: B905 - the guest also runs on Python 3.9
     os.umask(0o022)
     workspace = os.fsencode(options.get("--workspace", "/workspace"))
-    guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/")
+    held = [int(port) for port in options.get("--hold", "").split(",") if port]
+    guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/", held)
     guest.run()

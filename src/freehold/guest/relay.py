@@ -12,6 +12,7 @@ from freehold.guest.streams import Sink, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from freehold.guest.link import Channel
@@ -21,6 +22,9 @@ MAX_ACCEPTED = 768
 """Connections at once on one link's listeners; more wait in the kernel's queue. Below what the host puts up with."""
 IN_PROGRESS = 115
 FLUSH = 10.0
+BACKLOG = 128
+AT_ONCE = b"\1\0\0\0\0\0\0\0"
+"""Closing resets the connection: what connects to a port that nobody answers at is told so."""
 ADDRESS = "127.0.0.1"
 
 
@@ -120,34 +124,83 @@ class Forward(Operation):
         self._channel.fail("computer.no-listener", f"Nothing answers there: {os.strerror(number)}")
 
 
+class Held:
+    """Ports that are the host's: listened at from the guest's first moment to its last, whether the host is there or not.
+
+    Else a program inside could take one while the gateway is restarted, and be given the tokens that sessions show there.
+    While nobody has taken one, whoever connects is turned away.
+    """
+
+    def __init__(self, loop: Loop, ports: Iterable[int]) -> None:
+        self._loop = loop
+        self._free: dict[int, _socket.socket] = {}
+        for port in ports:
+            held, address = _open({"port": port})
+            held.bind(address)
+            held.listen(BACKLOG)
+            held.setblocking(False)
+            self.give_back(port, held)
+
+    def take(self, port: object) -> _socket.socket | None:
+        """If it is one of them, and free."""
+        held = self._free.pop(port, None) if isinstance(port, int) else None
+        if held is not None:
+            self._loop.forget(held.fileno())
+        return held
+
+    def give_back(self, port: int, held: _socket.socket) -> None:
+        self._free[port] = held
+        self._loop.watch(held.fileno(), READ, lambda events: _turn_away(held))
+
+
+def _turn_away(held: _socket.socket) -> None:
+    try:
+        descriptor, _ = held._accept()  # type: ignore[attr-defined]
+    except OSError:
+        return
+    stranger = _socket.socket(fileno=descriptor)
+    stranger.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, AT_ONCE)
+    stranger.close()
+
+
 class Listener(Operation):
     """Listens inside; each connection becomes a channel towards the host."""
 
-    def __init__(self, loop: Loop, channel: Channel, message: dict[str, Any]) -> None:
+    def __init__(self, loop: Loop, channel: Channel, message: dict[str, Any], held: Held) -> None:
         self._loop = loop
         self._channel = channel
         self._path = b""
-        self._socket, address = _open(message)
-        try:
-            self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-            if isinstance(address, bytes):
-                _remove_socket(address)
-                self._path = address
-            self._socket.bind(address)
-            self._socket.listen(128)
-        except OSError as error:
-            self._socket.close()
-            raise SpawnError(
-                "computer.cannot-listen",
-                f"Cannot listen at {message.get('port') or message.get('path')}: {error.strerror}",
-            ) from None
+        self._held = held
+        kept = held.take(message.get("port"))
+        self._kept = 0 if kept is None else int(message["port"])
+        self._socket = kept or self._bind(message)
         self._socket.setblocking(False)
         channel.say({"ok": 0 if self._path else self._socket.getsockname()[1]})
         loop.watch(self._socket.fileno(), READ, self._knock)
 
+    def _bind(self, message: dict[str, Any]) -> _socket.socket:
+        opened, address = _open(message)
+        try:
+            opened.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            if isinstance(address, bytes):
+                _remove_socket(address)
+                self._path = address
+            opened.bind(address)
+            opened.listen(BACKLOG)
+        except OSError as error:
+            opened.close()
+            raise SpawnError(
+                "computer.cannot-listen",
+                f"Cannot listen at {message.get('port') or message.get('path')}: {error.strerror}",
+            ) from None
+        return opened
+
     def closed(self) -> None:
         self._loop.forget(self._socket.fileno())
-        self._socket.close()
+        if self._kept:
+            self._held.give_back(self._kept, self._socket)
+        else:
+            self._socket.close()
         if self._path:
             _remove_socket(self._path)
 
