@@ -24,7 +24,8 @@ export function ToolCard({ item }: { item: Tool }) {
   const unfinished = item.status !== "completed" && item.status !== "failed";
   const status = unfinished && ended.has(item.turn) ? "stopped" : item.status;
   const count = edits.map((edit) => countLines(edit.lines)).reduce((sum, one) => ({ added: sum.added + one.added, removed: sum.removed + one.removed }), { added: 0, removed: 0 });
-  const empty = edits.length === 0 && outputs.length === 0 && item.input === "" && item.locations.length === 0;
+  const places = item.locations.filter((path) => !edits.some((edit) => edit.path === path));
+  const empty = edits.length === 0 && outputs.length === 0 && item.input === "" && places.length === 0;
   return (
     <section className="tool" data-status={status} aria-label={`Tool: ${unhidden(item.title)}`}>
       <button className="tool-head" aria-expanded={empty ? undefined : open} disabled={empty} onClick={fold}>
@@ -48,9 +49,9 @@ export function ToolCard({ item }: { item: Tool }) {
       </button>
       {open && !empty && (
         <div className="tool-body">
-          {item.locations.length > 0 && (
+          {places.length > 0 && (
             <p className="tool-places">
-              {item.locations.slice(0, 20).map((path) => (
+              {places.slice(0, 20).map((path) => (
                 <Place key={path} path={path} />
               ))}
             </p>
