@@ -3,12 +3,14 @@
 import mimetypes
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from starlette.responses import FileResponse, Response
 
 from freehold.gateway.needs import needs
 
 STATIC = Path(__file__).parent.parent / "static"
+# Beside a file that is worth it lies its packed self, made with the build.
+PACKED = ".gz"
 NOT_BUILT = "The control center is not built.\n\nRun `make web` in the checkout, or install a released wheel, and reload this page.\n"
 PAGES = (
     "/",
@@ -48,7 +50,7 @@ def add_pages(app: FastAPI, static: Path = STATIC) -> None:
         app.add_api_route(page, shell, methods=["GET"], include_in_schema=False)
     if static.is_dir():
         for file in sorted(static.rglob("*")):
-            if file.is_file() and file.name != "index.html":
+            if file.is_file() and file.name != "index.html" and file.suffix != PACKED:
                 _add_file(app, f"/{file.relative_to(static)}", file)
 
 
@@ -57,8 +59,23 @@ def _add_file(app: FastAPI, path: str, file: Path) -> None:
     # Built assets carry their content's hash in their name.
     age = "public, max-age=31536000, immutable" if path.startswith("/assets/") else "no-cache"
 
+    packed = file.with_name(file.name + PACKED)
+    has_packed = packed.is_file()
+
     @needs("anyone")
-    async def asset() -> Response:
-        return FileResponse(file, media_type=kind, headers={"cache-control": age})
+    async def asset(request: Request) -> Response:
+        headers = {"cache-control": age, "vary": "accept-encoding"}
+        if has_packed and takes_gzip(request.headers.get("accept-encoding", "")):
+            return FileResponse(packed, media_type=kind, headers={**headers, "content-encoding": "gzip"})
+        return FileResponse(file, media_type=kind, headers=headers)
 
     app.add_api_route(path, asset, methods=["GET"], include_in_schema=False)
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding names gzip and does not refuse it."""
+    for offer in accepted.lower().split(","):
+        name, _, weight = offer.partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "").rstrip("0").rstrip(".") not in ("q=", "q=0")
+    return False

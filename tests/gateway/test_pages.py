@@ -1,0 +1,62 @@
+"""The control center's files, as the gateway serves them."""
+
+import gzip
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from freehold.gateway.routes.pages import add_pages, takes_gzip
+
+SCRIPT = b"console.log(1);" * 200
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> FastAPI:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<!doctype html>")
+    (tmp_path / "assets/page-1.js").write_bytes(SCRIPT)
+    (tmp_path / "assets/page-1.js.gz").write_bytes(gzip.compress(SCRIPT))
+    (tmp_path / "icon.svg").write_text("<svg/>")
+    app = FastAPI()
+    add_pages(app, tmp_path)
+    return app
+
+
+async def _get(app: FastAPI, path: str, accepted: str) -> httpx2.Response:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as http:
+        return await http.get(path, headers={"accept-encoding": accepted})
+
+
+async def test_a_file_is_sent_packed_to_whoever_takes_it_so(app: FastAPI) -> None:
+    packed = await _get(app, "/assets/page-1.js", "gzip, deflate, br")
+    plain = await _get(app, "/assets/page-1.js", "identity")
+    assert (packed.headers["content-encoding"], packed.content) == ("gzip", SCRIPT)
+    assert int(packed.headers["content-length"]) < len(SCRIPT) / 5
+    assert ("content-encoding" in plain.headers, plain.content) == (False, SCRIPT)
+    for answer in (packed, plain):
+        assert answer.headers["vary"] == "accept-encoding"
+        assert answer.headers["content-type"].startswith("text/javascript")
+    assert packed.headers["etag"] != plain.headers["etag"]
+
+
+async def test_the_packed_file_has_no_address_of_its_own(app: FastAPI) -> None:
+    assert (await _get(app, "/assets/page-1.js.gz", "gzip")).status_code == 404
+    assert (await _get(app, "/icon.svg", "gzip")).text == "<svg/>"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "taken"),
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("", False),
+        ("br", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000", False),
+        ("x-gzip", False),
+    ],
+)
+def test_who_refuses_gzip_does_not_get_it(accepted: str, taken: bool) -> None:
+    assert takes_gzip(accepted) is taken
