@@ -10,6 +10,8 @@ import { COLOURS, LOADERS, LOOK } from "./languages";
 interface EditorProps {
   path: string;
   text: string;
+  /** The line to go to, when one is asked for. */
+  line: number | null;
   onChange: (text: string) => void;
   onSave: () => void;
 }
@@ -18,7 +20,7 @@ interface EditorProps {
  * The editor lives in a shadow root: there its styles are constructed sheets, which the content policy allows, and not
  * style elements, which it forbids.
  */
-export default function CodeEditor({ path, text, onChange, onSave }: EditorProps) {
+export default function CodeEditor({ path, text, line, onChange, onSave }: EditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const latest = useRef({ onChange, onSave });
@@ -87,6 +89,14 @@ export default function CodeEditor({ path, text, onChange, onSave }: EditorProps
     if (editor === null || editor.state.sliceDoc() === text) return;
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
   }, [text]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (editor === null || line === null) return;
+    const { from } = editor.state.doc.line(Math.max(1, Math.min(line, editor.state.doc.lines)));
+    editor.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    editor.focus();
+  }, [line, path]);
 
   return <div ref={host} className="editor-host" data-keys="editor" />;
 }

@@ -5,19 +5,24 @@ import { Icon } from "../../ui/Icon";
 import { bytes as sizeWords } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { afterChange, readContent, type Content } from "./content.logic";
+import { go } from "../shell/route";
+import { afterChange, MOST_SHOWN, readContent, type Content } from "./content.logic";
+import { draftOf, keepDraft } from "./drafts";
 import { contentPath, saveAs } from "./requests";
 
 const CodeEditor = lazy(() => import("./CodeEditor"));
+const Pdf = lazy(() => import("./Pdf"));
 
 interface Opened {
   content: Content;
   bytes: Uint8Array<ArrayBuffer>;
   etag: string;
+  size: number;
 }
 
 interface FileViewProps {
   path: string;
+  line: number | null;
   /** Grows each time the file is seen to change on disk. */
   changes: number;
   onClose: () => void;
@@ -26,7 +31,7 @@ interface FileViewProps {
 }
 
 /** One file: its text to edit, its picture to see, or the way to download it. */
-export function FileView({ path, changes, onClose, onRename, onDelete }: FileViewProps) {
+export function FileView({ path, line, changes, onClose, onRename, onDelete }: FileViewProps) {
   const [opened, setOpened] = useState<Opened | null>(null);
   const [text, setText] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -42,17 +47,23 @@ export function FileView({ path, changes, onClose, onRename, onDelete }: FileVie
 
   const load = useCallback(async () => {
     try {
-      const found = await download(contentPath(path));
-      const content = readContent(path, found.bytes);
-      setOpened({ content, ...found });
-      setText(content.kind === "text" ? content.text : "");
+      const { size, etag } = await request<FileRow>(`/v1/files/stat?path=${encodeURIComponent(path)}`);
+      const found = size > MOST_SHOWN ? { bytes: new Uint8Array(), etag } : await download(contentPath(path));
+      const content: Content = size > MOST_SHOWN ? { kind: "large" } : readContent(path, found.bytes);
+      const draft = content.kind === "text" ? draftOf(path) : undefined;
+      setOpened({ content, size, ...found });
+      setText(draft?.text ?? (content.kind === "text" ? content.text : ""));
       setProblem(null);
-      setConflict(false);
+      setConflict(draft !== undefined && draft.etag !== found.etag);
     } catch (error) {
       setProblem(problemOf(error));
     }
   }, [path]);
   useEffect(() => void load(), [load]);
+  const version = opened?.etag;
+  useEffect(() => {
+    if (version !== undefined) keepDraft(path, dirty ? { text, etag: conflict ? (draftOf(path)?.etag ?? version) : version } : null);
+  }, [path, dirty, text, version, conflict]);
 
   useEffect(() => {
     if (changes === 0) return;
@@ -82,7 +93,7 @@ export function FileView({ path, changes, onClose, onRename, onDelete }: FileVie
       try {
         const condition: Record<string, string> = how.overwrite ? {} : { "if-match": held.opened.etag };
         const written = await upload<Written>(contentPath(path), body, condition);
-        setOpened({ content: { kind: "text", text: held.text }, bytes: body, etag: written.etag });
+        setOpened({ content: { kind: "text", text: held.text }, bytes: body, etag: written.etag, size: body.length });
         setConflict(false);
         setProblem(null);
       } catch (error) {
@@ -110,8 +121,11 @@ export function FileView({ path, changes, onClose, onRename, onDelete }: FileVie
               {saving ? "Saving…" : "Save"}
             </button>
           )}
-          <button className="plain-button" title="Download" aria-label="Download" onClick={() => void saveAs(path).catch(toasts.failed)}>
+          <button className="plain-button" title="Download" aria-label="Download" onClick={() => saveAs(path)}>
             <Icon name="download" />
+          </button>
+          <button className="small" onClick={() => go(`/history?path=${encodeURIComponent(`workspace/${path}`)}`)}>
+            History
           </button>
           <button className="small" onClick={onRename}>
             Rename
@@ -127,7 +141,13 @@ export function FileView({ path, changes, onClose, onRename, onDelete }: FileVie
             <strong>This file changed on disk while you were editing it.</strong>
           </p>
           <div className="replies">
-            <button className="small" onClick={() => void load()}>
+            <button
+              className="small"
+              onClick={() => {
+                keepDraft(path, null);
+                void load();
+              }}
+            >
               Take theirs
             </button>
             <button className="small" onClick={() => void save({ overwrite: true })}>
@@ -145,13 +165,18 @@ export function FileView({ path, changes, onClose, onRename, onDelete }: FileVie
         <div className="file-body">
           {opened.content.kind === "text" && (
             <Suspense fallback={<p className="loading quiet">Opening the editor…</p>}>
-              <CodeEditor path={path} text={text} onChange={setText} onSave={() => void save()} />
+              <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
             </Suspense>
           )}
           {opened.content.kind === "image" && <Picture bytes={opened.bytes} mime={opened.content.mime} name={path} />}
+          {opened.content.kind === "pdf" && (
+            <Suspense fallback={<p className="loading quiet">Opening…</p>}>
+              <Pdf bytes={opened.bytes} name={path} />
+            </Suspense>
+          )}
           {(opened.content.kind === "binary" || opened.content.kind === "large") && (
             <p className="empty file-note">
-              {opened.content.kind === "binary" ? "This is not text" : "This file is too large to edit here"} ({sizeWords(opened.bytes.length)}). Download it to look
+              {opened.content.kind === "binary" ? "This is not text" : "This file is too large to edit here"} ({sizeWords(opened.size)}). Download it to look
               inside.
             </p>
           )}

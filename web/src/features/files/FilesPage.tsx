@@ -1,117 +1,51 @@
-import { useCallback, useEffect, useMemo, useRef, useState, type ChangeEvent } from "react";
-import type { FileRow, FileTree } from "../../client/api";
-import { problemOf, request, RequestFailed, type Problem } from "../../client/http";
+import { useCallback, useMemo, useRef, useState, type ChangeEvent, type DragEvent } from "react";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { useTopic } from "../shell/live";
 import { go, useRoute } from "../shell/route";
+import { moveDraft, useDrafts } from "./drafts";
 import { FileDialog, type Asked } from "./FileDialog";
 import { FileView } from "./FileView";
-import { putFile } from "./requests";
-import { folderOf, inWorkspace, isSkipped, joined, Tree, type Kind } from "./tree.logic";
+import { TextSearch } from "./TextSearch";
+import { folderOf, type Kind } from "./tree.logic";
 import { TreeList } from "./TreeList";
+import { UploadPanel } from "./UploadPanel";
+import { useUploads } from "./uploads";
+import { filesIn, wantedOf, type Dropped } from "./uploads.logic";
+import { useTree } from "./useTree";
 import "./files.css";
 
-const FLASH = 1_600;
-// More new paths than this at once are quicker listed anew than asked for one by one.
-const MOST_ASKED = 30;
-const RELIST_AFTER = 150;
-// The list is asked for once changes are heard, so that none falls between; but not later than this.
-const LIST_WITHOUT = 1_000;
-
-interface Changes {
-  relist?: boolean;
-  items?: { path: string; word: "added" | "changed" | "removed" }[];
-}
+const ALL = "freehold.files.all";
 
 export default function FilesPage() {
   const { query } = useRoute();
   const path = query.get("path");
-  const [tree, setTree] = useState<Tree | null>(null);
-  const [version, setVersion] = useState(0);
-  const [complete, setComplete] = useState(true);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const line = Number(query.get("line")) || null;
+  const [all, setAll] = useState(() => localStorage.getItem(ALL) !== null);
+  const { tree, version, complete, problem, flashed, changes, load, relist } = useTree(path, all);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(path === null ? [] : foldersOf(path)));
   const [typed, setTyped] = useState("");
+  const [inText, setInText] = useState(false);
   const [asked, setAsked] = useState<Asked | null>(null);
-  const [flashed, setFlashed] = useState<ReadonlySet<string>>(new Set());
-  const [changes, setChanges] = useState<Record<string, number>>({});
+  const [dropping, setDropping] = useState<string | null>(null);
+  const drafts = useDrafts();
   const toasts = useToasts();
   const picker = useRef<HTMLInputElement>(null);
-  const relisting = useRef(0);
-  const asking = useRef<{ outdated: boolean } | null>(null);
-
-  const relist = useCallback((after = RELIST_AFTER) => {
-    clearTimeout(relisting.current);
-    relisting.current = window.setTimeout(() => void load(), after);
-  }, []);
-  const load = useCallback(async () => {
-    const mine = { outdated: false };
-    asking.current = mine;
-    try {
-      const found = await request<FileTree>("/v1/files/tree");
-      if (asking.current !== mine) return;
-      setTree(new Tree(found.rows));
-      setComplete(found.complete);
-      setProblem(null);
-    } catch (error) {
-      if (asking.current === mine) setProblem(problemOf(error));
-    }
-    if (asking.current !== mine) return;
-    asking.current = null;
-    if (mine.outdated) relist();
-  }, [relist]);
-  useEffect(() => {
-    relist(LIST_WITHOUT);
-    return () => clearTimeout(relisting.current);
-  }, [relist]);
-
-  const flash = useCallback((paths: string[]) => {
-    setFlashed((held) => new Set([...held, ...paths]));
-    setTimeout(() => setFlashed((held) => new Set([...held].filter((one) => !paths.includes(one)))), FLASH);
-  }, []);
-
-  const apply = useCallback(
-    async (data: Changes) => {
-      const items = (data.items ?? []).flatMap((item) => {
-        const inside = inWorkspace(item.path);
-        return inside === null || isSkipped(inside) ? [] : [{ path: inside, word: item.word }];
-      });
-      if (data.relist) relist();
-      if (asking.current !== null && items.length > 0) asking.current.outdated = true;
-      if (items.length === 0 || tree === null) return;
-      setChanges((held) => {
-        const next = { ...held };
-        for (const item of items) next[item.path] = (next[item.path] ?? 0) + 1;
-        return next;
-      });
-      const unknown = items.filter((item) => item.word !== "removed" && tree.get(item.path) === undefined);
-      if (unknown.length > MOST_ASKED) relist();
-      else {
-        for (const item of items) if (item.word === "removed") tree.remove(item.path);
-        await Promise.all(
-          unknown.map(async (item) => {
-            try {
-              const row = await request<FileRow>(`/v1/files/stat?path=${encodeURIComponent(item.path)}`);
-              tree.put(item.path, row.kind as Kind, row.size);
-            } catch (error) {
-              if (!(error instanceof RequestFailed) || error.status !== 404) relist();
-            }
-          }),
-        );
-        setVersion((held) => held + 1);
-      }
-      flash(items.map((item) => item.path));
+  const folderPicker = useRef<HTMLInputElement>(null);
+  const arrived = useCallback(
+    (count: number) => {
+      toasts.done(count === 1 ? "Uploaded" : `${count.toLocaleString()} files uploaded`);
+      relist();
     },
-    [tree, relist, flash],
+    [toasts, relist],
   );
-  useTopic("files", { event: (data) => void apply(data as Changes), resync: () => relist(), subscribed: () => relist(0) });
+  const uploads = useUploads(arrived);
 
+  const searching = inText && typed.trim() !== "";
   const rows = useMemo(
-    () => (tree === null ? [] : typed.trim() === "" ? tree.shown(open) : tree.named(typed.trim())),
+    () => (tree === null ? [] : typed.trim() === "" || inText ? tree.shown(open) : tree.named(typed.trim())),
     // The tree is changed in place: its version says when.
-    [tree, version, open, typed],
+    [tree, version, open, typed, inText],
   );
 
   function choose(chosen: string, kind: Kind) {
@@ -119,7 +53,8 @@ export default function FilesPage() {
       setTyped("");
       setOpen((held) => {
         const next = new Set(held);
-        if (!next.delete(chosen)) next.add(chosen);
+        if (typed.trim() !== "") for (const above of foldersOf(`${chosen}/x`)) next.add(above);
+        else if (!next.delete(chosen)) next.add(chosen);
         return next;
       });
     } else go(`/files?path=${encodeURIComponent(chosen)}`);
@@ -127,22 +62,42 @@ export default function FilesPage() {
 
   const folder = path === null ? "" : folderOf(path);
 
-  async function sendUp(event: ChangeEvent<HTMLInputElement>) {
-    for (const file of [...(event.target.files ?? [])]) {
-      const to = joined(folder, file.name);
-      try {
-        await putFile(to, file);
-        toasts.done(`${to} is here`);
-      } catch (error) {
-        toasts.failed(error);
-      }
-    }
+  function pick(event: ChangeEvent<HTMLInputElement>) {
+    uploads.send(wantedOf(event.target.files ?? [], folder));
     event.target.value = "";
-    relist();
+  }
+  function over(event: DragEvent) {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "copy";
+    setDropping(folderUnder(event.target));
+  }
+  function drop(event: DragEvent) {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    setDropping(null);
+    const into = folderUnder(event.target);
+    // The items are gone when this function ends; their entries are not.
+    const entries = [...event.dataTransfer.items].flatMap((item) => (item.webkitGetAsEntry() as Dropped | null) ?? []);
+    const plain = wantedOf(event.dataTransfer.files, into);
+    if (entries.length === 0) uploads.send(plain);
+    else void filesIn(entries, into).then((found) => uploads.send(found), toasts.failed);
+  }
+  function showAll(on: boolean) {
+    if (on) localStorage.setItem(ALL, "1");
+    else localStorage.removeItem(ALL);
+    setAll(on);
   }
 
   return (
-    <div className="files" data-open={path !== null || undefined}>
+    <div
+      className="files"
+      data-open={path !== null || undefined}
+      data-dropping={dropping !== null || undefined}
+      onDragOver={over}
+      onDragLeave={(event) => event.currentTarget.contains(event.relatedTarget as Node | null) || setDropping(null)}
+      onDrop={drop}
+    >
       <aside className="tree-pane" aria-label="Files">
         <div className="tree-head">
           <h1>Files</h1>
@@ -152,36 +107,64 @@ export default function FilesPage() {
           <button className="plain-button" title="New folder" aria-label="New folder" onClick={() => setAsked({ what: "folder", in: folder })}>
             <Icon name="folder" />
           </button>
-          <button className="plain-button" title="Upload" aria-label="Upload" onClick={() => picker.current?.click()}>
+          <button className="plain-button" title="Upload files" aria-label="Upload files" onClick={() => picker.current?.click()}>
             <Icon name="upload" />
           </button>
-          <input ref={picker} type="file" multiple hidden onChange={(event) => void sendUp(event)} />
+          <input ref={picker} type="file" multiple hidden aria-label="Files to upload" onChange={pick} />
+          <input ref={folderPicker} type="file" hidden aria-label="Folder to upload" {...{ webkitdirectory: "" }} onChange={pick} />
         </div>
-        <input
-          className="tree-search"
-          type="search"
-          placeholder="Find by name"
-          aria-label="Find by name"
-          value={typed}
-          onChange={(event) => setTyped(event.target.value)}
-        />
-        {problem && <Notice problem={problem} action={{ label: "Try again", run: () => void load() }} />}
+        <div className="tree-find">
+          <input
+            className="tree-search"
+            type="search"
+            placeholder={inText ? "Find in files" : "Find by name"}
+            aria-label={inText ? "Find in files" : "Find by name"}
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+          <div className="tabs" role="group" aria-label="Where to look">
+            <button aria-pressed={!inText} onClick={() => setInText(false)}>
+              Names
+            </button>
+            <button aria-pressed={inText} onClick={() => setInText(true)}>
+              Text
+            </button>
+          </div>
+        </div>
+        {problem && <Notice problem={problem} action={{ label: "Try again", run: load }} />}
         {tree === null && problem === null && <p className="quiet tree-note">Reading…</p>}
-        {tree !== null && rows.length === 0 && (
-          <p className="empty tree-note">{typed ? "No file is called that." : "The workspace is empty. Make a file, or upload one."}</p>
+        {searching && <TextSearch typed={typed} all={all} onOpen={(found, at) => go(`/files?path=${encodeURIComponent(found)}&line=${at}`)} />}
+        {!searching && tree !== null && rows.length === 0 && (
+          <p className="empty tree-note">{typed && !inText ? "No file is called that." : "The workspace is empty. Make a file, or drop some here."}</p>
         )}
-        <TreeList rows={rows} chosen={path} flashed={flashed} onChoose={choose} />
+        {!searching && <TreeList rows={rows} chosen={path} flashed={flashed} unsaved={drafts} onChoose={choose} />}
         {!complete && <p className="quiet tree-note">Not everything is shown: there are too many files.</p>}
+        <UploadPanel uploads={uploads} />
+        <div className="tree-foot">
+          <label className="radio">
+            <input type="checkbox" checked={all} onChange={(event) => showAll(event.target.checked)} />
+            Show ignored
+          </label>
+          <button className="text-button" onClick={() => folderPicker.current?.click()}>
+            Upload a folder
+          </button>
+        </div>
+        {dropping !== null && (
+          <p className="drop-words" role="status">
+            Drop to upload to <code>{dropping === "" ? "the workspace" : dropping}</code>
+          </p>
+        )}
       </aside>
       {path === null ? (
         <div className="file-none">
-          <p className="quiet">Choose a file to see it.</p>
+          <p className="quiet">Choose a file to see it, or drop files here.</p>
         </div>
       ) : (
         <FileView
           key={path}
           path={path}
-          changes={changes[path] ?? 0}
+          line={line}
+          changes={changes}
           onClose={() => go("/files")}
           onRename={() => setAsked({ what: "rename", path })}
           onDelete={() => setAsked({ what: "delete", path })}
@@ -194,6 +177,7 @@ export default function FilesPage() {
           onDone={(now) => {
             setAsked(null);
             relist();
+            if ("path" in asked) moveDraft(asked.path, now);
             if (asked.what === "folder") setOpen((held) => new Set([...held, ...foldersOf(`${now}/x`)]));
             else go(now === null ? "/files" : `/files?path=${encodeURIComponent(now)}`);
           }}
@@ -206,4 +190,11 @@ export default function FilesPage() {
 function foldersOf(path: string): string[] {
   const parts = path.split("/").slice(0, -1);
   return parts.map((_, index) => parts.slice(0, index + 1).join("/"));
+}
+
+/** The folder that something dropped there goes into. */
+function folderUnder(target: EventTarget): string {
+  const row = target instanceof Element ? target.closest<HTMLElement>("[data-path]") : null;
+  const path = row?.dataset["path"] ?? "";
+  return row?.dataset["kind"] === "folder" ? path : folderOf(path);
 }

@@ -7,13 +7,14 @@ interface TreeListProps {
   rows: readonly ShownNode[];
   chosen: string | null;
   flashed: ReadonlySet<string>;
+  unsaved: ReadonlyMap<string, unknown>;
   onChoose: (path: string, kind: Kind) => void;
 }
 
 const HEIGHT = 32;
 
 /** Only the rows in view are drawn, however many there are. */
-export function TreeList({ rows, chosen, flashed, onChoose }: TreeListProps) {
+export function TreeList({ rows, chosen, flashed, unsaved, onChoose }: TreeListProps) {
   const pane = useRef<HTMLDivElement>(null);
   const list = useVirtualizer({ count: rows.length, getScrollElement: () => pane.current, estimateSize: () => HEIGHT, overscan: 12 });
 
@@ -50,6 +51,8 @@ export function TreeList({ rows, chosen, flashed, onChoose }: TreeListProps) {
               aria-expanded={row.kind === "folder" ? row.open : undefined}
               aria-selected={row.path === chosen}
               data-index={item.index}
+              data-path={row.path}
+              data-kind={row.kind}
               data-flash={flashed.has(row.path) || undefined}
               title={row.path}
               style={{ transform: `translateY(${item.start}px)`, paddingLeft: 8 + row.depth * 16 }}
@@ -58,6 +61,7 @@ export function TreeList({ rows, chosen, flashed, onChoose }: TreeListProps) {
               {row.kind === "folder" ? <Icon name="chevron" size={14} /> : <span className="tree-indent" />}
               <Icon name={row.kind === "folder" ? "folder" : row.kind === "link" ? "link" : "file"} size={16} />
               <span className="tree-name">{row.name}</span>
+              {unsaved.has(row.path) && <span className="dot" role="img" aria-label="not saved" />}
             </button>
           );
         })}

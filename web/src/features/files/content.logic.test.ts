@@ -17,6 +17,12 @@ test("what a browser could run is never an image", () => {
   expect(readContent("a.svg", bytes("<svg onload=alert(1)>"))).toMatchObject({ kind: "text" });
 });
 
+test("a PDF is one by its name and its beginning", () => {
+  expect(readContent("a.pdf", bytes("%PDF-1.7\n"))).toEqual({ kind: "pdf" });
+  expect(readContent("a.txt", bytes("%PDF-1.7\n"))).toMatchObject({ kind: "text" });
+  expect(readContent("a.pdf", bytes("<script>"))).toMatchObject({ kind: "text" });
+});
+
 test("a byte order mark is kept, so that saving changes nothing else", () => {
   expect(readContent("a.txt", new Uint8Array([0xef, 0xbb, 0xbf, 0x41]))).toEqual({ kind: "text", text: "\ufeffA" });
 });

@@ -1,8 +1,11 @@
 export const MOST_EDITED = 2 * 1024 * 1024;
+/** What is larger is not even fetched. */
+export const MOST_SHOWN = 48 * 1024 * 1024;
 
 export type Content =
   | { kind: "text"; text: string }
   | { kind: "image"; mime: string }
+  | { kind: "pdf" }
   | { kind: "binary" }
   | { kind: "large" };
 
@@ -22,6 +25,7 @@ export function imageType(path: string): string | null {
 export function readContent(path: string, bytes: Uint8Array): Content {
   const mime = imageType(path);
   if (mime !== null) return { kind: "image", mime };
+  if (extensionOf(path) === "pdf" && new TextDecoder("latin1").decode(bytes.subarray(0, 1024)).includes("%PDF-")) return { kind: "pdf" };
   if (bytes.length > MOST_EDITED) return { kind: "large" };
   if (bytes.subarray(0, 8000).includes(0)) return { kind: "binary" };
   try {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { folderOf, inWorkspace, isSkipped, Tree } from "./tree.logic";
+import { folderOf, inWorkspace, isSkipped, Latest, Tree } from "./tree.logic";
 
 const rows: [string, string, number][] = [
   ["src", "folder", 0],
@@ -36,6 +36,15 @@ test("fifty thousand files are ready to draw in a moment", () => {
   expect(tree.size).toBe(50_500);
   expect(tree.shown(new Set(["d7"]))).toHaveLength(600);
   expect(tree.named("f4999.txt")[0]?.path).toBe("d499/f4999.txt");
+});
+
+test("an answer that was asked for before the last news is known to be old", () => {
+  const latest = new Latest();
+  latest.note("a");
+  const asked = latest.of("a");
+  expect(latest.of("a")).toBe(asked);
+  latest.note("a");
+  expect(latest.of("a")).not.toBe(asked);
 });
 
 test("paths of changes are those of the workspace", () => {

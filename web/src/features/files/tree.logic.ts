@@ -89,6 +89,19 @@ export class Tree {
   }
 }
 
+/** How often each path was heard of, so that an answer that was asked for before is known to be old. */
+export class Latest {
+  private counts = new Map<string, number>();
+
+  note(path: string): void {
+    this.counts.set(path, this.of(path) + 1);
+  }
+
+  of(path: string): number {
+    return this.counts.get(path) ?? 0;
+  }
+}
+
 const ORDER = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
 export function folderOf(path: string): string {
