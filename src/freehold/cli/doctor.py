@@ -116,10 +116,19 @@ def _facts() -> dict[str, str]:
         "user": "root" if os.geteuid() == 0 else f"uid {os.geteuid()}",
         "control groups": ", ".join(sorted(groups)) or "none that this user may write",
         "security modules": _read("/sys/kernel/security/lsm") or "unknown",
+        "sessions apart": _sessions_apart(),
         "apparmor restricts user namespaces": _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") or "no",
         "user namespaces": _read("/proc/sys/user/max_user_namespaces") or "unknown",
         "core pattern": _read("/proc/sys/kernel/core_pattern") or "unknown",
     }
+
+
+def _sessions_apart() -> str:
+    from freehold.computer.isolation import keeps_sessions_apart, landlock_version
+
+    if keeps_sessions_apart():
+        return f"yes, by Landlock {landlock_version()}"
+    return "no: an agent can read another's tokens; start Linux 5.19 or later with landlock among its security modules"
 
 
 def _read(path: str) -> str:

@@ -1,5 +1,6 @@
 """Whether this machine can build the walls, and what to do where it cannot. Nothing here ever lowers one."""
 
+import ctypes
 import functools
 import os
 import re
@@ -12,6 +13,9 @@ from freehold.computer.seccomp import compile_filters
 from freehold.errors import FreeholdError
 
 OLDEST = (0, 8)
+LANDLOCK_CREATE_RULESET = 444
+OLDEST_LANDLOCK = 2
+SESSIONS_APART = "sessions apart"
 
 APPARMOR_PROFILE = """\
 abi <abi/4.0>,
@@ -97,6 +101,19 @@ def isolation_problems() -> list[WallProblem]:
             WallProblem("system calls", "This kernel has no seccomp filters", "Use a kernel with CONFIG_SECCOMP_FILTER")
         )
     return problems
+
+
+def landlock_version() -> int:
+    """What the kernel knows of Landlock; 0 where it has none, or was started without."""
+    libc = ctypes.CDLL(None)
+    libc.syscall.restype = ctypes.c_long
+    version: int = libc.syscall(ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_long(0), ctypes.c_long(1))
+    return max(0, version)
+
+
+def keeps_sessions_apart() -> bool:
+    """Whether the guest can keep sessions in one computer from reading each other; see guest/kernel.py."""
+    return landlock_version() >= OLDEST_LANDLOCK
 
 
 def _seccomp_in_kernel() -> bool:

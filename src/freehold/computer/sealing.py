@@ -13,7 +13,7 @@ from pathlib import Path
 from freehold.computer.backend import Isolation
 from freehold.computer.cgroups import Cgroup, find_parents, make_cgroup, sweep_stale
 from freehold.computer.credentials import act_as
-from freehold.computer.isolation import Tools, diagnose, find_tools
+from freehold.computer.isolation import SESSIONS_APART, Tools, diagnose, find_tools, keeps_sessions_apart
 from freehold.computer.layout import Sources, describe_environment, describe_etc, describe_root
 from freehold.computer.limits import apply_rlimits, describe_mechanisms
 from freehold.computer.ownership import claim_folder
@@ -209,7 +209,8 @@ def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: T
             continue
         if not missing:
             namespaces = (f"{name} namespace" for name in NAMESPACES)
-            return (*namespaces, "no new privileges", "no capabilities", "filtered system calls")
+            walls = (*namespaces, "no new privileges", "no capabilities", "filtered system calls")
+            return (*walls, SESSIONS_APART) if keeps_sessions_apart() else walls
         time.sleep(0.001)
     raise FreeholdError(
         "computer.no-isolation",

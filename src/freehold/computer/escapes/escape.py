@@ -84,11 +84,15 @@ print("REFUSED", "; ".join(reasons) or {NOTHING!r}, flush=True)
 
 @dataclass(frozen=True)
 class Escape:
-    """`claim` says what must not be possible; `program` is Python (after PRELUDE) that tries it."""
+    """`claim` says what must not be possible; `program` is Python (after PRELUDE) that tries it.
+
+    One that is tried `beside_another` session's process is told its pid as `bait["neighbour"]`; that process must live on.
+    """
 
     name: str
     claim: str
     program: str
+    beside_another: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,10 +114,10 @@ class Ran(Protocol):
     def exit_code(self) -> int | None: ...
 
 
-def command_for(escape: Escape, bait: Bait) -> list[str]:
+def command_for(escape: Escape, bait: Bait, **more: int) -> list[str]:
     # Plain indentation at the top, so that bodies are pasted as they are.
     source = PRELUDE + escape.program + EPILOGUE
-    return ["/usr/bin/python3", "-I", "-c", source, json.dumps(bait.shown())]
+    return ["/usr/bin/python3", "-I", "-c", source, json.dumps({**bait.shown(), **more})]
 
 
 def judge(escape: Escape, bait: Bait, ran: Ran) -> Verdict:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from freehold.computer.backend import LimitEvent
 from freehold.computer.computer import Computer
-from freehold.computer.escapes.bait import Bait
+from freehold.computer.escapes.bait import ENVIRONMENT_NAME, Bait
 from freehold.computer.escapes.bombs import SMALL, Bomb
 from freehold.computer.escapes.escape import NOTHING, Escape, Verdict, command_for, judge
+from freehold.computer.escapes.neighbours import NEIGHBOUR
 from freehold.computer.process import Result
 from freehold.computer.removal import remove_tree
 from freehold.errors import FreeholdError
@@ -19,9 +20,27 @@ ANSWER_TIME = 20.0
 
 async def try_escape(escape: Escape, bait: Bait, computer: Computer) -> Verdict:
     """What the escape saw; a computer that does not answer afterwards is not a wall that held."""
-    verdict = judge(escape, bait, await computer.run(command_for(escape, bait), timeout=60))
+    if escape.beside_another:
+        verdict = await _try_beside_another(escape, bait, computer)
+    else:
+        verdict = judge(escape, bait, await computer.run(command_for(escape, bait), timeout=60))
     trouble = await _silence(computer)
     return Verdict(escape.name, escape.claim, "escaped", trouble) if trouble else verdict
+
+
+async def _try_beside_another(escape: Escape, bait: Bait, computer: Computer) -> Verdict:
+    neighbour = ["/usr/bin/python3", "-I", "-c", NEIGHBOUR]
+    env = {ENVIRONMENT_NAME: bait.token}
+    async with await computer.spawn(neighbour, env=env, apart="neighbour", timeout=4 * ANSWER_TIME) as process:
+        if await process.stdout.read() != b"ready\n":
+            return Verdict(escape.name, escape.claim, "unclear", "there was no other session to try it on")
+        command = command_for(escape, bait, neighbour=process.pid)
+        verdict = judge(escape, bait, await computer.run(command, timeout=60, apart="attacker"))
+        if verdict.outcome == "refused":
+            await process.write(b"still there?\n")
+            if await process.stdout.read() != b"here\n":
+                return Verdict(escape.name, escape.claim, "escaped", "the other session's process was ended")
+    return verdict
 
 
 async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer) -> Verdict:
