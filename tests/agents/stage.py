@@ -116,7 +116,7 @@ class Stage:
             home=self.home,
             manifest=load_manifest(self.home.manifest, {}, home=self.home.root).manifest,
             store=store,
-            approvals=Approvals(store, told),
+            approvals=Approvals(store, told, self.audience.session),
             watchers=self.audience,
             money=self.money,
             computer=lambda: self.computer,

@@ -34,6 +34,7 @@ async def test_nothing_happens_until_the_owner_answers(stage: Stage, answer: Any
     await stage.ended(session, turn)
     assert stage.said(session) == said
     assert (await stage.room.get(session)).status == "idle"
+    assert "needs_you" in [row.status for row in stage.audience.rows if row.id == session]
 
 
 async def test_an_answer_is_taken_once(stage: Stage) -> None:

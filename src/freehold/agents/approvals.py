@@ -12,7 +12,7 @@ from typing import Any, Literal
 from freehold.agents.board import Kept, Tool
 from freehold.agents.policy import Policy, Rule, put_rule
 from freehold.agents.rpc import Json
-from freehold.agents.store import EventRow, Store, now, put_events
+from freehold.agents.store import EventRow, SessionRow, Store, now, put_events
 from freehold.agents.visible import make_visible
 from freehold.errors import FreeholdError
 
@@ -121,12 +121,13 @@ def _shown(text: str) -> str:
 
 
 class Approvals:
-    """Asks, remembers, answers. `told` hears of every change once it is on the disk."""
+    """Asks, remembers, answers. `told` hears of every change once it is on the disk, `stands` how its session stands then."""
 
-    def __init__(self, store: Store, told: Told) -> None:
+    def __init__(self, store: Store, told: Told, stands: Callable[[SessionRow], None]) -> None:
         self.policy = Policy(store)
         self._store = store
         self._told = told
+        self._stands = stands
         self._waiting: dict[str, asyncio.Future[Reply | None]] = {}
 
     def orphan_all(self) -> None:
@@ -150,8 +151,8 @@ class Approvals:
         approval, events = await asyncio.to_thread(self._put, session, turn, question)
         waiting: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
         self._waiting[approval.id] = waiting
-        self._told(session, events, approval)
         try:
+            await self._tell(approval, events)
             return await waiting
         finally:
             self._waiting.pop(approval.id, None)
@@ -162,7 +163,7 @@ class Approvals:
             if approval.live:
                 result = await asyncio.to_thread(self._withdraw, approval.id)
                 if result is not None:
-                    self._told(session, result[1], result[0])
+                    await self._tell(*result)
                 waiting = self._waiting.get(approval.id)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)
@@ -173,11 +174,16 @@ class Approvals:
         The `note` is kept with a question that asks for words, and must be one of its choices if it takes no others.
         """
         approval, events = await asyncio.to_thread(self._answer, name, answer, note, who)
-        self._told(approval.session, events, approval)
+        await self._tell(approval, events)
         waiting = self._waiting.get(name)
         if waiting is not None and not waiting.done():
             waiting.set_result(Reply(answer, approval.note))
         return approval
+
+    async def _tell(self, approval: Approval, events: list[EventRow]) -> None:
+        # The events first, and without a pause: what comes after them has a higher number.
+        self._told(approval.session, events, approval)
+        self._stands(await asyncio.to_thread(self._store.get, approval.session))
 
     def pending(self, session: str | None = None) -> list[Approval]:
         where = "state = 'pending'" + ("" if session is None else " AND session = ?")

@@ -128,7 +128,7 @@ def open_room(house: House, feeds: Feeds, ports: Ports, hosts: PreviewHosts) -> 
         home=house.home,
         manifest=house.manifest,
         store=store,
-        approvals=Approvals(store, told),
+        approvals=Approvals(store, told, sockets.session),
         watchers=sockets,
         money=Models(house.sealed.models),
         computer=lambda: house.sealed.computer,
