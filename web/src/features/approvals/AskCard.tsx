@@ -93,8 +93,8 @@ export function QuestionCard({ label, heading, stack, choices, keys, onChoose, c
             {keys !== "none" && index < 9 && <kbd aria-hidden="true">{keys === "alt" ? `Alt ${index + 1}` : index + 1}</kbd>}
           </button>
         ))}
+        {foot}
       </div>
-      {foot}
     </section>
   );
 }

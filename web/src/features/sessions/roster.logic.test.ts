@@ -11,6 +11,11 @@ test("the last changed comes first; what is archived or deleted goes", () => {
   expect(withSession(rows, { id: "a", deleted: true }).map((one) => one.id)).toEqual(["b"]);
 });
 
+test("what comes late does not undo what is known", () => {
+  const rows = [row("a", { seq: 5, status: "idle" })];
+  expect(withSession(rows, row("a", { seq: 4, status: "working" }))).toBe(rows);
+});
+
 test("only what ends or asks is news", () => {
   const before = [row("a", { status: "working" }), row("b", { status: "working" }), row("c", { status: "working" }), row("d"), row("e", { status: "needs_you" })];
   const after = [row("a"), row("b", { status: "needs_you" }), row("c", { status: "failed" }), row("d", { status: "working" }), row("e", { status: "needs_you" }), row("new")];

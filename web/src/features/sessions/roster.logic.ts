@@ -2,9 +2,10 @@ import type { SessionView } from "../../client/api";
 
 const latestFirst = (a: SessionView, b: SessionView) => (a.updated === b.updated ? (a.id < b.id ? 1 : -1) : a.updated < b.updated ? 1 : -1);
 
-/** The sessions after one was told of: changed, put away or gone. Telling it twice changes nothing. */
+/** The sessions after one was told of: changed, put away or gone. Telling it twice, or late, changes nothing. */
 export function withSession(rows: readonly SessionView[], told: unknown): readonly SessionView[] {
   const row = told as SessionView & { deleted?: boolean };
+  if (rows.some((one) => one.id === row.id && one.seq > row.seq)) return rows;
   const others = rows.filter((one) => one.id !== row.id);
   return row.deleted === true || row.archived ? others : [...others, row].sort(latestFirst);
 }

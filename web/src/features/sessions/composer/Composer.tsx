@@ -236,11 +236,6 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
             }}
           />
           <OptionsButton id={id} offer={offer.value} onChosen={reload} />
-          {busy && notifying === "ask" && (
-            <button type="button" className="text-button" onClick={() => void turnOn()}>
-              Notify me
-            </button>
-          )}
           <span className="composer-space" />
           {busy && (
             <button type="button" className="small danger" title="Stop what it does, and forget what waits behind it (Esc)" onClick={cancel}>
@@ -258,8 +253,15 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
         </div>
       </div>
       {busy && (
-        <p className="composer-keys" aria-hidden="true">
-          <kbd>Enter</kbd> waits until this is done · <kbd>Ctrl Enter</kbd> stops it and goes first · <kbd>Esc</kbd> stops
+        <p className="composer-keys">
+          <span aria-hidden="true">
+            <kbd>Enter</kbd> waits until this is done · <kbd>Ctrl Enter</kbd> stops it and goes first · <kbd>Esc</kbd> stops
+          </span>
+          {notifying === "ask" && (
+            <button type="button" className="text-button" onClick={() => void turnOn()}>
+              Notify me when it is done
+            </button>
+          )}
         </p>
       )}
     </form>

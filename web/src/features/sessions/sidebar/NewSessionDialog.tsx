@@ -38,7 +38,7 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
           <legend>Agent</legend>
           {choices.map((one) => (
             <label key={one.name} data-usable={one.usable || undefined}>
-              <input type="radio" name="agent" value={one.name} checked={one.name === chosen} disabled={!one.usable} onChange={() => setAgent(one.name)} />
+              <input type="radio" name="agent" value={one.name} checked={one.name === chosen} disabled={!one.usable} autoFocus={one.name === chosen} onChange={() => setAgent(one.name)} />
               <span>
                 {one.title}
                 {one.isDefault && <span className="chip">default</span>}

@@ -15,7 +15,7 @@ export function agentChoices(agents: readonly AgentRow[]): AgentChoice[] {
   return agents
     .map((agent): AgentChoice => {
       const usable = agent.problem === null;
-      const notes = usable ? [agent.version === null ? "" : `version ${agent.version}`, agent.asks ? "" : "acts without asking"] : [agent.installed ? (agent.problem ?? "") : `not here yet: freehold agents add ${agent.name}`];
+      const notes = usable ? [/^\d/.test(agent.version ?? "") ? `version ${agent.version}` : "", agent.asks ? "" : "acts without asking"] : [agent.installed ? (agent.problem ?? "") : `not here yet: freehold agents add ${agent.name}`];
       return { name: agent.name, title: agent.title || agent.name, usable, isDefault: agent.default, note: notes.filter(Boolean).join(" · ") };
     })
     .sort((a, b) => rank(a) - rank(b) || a.title.localeCompare(b.title));
