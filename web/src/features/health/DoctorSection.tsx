@@ -41,10 +41,10 @@ export function DoctorSection() {
     <>
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
       {value && (
-        <section className="card verdict" data-tone={headline.tone} aria-label="Verdict">
+        <section className="card verdict" data-tone={running === null ? headline.tone : "amber"} aria-label="Verdict">
           <div className="grow">
-            <p className="verdict-words">{headline.words}</p>
-            <LastTime report={value.last} />
+            <p className="verdict-words">{running === null ? headline.words : "The doctor is at work."}</p>
+            {running === null ? <LastTime report={value.last} /> : <p className="quiet">Everything else goes on meanwhile.</p>}
           </div>
           {running === null ? (
             <div className="replies">

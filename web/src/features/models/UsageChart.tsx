@@ -1,8 +1,9 @@
-import { useMemo, useState } from "react";
+import { useMemo, useState, useSyncExternalStore } from "react";
 import { barsOf, costWords, dayWords, readUses, said, seriesOf, short, totalsOf, type Bar, type Measure, type Use } from "./usage.logic";
 import type { UsageRow } from "../../client/api";
 
-const WIDTH = 720;
+const WIDE = 720;
+const NARROW = 340;
 const HEIGHT = 200;
 const LEFT = 52;
 const BOTTOM = 22;
@@ -12,6 +13,7 @@ const GAP = 0.28;
 /** What was used, a bar a day, and the same as a table. */
 export function UsageChart({ rows, days }: { rows: readonly UsageRow[]; days: readonly string[] }) {
   const [measure, setMeasure] = useState<Measure>("cost");
+  const narrow = useNarrow();
   const uses = useMemo(() => readUses(rows).filter((use) => days.includes(use.day)), [rows, days]);
   const totals = totalsOf(uses, measure);
   const series = seriesOf(totals);
@@ -28,7 +30,7 @@ export function UsageChart({ rows, days }: { rows: readonly UsageRow[]; days: re
           ))}
         </div>
       </div>
-      <Chart bars={bars} top={top} measure={measure} />
+      <Chart bars={bars} top={top} measure={measure} width={narrow ? NARROW : WIDE} />
       <ul className="legend" aria-label="Models">
         {series.map((name, index) => (
           <li key={name}>
@@ -74,21 +76,21 @@ export function UsageChart({ rows, days }: { rows: readonly UsageRow[]; days: re
   );
 }
 
-function Chart({ bars, top, measure }: { bars: readonly Bar[]; top: number; measure: Measure }) {
-  const width = (WIDTH - LEFT) / bars.length;
+function Chart({ bars, top, measure, width: whole }: { bars: readonly Bar[]; top: number; measure: Measure; width: number }) {
+  const width = (whole - LEFT) / bars.length;
   const y = (share: number) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - share);
-  const every = Math.ceil(bars.length / 6);
+  const every = Math.ceil(bars.length / (whole / 110));
   const all = bars.reduce((sum, bar) => sum + bar.total, 0);
   return (
     <svg
       className="chart"
-      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      viewBox={`0 0 ${whole} ${HEIGHT}`}
       role="img"
       aria-label={`${said(all, measure)} in ${bars.length} days, at most ${said(Math.max(0, ...bars.map((bar) => bar.total)), measure)} on a day. The table below has the numbers.`}
     >
       {[0, 0.5, 1].map((share) => (
         <g key={share}>
-          <line className="grid" x1={LEFT} x2={WIDTH} y1={y(share)} y2={y(share)} />
+          <line className="grid" x1={LEFT} x2={whole} y1={y(share)} y2={y(share)} />
           <text className="tick" x={LEFT - 8} y={y(share) + 4} textAnchor="end">
             {said(top * share, measure)}
           </text>
@@ -122,6 +124,19 @@ function Chart({ bars, top, measure }: { bars: readonly Bar[]; top: number; meas
       })}
     </svg>
   );
+}
+
+const NARROWER = "(max-width: 760px)";
+
+function listenNarrow(changed: () => void): () => void {
+  const query = matchMedia(NARROWER);
+  query.addEventListener("change", changed);
+  return () => query.removeEventListener("change", changed);
+}
+
+/** Text in the picture must stay readable where the picture is small. */
+function useNarrow(): boolean {
+  return useSyncExternalStore(listenNarrow, () => matchMedia(NARROWER).matches);
 }
 
 function DayTable({ uses, days }: { uses: readonly Use[]; days: readonly string[] }) {

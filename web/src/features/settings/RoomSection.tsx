@@ -30,7 +30,7 @@ function HistorySize() {
         <div className="card size" data-full={share > 0.8 || undefined}>
           <p>
             <strong>{bytes(value.used)}</strong> of {bytes(value.quota)}
-            <span className="quiet"> · {value.entries} entries</span>
+            <span className="quiet"> · {value.entries === 1 ? "one entry" : `${value.entries} entries`}</span>
           </p>
           <meter min={0} max={1} high={0.8} value={share} aria-label="Room used by history" />
           <p className="quiet">

@@ -62,9 +62,11 @@ export function SshKeys() {
         <p className="quiet small-print">
           {door.value.connected === null
             ? "The ssh server does not answer now."
-            : door.value.connected === 1
-              ? "One connection is open now; revoking its key ends it."
-              : `${door.value.connected} connections are open now; revoking a key ends those made with it.`}
+            : door.value.connected === 0
+              ? "Nobody is connected now."
+              : door.value.connected === 1
+                ? "One connection is open now; revoking its key ends it."
+                : `${door.value.connected} connections are open now; revoking a key ends those made with it.`}
         </p>
       )}
     </section>

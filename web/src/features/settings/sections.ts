@@ -11,14 +11,14 @@ export interface Section {
 export const SETTINGS = "/settings";
 
 export const SECTIONS = [
-  { path: "/settings/health", title: "Health", about: "Programs, probes and ports", icon: "history" },
-  { path: "/settings/isolation", title: "Isolation", about: "The doctor tries to break out", icon: "warning" },
+  { path: "/settings/health", title: "Health", about: "Programs, probes and ports", icon: "pulse" },
+  { path: "/settings/isolation", title: "Isolation", about: "The doctor tries to break out", icon: "shield" },
   { path: "/settings/models", title: "Models and keys", about: "Who thinks, and with which key", icon: "key" },
-  { path: "/settings/budgets", title: "Budgets", about: "What was used and what may be", icon: "network" },
-  { path: "/settings/agents", title: "Agents", about: "Who works here", icon: "talk" },
+  { path: "/settings/budgets", title: "Budgets", about: "What was used and what may be", icon: "chart" },
+  { path: "/settings/agents", title: "Agents", about: "Who works here", icon: "robot" },
   { path: "/settings/access", title: "Access", about: "Browsers, tokens and ssh keys", icon: "connect" },
-  { path: "/settings/room", title: "Room", about: "History’s size, and the computer’s limits", icon: "files" },
-  { path: "/settings/look", title: "Look and about", about: "Theme, version, sign out", icon: "settings" },
+  { path: "/settings/room", title: "Room", about: "History’s size, and the computer’s limits", icon: "disk" },
+  { path: "/settings/look", title: "Look and about", about: "Theme and version", icon: "look" },
 ] as const satisfies readonly Section[];
 
 export type SectionPath = (typeof SECTIONS)[number]["path"];

@@ -1,6 +1,8 @@
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "freehold.theme";
+/** The colour of the browser's own frame around an installed page. */
+const PAPER = { light: "#faf8f4", dark: "#141816" } as const;
 export const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
 export function readTheme(store: Pick<Storage, "getItem"> = localStorage): Theme {
@@ -20,6 +22,10 @@ export function setTheme(theme: Theme): void {
   } else {
     localStorage.setItem(KEY, theme);
     document.documentElement.dataset["theme"] = theme;
+  }
+  for (const meta of document.querySelectorAll<HTMLMetaElement>("meta[name='theme-color']")) {
+    const scheme = theme === "system" ? (meta.media.includes("dark") ? "dark" : "light") : theme;
+    meta.content = PAPER[scheme];
   }
   window.dispatchEvent(new Event("freehold:theme"));
 }
