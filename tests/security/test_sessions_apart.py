@@ -1,0 +1,138 @@
+"""Sessions share one computer and one uid: what one of them is given, no other can read, use or end."""
+
+import asyncio
+import json
+
+import pytest
+
+from freehold.computer import Computer
+from freehold.computer.escapes import Bait, try_escape
+from freehold.computer.escapes.neighbours import NEIGHBOURS
+from freehold.computer.isolation import keeps_sessions_apart
+from freehold.errors import FreeholdError
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(not keeps_sessions_apart(), reason="this kernel has no Landlock: freehold doctor says so"),
+]
+
+SECRETS = "tr '\\0' '\\n' < /proc/{pid}/environ 2>/dev/null | grep -c SECRET="
+
+
+async def readers(computer: Computer, pid: int) -> set[str | None]:
+    """Who of three can read the process's environment. The owner is None."""
+    found = set()
+    for name in ("one", "another", None):
+        looked = await computer.run(SECRETS.format(pid=pid), apart=name)
+        if looked.text.strip() == "1":
+            found.add(name)
+    return found
+
+
+async def test_the_attempts_of_one_session_on_another_do_tell(computer: Computer, bait: Bait) -> None:
+    """Without the wall between them each attempt gets through: what the doctor calls refused is not merely broken."""
+
+    class Together:
+        """The same computer, in which nobody is apart."""
+
+        async def run(self, *command: object, apart: str | None = None, **more: object) -> object:
+            return await computer.run(*command, apart="together", **more)  # type: ignore[arg-type]
+
+        async def spawn(self, *command: object, apart: str | None = None, **more: object) -> object:
+            return await computer.spawn(*command, apart="together", **more)  # type: ignore[arg-type]
+
+    for escape in NEIGHBOURS:
+        verdict = await try_escape(escape, bait, Together())  # type: ignore[arg-type]
+        assert verdict.outcome == "escaped", (escape.name, verdict.seen)
+        assert (await try_escape(escape, bait, computer)).outcome == "refused"
+
+
+async def test_only_its_own_session_reads_a_process(computer: Computer) -> None:
+    """Children, and daemons that nobody is left to answer for, are in as firmly as the agent itself."""
+    daemon = "(setsid sh -c 'echo $$ > /tmp/daemon; exec sleep 60' < /dev/null > /dev/null 2>&1 &); cat"
+    async with await computer.spawn(daemon, env={"SECRET": "x"}, apart="one") as process:
+        assert await readers(computer, process.pid) == {"one"}
+        wait = "until grep -q sleep /proc/$(cat /tmp/daemon)/comm; do :; done 2> /dev/null; cat /tmp/daemon"
+        orphan = int((await computer.run(wait, timeout=30)).text)
+        assert await readers(computer, orphan) == {"one"}
+
+
+async def test_no_session_reads_or_ends_what_is_the_owners(computer: Computer) -> None:
+    """The owner's terminal may hold a password."""
+    terminal = await computer.terminal(["/bin/sh", "-c", "echo ready; cat"], env={"SECRET": "x"})
+    try:
+        assert b"ready" in await terminal.read()
+        assert terminal.info is not None
+        assert await readers(computer, terminal.info.pid) == {None}
+        killed = await computer.run(f"kill -9 {terminal.info.pid}", apart="one")
+        assert b"not permitted" in killed.stderr
+    finally:
+        await terminal.close()
+
+
+async def test_the_owner_ends_whatever_runs(computer: Computer) -> None:
+    """Nobody's secrets are the owner's shell's to read, since it may run what an agent planted; but it may clear up."""
+    async with await computer.spawn(["sleep", "60"], apart="one") as process:
+        assert (await computer.run(f"kill {process.pid}")).ok
+        assert (await process.wait()).signal == 15
+
+
+async def test_a_sessions_next_agent_reaches_what_its_last_one_left(computer: Computer) -> None:
+    """An agent that was let go when idle comes back to the dev server that it started, and can end it."""
+    left = await computer.run("setsid sleep 60 < /dev/null > /dev/null 2>&1 & echo $!", apart="one")
+    pid = int(left.text)
+    assert not (await computer.run(f"kill {pid}", apart="another")).ok
+    assert (await computer.run(f"readlink /proc/{pid}/exe && kill {pid}", apart="one")).ok
+
+
+async def test_sessions_beyond_number_are_all_apart(computer: Computer) -> None:
+    """More than the guest remembers: one that it forgot is given a new place, never another's."""
+    async with await computer.spawn(["sleep", "60"], env={"SECRET": "x"}, apart="one") as process:
+        for number in range(140):
+            assert (await computer.run(["true"], apart=f"crowd-{number}")).ok
+        assert await readers(computer, process.pid) == set()
+        assert (await computer.run(["true"], apart="one")).ok
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git init -q a && cd a && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git clone -q . ../b",
+        "mkdir from to && echo x > from/x && mv from/x to/x && ln to/x from/y && mv from elsewhere && cat elsewhere/y",
+        "strace -f -e trace=execve true",
+        "python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs, [-1, 2]))'",
+        "sleep 60 & kill $! && ! wait $!",
+        "script -qec 'stty -a; tty' /dev/null",
+        "cat /proc/self/environ /proc/$$/maps > /dev/null; ps -ef | grep -q sh; echo x > /dev/stderr",
+        'node -e \'const n = require("net"); const s = n.createServer().listen("\\0abc", () => n.connect("\\0abc", () => process.exit()))\'',
+    ],
+)
+async def test_work_goes_on_as_before_inside_a_session(command: str, computer: Computer) -> None:
+    ran = await computer.run(["/bin/bash", "-c", f"cd $(mktemp -d) && {command}"], timeout=60, apart="one")
+    assert ran.ok, ran
+
+
+async def test_a_program_may_wall_itself_in_further(computer: Computer) -> None:
+    """Codex and others use Landlock themselves; ours leaves room for theirs."""
+    program = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for _ in range(8):
+    writing = (ctypes.c_uint64 * 1)(1 << 1)
+    handle = libc.syscall(444, writing, 8, 0)
+    assert handle >= 0 and libc.syscall(446, handle, 0) == 0
+open("/etc/hostname").close()
+try:
+    open("/tmp/any", "w")
+except PermissionError:
+    print("walled in")
+"""
+    ran = await computer.run(["/usr/bin/python3", "-c", program], apart="one")
+    assert ran.text == "walled in\n", ran
+
+
+async def test_a_name_that_is_none_is_refused(computer: Computer) -> None:
+    with pytest.raises(FreeholdError, match="NUL"):
+        await computer.run(["true"], apart="a\0b")
+    assert json.loads((await computer.run(["echo", "1"], apart="../1")).text) == 1
+    await asyncio.gather(*(computer.run(["true"], apart=name) for name in ("é", " ", "a" * 1000)))
