@@ -1,0 +1,335 @@
+"""What does the control center cost the one who looks at it: to arrive, to see a change, to see a word, to keep looking?
+
+A real Chromium, a whole Freehold with 50,000 files. The peers are what a browser can do at all, in the same run: a bare
+page of one script, and a bare socket whose every message is written into the page. A pixel is counted as drawn when the
+second frame after the change begins.
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.boot import Home
+from bench.harness import Figure, main
+
+FILES = 50_000
+MESSAGES = 5_000
+SLOWER = 4
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+AGENT = """
+import json, sys, time
+def send(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n")
+    sys.stdout.flush()
+def update(**what):
+    send(method="session/update", params={"sessionId": "s", "update": what})
+def say(text):
+    update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+for line in sys.stdin:
+    message = json.loads(line)
+    method, result = message.get("method"), {}
+    if method == "initialize":
+        result = {"protocolVersion": 1, "agentCapabilities": {}}
+    elif method == "session/new":
+        result = {"sessionId": "s"}
+    elif method == "session/prompt":
+        what, count, pause = json.loads(message["params"]["prompt"][0]["text"].rpartition("\\n")[2])
+        for number in range(count):
+            if what == "words":
+                say("%d " % time.time_ns())
+            else:
+                say("Message **%d** of many, with `code` and a [link](https://example.com/%d).\\n\\n- one\\n- two" % (number, number))
+                update(sessionUpdate="tool_call", toolCallId=str(number), title="Look at %d" % number, kind="read", status="completed")
+            time.sleep(pause)
+        result = {"stopReason": "end_turn"}
+    if message.get("id") is not None:
+        send(id=message["id"], result=result)
+"""
+MANIFEST = (
+    '[ssh]\nenabled = false\n[agents]\ndefault = "clock"\n[agents.clock]\ncommand = "python3 /workspace/clock.py"\n'
+)
+BARE = b"""<!doctype html><body><script src=/bare.js></script>"""
+SCRIPT = b"document.body.append(Object.assign(document.createElement('main'), {innerHTML: '<h1>There</h1>'}))"
+
+DRAWN = "const drawn = (then) => requestAnimationFrame(() => requestAnimationFrame(then));"
+ARRIVED = """
+window.arrived = new Promise((done) => {
+  let busy = 0;
+  new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) busy = Math.max(busy, task.startTime + task.duration);
+  }).observe({type: 'longtask', buffered: true});
+  %s
+  const look = () => document.querySelector('main h1, main h2, main button') === null ? requestAnimationFrame(look)
+    : drawn(() => setTimeout(() => done(Math.max(performance.now(), busy))));
+  requestAnimationFrame(look);
+});
+"""
+FIRST_ROW = """() => new Promise((done) => {
+  %s
+  const start = performance.now();
+  const watch = new MutationObserver(() => {
+    if (document.querySelector('[role=treeitem]') === null) return;
+    watch.disconnect();
+    drawn(() => done(performance.now() - start));
+  });
+  watch.observe(document.body, {childList: true, subtree: true});
+  document.querySelector('nav a[href="/files"]').click();
+})"""
+FLASHED = """(path) => {
+  %s
+  window.flashed = new Promise((done) => {
+    const watch = new MutationObserver(() => {
+      const row = document.querySelector(`[role=treeitem][title="${path}"]`);
+      if (row === null || row.dataset.flash === undefined) return;
+      watch.disconnect();
+      drawn(() => done(Date.now()));
+    });
+    watch.observe(document.body, {childList: true, subtree: true, attributes: true});
+  });
+}"""
+WORDS = """() => {
+  %s
+  window.ages = [];
+  const seen = new Set();
+  const log = document.querySelector('[role=log]');
+  new MutationObserver(() => {
+    const text = log.textContent;
+    const fresh = (text.slice(-400).match(/\\d{19}/g) ?? []).filter((word) => !seen.has(word));
+    for (const word of fresh) seen.add(word);
+    if (fresh.length > 0) drawn(() => { for (const word of fresh) window.ages.push(Date.now() - Number(word) / 1e6) });
+  }).observe(log, {childList: true, subtree: true, characterData: true});
+}"""
+BARE_SOCKET = """(port) => new Promise((done) => {
+  %s
+  const ages = [];
+  const place = document.body.appendChild(document.createElement('p'));
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
+  socket.onmessage = ({data}) => {
+    place.textContent = data;
+    drawn(() => { ages.push(Date.now() - Number(data) / 1e6) });
+  };
+  socket.onclose = () => drawn(() => drawn(() => done(ages)));
+})"""
+
+
+class Looker:
+    """One who is signed in, with a browser."""
+
+    def __init__(self, home: Home, browser: Any) -> None:
+        self.url = f"http://localhost:{home.ports[0]}"
+        self.context = browser.new_context(viewport={"width": 1280, "height": 800})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(60_000)
+        words = [sys.executable, "-m", "freehold.cli.main", "open", "--print", "--home", str(home.home.root)]
+        link = subprocess.run(words, env=home.environment, capture_output=True, text=True, check=True).stdout.strip()
+        with self.page.expect_response("**/v1/sign-in/link"):
+            self.page.goto(link)
+        self.page.get_by_role("navigation", name="Pages").wait_for()
+
+    def go(self, path: str) -> Any:
+        self.page.goto(self.url + path)
+        self.page.get_by_text("Live", exact=True).wait_for(state="attached")
+        return self.page
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self.page.evaluate(
+            """([path, body]) => fetch(path, {method: 'POST', headers: {'content-type': 'application/json'},
+            body: JSON.stringify(body)}).then((answer) => answer.json())""",
+            [path, body],
+        )
+
+    def prompt(self, session: str, what: str, count: int, pause: float) -> None:
+        self.post(f"/v1/sessions/{session}/prompt", text=json.dumps([what, count, pause]), key=uuid.uuid4().hex)
+
+
+def p95(values: list[float]) -> float:
+    return sorted(values)[int(len(values) * 0.95)]
+
+
+def fill(workspace: Path) -> None:
+    workspace.mkdir(parents=True, mode=0o700)
+    for number in range(FILES):
+        folder = workspace / f"folder{number // 500:03}" / f"inner{number // 50 % 10}"
+        if number % 50 == 0:
+            folder.mkdir(parents=True)
+        (folder / f"file{number:05}.txt").write_bytes(b"%d\n" % number)
+    (workspace / "clock.py").write_text(AGENT)
+    (workspace / "a-live").mkdir()
+    for number in range(20):
+        (workspace / "a-live" / f"{number:02}.txt").write_text("0\n")
+
+
+@contextlib.contextmanager
+def bare_page() -> Iterator[str]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body, kind = (SCRIPT, "text/javascript") if self.path.endswith(".js") else (BARE, "text/html")
+            self.send_response(200)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *words: Any) -> None:
+            """Nobody reads it."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def arrive(browser: Any, url: str, cookies: list[Any], rounds: int) -> tuple[float, float]:
+    """Median milliseconds until the page can be used, on a slow processor, and the kilobytes that were sent."""
+    times, sent = [], 0.0
+    for _ in range(rounds):
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        context.add_cookies(cookies)
+        page = context.new_page()
+        wire = context.new_cdp_session(page)
+        wire.send("Network.enable")
+        wire.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+        lengths: list[float] = []
+        wire.on("Network.loadingFinished", lambda event, lengths=lengths: lengths.append(event["encodedDataLength"]))
+        page.add_init_script(ARRIVED % DRAWN)
+        page.goto(url, wait_until="commit")
+        times.append(page.evaluate("window.arrived"))
+        sent = sum(lengths) / 1000
+        context.close()
+    return statistics.median(times), sent
+
+
+def see_tree(looker: Looker, rounds: int) -> list[float]:
+    times = []
+    for _ in range(rounds):
+        looker.go("/network").get_by_role("heading", name="Network").wait_for()
+        times.append(looker.page.evaluate(FIRST_ROW % DRAWN))
+    return times
+
+
+def see_changes(looker: Looker, workspace: Path, rounds: int) -> list[float]:
+    page = looker.go("/files")
+    page.get_by_role("treeitem", name="a-live").click()
+    page.get_by_role("treeitem", name="19.txt").wait_for()
+    times = []
+    for number in range(rounds + 1):
+        path = f"a-live/{number % 20:02}.txt"
+        page.locator(f"[title='{path}']:not([data-flash])").wait_for()
+        page.evaluate(FLASHED % DRAWN, path)
+        start = time.time() * 1000
+        (workspace / path).write_text(f"{number}\n")
+        times.append(page.evaluate("window.flashed") - start)
+        page.wait_for_timeout(100)
+    return times[1:]
+
+
+def see_words(looker: Looker, count: int) -> list[float]:
+    session = looker.post("/v1/sessions")["id"]
+    page = looker.go(f"/sessions?id={session}")
+    looker.prompt(session, "words", 1, 0)
+    page.get_by_role("log").get_by_text("17").first.wait_for()
+    page.evaluate(WORDS % DRAWN)
+    looker.prompt(session, "words", count, 0.03)
+    page.wait_for_function("(count) => window.ages.length >= count", arg=count)
+    found: list[float] = page.evaluate("window.ages")
+    return found
+
+
+def bare_socket(looker: Looker, count: int) -> list[float]:
+    """The same words over a bare socket to a bare page."""
+    from websockets.sync.server import ServerConnection, serve
+
+    def speak(socket: ServerConnection) -> None:
+        for _ in range(count):
+            socket.send(str(time.time_ns()))
+            time.sleep(0.03)
+
+    with bare_page() as url, serve(speak, "127.0.0.1", 0, compression=None) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        page = looker.context.new_page()
+        page.goto(url)
+        ages: list[float] = page.evaluate(BARE_SOCKET % DRAWN, server.socket.getsockname()[1])
+        page.close()
+        server.shutdown()
+        thread.join()
+    return ages
+
+
+def memory(looker: Looker, messages: int) -> tuple[float, int]:
+    """Megabytes of the page's own after so many messages have come in before its eyes, and how many elements it holds."""
+    session = looker.post("/v1/sessions")["id"]
+    page = looker.go(f"/sessions?id={session}")
+    if messages:
+        looker.prompt(session, "messages", messages, 0)
+        page.get_by_role("log").get_by_text(f"Look at {messages - 1}").first.wait_for()
+    wire = looker.context.new_cdp_session(page)
+    wire.send("HeapProfiler.collectGarbage")
+    used = wire.send("Runtime.getHeapUsage")["usedSize"] / 1e6
+    elements: int = page.evaluate("document.querySelectorAll('*').length")
+    wire.detach()
+    return used, elements
+
+
+def measure(quick: bool) -> Iterable[Figure]:
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        home = Home(Path(folder))
+        home.home.root.mkdir(mode=0o700)
+        home.home.manifest.write_text(MANIFEST)
+        fill(home.home.workspace)
+        stack.enter_context(home.up())
+        playwright = stack.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        stack.callback(browser.close)
+        looker = Looker(home, browser)
+
+        cookies = looker.context.cookies()
+        rounds = 3 if quick else 9
+        with bare_page() as url:
+            bare, _ = arrive(browser, url, [], rounds)
+        took, sent = arrive(browser, f"{looker.url}/sessions", cookies, rounds)
+        yield Figure("first load, sent", sent, "kB", aim="< 350 kB", met=sent < 350)
+        name = f"to interactive, processor slowed {SLOWER} times"
+        yield Figure(name, took, "ms", "a bare page", bare)
+
+        start = time.perf_counter()
+        for _ in os.walk(home.home.workspace):
+            pass
+        walked = (time.perf_counter() - start) * 1000
+        tree = statistics.median(see_tree(looker, 3 if quick else 9))
+        name = f"a tree of {FILES:,} files to its first paint"
+        yield Figure(name, tree, "ms", "walking them", walked, "≤ 500 ms", tree <= 500)
+
+        words = bare_socket(looker, 60 if quick else 300)
+        changes = see_changes(looker, home.home.workspace, 40 if quick else 200)
+        name = f"a change on disk to the pixel, p95 of {len(changes)}"
+        yield Figure(name, p95(changes), "ms", "a bare socket", p95(words), "≤ 150 ms", p95(changes) <= 150)
+        yield Figure("the same, median", statistics.median(changes), "ms", "", statistics.median(words))
+        seen = see_words(looker, 60 if quick else 300)
+        yield Figure(f"a word to the pixel, p95 of {len(seen)}", p95(seen), "ms", "a bare socket", p95(words))
+        yield Figure("the same, median", statistics.median(seen), "ms", "", statistics.median(words))
+
+        count = 1_000 if quick else MESSAGES
+        empty, _ = memory(looker, 0)
+        used, elements = memory(looker, count)
+        yield Figure(f"the page's memory after {count:,} messages", used, "MB", "before the first", empty)
+        yield Figure("the elements it draws them with", elements, "", aim="< 5,000", met=elements < 5_000)
+
+
+if __name__ == "__main__":
+    main("What does the control center cost the one who looks at it?", measure)
