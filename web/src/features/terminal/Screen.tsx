@@ -1,16 +1,32 @@
 import { FitAddon } from "@xterm/addon-fit";
+import { SearchAddon } from "@xterm/addon-search";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { useEffect, useRef } from "react";
-import { comesBack, safeLink } from "./terminal.logic";
+import { useEffect, useImperativeHandle, useRef, useState, type Ref } from "react";
+import { FindBar } from "./FindBar";
+import { bytesOf, comesBack, readTerminalKey, safeLink, withControl, type SoftKey } from "./terminal.logic";
+import { isDark } from "../shell/theme";
 import { withConstructedStyles } from "./styles";
+
+export interface ScreenHandle {
+  press: (key: SoftKey) => void;
+  paste: () => void;
+  find: () => void;
+  focus: () => void;
+}
 
 interface ScreenProps {
   id: string;
   shown: boolean;
+  /** Ctrl is held on the row of keys: the next one typed is taken with it. */
+  control: boolean;
+  onControlUsed: () => void;
   onTitle: (title: string) => void;
   onEnded: () => void;
+  /** A link whose words need not be where it leads: the owner is asked. */
+  onLink: (address: string) => void;
+  ref: Ref<ScreenHandle>;
 }
 
 const RETRY = 1_000;
@@ -28,18 +44,40 @@ function colours() {
   return theme;
 }
 
+/** The colours of what a search has found; only hexadecimal ones are taken. */
+function marks() {
+  const dark = isDark();
+  return {
+    matchBackground: dark ? "#5c4a17" : "#fbe7b0",
+    activeMatchBackground: dark ? "#b58a1e" : "#f3c04a",
+    matchOverviewRuler: "#b58a1e",
+    activeMatchColorOverviewRuler: "#f3c04a",
+  };
+}
+
+async function copy(text: string) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without https there is no such interface; the terminal answers the browser's own copying with its selection.
+    document.execCommand("copy");
+  }
+}
+
 function openLink(text: string) {
   const address = safeLink(text);
   if (address !== null) window.open(address, "_blank", "noopener,noreferrer");
 }
 
 /** One terminal. What is written inside can draw here, and nothing more: no clipboard, no links but to the web. */
-export default function Screen({ id, shown, onTitle, onEnded }: ScreenProps) {
+export default function Screen({ id, shown, control, onControlUsed, onTitle, onEnded, onLink, ref }: ScreenProps) {
   const place = useRef<HTMLDivElement>(null);
-  const held = useRef<{ terminal: Terminal; fit: () => void } | null>(null);
-  const latest = useRef({ onTitle, onEnded });
+  const held = useRef<{ terminal: Terminal; search: SearchAddon; fit: () => void; send: (text: string) => void } | null>(null);
+  const latest = useRef({ control, onControlUsed, onTitle, onEnded, onLink });
+  const [finding, setFinding] = useState(false);
+  const [matches, setMatches] = useState<{ at: number; count: number } | null>(null);
   useEffect(() => {
-    latest.current = { onTitle, onEnded };
+    latest.current = { control, onControlUsed, onTitle, onEnded, onLink };
   });
 
   useEffect(() => {
@@ -51,10 +89,35 @@ export default function Screen({ id, shown, onTitle, onEnded }: ScreenProps) {
       scrollback: 10_000,
       cursorBlink: true,
       theme: colours(),
-      linkHandler: { activate: (_, text) => openLink(text), allowNonHttpProtocols: false },
+      // Marks of a search are drawn by an interface that xterm still calls proposed.
+      allowProposedApi: true,
+      linkHandler: {
+        activate: (_, text) => {
+          const address = safeLink(text);
+          if (address !== null) latest.current.onLink(address);
+        },
+        allowNonHttpProtocols: false,
+      },
     });
     const fitting = new FitAddon();
     terminal.loadAddon(fitting);
+    const search = new SearchAddon();
+    terminal.loadAddon(search);
+    search.onDidChangeResults(({ resultIndex, resultCount }) => setMatches({ at: resultIndex + 1, count: resultCount }));
+    terminal.attachCustomKeyEventHandler((event) => {
+      const act = readTerminalKey(event, terminal.buffer.active.type === "alternate");
+      if (act === null) return true;
+      if (act === "find") {
+        event.preventDefault();
+        setFinding(true);
+      }
+      if (act === "copy") {
+        event.preventDefault();
+        if (terminal.hasSelection()) void copy(terminal.getSelection());
+      }
+      // Pasting is the browser's: it asks no permission and gives the text to the terminal.
+      return false;
+    });
     terminal.loadAddon(new WebLinksAddon((_, text) => openLink(text)));
     // A program inside does not get to write what the owner pastes next.
     terminal.parser.registerOscHandler(52, () => true);
@@ -97,8 +160,13 @@ export default function Screen({ id, shown, onTitle, onEnded }: ScreenProps) {
         }
       };
     }
-    terminal.onData((text) => {
+    const send = (text: string) => {
       if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
+    };
+    terminal.onData((text) => {
+      if (!latest.current.control) return send(text);
+      latest.current.onControlUsed();
+      send(withControl(text));
     });
     terminal.onBinary((text) => {
       if (socket?.readyState === WebSocket.OPEN) socket.send(Uint8Array.from(text, (char) => char.charCodeAt(0)));
@@ -111,7 +179,7 @@ export default function Screen({ id, shown, onTitle, onEnded }: ScreenProps) {
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", recolour);
     window.addEventListener("freehold:theme", recolour);
-    held.current = { terminal, fit };
+    held.current = { terminal, search, fit, send };
     fit();
     connect();
     return () => {
@@ -133,5 +201,50 @@ export default function Screen({ id, shown, onTitle, onEnded }: ScreenProps) {
     held.current?.terminal.focus();
   }, [shown]);
 
-  return <div ref={place} className="screen" data-keys="terminal" data-terminal={id} hidden={!shown} />;
+  useImperativeHandle(
+    ref,
+    () => ({
+      press(key) {
+        const now = held.current;
+        now?.send(bytesOf(key, now.terminal.modes.applicationCursorKeysMode));
+        now?.terminal.focus();
+      },
+      paste() {
+        const now = held.current;
+        void navigator.clipboard
+          ?.readText()
+          .then((text) => now?.terminal.paste(text))
+          .catch(() => undefined);
+        now?.terminal.focus();
+      },
+      find: () => setFinding(true),
+      focus: () => held.current?.terminal.focus(),
+    }),
+    [],
+  );
+
+  return (
+    <div className="screen" data-keys="terminal" data-terminal={id} hidden={!shown}>
+      <div ref={place} className="screen-lines" />
+      {finding && (
+        <FindBar
+          matches={matches}
+          onFind={(words, back) => {
+            const search = held.current?.search;
+            if (words === "") {
+              search?.clearDecorations();
+              setMatches(null);
+            } else if (back) search?.findPrevious(words, { decorations: marks() });
+            else search?.findNext(words, { decorations: marks(), incremental: false });
+          }}
+          onClose={() => {
+            held.current?.search.clearDecorations();
+            setFinding(false);
+            setMatches(null);
+            held.current?.terminal.focus();
+          }}
+        />
+      )}
+    </div>
+  );
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chooseTerminal, comesBack, plainTitle, safeLink } from "./terminal.logic";
+import { bytesOf, chooseTerminal, comesBack, nameTerminal, plainTitle, readNames, readTerminalKey, safeLink, withControl } from "./terminal.logic";
 
 test("only the web is opened from a terminal", () => {
   expect(safeLink("https://example.com/a")).toBe("https://example.com/a");
@@ -23,4 +23,31 @@ test("the terminal that was open is shown again", () => {
 
 test("a connection that broke comes back; a program that ended does not", () => {
   expect([1006, 1012, 4410, 4404, 4401].map(comesBack)).toEqual([true, true, false, false, false]);
+});
+
+test("a phone has the keys that it lacks", () => {
+  expect([withControl("c"), withControl("C"), withControl("["), withControl("é"), withControl("ab")]).toEqual(["\x03", "\x03", "\x1b", "é", "ab"]);
+  expect([bytesOf("Esc", false), bytesOf("Tab", false), bytesOf("↑", false), bytesOf("←", true)]).toEqual(["\x1b", "\t", "\x1b[A", "\x1bOD"]);
+});
+
+test("keys are the program's unless they are ours", () => {
+  const press = (key: string, more: object = {}) => ({ type: "keydown", key, ctrlKey: true, metaKey: false, shiftKey: false, altKey: false, ...more });
+  expect(readTerminalKey(press("f"), false)).toBe("find");
+  expect(readTerminalKey(press("f"), true)).toBeNull();
+  expect(readTerminalKey(press("F", { shiftKey: true }), true)).toBe("find");
+  expect(readTerminalKey(press("c"), false)).toBeNull();
+  expect(readTerminalKey(press("C", { shiftKey: true }), false)).toBe("copy");
+  expect(readTerminalKey(press("V", { shiftKey: true }), false)).toBe("paste");
+  expect(readTerminalKey(press("v"), false)).toBeNull();
+  expect(readTerminalKey(press("f", { type: "keyup" }), false)).toBeNull();
+});
+
+test("a name that was given stays with its terminal, and goes with it", () => {
+  const held = new Map<string, string>();
+  const store = { getItem: (key: string) => held.get(key) ?? null, setItem: (key: string, value: string) => void held.set(key, value) };
+  nameTerminal("a", " build ", ["a", "b"], store);
+  expect(nameTerminal("b", "logs", ["a", "b"], store)).toEqual({ a: "build", b: "logs" });
+  expect(nameTerminal("b", "", ["b"], store)).toEqual({});
+  held.set("freehold.terminal.names", "nonsense");
+  expect(readNames(store)).toEqual({});
 });

@@ -1,0 +1,40 @@
+import type { SoftKey } from "./terminal.logic";
+
+const KEYS: readonly { key: SoftKey; label: string }[] = [
+  { key: "Esc", label: "Escape" },
+  { key: "Tab", label: "Tab" },
+  { key: "←", label: "Left" },
+  { key: "↓", label: "Down" },
+  { key: "↑", label: "Up" },
+  { key: "→", label: "Right" },
+];
+
+interface KeyRowProps {
+  control: boolean;
+  onControl: () => void;
+  onPress: (key: SoftKey) => void;
+  onPaste: () => void;
+}
+
+/** The keys that a phone's keyboard lacks. They leave the keyboard open: the focus stays where it is. */
+export function KeyRow({ control, onControl, onPress, onPaste }: KeyRowProps) {
+  const keep = (event: { preventDefault: () => void }) => event.preventDefault();
+  return (
+    <div className="key-row" role="toolbar" aria-label="Keys" onPointerDown={keep}>
+      {KEYS.slice(0, 2).map(({ key, label }) => (
+        <button key={key} aria-label={label} onClick={() => onPress(key)}>
+          {key}
+        </button>
+      ))}
+      <button aria-pressed={control} aria-label="Control" onClick={onControl}>
+        Ctrl
+      </button>
+      {KEYS.slice(2).map(({ key, label }) => (
+        <button key={key} aria-label={label} onClick={() => onPress(key)}>
+          {key}
+        </button>
+      ))}
+      <button onClick={onPaste}>Paste</button>
+    </div>
+  );
+}
