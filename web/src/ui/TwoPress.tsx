@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 
-const STAYS_ARMED = 6_000;
+const STAYS_ARMED = 8_000;
 /** A double click is one wish, not two. */
 const TOO_SOON = 350;
 

@@ -1,0 +1,328 @@
+"""Settings in a real browser, against a whole Freehold: what runs, whether the walls hold, who thinks, what it costs."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+
+from freehold.egress.models.ledger import Ledger, Spell, ensure_tables
+from freehold.egress.models.usage import Tokens
+from freehold.home import Home, ensure_private_folder, find_home
+from freehold.timeline import Timeline
+
+pytestmark = pytest.mark.shared_processes
+
+PATIENCE = 60_000
+KEY = "sk-real-0123456789"
+PHONE = {"width": 390, "height": 844}
+SECTIONS = ("health", "isolation", "models", "budgets", "agents", "access", "room", "look")
+MANIFEST = """
+[models.near]
+kind = "openai"
+base_url = "{url}/v1"
+key = "secret:near"
+budget = {{ day_cost = 5.0 }}
+"""
+
+
+class Provider(BaseHTTPRequestHandler):
+    """Tells its models to whoever has the key."""
+
+    def do_GET(self) -> None:
+        known = self.headers["authorization"] == f"Bearer {KEY}"
+        body = json.dumps({"data": [{"id": "gpt-5"}, {"id": "gpt-5-mini"}]} if known else {}).encode()
+        self.send_response(200 if known else 401)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quietly."""
+
+
+@contextmanager
+def provider() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def spend(home: Home, days: int, model: str, cost: float | None) -> None:
+    """As if a model had been asked so many days ago."""
+    at = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    with Timeline(home.timeline) as timeline:
+        ensure_tables(timeline)
+        spell = Spell("near", model, "s1", "1", Tokens(5_000, 500), cost, False, "answered", at)
+        Ledger(timeline).close(None, spell, 10, [])
+
+
+@pytest.fixture(scope="module")
+def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
+    folder = tmp_path_factory.mktemp("up")
+    home = find_home(folder / "home")
+    ensure_private_folder(home.root)
+    with provider() as url:
+        home.manifest.write_text(MANIFEST.format(url=url))
+        spend(home, 0, "gpt-5", 4.4)
+        spend(home, 3, "gpt-5", 1.0)
+        spend(home, 3, "mystery", None)
+        with freehold_up(folder) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def context(freehold: Freehold) -> Iterator[BrowserContext]:
+    with sync_playwright() as playwright:
+        browser: Browser = launch(playwright)
+        yield signed_in(browser, freehold)
+        browser.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    wrong: list[str] = []
+    opened.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    yield opened
+    assert wrong == []
+    opened.close()
+
+
+def go(page: Page, freehold: Freehold, path: str) -> None:
+    page.goto(freehold.url + path)
+    page.get_by_text("Live", exact=True).wait_for(state="attached")
+
+
+def press_twice(button: Locator) -> None:
+    """The first press only asks; the page takes one that comes at once for the same."""
+    expect(button).to_be_enabled()
+    button.evaluate("(it) => { it.click(); return new Promise((on) => setTimeout(on, 500)).then(() => it.click()) }")
+
+
+def pid_of(page: Page, program: str) -> str:
+    row = page.locator(f"[data-program={program}]")
+    expect(row).to_contain_text(re.compile(r"pid \d+"))
+    found = re.search(r"pid (\d+)", row.inner_text())
+    assert found is not None
+    return found[1]
+
+
+def test_programs_are_shown_and_one_is_started_anew(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/health")
+    for program in ("keeper", "gateway", "computer", "ssh"):
+        expect(page.locator(f"[data-program={program}] .chip")).to_have_text("ready")
+    assert pid_of(page, "keeper") == str(freehold.process.pid)
+    expect(page.get_by_role("button", name="Restart keeper")).to_have_count(0)
+    expect(page.get_by_role("heading", name=re.compile("Probes"))).to_contain_text("Everything answers")
+    before = pid_of(page, "ssh")
+    page.get_by_role("button", name="Restart ssh").click()
+    expect(page.get_by_role("button", name="Restart ssh: press again to do it")).to_have_text(re.compile("Ends open"))
+    page.keyboard.press("Escape")
+    assert pid_of(page, "ssh") == before
+    press_twice(page.get_by_role("button", name="Restart ssh"))
+    row = page.locator("[data-program=ssh]")
+    expect(row).not_to_contain_text(f"pid {before} ")
+    expect(row.locator(".chip")).to_have_text("ready")
+
+
+def test_a_restart_of_the_gateway_leaves_the_page_as_it_was(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/health")
+    page.evaluate("() => { window.same = true }")
+    before = pid_of(page, "gateway")
+    press_twice(page.get_by_role("button", name="Restart gateway"))
+    expect(page.locator("[data-program=gateway]")).not_to_contain_text(f"pid {before} ")
+    page.get_by_text("Live", exact=True).wait_for()
+    assert page.evaluate("window.same") is True
+
+
+def test_the_doctor_tries_every_escape_and_its_report_stays(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/isolation")
+    expect(page.get_by_label("Verdict")).to_contain_text("not been tried")
+    page.get_by_role("button", name="Quick look").click()
+    expect(page.get_by_role("heading", name=re.compile(r"\d+ of \d+ tried"))).to_be_visible()
+    # Meanwhile everybody else is answered.
+    assert page.evaluate("fetch('/v1/models').then((answer) => answer.status)") == 200
+    verdict = page.get_by_label("Verdict")
+    expect(verdict).to_contain_text(re.compile(r"All \d+ attempts to break out were refused"))
+    attempt = page.locator("[data-outcome=refused]", has_text="host-passwords")
+    attempt.locator("summary").click()
+    expect(attempt.locator(".seen")).to_contain_text("/etc/shadow")
+    page.reload()
+    expect(verdict).to_contain_text(re.compile(r"All \d+ attempts"))
+    expect(verdict).to_contain_text("by owner")
+
+
+def test_a_key_goes_in_and_never_comes_out(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/models")
+    model = page.locator("[data-model=near]")
+    expect(model).to_contain_text("key near is missing")
+    model.get_by_role("button", name="Test near").click()
+    expect(model).to_contain_text("The key of near cannot be had")
+    for value, words in (("sk-wrong-0123456789", "refuses the key"), (KEY, "It answers and offers 2 models")):
+        page.get_by_role("button", name=re.compile("^(Set|Replace) near$")).click()
+        field = page.get_by_label("Value")
+        assert (field.get_attribute("type"), field.get_attribute("autocomplete")) == ("password", "new-password")
+        field.fill(value)
+        page.get_by_role("button", name="Keep it").click()
+        expect(model).to_contain_text("key near is in the vault")
+        model.get_by_role("button", name="Test near").click()
+        expect(model).to_contain_text(words)
+    page.get_by_text("Its models").click()
+    expect(model).to_contain_text("gpt-5, gpt-5-mini")
+    assert KEY not in page.content()
+    assert KEY not in page.evaluate("fetch('/v1/secrets').then((answer) => answer.text())")
+
+    page.get_by_role("button", name="New key").click()
+    page.get_by_label("Name").fill("spare")
+    page.get_by_label("Value").fill("ghp-0123456789")
+    page.get_by_role("button", name="Keep it").click()
+    spare = page.locator("[data-key=spare]")
+    expect(spare).to_contain_text("no model uses it")
+    press_twice(page.get_by_role("button", name="Delete spare"))
+    expect(spare).to_have_count(0)
+
+
+def test_use_is_drawn_and_told_and_a_budget_warns_stops_and_is_lifted(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/budgets")
+    day = page.locator("[data-budget='near day_cost']")
+    expect(day).to_contain_text("$4.40 of $5.00 today")
+    expect(day).to_contain_text("More than 80 % is used")
+    chart = page.get_by_role("img", name=re.compile(r"^\$5\.40 in 30 days, at most \$4\.40 on a day"))
+    expect(chart.locator(".segment")).to_have_count(2)
+    expect(chart.locator(".unpriced")).to_have_count(1)
+    table = page.get_by_role("table", name=re.compile("By model"))
+    expect(table.get_by_role("row", name=re.compile("gpt-5"))).to_contain_text("$5.40")
+    expect(table.get_by_role("row", name=re.compile("mystery"))).to_contain_text("price unknown")
+    expect(page.get_by_text("Nobody knows the price of mystery")).to_be_visible()
+    page.get_by_role("button", name="Tokens", exact=True).click()
+    expect(page.get_by_role("img", name=re.compile("16 k|17 k"))).to_be_visible()
+
+    page.get_by_role("button", name="Set limits").click()
+    page.get_by_label("Of", exact=True).select_option("near")
+    field = page.get_by_label("Dollars a day")
+    expect(field).to_have_value("5")
+    field.fill("-1")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("a number above zero")
+    field.fill("2")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(day).to_contain_text("Reached")
+    press_twice(day.get_by_role("button", name=re.compile("^Lift")))
+    expect(day).to_contain_text("Lifted until the day is over")
+    expect(day.get_by_role("button")).to_have_count(0)
+
+
+def test_two_presses_stop_everything_and_one_lifts_it(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/history")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("stop every")
+    page.keyboard.press("Enter")
+    switch = page.get_by_label("Kill switch")
+    expect(switch.get_by_role("button", name="Press again to stop")).to_be_focused()
+    page.wait_for_function("(since) => performance.now() - since > 400", arg=page.evaluate("performance.now()"))
+    page.keyboard.press("Enter")
+    expect(switch).to_contain_text("Everything is stopped")
+    expect(switch).to_contain_text("by owner")
+    assert page.evaluate("fetch('/v1/stop').then((answer) => answer.json())")["stopped"] is True
+    # Lifted on the command line, seen here.
+    assert freehold.verb("stop", "--lift").wait(60) == 0
+    expect(switch.get_by_role("button", name="Stop everything")).to_be_visible()
+    button = switch.get_by_role("button")
+    button.evaluate("(it) => { it.click(); it.click() }")
+    expect(button).to_have_text("Press again to stop")
+    assert page.evaluate("fetch('/v1/stop').then((answer) => answer.json())")["stopped"] is False
+    button.press("Escape")
+    expect(button).to_have_text("Stop everything")
+    press_twice(button)
+    expect(switch).to_contain_text("Everything is stopped")
+    switch.get_by_role("button", name="Let agents work again").click()
+    expect(switch.get_by_role("button", name="Stop everything")).to_be_visible()
+
+
+def test_an_agent_is_added_tried_and_removed(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/agents")
+    agent = page.locator("[data-agent=builtin]")
+    expect(agent).to_contain_text("not installed")
+    agent.get_by_role("button", name=re.compile("^Add")).click()
+    expect(agent).to_contain_text("ready to work")
+    agent.get_by_role("button", name=re.compile("^Test")).click()
+    expect(agent).to_contain_text("It works.")
+    expect(agent).to_contain_text("memory")
+    press_twice(agent.get_by_role("button", name=re.compile("^Remove")))
+    expect(agent).to_contain_text("not installed")
+
+
+def test_whoever_is_let_in_is_listed_and_put_out(freehold: Freehold, context: BrowserContext, page: Page) -> None:
+    assert context.browser is not None
+    other = signed_in(context.browser, freehold)
+    go(page, freehold, "/settings/access")
+    rows = page.get_by_role("region", name="Signed-in browsers").get_by_role("listitem")
+    expect(rows).to_have_count(2)
+    rows.get_by_role("button", name="Sign out").click()
+    expect(rows).to_have_count(1)
+    assert other.request.get(freehold.url + "/v1/me").status == 401
+    other.close()
+    key = page.evaluate(
+        """() => fetch('/v1/ssh/keys', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{"label": "desk"}'})
+          .then((answer) => answer.status)"""
+    )
+    assert key == 201
+    page.reload()
+    page.get_by_role("button", name="Revoke desk").click()
+    expect(page.get_by_text("No key is valid now.")).to_be_visible()
+
+
+def test_on_a_phone_it_is_a_list_and_sheets(freehold: Freehold, page: Page) -> None:
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    go(page, freehold, "/settings")
+    sections = page.get_by_role("navigation", name="Settings")
+    expect(page.get_by_role("heading", name="Programs")).to_be_hidden()
+    sections.get_by_role("link", name=re.compile("Room")).click()
+    expect(page.get_by_role("heading", name="The computer")).to_be_visible()
+    expect(sections).to_be_hidden()
+    page.get_by_role("main").get_by_role("link", name="Settings").click()
+    expect(sections).to_be_visible()
+    for section in SECTIONS:
+        go(page, freehold, f"/settings/{section}")
+        expect(page.locator(".settings-body h3, .settings-body .rows, .settings-body .card").first).to_be_visible()
+        wide = "document.querySelector('main').scrollWidth > innerWidth || document.body.scrollWidth > innerWidth"
+        assert not page.evaluate(wide), section
+
+
+def test_a_browser_may_install_it(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/look")
+    devtools = page.context.new_cdp_session(page)
+    manifest = devtools.send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    told = json.loads(manifest["data"])
+    for icon in told["icons"]:
+        assert page.request.get(freehold.url + icon["src"]).headers["content-type"] == icon["type"]
+    assert devtools.send("Page.getInstallabilityErrors")["installabilityErrors"] == []
+    page.get_by_role("button", name="Dark").click()
+    colours = "[...document.querySelectorAll('meta[name=theme-color]')].map((meta) => meta.content)"
+    assert page.evaluate(colours) == ["#141816", "#141816"]
+    page.get_by_role("button", name="As the system").click()
+    assert page.evaluate(colours) == ["#faf8f4", "#141816"]
+
+
+def test_the_home_is_named(freehold: Freehold, page: Page) -> None:
+    go(page, freehold, "/settings/look")
+    expect(page.get_by_text(str(Path(freehold.home.root)))).to_be_visible()
