@@ -100,9 +100,14 @@ class Watch:
         """The next event of this kind whose data holds these values."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                event = await self._next()
+                event = await self.next()
                 if event["kind"] == kind and all(event["data"].get(key) == value for key, value in wanted.items()):
                     return event
+
+    async def next(self) -> Json:
+        """The next event, of whatever kind."""
+        async with asyncio.timeout(PATIENCE):
+            return await self._next()
 
     async def _next(self) -> Json:
         while True:
@@ -124,7 +129,7 @@ class Watch:
         """To the end of the turn; whatever is asked on the way is refused."""
         while True:
             async with asyncio.timeout(PATIENCE):
-                event = await self._next()
+                event = await self.next()
             if event["kind"] == "turn.ended":
                 return event
             if event["kind"] == "approval" and event["data"]["state"] == "pending":

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from tests.agents.whole import KEY, Whole, prepare, running
+from tests.agents.whole import KEY, Json, Watch, Whole, prepare, running
 
 from freehold.testing import ScriptedModel
 
@@ -105,6 +105,44 @@ async def test_a_model_that_hangs_can_be_cancelled(whole: Whole) -> None:
         await whole.call("POST", f"/v1/sessions/{session}/cancel")
         ended = await watch.until("turn.ended")
     assert ended["data"]["stop_reason"] == "cancelled"
+
+
+async def told(watch: Watch, whole: Whole, session: str, text: str) -> Json:
+    """A prompt to the end of its turn; what is asked is allowed."""
+    turn = (await whole.prompt(session, text))["turn"]
+    while True:
+        event = await watch.next()
+        if event["kind"] == "approval" and event["data"]["state"] == "pending":
+            await whole.call("POST", f"/v1/approvals/{event['data']['id']}", answer="once")
+        if event["kind"] == "turn.ended" and event["turn"] == turn:
+            return event
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_an_undo_takes_the_work_and_not_the_agents_memory(agent: str, whole: Whole, model: ScriptedModel) -> None:
+    """Talk alone is no entry; with a turn undone the agent still knows what was said; a rewind takes both."""
+    session = await whole.open(agent)
+    async with whole.watching(session) as watch:
+        talked = await told(watch, whole, session, "SAY my name is Queequeg")
+        changes = talked["data"]["changes"]
+        assert (changes["added"], changes["changed"], changes["removed"]) == (0, 0, 0)
+        assert changes["entry"] == changes["before"]
+        assert session not in json.dumps(await whole.call("GET", "/v1/history"))
+        worked = await told(watch, whole, session, f"ESCALATE\nRUN echo hi > {agent}-undone.txt")
+        assert whole.file(f"{agent}-undone.txt").exists()
+        undone = await whole.call("POST", "/v1/history/undo", entry=worked["data"]["changes"]["entry"])
+        assert undone["unsettled"] == []
+        assert not whole.file(f"{agent}-undone.txt").exists()
+        model.requests.clear()
+        await told(watch, whole, session, "SAY and yours?")
+        assert any("Queequeg" in request.body.decode() for request in model.requests), "it has forgotten the talk"
+        worked = await told(watch, whole, session, f"ESCALATE\nRUN echo hi > {agent}-rewound.txt")
+        await whole.call("POST", f"/v1/sessions/{session}/rewind", turn=worked["turn"], what="both")
+        assert not whole.file(f"{agent}-rewound.txt").exists()
+        model.requests.clear()
+        await told(watch, whole, session, "SAY once more")
+        assert any("Queequeg" in request.body.decode() for request in model.requests), "it was not told the rest"
+        assert not any(f"{agent}-rewound.txt" in request.body.decode() for request in model.requests)
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -1,5 +1,7 @@
 """What the owner does not want kept is neither taken nor touched."""
 
+import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -57,3 +59,68 @@ def test_an_undo_leaves_what_is_ignored(tmp_path: Path, workspace: Path, watched
         assert (workspace / "file").read_text() == "one"
         assert (workspace / "big.iso").read_text() == "image"
         assert (workspace / ".cache" / "deep" / "x").read_text() == "cached"
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_what_is_ignored_makes_no_entry_by_moving_the_time_of_its_folder(
+    tmp_path: Path, workspace: Path, watched: bool
+) -> None:
+    """And with a change that is kept the folder's time is kept, too."""
+    (workspace / "deep").mkdir()
+    settings = Settings(quiet=0, ignore=("workspace/deep/.state*", "*.iso"))
+    with History(tmp_path / "history", {"workspace": workspace}, settings) as history:
+        if watched:
+            history.start()
+        first = history.snapshot().entry
+        write(workspace / "deep" / ".state", "one")
+        write(workspace / "deep" / ".state.d" / "x", "two")
+        write(workspace / "a.iso", "image")
+        mark = history.snapshot("turn")
+        assert (mark.entry, mark.changed) == (first, False)
+        os.utime(workspace / "deep", ns=(5, 5))
+        write(workspace / "a.iso", "image again")
+        write(workspace / "kept", "kept")
+        mark = history.snapshot("turn")
+        assert {change.path for change in history.changes(mark.entry)} >= {b"workspace/kept", b"workspace/deep"}
+        assert history.undo().unsettled == ()
+        assert not (workspace / "kept").exists()
+        assert (workspace / "deep" / ".state").read_text() == "one"
+        (workspace / "deep" / ".state").unlink()
+        assert history.redo().unsettled == ()
+        assert (workspace / "deep").stat().st_mtime_ns == 5
+
+
+def test_a_folder_that_hides_something_can_go_or_become_a_file(tmp_path: Path, workspace: Path) -> None:
+    settings = Settings(quiet=0, ignore=("*.iso",))
+    with History(tmp_path / "history", {"workspace": workspace}, settings) as history:
+        history.start()
+        write(workspace / "a" / "kept", "1")
+        write(workspace / "b" / "kept", "1")
+        first = history.snapshot().entry
+        for name in ("a", "b"):
+            write(workspace / name / "x.iso", "image")
+            shutil.rmtree(workspace / name)
+        write(workspace / "b", "a file now")
+        history.snapshot("turn")
+        assert history.verify().damages == ()
+        history.restore(first)
+        assert (workspace / "b" / "kept").read_text() == "1"
+        assert (workspace / "a" / "kept").read_text() == "1"
+
+
+def test_many_patterns_are_asked_about_where_they_may_fit_alone() -> None:
+    ignored = compile_patterns(["home/.a/*", "!home/.a/keep", "home/*.json", "/home/b/", "w[/]x", "**/deep/x"])
+    assert ignored is not None
+    cases = {
+        "home/.a": False,
+        "home/.a/x": True,
+        "home/.a/keep": False,
+        "home/.a/keep/y": False,
+        "home/c.json": True,
+        "home/c/d.json": False,
+        "home/b": True,
+        "workspace/.a/x": False,
+        "workspace/deep/x": True,
+        "home/deep/x": True,
+    }
+    assert {path: ignored(tuple(path.encode().split(b"/")), FOLDER) for path in cases} == cases

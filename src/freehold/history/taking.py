@@ -57,6 +57,8 @@ class Take:
         # Only a visit looks twice at a place; a scan of everything need not remember where it was.
         self._seen: set[int] | None = None
         self._inodes: set[int] = set()
+        self._times: dict[int, tuple[Version, Version]] = {}
+        self._hiding: set[int] = set()
         self._began = time.time_ns() - _RACY
         self.differs = False
         self.added = self.changed = self.removed = 0
@@ -68,6 +70,7 @@ class Take:
         """Look at everything under every root."""
         for name in self._roots:
             self._scan_root(name)
+        self._settle_times()
         self._flush()
 
     def _scan_root(self, name: bytes) -> None:
@@ -117,6 +120,7 @@ class Take:
             self._visit_names(folder, by_folder[folder], done)
         self._flush()
         self._visit_partners(done)
+        self._settle_times()
         self._flush()
 
     def _visit_partners(self, done: set[tuple[bytes, ...]]) -> None:
@@ -190,8 +194,13 @@ class Take:
             known = self._places.find_child(parent, name)
             if known is not None:
                 self._gone(known, self._places.live(known))
+            if self._ignored is not None:
+                gone = (*folder, name)
+                if self._ignored(gone, stat.S_IFDIR) or self._ignored(gone, stat.S_IFREG):
+                    self._hiding.add(parent)
             return
         if self._ignored is not None and self._ignored((*folder, name), found.st_mode):
+            self._hiding.add(parent)
             return
         place, fresh = self._place(parent, name)
         if self._has_seen(place) and not deep:
@@ -275,6 +284,7 @@ class Take:
                         known[name] = row
                     continue
                 if self._ignored is not None and self._ignored((*path, name), found.st_mode):
+                    self._hiding.add(place)
                     continue
                 if row is not None:
                     inner, inner_fresh = row.place, False
@@ -357,6 +367,11 @@ class Take:
                     (new.ino, new.ctime, new.nlink, row.id),
                 )
             return
+        if self._ignored is not None:
+            self._times.pop(place, None)
+            if row is not None and folder and row.same_as(new._replace(mtime=row.mtime)):
+                self._times[place] = (row, new)
+                return
         if row is None:
             self.added += 1
         else:
@@ -366,6 +381,15 @@ class Take:
         self.differs = True
         self._next_version += 1
         self._new_versions.append(new)
+
+    def _settle_times(self) -> None:
+        """A folder's own time is no change if what is ignored in it may have moved it; with another change it is kept."""
+        self.differs = self.differs or not self._times.keys() <= self._hiding
+        for row, new in self._times.values() if self.differs else ():
+            self._end(row)
+            self._new_versions.append(new._replace(id=self._next_version))
+            self._next_version += 1
+        self._times.clear()
 
     def _saw(self, place: int) -> None:
         if self._seen is not None:
@@ -378,6 +402,7 @@ class Take:
         if row is None:
             return
         self._saw(place)
+        self._times.pop(place, None)
         if row.is_folder:
             self._gone_below(place)
         if self._seen is not None and row.nlink > 1:
@@ -393,6 +418,7 @@ class Take:
             rows = self._places.live_children(below.pop())
             for row in rows:
                 self._saw(row.place)
+                self._times.pop(row.place, None)
                 self.removed += 1
                 self.differs = True
                 if row.is_folder:

@@ -98,6 +98,10 @@ class Undoing:
         above = range(2, len(step.path))
         return self._ignored(step.path, version.mode) or any(self._ignored(step.path[:n], stat.S_IFDIR) for n in above)
 
+    def _is_only_moved(self, step: Step) -> bool:
+        """A folder whose own time alone differs: whoever writes something ignored in it meanwhile moves that."""
+        return self._ignored is not None and step.fate == "time" and step.live is not None and step.live.is_folder
+
     def plan(self, kind: Kind, target: int, paths: Sequence[NamePath] = ()) -> Plan:
         self._entries.get(target)
         return Plan(kind, target, tuple(self.steps_to(target, paths)))
@@ -244,7 +248,9 @@ class Undoing:
 
         mark = self._snapshots.take(kind, who, why, always=True, only=around(), trusted=trusted, complete=settle)
         unsettled = tuple(
-            (b"/".join(step.path), failed.get(step.path) or step.detail or "it differs") for step in plan()
+            (b"/".join(step.path), failed.get(step.path) or step.detail or "it differs")
+            for step in plan()
+            if step.path in failed or not self._is_only_moved(step)
         )
         return Outcome(self._entry(mark.entry), done, unsettled)
 

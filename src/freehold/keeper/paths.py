@@ -5,6 +5,7 @@ import os
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder
+from freehold.keeper.agent_state import MADE
 
 
 def prepare_root(home: Home) -> None:
@@ -21,12 +22,17 @@ def prepare_folders(home: Home) -> None:
             ensure_private_folder(private)
         # The computer's uid reads what is installed; nobody else comes this far into the home.
         home.agents.chmod(0o755)
+        fresh = not os.path.lexists(home.agent_home)
         for shared in (home.workspace, home.agent_home):
             shared.mkdir(exist_ok=True, mode=0o700)
             if shared.is_symlink():
                 raise FreeholdError(
                     "home.not-ours", f"{shared} is a link", hint=f"Move it away: mv {shared} {shared}.old"
                 )
+        if fresh:
+            # Later they would not be ours to make: the computer's uid has it then.
+            for name in MADE:
+                (home.agent_home / name).mkdir(mode=0o700)
         for path in home.vault.iterdir():
             if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o077:
                 path.chmod(0o600)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
+from freehold.keeper.agent_state import IGNORED
 from freehold.keeper.plan import Advice, MountPlan, Plan, ServicePlan, plan_from_json
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def make_plan(loaded: "Loaded") -> Plan:
             for name, one in computer.services.items()
         ),
         history_folders=tuple(manifest.history.folders),
-        history_ignore=tuple(manifest.history.ignore),
+        history_ignore=(*IGNORED, *manifest.history.ignore),
         history_quota=manifest.history.quota,
         history_quiet=manifest.history.quiet,
         advice=tuple(Advice(one.code, one.message, one.hint) for one in loaded.problems if one.severity == "warning"),

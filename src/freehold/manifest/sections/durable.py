@@ -15,7 +15,7 @@ class HistorySection(Section):
     folders: Words = Field(default=("workspace", "home"), description="The persistent folders that are covered.")
     ignore: Words = Field(
         default=(),
-        description="Patterns of paths that are not kept, as in a .gitignore; what is ignored cannot be undone.",
+        description="Patterns of paths that are not kept, as in a .gitignore, beside agents' own state; what is ignored cannot be undone.",
         examples=[["*.iso", "workspace/.cache/"]],
     )
     quota: Bytes | None = Field(
