@@ -1,8 +1,9 @@
-import { lazy, Suspense, useEffect, useMemo, useRef, useState, type ComponentType, type MouseEvent } from "react";
+import { useEffect, useMemo, useRef, useState, type ComponentType, type MouseEvent } from "react";
 import type { Me } from "../../client/api";
 import { request } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
+import { later } from "../../ui/later";
 import { useToasts } from "../../ui/Toasts";
 import { ApprovalsProvider, useApprovals } from "../approvals/approvals";
 import { NeedsYou } from "../approvals/NeedsYou";
@@ -20,18 +21,18 @@ import { go, useRoute } from "./route";
 import { isTyping, readKey } from "./shortcuts";
 import { setTheme, THEMES } from "./theme";
 
-const SessionsPage = lazy(() => import("../sessions/SessionsPage"));
-const HistoryPage = lazy(() => import("../history/HistoryPage"));
-const FilesPage = lazy(() => import("../files/FilesPage"));
-const TerminalPage = lazy(() => import("../terminal/TerminalPage"));
-const PreviewPage = lazy(() => import("../preview/PreviewPage"));
-const NetworkPage = lazy(() => import("../network/NetworkPage"));
-const ConnectPage = lazy(() => import("../connect/ConnectPage").then((found) => ({ default: found.ConnectPage })));
-const SettingsPage = lazy(() => import("../settings/SettingsPage"));
+const SessionsPage = later(() => import("../sessions/SessionsPage"));
+const HistoryPage = later(() => import("../history/HistoryPage"));
+const FilesPage = later(() => import("../files/FilesPage"));
+const TerminalPage = later(() => import("../terminal/TerminalPage"));
+const PreviewPage = later(() => import("../preview/PreviewPage"));
+const NetworkPage = later(() => import("../network/NetworkPage"));
+const ConnectPage = later(async () => ({ default: (await import("../connect/ConnectPage")).ConnectPage }));
+const SettingsPage = later(() => import("../settings/SettingsPage"));
 
 const AFTER_G = 1_500;
 
-function pageOf(path: string): ComponentType<{ onSignedOut: () => void }> {
+function pageOf(path: string): ComponentType<{ onSignedOut: () => void }> & { load: () => void } {
   switch (placeOf(path)?.path) {
     case "/sessions":
       return SessionsPage;
@@ -139,6 +140,8 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
             href={place.path}
             aria-current={place === here ? "page" : undefined}
             title={`${place.title} (g ${place.key})`}
+            onPointerEnter={pageOf(place.path).load}
+            onFocus={pageOf(place.path).load}
             onClick={(event) => follow(event, place.path)}
           >
             <Icon name={place.icon} />
@@ -164,9 +167,7 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
         <StopBar />
         <NeedsYou />
         <main id="page" tabIndex={-1} data-page={here?.path.slice(1) ?? ""}>
-          <Suspense fallback={<p className="loading quiet">One moment…</p>}>
-            <Page onSignedOut={onSignedOut} />
-          </Suspense>
+          <Page onSignedOut={onSignedOut} />
         </main>
       </div>
       <Notifier waiting={asks + questions} place={here?.title} />
