@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { unhidden } from "../../ui/unhidden";
 import { useEgress } from "../network/egress";
 import { plainTarget, questionsOf, REPLIES } from "../network/egress.logic";
 import { useRoster } from "../sessions/roster";
@@ -14,6 +15,7 @@ export function NeedsYou() {
   const roster = useRoster();
   const egress = useEgress();
   const [at, setAt] = useState(0);
+  const [unfolded, setUnfolded] = useState(false);
   const open = path === "/sessions" ? query.get("id") : null;
   const items = [
     ...asks.filter((ask) => ask.session !== open).map((ask) => ({ key: `agent ${ask.id}`, ask, question: null })),
@@ -24,12 +26,24 @@ export function NeedsYou() {
   const stack = { index, count: items.length, step: (by: 1 | -1) => setAt((index + by + items.length) % items.length) };
   const session = item?.ask ? (roster.rows?.find((row) => row.id === item.ask.session) ?? null) : null;
   const newest = asks.at(-1);
+  // The dock of the open session has the first word; the rest waits in one line.
+  const folded = !unfolded && asks.some((ask) => ask.session === open);
   return (
     <>
       <p className="unseen" role="alert">
         {newest !== undefined && `An agent needs you: it wants to ${newest.wants}`}
       </p>
-      {item !== undefined && (
+      {item !== undefined && folded && (
+        <div className="ask-bar ask-folded">
+          <p>
+            {items.length} more {items.length === 1 ? "waits" : "wait"} for you
+          </p>
+          <button className="small" onClick={() => setUnfolded(true)}>
+            Show
+          </button>
+        </div>
+      )}
+      {item !== undefined && !folded && (
         <div className="ask-bar">
           {item.ask !== null ? (
             <AskCard
@@ -41,7 +55,7 @@ export function NeedsYou() {
                 <>
                   {" in "}
                   <button className="text-button" onClick={() => go(`/sessions?id=${encodeURIComponent(item.ask.session)}`)}>
-                    {session?.title || "its session"}
+                    {unhidden(session?.title || "its session")}
                   </button>
                 </>
               }

@@ -104,8 +104,8 @@ const AROUND = 3;
 
 /** A change as lines: whatever is not in both is there, with a little of what is around it. */
 export function changedLines(old: string, made: string): ChangedLine[] {
-  const before = old === "" ? [] : old.split("\n");
-  const after = made === "" ? [] : made.split("\n");
+  const before = linesOf(old);
+  const after = linesOf(made);
   let head = 0;
   while (head < before.length && head < after.length && before[head] === after[head]) head++;
   let tail = 0;
@@ -119,7 +119,16 @@ export function changedLines(old: string, made: string): ChangedLine[] {
     ...as("added", after.slice(head, after.length - tail)),
     ...as("same", tail === 0 ? [] : after.slice(after.length - tail, after.length - Math.max(0, tail - AROUND))),
     ...gap(tail - AROUND),
+    ...lastEnd(old, made),
   ];
+}
+
+const linesOf = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
+
+/** A file that ends within its last line looks like one that does not: said where it changes. */
+function lastEnd(old: string, made: string): ChangedLine[] {
+  if (made === "" || made.endsWith("\n") === (old === "" || old.endsWith("\n"))) return [];
+  return [{ kind: "gap", text: made.endsWith("\n") ? "The last line gets a line end" : "The last line has no line end" }];
 }
 
 /** Those that wait, the oldest first, after one more was told of. Telling it twice changes nothing. */

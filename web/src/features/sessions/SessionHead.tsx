@@ -1,5 +1,6 @@
 import type { SessionView } from "../../client/api";
 import { Icon } from "../../ui/Icon";
+import { unhidden } from "../../ui/unhidden";
 import { standing } from "./roster.logic";
 import { SessionMenu } from "./sidebar/SessionMenu";
 
@@ -11,7 +12,7 @@ export function SessionHead({ session, onClose }: { session: SessionView | null;
       <button className="plain-button back" onClick={onClose} aria-label="Back to the sessions">
         <Icon name="back" />
       </button>
-      <h2 title={session?.title}>{session === null ? "" : session.title || "New session"}</h2>
+      <h2 title={unhidden(session?.title ?? "")}>{session === null ? "" : unhidden(session.title) || "New session"}</h2>
       {session !== null && (
         <>
           <span className="quiet session-agent">

@@ -4,6 +4,7 @@ import { request } from "../../../client/http";
 import { Dialog } from "../../../ui/Dialog";
 import { ActionMenu } from "../../../ui/Menu";
 import { useToasts } from "../../../ui/Toasts";
+import { unhidden } from "../../../ui/unhidden";
 import { go } from "../../shell/route";
 import { forgetDraft } from "../composer/draft";
 import { useRoster } from "../roster";
@@ -45,7 +46,7 @@ export function SessionMenu({ session, className }: { session: SessionView; clas
   return (
     <>
       <ActionMenu
-        label={`More for ${session.title || "New session"}`}
+        label={`More for ${unhidden(session.title) || "New session"}`}
         {...(className === undefined ? {} : { className })}
         entries={[
           { label: "Rename…", icon: "talk", run: () => setOpen("rename") },
@@ -108,7 +109,7 @@ function DeleteDialog({ session, onClose }: { session: SessionView; onClose: () 
   return (
     <Dialog title="Delete this session?" onClose={onClose}>
       <p>
-        What was said in <strong>{session.title || "New session"}</strong> is gone for good, and its agent is stopped if it works. The files it changed stay, and so does their history.
+        What was said in <strong>{unhidden(session.title) || "New session"}</strong> is gone for good, and its agent is stopped if it works. The files it changed stay, and so does their history.
       </p>
       <div className="dialog-foot">
         <button onClick={onClose} autoFocus>

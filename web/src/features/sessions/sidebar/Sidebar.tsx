@@ -7,6 +7,7 @@ import { ActionMenu } from "../../../ui/Menu";
 import { ago, fullMoment } from "../../../ui/moments";
 import { Notice } from "../../../ui/Notice";
 import { useToasts } from "../../../ui/Toasts";
+import { unhidden } from "../../../ui/unhidden";
 import { RulesDialog } from "../../approvals/RulesDialog";
 import { turnOff, turnOn, useNotifying } from "../../notify/permission";
 import { go } from "../../shell/route";
@@ -98,8 +99,8 @@ function SessionItem({ session, current }: { session: SessionView; current: bool
   return (
     <li data-status={session.status} data-unread={unread || undefined} data-current={current || undefined}>
       <a href={addressOf(session)} aria-current={current ? "true" : undefined} onClick={(event) => follow(event, addressOf(session))}>
-        <span className="session-title" title={session.title}>
-          {session.title || "New session"}
+        <span className="session-title" title={unhidden(session.title)}>
+          {unhidden(session.title) || "New session"}
         </span>
         <span className="session-about">
           {session.agent} · <time title={fullMoment(at)}>{ago(at, now)}</time>
