@@ -1,5 +1,6 @@
-import { lazy, Suspense, type Ref } from "react";
+import type { Ref } from "react";
 import type { ComparedFile, HistoryComparison } from "../../client/api";
+import { later } from "../../ui/later";
 import { bytes as sizeWords } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { imageType } from "../files/content.logic";
@@ -8,7 +9,7 @@ import { hasText, type Comment, type Spot } from "./diff.logic";
 import { Pictures } from "./Pictures";
 import { Unified, type Stepper } from "./Unified";
 
-const SideBySide = lazy(() => import("./SideBySide"));
+const SideBySide = later(() => import("./SideBySide"), "Opening…");
 
 interface FileChangesProps {
   file: ComparedFile;
@@ -36,9 +37,7 @@ export function FileChanges({ file, comparison, split, comments, onComment, ref 
   if (!hasText(file)) return <p className="empty diff-note">{noteOf(file)}</p>;
   if (beside && contents !== null && !contents.cut) {
     return (
-      <Suspense fallback={<p className="loading quiet">Opening…</p>}>
-        <SideBySide ref={ref} path={file.path} before={textOf(contents.old)} after={textOf(contents.now)} comments={comments} onComment={onComment} />
-      </Suspense>
+      <SideBySide ref={ref} path={file.path} before={textOf(contents.old)} after={textOf(contents.now)} comments={comments} onComment={onComment} />
     );
   }
   if (beside && contents === null) return <p className="loading quiet">Reading…</p>;

@@ -1,7 +1,8 @@
-import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import type { FileRow, Written } from "../../client/api";
 import { download, problemOf, request, RequestFailed, upload, type Problem } from "../../client/http";
 import { Icon } from "../../ui/Icon";
+import { later } from "../../ui/later";
 import { bytes as sizeWords } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
@@ -10,8 +11,8 @@ import { afterChange, MOST_SHOWN, readContent, type Content } from "./content.lo
 import { draftOf, keepDraft } from "./drafts";
 import { contentPath, saveAs } from "./requests";
 
-const CodeEditor = lazy(() => import("./CodeEditor"));
-const Pdf = lazy(() => import("./Pdf"));
+const CodeEditor = later(() => import("./CodeEditor"), "Opening the editor…");
+const Pdf = later(() => import("./Pdf"), "Opening…");
 
 interface Opened {
   content: Content;
@@ -164,15 +165,11 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
       {opened && problem === null && (
         <div className="file-body">
           {opened.content.kind === "text" && (
-            <Suspense fallback={<p className="loading quiet">Opening the editor…</p>}>
-              <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
-            </Suspense>
+            <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
           )}
           {opened.content.kind === "image" && <Picture bytes={opened.bytes} mime={opened.content.mime} name={path} />}
           {opened.content.kind === "pdf" && (
-            <Suspense fallback={<p className="loading quiet">Opening…</p>}>
-              <Pdf bytes={opened.bytes} name={path} />
-            </Suspense>
+            <Pdf bytes={opened.bytes} name={path} />
           )}
           {(opened.content.kind === "binary" || opened.content.kind === "large") && (
             <p className="empty file-note">

@@ -1,7 +1,8 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { lazy, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useNow } from "../../ui/answers";
 import { Icon } from "../../ui/Icon";
+import { later } from "../../ui/later";
 import { dayOf } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { go, useRoute } from "../shell/route";
@@ -14,7 +15,7 @@ import { GROUPS, readGroups, together, turnStarts, type Group, type Row } from "
 import { useTimeline } from "./useTimeline";
 import "./history.css";
 
-const DiffPage = lazy(() => import("../diff/DiffPage"));
+const DiffPage = later(() => import("../diff/DiffPage"), "Opening…");
 
 // How far a search goes back by itself; further on the owner's word.
 const MOST_SEARCHED = 20;
@@ -24,9 +25,7 @@ export default function HistoryPage() {
   const { path } = useRoute();
   if (path === "/history/diff")
     return (
-      <Suspense fallback={<p className="loading quiet">One moment…</p>}>
-        <DiffPage />
-      </Suspense>
+      <DiffPage />
     );
   return <TimelinePage />;
 }

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useCallback, useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { useCallback, useEffect, useRef, useState, type KeyboardEvent } from "react";
 import type { TerminalRow } from "../../client/api";
 import { request } from "../../client/http";
 import { useAnswer } from "../../ui/answers";
@@ -6,13 +6,14 @@ import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
+import { later } from "../../ui/later";
 import { go, useRoute } from "../shell/route";
 import { KeyRow } from "./KeyRow";
 import type { ScreenHandle } from "./Screen";
 import { chooseTerminal, nameTerminal, plainTitle, readNames } from "./terminal.logic";
 import "./terminal.css";
 
-const Screen = lazy(() => import("./Screen"));
+const Screen = later(() => import("./Screen"), "Opening…");
 const KEY = "freehold.terminal";
 
 export default function TerminalPage() {
@@ -124,24 +125,22 @@ export default function TerminalPage() {
         </div>
       )}
       <div className="screens">
-        <Suspense fallback={<p className="loading quiet">Opening…</p>}>
-          {rows?.map((row) => (
-            <Screen
-              key={row.id}
-              id={row.id}
-              ref={(screen) => {
-                if (screen !== null) screens.current.set(row.id, screen);
-                else screens.current.delete(row.id);
-              }}
-              shown={row.id === shown}
-              control={control}
-              onControlUsed={() => setControl(false)}
-              onLink={setLink}
-              onTitle={(title) => setTitles((all) => ({ ...all, [row.id]: plainTitle(title) }))}
-              onEnded={() => setEnded((all) => new Set([...all, row.id]))}
-            />
-          ))}
-        </Suspense>
+        {rows?.map((row) => (
+          <Screen
+            key={row.id}
+            id={row.id}
+            ref={(screen) => {
+              if (screen !== null) screens.current.set(row.id, screen);
+              else screens.current.delete(row.id);
+            }}
+            shown={row.id === shown}
+            control={control}
+            onControlUsed={() => setControl(false)}
+            onLink={setLink}
+            onTitle={(title) => setTitles((all) => ({ ...all, [row.id]: plainTitle(title) }))}
+            onEnded={() => setEnded((all) => new Set([...all, row.id]))}
+          />
+        ))}
       </div>
       {shown !== null && (
         <KeyRow
