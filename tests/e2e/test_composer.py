@@ -217,7 +217,7 @@ async def test_a_prompt_whose_answer_was_lost_is_tried_again_and_not_doubled(who
     await expect(desk.page.get_by_text("Not sent yet")).to_be_visible()
     await desk.page.unroute("**/prompt")
     await expect(desk.page.get_by_text("Not sent yet")).to_have_count(0)
-    assert lost >= 2
+    assert lost >= 1
     assert [one["text"] for one in await prompts(whole, session)] == ["SAY only once"]
 
 

@@ -15,7 +15,10 @@ export function ApprovalDock({ session }: { session: string }) {
     // Whoever answers by keys goes on where they are: at the next question, or back to writing.
     if (!held.current) return;
     held.current = false;
-    (dock.current?.querySelector<HTMLElement>("[role=alertdialog]") ?? document.querySelector<HTMLElement>(".composer textarea"))?.focus();
+    const next = dock.current?.querySelector<HTMLElement>("[role=alertdialog]");
+    // On a phone the keyboard would come up.
+    const field = matchMedia("(hover: hover)").matches ? document.querySelector<HTMLElement>(".composer textarea") : null;
+    (next ?? field)?.focus();
   }, [ask?.id]);
   return (
     <div ref={dock} className="ask-dock">

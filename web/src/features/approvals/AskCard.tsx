@@ -56,7 +56,10 @@ export function QuestionCard({ label, heading, stack, choices, keys, onChoose, c
     function pressed(event: KeyboardEvent) {
       if (event.defaultPrevented || event.repeat || event.isComposing || document.querySelector("dialog[open]") !== null) return;
       const { key, code, altKey, ctrlKey, metaKey, shiftKey } = event;
-      const typing = keys === "alt" || isTyping(event.composedPath()[0] ?? null);
+      const target = event.composedPath()[0] ?? null;
+      // A terminal and an editor have a meaning of their own for every key, with Alt too.
+      if (target instanceof Element && target.closest("[data-keys]") !== null) return;
+      const typing = keys === "alt" || isTyping(target);
       const index = answerOf({ key, code, altKey, ctrlKey, metaKey, shiftKey, typing }, choices.length);
       if (index === null) return;
       event.preventDefault();

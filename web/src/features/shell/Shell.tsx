@@ -237,8 +237,11 @@ function Help({ onClose }: { onClose: () => void }) {
           ...PLACES.map((place) => [`g ${place.key}`, place.title]),
           ["Ctrl K", "Commands"],
           ["Ctrl S", "Save the open file"],
+          ["1–4", "Answer what the open session asks"],
+          ["Alt 1–4", "Answer on every page, and while you type"],
+          ["Ctrl Enter", "Steer: stop what the agent does and go first"],
+          ["Esc", "Stop the agent, or close what is open"],
           ["?", "This sheet"],
-          ["Esc", "Close what is open"],
         ].map(([keys = "", what]) => (
           <div key={keys}>
             <dt>

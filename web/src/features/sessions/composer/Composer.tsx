@@ -204,6 +204,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
         <textarea
           ref={field}
           aria-label="Message"
+          autoFocus={session?.seq === 0 && matchMedia("(hover: hover)").matches}
           aria-autocomplete="list"
           aria-controls={suggesting.token === null ? undefined : LIST}
           aria-activedescendant={option}

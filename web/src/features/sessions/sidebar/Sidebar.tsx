@@ -26,6 +26,7 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
   const [typed, setTyped] = useState("");
   const [archived, setArchived] = useState(false);
   const [dialog, setDialog] = useState<"new" | "rules" | null>(null);
+  const now = useNow();
   const roster = useRoster();
   const found = useFound(typed.trim(), archived);
   const older = useOlder();
@@ -77,7 +78,7 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
       {rows?.length === 0 && <p className="empty tree-note">{typed.trim() !== "" ? "No session has these words." : archived ? "Nothing is archived." : "No sessions yet. Start one to talk to an agent."}</p>}
       <ul className="session-list" onKeyDown={step}>
         {rows?.map((row) => (
-          <SessionItem key={row.id} session={row} current={row.id === chosen} />
+          <SessionItem key={row.id} session={row} current={row.id === chosen} now={now} />
         ))}
       </ul>
       {!searches && older.more && (
@@ -91,8 +92,7 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
   );
 }
 
-function SessionItem({ session, current }: { session: SessionView; current: boolean }) {
-  const now = useNow();
+function SessionItem({ session, current, now }: { session: SessionView; current: boolean; now: number }) {
   const at = new Date(session.updated).getTime() / 1000;
   const stands = standing(current ? { ...session, unread: false } : session);
   const unread = session.unread && !current;
