@@ -214,6 +214,12 @@ async def test_a_page_elsewhere_gets_nowhere_even_with_the_pass(house: Previewin
     assert link.status == 200
 
 
+async def test_a_service_worker_gets_no_script(house: Previewing, cookie: str) -> None:
+    """It would outlive an undo, and see the next one-time address before we do."""
+    assert (await house.ask("GET", "/worker.js", cookie=cookie)).status == 200
+    assert (await house.ask("GET", "/worker.js", cookie=cookie, service_worker="script")).status == 403
+
+
 async def test_strangers_are_slowed_down(house: Previewing) -> None:
     previews(house)._strangers = RateLimit(rate=0.01, burst=3)
     statuses = [(await house.ask("GET", "/")).status for _ in range(5)]

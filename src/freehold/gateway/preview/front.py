@@ -74,6 +74,9 @@ class Previews:
             await self._turn_away(place, scope, headers, send)
         elif not may_ask(headers, place, socket=socket):
             await show(scope, send, 403, "This comes from a page elsewhere", "A preview answers only to its own pages.")
+        elif b"service-worker" in headers:
+            # It would outlive the files it came from, undo included, and see the next address that is handed over.
+            await show(scope, send, 403, "Previews have no service workers", "")
         elif not socket and scope["method"] not in METHODS:
             await show(scope, send, 405, "That method is not passed on", "An app is asked by the usual methods.")
         elif self._open >= MOST_AT_ONCE:

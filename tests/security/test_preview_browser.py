@@ -1,0 +1,275 @@
+"""A page that the agent wrote, in its owner's own browser, tries everything against the control center."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import BrowserContext, Frame, Page, async_playwright
+from tests.e2e.house import FLAGS
+from tests.gateway.previewing import OTHER, PORT, Previewing, previewing
+
+from freehold.identity.sessions import COOKIE, Session
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+
+PATIENCE = 30_000
+OPEN = """async (port) => {
+  const made = await fetch(`/v1/preview/${port}/open`, {
+    method: 'POST', headers: {'content-type': 'application/json'}, body: '{"path": "/page"}',
+  })
+  return (await made.json()).address
+}"""
+FRAME = """(address) => new Promise((done) => {
+  const frame = document.createElement('iframe')
+  frame.name = 'preview'
+  frame.onload = () => done()
+  frame.src = address
+  document.body.append(frame)
+})"""
+ECHO = """() => new Promise((done) => {
+  const socket = new WebSocket(`ws://${location.host}/socket`, 'vite-hmr')
+  let first = true
+  socket.onmessage = (event) => {
+    if (first) { first = false; socket.send('hello') } else done([socket.protocol, event.data])
+  }
+  socket.onclose = () => done('closed')
+})"""
+CALL = """async (home) => {
+  const tried = {
+    read: ['/v1/me', {}],
+    blind: ['/v1/timeline', {mode: 'no-cors'}],
+    terminal: ['/v1/terminals', {method: 'POST', mode: 'no-cors', headers: {'content-type': 'text/plain'}, body: '{}'}],
+    json: ['/v1/terminals', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{}'}],
+    open: ['/v1/preview/8000/open', {method: 'POST', mode: 'no-cors'}],
+    out: ['/v1/me', {method: 'DELETE'}],
+  }
+  const seen = {}
+  for (const [name, [path, how]] of Object.entries(tried))
+    seen[name] = await fetch(home + path, {credentials: 'include', ...how})
+      .then((answer) => answer.type, () => 'failed')
+  navigator.sendBeacon(home + '/v1/terminals', '{}')
+  return seen
+}"""
+SOCKET = """(address) => new Promise((done) => {
+  const socket = new WebSocket(address)
+  socket.onopen = () => done('open')
+  socket.onclose = () => done('closed')
+})"""
+POST_FORM = """(address) => new Promise((done) => {
+  const frame = Object.assign(document.createElement('iframe'), {name: 'target'})
+  document.body.append(frame)
+  const form = Object.assign(document.createElement('form'), {method: 'POST', action: address, target: 'target'})
+  frame.onload = () => done()
+  document.body.append(form)
+  form.submit()
+})"""
+EMBED = """(address) => new Promise((done) => {
+  const frame = document.createElement('iframe')
+  frame.onload = () => {
+    try { done(frame.contentDocument === null ? 'closed' : frame.contentDocument.body.innerText) }
+    catch { done('closed') }
+  }
+  frame.src = address
+  document.body.append(frame)
+})"""
+TOSS = """(name) => {
+  for (const domain of ['', '; domain=localhost', '; domain=.localhost', '; domain=preview.localhost'])
+    for (const more of ['', '; secure', '; secure; partitioned'])
+      document.cookie = `${name}=tossed; path=/${domain}${more}`
+  return document.cookie
+}"""
+WORKER = """(address) => navigator.serviceWorker.register(address).then(() => 'registered', (error) => error.name)"""
+TOUCH = """() => {
+  const tried = {}
+  for (const [name, reach] of Object.entries({
+    document: () => window.parent.document.title,
+    storage: () => window.parent.localStorage.length,
+    name: () => window.parent.name,
+    frames: () => window.parent.fetch('/v1/me'),
+  }))
+    try { tried[name] = String(reach()) } catch (error) { tried[name] = error.name }
+  window.parent.postMessage({type: 'event', topic: 'approvals', answer: 'always'}, '*')
+  return tried
+}"""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A browser in which the owner has signed in."""
+
+    house: Previewing
+    context: BrowserContext
+    session: Session
+
+    async def control(self, name: str = "localhost") -> Page:
+        """A tab of the control center."""
+        page = await self.context.new_page()
+        page.set_default_timeout(PATIENCE)
+        await page.goto(f"http://{name}:{self.house.gateway.port}/sign-in")
+        return page
+
+    async def framed(self, page: Page, port: int = PORT) -> Frame:
+        await page.evaluate(FRAME, await page.evaluate(OPEN, port))
+        frame = page.frame("preview")
+        assert frame is not None
+        await frame.get_by_role("heading", name="An app").wait_for()
+        return frame
+
+    async def tab(self, port: int = PORT) -> Page:
+        control = await self.control()
+        page = await self.context.new_page()
+        page.set_default_timeout(PATIENCE)
+        await page.goto(await control.evaluate(OPEN, port))
+        await page.get_by_role("heading", name="An app").wait_for()
+        await control.close()
+        return page
+
+    async def still_signed_in(self) -> bool:
+        page = await self.control()
+        status: int = await page.evaluate("() => fetch('/v1/me').then((answer) => answer.status)")
+        await page.close()
+        return status == 200
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def owner(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Owner]:
+    async with previewing(tmp_path_factory.mktemp("preview")) as house, async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        context = await browser.new_context()
+        session, secret = house.gateway.house.sessions.create(None, label="t", address="127.0.0.1", method="link")
+        for name in ("localhost", "127.0.0.1"):
+            kept: Any = {"name": COOKIE, "value": secret, "domain": name, "path": "/", "secure": True}
+            await context.add_cookies([kept | {"httpOnly": True, "sameSite": "Lax"}])
+        yield Owner(house, context, session)
+        await browser.close()
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+async def test_a_preview_works_in_the_control_center_s_frame(owner: Owner, name: str) -> None:
+    """Under both of its names, with its socket, and again after a reload: the pass is there, and ours alone."""
+    page = await owner.control(name)
+    frame = await owner.framed(page)
+    assert await frame.evaluate(ECHO) == ["vite-hmr", "hello"]
+    assert await frame.evaluate("document.cookie") == ""
+    await frame.evaluate("location.reload()")
+    await frame.wait_for_load_state()
+    await frame.get_by_role("heading", name="An app").wait_for()
+    await page.close()
+
+
+async def test_a_preview_works_in_a_tab_that_knows_nothing_of_who_opened_it(owner: Owner) -> None:
+    control = await owner.control()
+    async with owner.context.expect_page() as opening:
+        await control.evaluate(
+            "(address) => { window.opened = window.open(address) }", await control.evaluate(OPEN, PORT)
+        )
+    page = await opening.value
+    await page.get_by_role("heading", name="An app").wait_for()
+    assert page.url == f"{owner.house.origin()}/page"
+    assert await page.evaluate("window.opener === null")
+    assert await page.evaluate("document.referrer") == ""
+    await page.close()
+    await control.close()
+
+
+async def test_the_control_center_s_api_answers_no_preview(owner: Owner) -> None:
+    """Neither in a frame nor in a tab, by whatever way a page can call; and nothing has happened afterwards."""
+    home = owner.house.gateway.origin
+    control = await owner.control()
+    statuses: list[int] = []
+    owner.context.on("response", lambda answer: statuses.append(answer.status) if "/v1/" in answer.url else None)
+    before = await owner.house.computer.terminals()
+    frame = await owner.framed(control)
+    tab = await owner.tab()
+    statuses.clear()
+    for place in (frame, tab):
+        seen = await place.evaluate(CALL, home)
+        assert seen["read"] == seen["json"] == seen["out"] == "failed"
+        assert await place.evaluate(SOCKET, f"{home.replace('http', 'ws')}/v1/socket") == "closed"
+        await place.evaluate(POST_FORM, f"{home}/v1/terminals")
+    assert statuses
+    assert all(status in (401, 403) for status in statuses), statuses
+    assert await owner.house.computer.terminals() == before
+    assert await owner.still_signed_in()
+    await tab.close()
+    await control.close()
+
+
+async def test_the_control_center_is_framed_by_no_preview(owner: Owner) -> None:
+    tab = await owner.tab()
+    for path in ("/", "/sign-in", "/v1/me"):
+        assert await tab.evaluate(EMBED, f"{owner.house.gateway.origin}{path}") == "closed"
+    framed = [frame.url for frame in tab.frames if frame.url.startswith(owner.house.gateway.origin)]
+    texts = [await frame.content() for frame in tab.frames if frame is not tab.main_frame]
+    assert not any("Freehold" in text for text in texts), framed
+    await tab.close()
+
+
+async def test_a_preview_s_cookies_neither_reach_nor_replace_ours(owner: Owner) -> None:
+    """For every domain a page could name. Its own pass is out of its reach, too."""
+    tab = await owner.tab()
+    for name in (COOKIE, "__Host-freehold-preview", "freehold"):
+        shown = await tab.evaluate(TOSS, name)
+        assert owner.session.id not in shown
+    for url in (owner.house.gateway.origin, f"http://127.0.0.1:{owner.house.gateway.port}"):
+        ours = [cookie for cookie in await owner.context.cookies(url) if cookie.get("value") == "tossed"]
+        assert ours == []
+    assert await owner.still_signed_in()
+    await tab.reload()
+    await tab.get_by_role("heading", name="An app").wait_for()
+    await tab.close()
+
+
+async def test_a_framed_preview_reaches_nothing_of_its_frame(owner: Owner) -> None:
+    page = await owner.control()
+    await page.evaluate("localStorage.setItem('secret', 'ours')")
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    frame = await owner.framed(page)
+    assert set((await frame.evaluate(TOUCH)).values()) == {"SecurityError"}
+    own = "() => { try { return localStorage.getItem('secret') } catch (error) { return error.name } }"
+    assert await frame.evaluate(own) in (None, "SecurityError")  # its own, or none at all, as the browser is set
+    assert wrong == []
+    assert page.url.endswith("/sign-in")
+    await page.close()
+
+
+async def test_a_preview_leaves_no_service_worker_behind(owner: Owner) -> None:
+    """Not on its own origin, where it would outlive an undo and see the next hand-over; and none on ours."""
+    tab = await owner.tab()
+    assert await tab.evaluate(WORKER, "/worker.js") == "TypeError"
+    assert await tab.evaluate(WORKER, f"{owner.house.gateway.origin}/worker.js") == "SecurityError"
+    assert await tab.evaluate("navigator.serviceWorker.getRegistrations().then((found) => found.length)") == 0
+    await tab.close()
+
+
+async def test_one_preview_is_not_another(owner: Owner) -> None:
+    """A pass for one port opens no other, and storage is each one's own."""
+    tab = await owner.tab()
+    await tab.evaluate("localStorage.setItem('of', 'one')")
+    answer = await tab.goto(f"{owner.house.origin(OTHER)}/page")
+    assert answer is not None
+    assert answer.status == 401
+    await tab.get_by_text("Only the owner sees this").wait_for()
+    await tab.close()
+    other = await owner.tab(OTHER)
+    assert await other.evaluate("localStorage.getItem('of')") is None
+    await other.close()
+
+
+async def test_signing_out_ends_an_open_preview(owner: Owner) -> None:
+    """The last test of this module: its socket closes at once, and a reload shows nothing any more."""
+    tab = await owner.tab()
+    await tab.evaluate("""() => { window.ended = new Promise((done) => {
+      const socket = new WebSocket(`ws://${location.host}/socket`)
+      socket.onmessage = () => { window.spoken = true }
+      socket.onclose = (event) => done(event.code)
+    }) }""")
+    await tab.wait_for_function("window.spoken")
+    owner.house.gateway.house.sessions.revoke(owner.session.id)
+    assert await tab.evaluate("window.ended") == 4401
+    await tab.reload()
+    await tab.get_by_text("Only the owner sees this").wait_for()
+    await tab.close()
