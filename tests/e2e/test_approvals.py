@@ -30,52 +30,62 @@ async def desk(browser: Browser, whole: Whole) -> AsyncIterator[Desk]:
         yield desk
 
 
-async def asked_in(whole: Whole, words: str) -> str:
-    """A session whose agent has asked."""
-    session = await whole.open("builtin")
-    async with whole.watching(session) as watch:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(whole: Whole) -> str:
+    return await whole.open("builtin")
+
+
+async def ask_in(whole: Whole, session: str, words: str) -> int:
+    """Lets its agent ask, and says by which event."""
+    seq = int((await whole.call("GET", f"/v1/sessions/{session}"))["seq"])
+    async with whole.watching(session, seq) as watch:
         await whole.prompt(session, words)
-        await watch.until("approval", state="pending")
-    return session
+        asked = await watch.until("approval", state="pending")
+    return int(asked["seq"])
 
 
-async def answers(whole: Whole, session: str) -> list[str]:
-    events = await whole.events(session)
-    return [one["data"]["answer"] for one in events if one["kind"] == "approval" and one["data"]["state"] == "answered"]
+async def ended(whole: Whole, session: str, after: int) -> None:
+    async with whole.watching(session, after) as watch:
+        await watch.until("turn.ended")
 
 
-async def test_a_number_answers_but_never_while_something_is_typed(whole: Whole, desk: Desk) -> None:
-    session = await asked_in(whole, "RUN touch by-key.txt")
+async def answers(whole: Whole, session: str, after: int) -> list[str]:
+    events = [one for one in await whole.events(session) if one["kind"] == "approval" and one["seq"] > after]
+    return [one["data"]["answer"] for one in events if one["data"]["state"] == "answered"]
+
+
+async def test_a_number_answers_but_never_while_something_is_typed(whole: Whole, desk: Desk, session: str) -> None:
+    since = await ask_in(whole, session, "RUN touch by-key.txt")
     await desk.open(session)
     await expect(desk.reply("Once")).to_be_enabled()
     await desk.message.press("1")
     await expect(desk.message).to_have_value("1")
     await desk.message.fill("")
     await expect(desk.asked).to_contain_text("touch by-key.txt")
-    assert await answers(whole, session) == []
+    assert await answers(whole, session, since) == []
     await desk.talk.focus()
     await desk.page.keyboard.press("1")
     await expect(desk.asked).to_have_count(0)
-    await expect(desk.talk).to_contain_text("Done.")
+    await ended(whole, session, since)
     assert whole.file("by-key.txt").exists()
-    assert await answers(whole, session) == ["once"]
+    assert await answers(whole, session, since) == ["once"]
 
 
-async def test_alt_and_a_number_answer_while_one_types(whole: Whole, desk: Desk) -> None:
-    session = await asked_in(whole, "RUN touch refused.txt")
+async def test_alt_and_a_number_answer_while_one_types(whole: Whole, desk: Desk, session: str) -> None:
+    since = await ask_in(whole, session, "RUN touch refused.txt")
     await desk.open(session)
     await desk.message.fill("a thought")
     await expect(desk.reply("No").first).to_be_enabled()
     await desk.message.press("Alt+Digit4")
     await expect(desk.asked).to_have_count(0)
     await expect(desk.message).to_have_value("a thought")
-    assert await answers(whole, session) == ["reject"]
+    assert await answers(whole, session, since) == ["reject"]
     assert not whole.file("refused.txt").exists()
     await desk.message.fill("")
 
 
-async def test_what_is_hidden_in_a_command_is_seen(whole: Whole, desk: Desk) -> None:
-    session = await asked_in(whole, "RUN echo harmless \u202egnp.exe\u200b")
+async def test_what_is_hidden_in_a_command_is_seen(whole: Whole, desk: Desk, session: str) -> None:
+    await ask_in(whole, session, "RUN echo harmless \u202egnp.exe\u200b")
     await desk.open(session)
     command = desk.asked.get_by_label("The exact command")
     await expect(command).to_have_text("echo harmless ⟨U+202E⟩gnp.exe⟨U+200B⟩")
@@ -83,10 +93,11 @@ async def test_what_is_hidden_in_a_command_is_seen(whole: Whole, desk: Desk) -> 
     await expect(desk.asked).to_have_count(0)
 
 
-async def test_the_bar_on_another_page_counts_answers_and_leads_there(whole: Whole, desk: Desk) -> None:
+async def test_the_bar_on_another_page_counts_answers_and_leads_there(whole: Whole, desk: Desk, session: str) -> None:
     """Two sessions wait: the title and the icon say so, one is answered on the spot, the other is gone to."""
-    first = await asked_in(whole, "RUN touch first.txt")
-    second = await asked_in(whole, "RUN touch second.txt")
+    first, second = session, await whole.open("builtin")
+    since = await ask_in(whole, first, "RUN touch first.txt")
+    await ask_in(whole, second, "RUN touch second.txt")
     await desk.go("/files")
     await expect(desk.asked).to_contain_text("1 of 2")
     await expect(desk.asked).to_contain_text("touch first.txt")
@@ -99,7 +110,7 @@ async def test_the_bar_on_another_page_counts_answers_and_leads_there(whole: Who
     await expect(desk.asked).to_contain_text("touch first.txt")
     await desk.reply("Once").click()
     await expect(desk.asked).to_contain_text("touch second.txt")
-    assert await answers(whole, first) == ["once"]
+    assert await answers(whole, first, since) == ["once"]
     await desk.asked.get_by_role("button", name="RUN touch second.txt").click()
     await expect(desk.page).to_have_url(desk.address(f"/sessions?id={second}"))
     # Now it stands in the dock, once.
@@ -111,29 +122,31 @@ async def test_the_bar_on_another_page_counts_answers_and_leads_there(whole: Who
     await expect(desk.page.locator("link[rel=icon]")).to_have_attribute("href", "/icon.svg")
 
 
-async def test_of_two_tabs_one_answers_and_both_know(whole: Whole, desk: Desk, browser: Browser) -> None:
-    session = await asked_in(whole, "RUN touch two-tabs.txt")
+async def test_of_two_tabs_one_answers_and_both_know(whole: Whole, desk: Desk, session: str) -> None:
+    since = await ask_in(whole, session, "RUN touch two-tabs.txt")
     await desk.open(session)
     other = Desk(whole, desk.context, await desk.context.new_page())
     await other.open(session)
     await expect(desk.reply("Once")).to_be_enabled()
     await expect(other.reply("Once")).to_be_enabled()
-    await asyncio.gather(desk.reply("Once").click(), other.reply("Once").dispatch_event("click"))
+    # Whichever is first takes the button of the other away: both are in hand before.
+    buttons = [await each.reply("Once").element_handle() for each in (desk, other)]
+    await asyncio.gather(*(button.evaluate("(one) => one.click()") for button in buttons))
     await expect(desk.asked).to_have_count(0)
     await expect(other.asked).to_have_count(0)
-    await expect(other.talk).to_contain_text("Done.")
-    assert await answers(whole, session) == ["once"]
+    await ended(whole, session, since)
+    assert await answers(whole, session, since) == ["once"]
     await other.page.close()
 
 
-async def test_always_becomes_a_rule_that_is_seen_and_can_be_forgotten(whole: Whole, desk: Desk) -> None:
-    session = await asked_in(whole, "RUN touch lasting.txt")
+async def test_always_becomes_a_rule_that_is_seen_and_can_be_forgotten(whole: Whole, desk: Desk, session: str) -> None:
+    since = await ask_in(whole, session, "RUN touch lasting.txt")
     await desk.open(session)
     await desk.reply("Always").click()
-    await expect(desk.talk).to_contain_text("Done.")
+    await ended(whole, session, since)
     await desk.say("RUN touch lasting.txt\nSAY unasked")
     await expect(desk.talk.get_by_text("unasked", exact=True)).to_be_visible()
-    assert await answers(whole, session) == ["always"]
+    assert await answers(whole, session, since) == ["always"]
     await desk.page.get_by_role("button", name="More about sessions").click()
     await desk.page.get_by_role("menuitem", name="What agents may do").click()
     rules = desk.page.get_by_role("dialog", name="What agents may do")
@@ -146,30 +159,30 @@ async def test_always_becomes_a_rule_that_is_seen_and_can_be_forgotten(whole: Wh
     await desk.reply("No").first.click()
 
 
-async def test_a_change_to_a_file_is_shown_line_by_line(whole: Whole, desk: Desk) -> None:
-    session = await asked_in(whole, "WRITE notes.txt the new line")
+async def test_a_change_to_a_file_is_shown_line_by_line(whole: Whole, desk: Desk, session: str) -> None:
+    since = await ask_in(whole, session, "WRITE notes.txt the new line")
     await desk.open(session)
     await expect(desk.asked).to_contain_text("notes.txt")
     await expect(desk.asked.locator(".ask-line[data-kind=added]")).to_contain_text("the new line")
     assert not whole.file("notes.txt").exists()
     await desk.reply("Once").click()
-    await expect(desk.talk).to_contain_text("Done.")
+    await ended(whole, session, since)
     assert whole.file("notes.txt").read_text() == "the new line\n"
 
 
-async def test_a_no_can_say_what_to_do_instead(whole: Whole, desk: Desk) -> None:
-    session = await asked_in(whole, "RUN rm -rf everything")
+async def test_a_no_can_say_what_to_do_instead(whole: Whole, desk: Desk, session: str) -> None:
+    since = await ask_in(whole, session, "RUN rm -rf everything")
     await desk.open(session)
     await desk.asked.get_by_role("button", name="tell it what to do instead").click()
     await desk.asked.get_by_label("What to do instead").fill("SAY I will look first")
     await desk.asked.get_by_role("button", name="No, do this").click()
     await expect(desk.talk).to_contain_text("I will look first")
-    assert await answers(whole, session) == ["reject"]
+    assert await answers(whole, session, since) == ["reject"]
 
 
-async def test_a_question_is_answered_with_a_choice_or_with_words(whole: Whole, desk: Desk) -> None:
+async def test_a_question_is_answered_with_a_choice_or_with_words(whole: Whole, desk: Desk, session: str) -> None:
     ask = 'CALL ask_owner {"question": "Which colour?", "choices": ["red", "blue"], "free_text": true}'
-    session = await asked_in(whole, ask)
+    await ask_in(whole, session, ask)
     await desk.open(session)
     await expect(desk.asked).to_contain_text("The agent wants to ask you something")
     await expect(desk.asked).to_contain_text("Which colour?")
@@ -181,9 +194,9 @@ async def test_a_question_is_answered_with_a_choice_or_with_words(whole: Whole, 
     await expect(desk.talk).to_contain_text("Tool said: a warm grey")
 
 
-async def test_on_a_phone_it_is_within_the_thumbs_reach(whole: Whole, browser: Browser) -> None:
+async def test_on_a_phone_it_is_within_the_thumbs_reach(whole: Whole, browser: Browser, session: str) -> None:
     """Both in the dock and on another page: in the lower half, large enough, and nothing is cut off."""
-    session = await asked_in(whole, "RUN touch by-thumb.txt")
+    since = await ask_in(whole, session, "RUN touch by-thumb.txt")
     async with at_desk(browser, whole, PHONE, touch=True) as phone:
         for path in (f"/sessions?id={session}", "/files"):
             await phone.go(path)
@@ -197,6 +210,5 @@ async def test_on_a_phone_it_is_within_the_thumbs_reach(whole: Whole, browser: B
                 assert box["x"] + box["width"] <= PHONE["width"]
         await phone.reply("Once").tap()
         await expect(phone.asked).to_have_count(0)
-        await phone.go(f"/sessions?id={session}")
-        await expect(phone.talk).to_contain_text("Done.")
+    await ended(whole, session, since)
     assert whole.file("by-thumb.txt").exists()
