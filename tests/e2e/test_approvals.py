@@ -1,6 +1,7 @@
 """What an agent asks: shown exactly, answered where the owner is, once."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -103,7 +104,7 @@ async def test_the_bar_on_another_page_counts_answers_and_leads_there(whole: Who
     await expect(desk.asked).to_contain_text("touch first.txt")
     await expect(desk.page).to_have_title("(2) Files · Freehold")
     await expect(desk.page.locator("link[rel=icon]")).to_have_attribute("href", "/icon-waiting.svg")
-    await expect(desk.page.get_by_label("2 waiting")).to_be_visible()
+    await expect(desk.page.get_by_role("link", name=re.compile("Sessions.*2.*waiting"))).to_be_visible()
     await desk.asked.get_by_role("button", name="The next question").click()
     await expect(desk.asked).to_contain_text("touch second.txt")
     await desk.asked.get_by_role("button", name="The question before").click()

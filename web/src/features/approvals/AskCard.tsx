@@ -166,12 +166,14 @@ export function AskCard({ ask, stack, keys, from, onAnswer }: AskCardProps) {
   );
 }
 
+const SIGNS = { added: "+", removed: "−", same: " ", gap: "⋯" } as const;
+
 function AskPart({ part }: { part: Part }) {
   if (part.kind !== "diff")
     return (
       <figure data-kind={part.kind}>
         <figcaption>{part.label}</figcaption>
-        <pre tabIndex={0} aria-label={part.label}>
+        <pre tabIndex={0} role="group" aria-label={part.label}>
           {unhidden(part.text)}
         </pre>
       </figure>
@@ -181,10 +183,11 @@ function AskPart({ part }: { part: Part }) {
       <figcaption>
         <code className="path">{unhidden(part.label)}</code>
       </figcaption>
-      <pre tabIndex={0} aria-label={`The change to ${unhidden(part.label)}`}>
+      <pre tabIndex={0} role="group" aria-label={`The change to ${unhidden(part.label)}`}>
         {part.lines.map((line, index) => (
           <span key={index} className="ask-line" data-kind={line.kind}>
-            <span aria-label={line.kind}>{{ added: "+", removed: "−", same: " ", gap: "⋯" }[line.kind]}</span>
+            <span aria-hidden="true">{SIGNS[line.kind]}</span>
+            {line.kind !== "same" && line.kind !== "gap" && <span className="unseen">{line.kind}: </span>}
             {unhidden(line.text)}
             {"\n"}
           </span>

@@ -3,11 +3,12 @@ import type { SessionView } from "../../client/api";
 import { useRoster } from "../sessions/roster";
 import { newsBetween } from "../sessions/roster.logic";
 import { go } from "../shell/route";
-import { pageTitle, wordsOf } from "./notify.logic";
+import { pageTitle, wordsOf, type Words } from "./notify.logic";
 import { useNotifying } from "./permission";
 
 /** Calls the owner while the page is out of sight, and says in title and icon how much waits. Draws nothing. */
-export function Notifier({ waiting, place }: { waiting: number; place: string | undefined }) {
+export function Notifier({ asks, questions, place }: { asks: number; questions: number; place: string | undefined }) {
+  const waiting = asks + questions;
   const standing = useNotifying();
   const { rows } = useRoster();
   const before = useRef<readonly SessionView[] | null>(null);
@@ -25,15 +26,23 @@ export function Notifier({ waiting, place }: { waiting: number; place: string | 
     const was = before.current;
     before.current = rows;
     if (was === null || rows === null || standing !== "on" || !document.hidden) return;
-    for (const news of newsBetween(was, rows)) {
-      const { title, body, tag } = wordsOf(news);
-      const shown = new Notification(title, { body, tag, icon: "/icon.svg" });
-      shown.onclick = () => {
-        window.focus();
-        go(`/sessions?id=${encodeURIComponent(news.session.id)}`);
-        shown.close();
-      };
-    }
+    for (const news of newsBetween(was, rows)) call(wordsOf(news), `/sessions?id=${encodeURIComponent(news.session.id)}`);
   }, [rows, standing]);
+
+  const asked = useRef(questions);
+  useEffect(() => {
+    const more = questions > asked.current;
+    asked.current = questions;
+    if (more && standing === "on" && document.hidden) call({ title: "The network waits for you", body: "Something wants to leave the computer", tag: "network" }, "/network");
+  }, [questions, standing]);
   return null;
+}
+
+function call({ title, body, tag }: Words, to: string) {
+  const shown = new Notification(title, { body, tag, icon: "/icon.svg" });
+  shown.onclick = () => {
+    window.focus();
+    go(to);
+    shown.close();
+  };
 }

@@ -147,8 +147,9 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
             <Icon name={place.icon} />
             <span>{place.title}</span>
             {(waitingAt[place.path] ?? 0) > 0 && (
-              <span className="badge" aria-label={`${waitingAt[place.path]} waiting`}>
+              <span className="badge">
                 {waitingAt[place.path]}
+                <span className="unseen"> waiting</span>
               </span>
             )}
           </a>
@@ -170,7 +171,7 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
           <Page onSignedOut={onSignedOut} />
         </main>
       </div>
-      <Notifier waiting={asks + questions} place={here?.title} />
+      <Notifier asks={asks} questions={questions} place={here?.title} />
       {open === "palette" && <Palette commands={commands} onClose={() => setOpen(null)} />}
       {open === "help" && <Help onClose={() => setOpen(null)} />}
     </div>

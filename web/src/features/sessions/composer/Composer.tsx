@@ -206,7 +206,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
           aria-label="Message"
           autoFocus={session?.seq === 0 && matchMedia("(hover: hover)").matches}
           aria-autocomplete="list"
-          aria-controls={suggesting.token === null ? undefined : LIST}
+          aria-controls={suggesting.active ? LIST : undefined}
           aria-activedescendant={option}
           placeholder={stopped ? "Everything is stopped" : busy ? "Say what comes next" : "What shall be done?  @ names a file, / a command"}
           rows={1}

@@ -19,24 +19,26 @@ export function Suggestions({ label, all, chosen, note, onPick }: { label: strin
   }, [chosen]);
   return (
     <div className="suggestions">
-      <ul ref={list} id={LIST} role="listbox" aria-label={label}>
-        {all.map((one, index) => (
-          <li
-            key={one.word}
-            id={optionId(index)}
-            role="option"
-            aria-selected={index === chosen}
-            onMouseDown={(event) => {
-              event.preventDefault();
-              onPick(index);
-            }}
-          >
-            <Icon name={one.icon} size={16} />
-            <span className="suggestion-word">{unhidden(one.word)}</span>
-            <span className="quiet">{unhidden(one.about)}</span>
-          </li>
-        ))}
-      </ul>
+      {all.length > 0 && (
+        <ul ref={list} id={LIST} role="listbox" aria-label={label}>
+          {all.map((one, index) => (
+            <li
+              key={one.word}
+              id={optionId(index)}
+              role="option"
+              aria-selected={index === chosen}
+              onMouseDown={(event) => {
+                event.preventDefault();
+                onPick(index);
+              }}
+            >
+              <Icon name={one.icon} size={16} />
+              <span className="suggestion-word">{unhidden(one.word)}</span>
+              <span className="quiet">{unhidden(one.about)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
       {all.length === 0 && <p className="quiet">{note}</p>}
     </div>
   );
