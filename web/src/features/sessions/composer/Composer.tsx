@@ -208,7 +208,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
           aria-autocomplete="list"
           aria-controls={suggesting.active ? LIST : undefined}
           aria-activedescendant={option}
-          placeholder={stopped ? "Everything is stopped" : busy ? "Say what comes next" : "What shall be done?  @ names a file, / a command"}
+          placeholder={stopped ? "Everything is stopped" : busy ? "Say what comes next" : "What shall be done? (@ file, / command)"}
           rows={1}
           value={draft.text}
           onChange={(event) => {
