@@ -9,6 +9,8 @@ import { RewindDialog } from "../../history/RewindDialog";
 import { Sharing, type Shared } from "./context";
 import "./conversation.css";
 import type { SessionHeard } from "./events";
+import { useFind } from "./find";
+import { FindBar } from "./FindBar";
 import { Part } from "./Part";
 import { drawnKey, guessHeight, transcript, withStreams } from "./transcript.logic";
 import { useEntries } from "./turns";
@@ -83,10 +85,13 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
     return () => watcher.disconnect();
   }, [list]);
 
+  const bring = useCallback((index: number) => list.scrollToIndex(index, { align: "center" }), [list]);
+  const find = useFind(items, bring);
   const first = rows[0]?.index ?? 0;
+  const reading = older && find.open && find.looked.trim() !== "";
   useEffect(() => {
-    if (older && loaded && items.length > 0 && first < NEAR_TOP) loadOlder();
-  }, [older, loaded, first, items.length, loadOlder]);
+    if (older && loaded && items.length > 0 && (first < NEAR_TOP || reading)) loadOlder();
+  }, [older, loaded, first, items.length, loadOlder, reading]);
 
   // How much there was when the owner left the end: what is more than that is new to them.
   const lastSeq = events.at(-1)?.seq ?? 0;
@@ -122,6 +127,20 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
   return (
     <Sharing value={shared}>
       <div className="talk-frame">
+        {find.open && (
+          <FindBar
+            looked={find.looked}
+            at={find.at}
+            count={find.count}
+            reading={reading}
+            onLook={find.look}
+            onStep={find.step}
+            onClose={() => {
+              find.close();
+              pane.current?.focus();
+            }}
+          />
+        )}
         <div ref={pane} className="talk" role="log" aria-label="Conversation" aria-live="off" aria-busy={!loaded} tabIndex={0} onScroll={scrolled}>
           {problem && (
             <div className="talk-problem">
@@ -141,7 +160,7 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
               const item = items[row.index];
               if (item === undefined) return null;
               return (
-                <div key={row.key} ref={list.measureElement} className="talk-row" data-index={row.index} data-kind={item.kind} style={{ transform: `translateY(${row.start}px)` }}>
+                <div key={row.key} ref={list.measureElement} className="talk-row" data-index={row.index} data-kind={item.kind} data-found={item.key === find.key || undefined} style={{ transform: `translateY(${row.start}px)` }}>
                   <Part item={item} />
                 </div>
               );
