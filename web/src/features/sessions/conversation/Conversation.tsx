@@ -1,5 +1,6 @@
 import { useState } from "react";
 import type { SessionView } from "../../../client/api";
+import { unhidden } from "../../../ui/unhidden";
 import { ApprovalDock } from "../../approvals/ApprovalDock";
 import { Composer } from "../composer/Composer";
 import { SessionHead } from "../SessionHead";
@@ -11,7 +12,7 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
   const heard = useSessionEvents(id);
   const [sent, setSent] = useState(0);
   return (
-    <section className="file conversation" aria-label={session?.title || "Session"}>
+    <section className="file conversation" aria-label={unhidden(session?.title ?? "") || "Session"}>
       <SessionHead session={session} onClose={onClose} />
       <Transcript session={id} heard={heard} works={session?.status === "working"} sent={sent} />
       <ApprovalDock session={id} />

@@ -1,6 +1,5 @@
 import { memo } from "react";
 import { Icon } from "../../../ui/Icon";
-import { Notice } from "../../../ui/Notice";
 import { unhidden } from "../../../ui/unhidden";
 import { Markdown } from "../../markdown/Markdown";
 import { useFold } from "./context";
@@ -32,7 +31,14 @@ export const Part = memo(function Part({ item }: { item: Item }) {
     case "ended":
       return <TurnEnd item={item} />;
     case "error":
-      return <Notice problem={{ code: "session", message: item.text, hint: item.hint }} />;
+      return (
+        <section className="notice" aria-label="Error">
+          <p>
+            <strong>{unhidden(item.text)}</strong>
+          </p>
+          {item.hint && <p>{unhidden(item.hint)}</p>}
+        </section>
+      );
     case "rewound":
       return <p className="aside">The conversation was taken back to here</p>;
     case "working":

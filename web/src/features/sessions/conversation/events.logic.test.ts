@@ -17,21 +17,29 @@ test("a rewind takes away its turn and those after it, and nothing that came lat
   const held = [event(1, "turn.started", {}, 1), event(2, "turn.started", {}, 2), event(3, "options", {}, null)];
   const after = merge(held, [event(4, "rewound", { turn: 2 }, null), event(5, "turn.started", {}, 3)]);
   expect(seqs(after)).toEqual([1, 3, 4, 5]);
+  expect(seqs(merge(after, held)), "an answer that was on its way brings nothing back").toEqual([1, 3, 4, 5]);
 });
 
 test("words come piece by piece, and once however often they are told", () => {
   const held = hear(NOTHING, [{ delta: piece(0, "Hé👍") }, { delta: piece(3, "llo") }, { delta: piece(4, "lo you") }]);
   expect(words(held)).toEqual(["Hé👍llo you"]);
-  expect(held.gap).toBe(false);
+  expect(held.loose).toEqual([]);
 });
 
 test("who comes in the middle, or missed a piece, asks for the whole", () => {
   const late = hear(NOTHING, [{ delta: piece(5, "later") }]);
-  expect(late.gap).toBe(true);
-  const whole = readPage(late, [], [piece(0, "now and later")]);
-  expect(words(whole)).toEqual(["now and later"]);
-  expect(whole.gap).toBe(false);
-  expect(hear(whole, [{ delta: piece(20, "x") }]).gap).toBe(true);
+  expect(words(late)).toEqual([]);
+  expect(late.loose).toHaveLength(1);
+  const whole = readPage(late, [], [piece(0, "now, later")]);
+  expect(words(whole)).toEqual(["now, later"]);
+  expect(whole.loose).toEqual([]);
+  expect(hear(whole, [{ delta: piece(20, "x") }]).loose).toHaveLength(1);
+});
+
+test("pieces that came before the whole did are joined to it", () => {
+  const late = hear(NOTHING, [{ delta: piece(5, "later") }, { delta: piece(10, " still") }]);
+  expect(words(readPage(late, [], [piece(0, "now, la")]))).toEqual(["now, later still"]);
+  expect(words(readPage(late, [], []))).toEqual([]);
 });
 
 test("pieces that came while the whole was asked for are not lost", () => {

@@ -110,9 +110,10 @@ export function useSessionEvents(id: string): SessionHeard {
     },
     { durable: true },
   );
+  const gap = held.loose.length > 0;
   useEffect(() => {
-    if (held.gap) void load(false);
-  }, [held.gap, load]);
+    if (gap) void load(false);
+  }, [gap, load]);
   const reload = useCallback(() => void load(false), [load]);
   return { events: held.events, streams: held.streams, seen: held.seen, loaded, older, loadOlder, problem, reload };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { SessionEvent } from "../../../client/api";
 import type { Stream } from "./events.logic";
-import { endOf, transcript, usageWords, withStreams } from "./transcript.logic";
+import { endingOf, endOf, transcript, usageWords, withStreams } from "./transcript.logic";
 
 const event = (seq: number, kind: string, data: Record<string, unknown> = {}, turn: number | null = 1): SessionEvent => ({ seq, at: "", turn, kind, data });
 const kinds = (events: SessionEvent[]) => transcript(events).map((item) => item.kind);
@@ -84,4 +84,14 @@ test("of a long output its end is shown", () => {
   expect(endOf(output).shown.split("\n").at(-1)).toBe("line 99");
   expect(endOf("short\n")).toEqual({ shown: "short", hidden: 0 });
   expect(endOf("x".repeat(100_000)).shown.length).toBeLessThanOrEqual(8_000);
+});
+
+test("a turn that did not just end says how it did", () => {
+  expect(["end_turn", "cancelled", "interrupted", "max_tokens", "some_other"].map(endingOf)).toEqual([
+    "",
+    "Stopped",
+    "Interrupted by a restart",
+    "Stopped at the model's limit of tokens",
+    "some other",
+  ]);
 });
