@@ -43,7 +43,7 @@ export function DoctorSection() {
       {value && (
         <section className="card verdict" data-tone={running === null ? headline.tone : "amber"} aria-label="Verdict">
           <div className="grow">
-            <p className="verdict-words">{running === null ? headline.words : "The doctor is at work."}</p>
+            <p className="verdict-words" role="status">{running === null ? headline.words : "The doctor is at work."}</p>
             {running === null ? <LastTime report={value.last} /> : <p className="quiet">Everything else goes on meanwhile.</p>}
           </div>
           {running === null ? (
@@ -97,7 +97,7 @@ function Progress({ running }: { running: DoctorRun }) {
   const done = running.attempts.length;
   return (
     <section aria-labelledby="trying">
-      <h3 id="trying" role="status">
+      <h3 id="trying">
         {running.total === 0 ? "Building walls…" : `${done} of ${running.total} tried`}
       </h3>
       {/* Without a value it only moves. */}
