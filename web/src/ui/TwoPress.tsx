@@ -13,19 +13,19 @@ interface TwoPressProps {
   disabled?: boolean;
   /** For screen readers, where the label alone does not say what it is about. */
   name?: string;
-  /** The first press has been made elsewhere. */
-  armed?: boolean;
+  /** Grows with every first press that was made elsewhere. */
+  asked?: number;
 }
 
 /** Does what cannot be taken back: the first press asks, the second does it. */
-export function TwoPress({ label, sure, onSure, className = "small", disabled, name, armed: begun = false }: TwoPressProps) {
+export function TwoPress({ label, sure, onSure, className = "small", disabled, name, asked = 0 }: TwoPressProps) {
   const [armedAt, setArmedAt] = useState<number | null>(null);
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    if (!begun) return;
+    if (asked === 0 || disabled) return;
     setArmedAt(performance.now());
     button.current?.focus();
-  }, [begun]);
+  }, [asked, disabled]);
   useEffect(() => {
     if (armedAt === null) return;
     const timer = setTimeout(() => setArmedAt(null), STAYS_ARMED);

@@ -1,13 +1,24 @@
+import { useEffect, useRef, useState } from "react";
 import { useNow } from "../../ui/answers";
 import { ago, fullMoment } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { TwoPress } from "../../ui/TwoPress";
 import { useStop } from "../models/stop";
 
-/** The kill switch: two presses stop everything, one lets it go on. */
-export function StopSwitch({ armed }: { armed: boolean }) {
+/** The kill switch: two presses stop everything, one lets it go on. `ask` is a first press that was made elsewhere. */
+export function StopSwitch({ ask, onAsked }: { ask: boolean; onAsked: () => void }) {
   const { value, problem, reload, stop, lift } = useStop();
+  const [asked, setAsked] = useState(0);
   const now = useNow();
+  const latest = useRef(onAsked);
+  useEffect(() => {
+    latest.current = onAsked;
+  });
+  useEffect(() => {
+    if (!ask) return;
+    setAsked((count) => count + 1);
+    latest.current();
+  }, [ask]);
   if (problem && value === null) return <Notice problem={problem} action={{ label: "Try again", run: reload }} />;
   if (value?.stopped) {
     const at = value.at === null ? null : new Date(value.at).getTime() / 1000;
@@ -34,9 +45,12 @@ export function StopSwitch({ armed }: { armed: boolean }) {
         className="stop-button"
         label="Stop everything"
         sure="Press again to stop"
-        armed={armed}
+        asked={asked}
         disabled={value === null}
-        onSure={() => void stop("")}
+        onSure={() => {
+          setAsked(0);
+          void stop("");
+        }}
       />
       <p className="quiet">Every agent ends and no model is asked, until you lift it. Files, history and undo go on working.</p>
     </section>

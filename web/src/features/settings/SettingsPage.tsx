@@ -70,7 +70,7 @@ export default function SettingsPage({ onSignedOut }: { onSignedOut: () => void 
             </a>
           ))}
         </nav>
-        <StopSwitch armed={query.get("stop") === "ask"} />
+        <StopSwitch ask={query.get("stop") === "ask"} onAsked={() => go(path, { replace: true })} />
       </div>
       <div className="settings-body" key={section.path}>
         <a className="settings-back" href={SETTINGS} onClick={(event) => follow(event, SETTINGS)}>
