@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { FileRow, FileTree } from "../../client/api";
+import type { FileList, FileRow, FileTree } from "../../client/api";
 import { problemOf, request, RequestFailed, type Problem } from "../../client/http";
 import { useTopic } from "../shell/live";
 import { inWorkspace, isSkipped, Latest, Tree, type Kind } from "./tree.logic";
@@ -70,6 +70,20 @@ export function useTree(open: string | null, all: boolean): LiveTree {
   useEffect(() => {
     relistSoon.current = relist;
   }, [relist]);
+  // The outermost folder is there at once, however much lies below it; what is wrong is told by the list of all.
+  useEffect(() => {
+    let wanted = true;
+    request<FileList>("/v1/files/list").then(
+      ({ entries }) => {
+        const rows = entries.filter((row) => all || !isSkipped(row.name)).map((row) => [row.name, row.kind, row.size] as const);
+        if (wanted) setTree((held) => held ?? new Tree(rows));
+      },
+      () => undefined,
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [all]);
   const heard = useRef(false);
   useEffect(() => {
     relist(heard.current ? 0 : LIST_WITHOUT);
