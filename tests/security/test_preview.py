@@ -355,7 +355,30 @@ async def test_a_flood_of_open_requests_leaves_the_control_center_reachable(
             writer.close()
         while (await house.ask("GET", "/seen", cookie=cookie)).status != 200:
             pass
-    assert previews(house)._open == 0
+    assert previews(house)._open == {"http": 0, "websocket": 0}
+
+
+async def test_sockets_have_less_room_than_requests(
+    house: Previewing, cookie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each may hold a message: a page that opens them by the hundred must not fill the gateway's memory."""
+    monkeypatch.setattr(front, "MOST_SOCKETS", 3)
+    async with house.socket(cookie), house.socket(cookie), house.socket(cookie):
+        with pytest.raises(InvalidStatus) as refused:
+            async with house.socket(cookie):
+                pass
+        assert refused.value.response.status_code == 503
+        assert (await house.ask("GET", "/seen", cookie=cookie)).status == 200
+
+
+async def test_a_longer_message_than_a_mebibyte_ends_the_socket(house: Previewing, cookie: str) -> None:
+    async with house.socket(cookie) as socket:
+        await next_text(socket)
+        await socket.send(b"x" * (1024 * 1024 + 1))
+        with pytest.raises(ConnectionClosed) as closed:
+            await next_text(socket)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
 
 
 async def test_the_app_learns_nothing_that_opens_anything(house: Previewing) -> None:

@@ -27,6 +27,8 @@ OURS = "/.freehold/"
 ENTER = f"{OURS}enter/"
 MOST_AT_ONCE = 256
 """Requests and sockets of all previews together: fewer than the gateway has room for, so that it stays reachable."""
+MOST_SOCKETS = 64
+"""Of those, sockets: each may hold a message either way."""
 TO_CONNECT = 10.0
 AGAIN = 2
 SIGNED_OUT = 4401
@@ -46,7 +48,7 @@ class Previews:
         self._passes = passes
         self._addresses = addresses
         self._strangers = RateLimit(rate=20, burst=200)
-        self._open = 0
+        self._open = {"http": 0, "websocket": 0}
 
     def find(self, host: bytes) -> Place | None:
         return self._hosts.find(host)
@@ -79,14 +81,15 @@ class Previews:
             await show(scope, send, 403, "Previews have no service workers", "")
         elif not socket and scope["method"] not in METHODS:
             await show(scope, send, 405, "That method is not passed on", "An app is asked by the usual methods.")
-        elif self._open >= MOST_AT_ONCE:
-            await show(scope, send, 503, "Too many at once", f"All previews share {MOST_AT_ONCE}.", again=AGAIN)
+        elif sum(self._open.values()) >= MOST_AT_ONCE or (socket and self._open["websocket"] >= MOST_SOCKETS):
+            words = f"All previews share {MOST_AT_ONCE} requests, of which {MOST_SOCKETS} may be sockets."
+            await show(scope, send, 503, "Too many at once", words, again=AGAIN)
         else:
-            self._open += 1
+            self._open[scope["type"]] += 1
             try:
                 await self._pass_on(holder, place, scope, receive, send)
             finally:
-                self._open -= 1
+                self._open[scope["type"]] -= 1
 
     def _is_plain(self, place: Place, scope: Scope, headers: dict[bytes, bytes]) -> bool:
         """Whether a proxy of ours says that it was asked without the https that this preview has."""

@@ -17,10 +17,8 @@ PATIENCE = 5.0
 MOST_PORTS = 64
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTENING = "0A"
-# Loopback or every address, in both families: whatever else there is cannot be reached by a forward.
-_REACHED = frozenset(
-    {"0100007F", "00000000", "0" * 32, "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
-)
+# 127.0.0.1 or every address, as each table spells them: a forward goes to 127.0.0.1 and reaches nothing else.
+_REACHED = frozenset({"0100007F", "00000000", "0" * 32, "0000000000000000FFFF00000100007F"})
 _OWNER = re.compile(r"/proc/([0-9]{1,10})/fd/[0-9]+ socket:\[([0-9]{1,12})\]")
 
 log = logging.getLogger("freehold.gateway.preview")

@@ -18,9 +18,10 @@ from freehold.errors import FreeholdError
 from freehold.gateway.preview.hosts import Place
 from freehold.gateway.preview.requests import checked, target_of
 from freehold.gateway.preview.translation import for_the_app, for_the_browser
+from freehold.gateway.serving import take_longer_messages
 
-MOST_MESSAGE = 16 * 1024 * 1024
-"""Of the app's; longer ones end the socket. What a browser may send is in `serving`."""
+MOST_MESSAGE = 1024 * 1024
+"""Either way; longer ones end the socket. It is held here whole, for as many sockets as there may be at once."""
 PIECE = 64 * 1024
 GOING_AWAY = 1001
 BROKEN = 1011
@@ -143,7 +144,9 @@ async def relay(tunnel: Tunnel, place: Place, scope: Scope, receive: Receive, se
     """Until either side closes. Raises Refused or FreeholdError while the browser's half is not accepted yet."""
     app = AppSocket(tunnel, place, scope)
     await receive()  # the browser asks
-    await send(await app.open())
+    accepted = await app.open()
+    take_longer_messages(scope, MOST_MESSAGE)
+    await send(accepted)
     async with asyncio.TaskGroup() as group:
         outward = group.create_task(_to_the_app(app, receive))
         inward = group.create_task(_to_the_browser(app, send))
