@@ -55,3 +55,16 @@ def test_a_prompt_that_is_never_sent_is_told_of_once(store: Store) -> None:
     (dropped,) = store.drop_queued(session)
     assert (dropped.kind, dropped.turn, dropped.data) == ("dropped", 2, {"key": "later"})
     assert store.drop_queued(session) == []
+
+
+def test_a_prompt_that_was_called_off_is_not_sent_after_all(store: Store) -> None:
+    """It was taken from the queue, the state of the files was noted, and meanwhile the owner stopped it."""
+    session = store.open("actor", None, None, who="owner").id
+    turn, _ = store.add_turn(session, "key", prompt("oops"), first=False, waits=False, who="owner")
+    assert store.get(session).status == "working"
+    store.drop_queued(session)
+    assert store.get(session).status == "idle"
+    with pytest.raises(FreeholdError, match="called off"):
+        store.begin_turn(session, turn, None, who="owner")
+    assert store.get(session).status == "idle"
+    assert [event.kind for event in store.events(session)] == ["dropped"]

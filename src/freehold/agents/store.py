@@ -235,7 +235,10 @@ class Store:
         return [_turn(row) for row in self.timeline.query(f"{_TURN} WHERE session = ? ORDER BY turn", (session,))]
 
     def begin_turn(self, session: str, turn: TurnRow, entry: int | None, *, who: str) -> list[EventRow]:
-        """Committed before the prompt is sent: from here on its delivery is uncertain, and it is never sent again."""
+        """Committed before the prompt is sent: from here on its delivery is uncertain, and it is never sent again.
+
+        Raises `turn.dropped` for one that was called off in the meantime.
+        """
         prompt = turn.prompt
         shown = {
             "text": prompt["text"],
@@ -243,10 +246,13 @@ class Store:
             "images": [{"mime": one["mime"], "size": len(one["data"])} for one in prompt["images"]],
         }
         with self.timeline.transaction() as tx:
-            tx.execute(
-                "UPDATE agents_turn SET state = 'sent', entry = ?, prompt = ? WHERE session = ? AND turn = ?",
+            begun = tx.execute(
+                "UPDATE agents_turn SET state = 'sent', entry = ?, prompt = ? WHERE session = ? AND turn = ? "
+                "AND state = 'queued'",
                 (entry, json.dumps({**prompt, "images": []}), session, turn.turn),
-            )
+            ).rowcount
+            if not begun:
+                raise FreeholdError("turn.dropped.conflict", "This prompt was called off before it was sent")
             for place, one in enumerate(prompt["images"]):
                 tx.execute(
                     "INSERT INTO agents_image (session, turn, place, mime, data) VALUES (?, ?, ?, ?, ?)",
@@ -286,6 +292,12 @@ class Store:
             kept: list[EventRow] = []
             for turn, key in turns:
                 kept += put_events(tx, session, turn, [("dropped", {"key": key})], who="freehold")
+            # One whose only prompt was still on its way to the agent rests again.
+            tx.execute(
+                "UPDATE agents_session SET status = 'idle' WHERE id = ?1 AND status = 'working' AND NOT EXISTS "
+                "(SELECT 1 FROM agents_turn WHERE session = ?1 AND state = 'sent')",
+                (session,),
+            )
             return kept
 
     def forget_after(self, session: str, turn: int, *, who: str) -> list[EventRow]:
