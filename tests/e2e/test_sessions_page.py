@@ -65,6 +65,7 @@ async def test_each_says_how_it_stands_and_what_is_new(whole: Whole, desk: Desk)
     await desk.open(mine)
     async with whole.watching(theirs) as watch:
         await whole.prompt(theirs, "SLOW")
+        await watch.until("turn.started")
         await expect(row(desk, "theirs")).to_contain_text("working")
         await whole.call("POST", f"/v1/sessions/{theirs}/cancel")
         await watch.until("turn.ended")

@@ -37,6 +37,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
   const [dropping, setDropping] = useState(false);
   const toasts = useToasts();
   const stop = useStop();
+  const { take } = useRoster();
   const notifying = useNotifying();
   const pictures = usePictures();
   const offer = useAnswer<AgentOffer>(`/v1/sessions/${encodeURIComponent(id)}/offer`);
@@ -44,6 +45,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const returned = useRef<Letter | null>(null);
+  const sent = useRef<Letter | null>(null);
   const caret = useRef<number | null>(null);
   const busy = session?.status === "working" || session?.status === "needs_you" || session?.status === "queued";
   const stopped = stop.state?.stopped === true;
@@ -62,7 +64,10 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
   }
 
   const outbox = useOutbox(id, {
-    taken: onSent,
+    taken: (letter) => {
+      sent.current = letter;
+      onSent();
+    },
     refused: (letter, error) => {
       toasts.failed(error);
       giveBack(letter);
@@ -79,6 +84,16 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
     });
   }
 
+  const dropped = events.findLast((event) => event.kind === "dropped")?.data["key"];
+  useEffect(() => {
+    const letter = sent.current;
+    if (letter === null || letter.key !== dropped) return;
+    // Stopped before it reached the agent: it can be mended and sent anew, as another prompt.
+    sent.current = null;
+    giveBack(letter);
+    returned.current = null;
+  }, [dropped]);
+
   function send(when: Letter["when"]) {
     if (empty || stopped) return;
     const letter = { text: draft.text.trim(), files, images: pictures.all.map(({ mime, data }) => ({ mime, data })) };
@@ -91,7 +106,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
   }
 
   function cancel() {
-    void request(`/v1/sessions/${encodeURIComponent(id)}/cancel`, { method: "POST", body: {} }).catch(toasts.failed);
+    request<SessionView>(`/v1/sessions/${encodeURIComponent(id)}/cancel`, { method: "POST", body: {} }).then(take).catch(toasts.failed);
   }
 
   function pick(index: number) {
