@@ -61,6 +61,8 @@ async def test_an_address_hands_a_browser_over_and_leads_to_the_path(house: Prev
     pair, *attributes = set_cookie.split("; ")
     assert pair.startswith("__Host-freehold-preview=")
     assert attributes == ["Path=/", "Secure", "HttpOnly", "SameSite=None", "Partitioned"]
+    last = house.gateway.house.timeline.tail(1)[0]
+    assert (last.kind, dict(last.data), last.who) == ("preview.opened", {"port": PORT}, "owner")
     seen = await house.ask("GET", "/seen?a=1", cookie=pair)
     assert seen.json()["line"] == "GET /seen?a=1 HTTP/1.1"
 

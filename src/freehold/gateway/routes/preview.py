@@ -1,5 +1,6 @@
 """Looking at what runs inside: `/v1/preview`. The previews themselves are on origins of their own."""
 
+import asyncio
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -66,7 +67,9 @@ def add_preview(app: FastAPI, house: House, topics: Topics, hosts: PreviewHosts,
         """An address for one browser, in a frame or a tab. What it shows ends when the sign-in that asked for it does."""
         check_port(port)
         place = Place(_family(request, hosts), port)
-        token = passes.hand_over(principal_of(request.scope), place, (body or OpenPreview()).path)
+        principal = principal_of(request.scope)
+        await asyncio.to_thread(house.timeline.append, "preview.opened", {"port": port}, who=principal.who)
+        token = passes.hand_over(principal, place, (body or OpenPreview()).path)
         return PreviewAddress(address=f"{place.origin}{ENTER}{token}", origin=place.origin)
 
     return ports

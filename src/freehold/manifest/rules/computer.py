@@ -11,8 +11,8 @@ from freehold.manifest.rules import Finding, rule
 from freehold.manifest.sections.computer import Limits
 from freehold.manifest.units import show_size
 
-EGRESS_PORT = 3128
-"""Where the computer finds its way out; no service may sit there."""
+HOST_PORTS = frozenset({3128, 3129, 3130})
+"""Where the host answers inside: egress, models and host tools. No service may sit there."""
 
 MOST_PROCESSES = 4_194_304
 MOST_OPEN_FILES = 1_048_576
@@ -121,8 +121,8 @@ def service_port_outside_the_computer(manifest: Manifest, facts: Facts) -> Itera
             yield Finding(
                 key, f"{dotted(key)} is {port}, and nobody in the computer may open a port below 1024", "port = 5173"
             )
-        elif port == EGRESS_PORT:
-            yield Finding(key, f"{dotted(key)} is {port}, where the computer finds its way out", "port = 5173")
+        elif port in HOST_PORTS:
+            yield Finding(key, f"{dotted(key)} is {port}, where the host itself answers inside", "port = 5173")
         elif port in taken:
             yield Finding(
                 key, f"{dotted(key)} is {port}, as is that of {show(taken[port])}", "Give each service its own port"
