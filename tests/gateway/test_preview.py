@@ -12,14 +12,18 @@ from tests.gateway.previewing import EMPTY, OTHER, PATIENCE, PORT, Previewing, h
 from tests.gateway.running import next_message
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from freehold.client import Freehold
+
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
 LARGE = 1600 * 65536
+# Named for a port where nobody listens: its program would be the keeper's to start, and there is none here.
+SERVICE = f'[computer.services.site]\ncommand = "site"\nport = {EMPTY}\n'
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Previewing]:
-    async with previewing(tmp_path_factory.mktemp("preview")) as running:
+    async with previewing(tmp_path_factory.mktemp("preview"), SERVICE) as running:
         yield running
 
 
@@ -196,10 +200,21 @@ async def test_where_nothing_listens_the_page_looks_again_by_itself(house: Previ
     assert page.status == 503
     assert b'http-equiv="refresh"' in page.body
     assert b"Nothing listens on port 7777 yet" in page.body
+    assert b"freehold logs service-site shows what its program says" in page.body
     (policy,) = page.values("content-security-policy")
     assert f"frame-ancestors http://localhost:{house.gateway.port}" in policy
     told = await house.ask("GET", "/api", port=EMPTY, cookie=cookie, accept="*/*")
     assert (told.status, told.body) == (503, b"Nothing listens on port 7777 yet\n")
+
+
+async def test_a_program_of_the_owners_gets_an_address_too(house: Previewing) -> None:
+    _, secret = house.gateway.house.tokens.create("program", ("read", "terminal"), None)
+    async with Freehold(house.gateway.origin, token=secret) as home:
+        assert [one.port for one in await home.preview.ports()] == [PORT, OTHER]
+        opened = await home.preview.open(OTHER, path="/seen")
+    assert opened.origin == house.origin(OTHER)
+    entered = await house.ask("GET", opened.address.removeprefix(opened.origin), port=OTHER)
+    assert entered.values("location") == ["/seen"]
 
 
 async def test_an_apps_redirect_stays_within_the_preview(house: Previewing, cookie: str) -> None:

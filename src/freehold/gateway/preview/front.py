@@ -185,6 +185,9 @@ class Previews:
         match error.code:
             case "computer.no-listener":
                 title, words = f"Nothing listens on port {place.port} yet", "This page looks again by itself."
+                services = self._house.manifest.computer.services.items()
+                for name in (name for name, service in services if service.port == place.port):
+                    words = f"freehold logs service-{name} shows what its program says. {words}"
             case "computer.not-connected" | "computer.ended" | "computer.lost":
                 title, words = "The computer is away", "It is being restarted; this page looks again by itself."
             case "preview.no-answer":
