@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -133,10 +133,11 @@ async def running_agent(
     *,
     session: str = "trial",
     given: Mapping[str, str | None] | None = None,
+    born: Callable[[Agent], None] = lambda agent: None,
 ) -> AsyncIterator[Agent]:
     """Starts the program, with what is `given` in its environment and apart from other sessions, and introduces us.
 
-    At the end it has five seconds to leave by itself.
+    Who waits for that has a hold on it from when it is `born`. At the end it has five seconds to leave by itself.
     """
     around = entry.point(access)
     for path, text in around.files.items():
@@ -167,6 +168,7 @@ async def running_agent(
             draining = group.create_task(_drain(process, errors))
             agent = Agent(entry, peer, process, Capabilities(), errors)
             try:
+                born(agent)
                 agent.capabilities = await _introduce(agent)
                 yield agent
                 patience = TO_LEAVE

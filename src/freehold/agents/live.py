@@ -120,7 +120,12 @@ class Live:
             # Before it was ready nothing was sent: the prompt that waits for this agent is told why it cannot be.
             waiting = None if self.ready.is_set() else await self._next()
             if waiting is not None:
-                await self._begin(waiting, None)
+                try:
+                    await self._begin(waiting, None)
+                except FreeholdError as dropped:
+                    if dropped.code != "turn.dropped.conflict":
+                        raise
+                    return
                 await self._end(waiting.turn, "error", self._blame or error, None, None)
         finally:
             self._agent = None
@@ -145,8 +150,8 @@ class Live:
             self,
             session=self.session,
             given=self._ground.environment(self.session),
+            born=self._take_hold,
         ) as agent:
-            self._agent = agent
             await self._join(agent, entry)
             self.ready.set()
             while True:
@@ -156,6 +161,12 @@ class Live:
                     await self._take_turn(agent, turn)
                 elif not await self._more():
                     return
+
+    def _take_hold(self, agent: Agent) -> None:
+        """Of one that has hardly begun: it can be killed from here on, and is if it should never have been started."""
+        self._agent = agent
+        if self._blame is not None:
+            agent.kill()
 
     def _access(self, entry: Entry, chosen: str | None) -> Access | None:
         """A session's model is a name under [models], or what the provider calls one of its own."""

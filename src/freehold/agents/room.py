@@ -49,7 +49,8 @@ class Room:
             await self._recover()
             self.ready.set()
             for session in await asyncio.to_thread(self.ground.store.waiting):
-                self._wake(session)
+                if not self.ground.money.is_stopped():
+                    self._wake(session)
             await asyncio.Event().wait()
 
     async def _recover(self) -> None:
@@ -121,10 +122,7 @@ class Room:
 
     async def prompt(self, session: str, prompt: Json, key: str, when: When, *, who: str) -> tuple[int, bool]:
         """The turn's number and whether it waits for another. The same key never makes a second turn."""
-        if self.ground.money.is_stopped():
-            raise FreeholdError(
-                "agent.stopped.conflict", "Everything is stopped", hint="freehold stop --lift lets agents work again"
-            )
+        self._refuse_while_stopped()
         row = await self.get(session)
         for path in prompt["files"]:
             inside(path)
@@ -256,6 +254,7 @@ class Room:
     # Running
 
     def _wake(self, session: str) -> Live:
+        self._refuse_while_stopped()
         live = self._lives.get(session)
         if live is None:
             if len(self._lives) >= MOST_LIVE:
@@ -268,6 +267,12 @@ class Room:
             self._group.create_task(self._see_through(live))
         live.wake()
         return live
+
+    def _refuse_while_stopped(self) -> None:
+        if self.ground.money.is_stopped():
+            raise FreeholdError(
+                "agent.stopped.conflict", "Everything is stopped", hint="freehold stop --lift lets agents work again"
+            )
 
     def _retire_idle(self) -> None:
         idle = [live for live in self._lives.values() if live.idle_since is not None]
@@ -286,7 +291,8 @@ class Room:
             self._lives.pop(live.session, None)
             live.ready.set()
             live.over.set()
-        if await asyncio.to_thread(self.ground.store.next_turn, live.session) is not None:
+        waits = await asyncio.to_thread(self.ground.store.next_turn, live.session) is not None
+        if waits and not self.ground.money.is_stopped():
             self._wake(live.session)
 
     async def _tell(self, session: str) -> None:
