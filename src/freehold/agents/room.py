@@ -148,6 +148,7 @@ class Room:
         await self.get(session)
         if queued:
             await self._drop_queued(session)
+            await self._tell(session)
         live = self._lives.get(session)
         if live is not None:
             await live.cancel()
@@ -238,6 +239,7 @@ class Room:
             live.kill(fault)
         for session in await asyncio.to_thread(self.ground.store.waiting):
             await self._drop_queued(session)
+            await self._tell(session)
 
     async def _stop_live(self, session: str, reason: str) -> None:
         live = self._lives.get(session)
