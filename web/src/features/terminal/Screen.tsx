@@ -7,7 +7,7 @@ import { useEffect, useImperativeHandle, useRef, useState, type Ref } from "reac
 import { FindBar } from "./FindBar";
 import { bytesOf, comesBack, readTerminalKey, safeLink, withControl, type SoftKey } from "./terminal.logic";
 import { isDark } from "../shell/theme";
-import { withConstructedStyles } from "./styles";
+import { withConstructedStyles, withStyleObjects } from "./styles";
 
 export interface ScreenHandle {
   press: (key: SoftKey) => void;
@@ -31,6 +31,12 @@ interface ScreenProps {
 
 const RETRY = 1_000;
 
+// xterm's own colours are made for a dark ground.
+const ON_LIGHT = {
+  black: "#24292f", red: "#a4342a", green: "#1f6c43", yellow: "#8a5a00", blue: "#0b5cad", magenta: "#7a3fb0", cyan: "#14717a", white: "#6e7781",
+  brightBlack: "#57606a", brightRed: "#8f1d14", brightGreen: "#12512f", brightYellow: "#6b4500", brightBlue: "#084a8c", brightMagenta: "#5f2d91", brightCyan: "#0d575e", brightWhite: "#4b535b",
+};
+
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const probe = document.createElement("span");
@@ -39,7 +45,7 @@ function colours() {
     probe.style.color = style.getPropertyValue(name);
     return getComputedStyle(probe).color;
   };
-  const theme = { background: of("--card"), foreground: of("--ink"), cursor: of("--leaf"), selectionBackground: of("--line") };
+  const theme = { background: of("--card"), foreground: of("--ink"), cursor: of("--leaf"), selectionBackground: of("--line"), ...(isDark() ? {} : ON_LIGHT) };
   probe.remove();
   return theme;
 }
@@ -122,6 +128,7 @@ export default function Screen({ id, shown, control, onControlUsed, onTitle, onE
     // A program inside does not get to write what the owner pastes next.
     terminal.parser.registerOscHandler(52, () => true);
     const removeStyles = withConstructedStyles(() => terminal.open(parent));
+    withStyleObjects(terminal);
     terminal.onTitleChange((title) => latest.current.onTitle(title));
 
     let socket: WebSocket | null = null;
