@@ -114,3 +114,16 @@ async def test_a_process_of_a_lost_link_tells_so(computer: Computer) -> None:
     assert caught.value.code == "link.closed"
     with pytest.raises(FreeholdError):
         await process.stdout.read()
+
+
+async def test_whoever_holds_a_socket_is_found(computer: Computer) -> None:
+    """In a session that is apart, too: the guest sees what nobody else inside may."""
+    listen = (
+        "import socket, time; s = socket.create_server(('127.0.0.1', 4321)); print('ready', flush=True); time.sleep(60)"
+    )
+    async with await computer.spawn(["/usr/bin/python3", "-c", listen], apart="one") as process:
+        assert await process.stdout.read() == b"ready\n"
+        table = (await computer.run(["cat", "/proc/net/tcp"])).text.splitlines()
+        (number,) = (int(line.split()[9]) for line in table if line.split()[1].endswith(":10E1"))
+        assert await computer.socket_holders([number, 1]) == {number: process.pid}
+        assert await computer.socket_holders([]) == {}

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ from freehold.computer.pool import Pool
 from freehold.computer.process import Command, Process, Result, per_command
 from freehold.computer.question import ask_shortly
 from freehold.computer.removal import remove_tree
-from freehold.computer.roster import Node, Running, Stats, make_tree, read_running
+from freehold.computer.roster import Node, Running, Stats, make_tree, read_holder, read_running
 from freehold.computer.spec import ComputerSpec, Limits, Mount
 from freehold.computer.terminal import Terminal, TerminalInfo, read_terminal
 from freehold.computer.tunnel import Handler, Listening, Tunnel
@@ -254,6 +254,12 @@ class Computer:
         (outcome,) = await ask(self._connection.link, {"op": "processes"}, 1)
         outcome.value()
         return [read_running(row) for row in outcome.rows]
+
+    async def socket_holders(self, sockets: Collection[int]) -> dict[int, int]:
+        """For each of these sockets, by its number in /proc/net, a process that has it open; those of nobody are left out."""
+        (outcome,) = await ask(self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1)
+        outcome.value()
+        return dict(map(read_holder, outcome.rows))
 
     async def process_tree(self) -> list[Node]:
         return make_tree(await self.processes())

@@ -55,6 +55,12 @@ def read_running(row: Any) -> Running:
     raise protocol_error("a process that is none")
 
 
+def read_holder(row: Any) -> tuple[int, int]:
+    if type(row) is list and tuple(map(type, row)) == (int, int):
+        return row[0], row[1]
+    raise protocol_error("the holder of a socket that is none")
+
+
 def make_tree(running: list[Running]) -> list[Node]:
     """Processes whose parent is not among them are at the top."""
     nodes = {process.pid: Node(process) for process in running}

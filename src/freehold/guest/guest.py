@@ -14,7 +14,7 @@ from freehold.guest.link import Link, Operation
 from freehold.guest.loop import READ, Loop, complain
 from freehold.guest.process import Nursery, Process
 from freehold.guest.relay import Forward, Held, Listener
-from freehold.guest.roster import Roster, measure
+from freehold.guest.roster import Holders, Roster, measure
 from freehold.guest.spawn import SpawnError
 from freehold.guest.terminal import Terminals
 
@@ -149,6 +149,10 @@ def _processes(guest: Guest, channel: Channel, request: dict[str, Any]) -> Opera
     return Roster(guest.nursery, channel)
 
 
+def _holders(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+    return Holders(guest.nursery, channel, request)
+
+
 def _stats(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
     channel.finish({"ok": measure()})
 
@@ -182,6 +186,7 @@ OPERATIONS: dict[str, Begin] = {
     "forward": _forward,
     "listen": _listen,
     "processes": _processes,
+    "holders": _holders,
     "stats": _stats,
     "terminal": _terminal,
     "terminal.attach": _attach,

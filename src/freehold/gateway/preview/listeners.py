@@ -19,7 +19,7 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTENING = "0A"
 # 127.0.0.1 or every address, as each table spells them: a forward goes to 127.0.0.1 and reaches nothing else.
 _REACHED = frozenset({"0100007F", "00000000", "0" * 32, "0000000000000000FFFF00000100007F"})
-_OWNER = re.compile(r"/proc/([0-9]{1,10})/fd/[0-9]+ socket:\[([0-9]{1,12})\]")
+_SOCKET = re.compile(r"[1-9][0-9]{0,11}")
 
 log = logging.getLogger("freehold.gateway.preview")
 
@@ -58,20 +58,18 @@ class Known:
         self._sockets: frozenset[str] = frozenset()
 
     async def look(self, computer: Computer, sockets: Mapping[int, str]) -> None:
-        wanted = frozenset(inode for inode in sockets.values() if inode.isdigit())
+        wanted = frozenset(inode for inode in sockets.values() if _SOCKET.fullmatch(inode))
         if wanted == self._sockets:
             return
         self._sockets, self.processes = wanted, {}
         if not wanted:
             return
-        tests = [word for inode in sorted(wanted) for word in ("-o", "-lname", f"socket:?{inode}?")][1:]
-        words = ["find", "/proc", "-maxdepth", "3", "-path", "/proc/[0-9]*/fd/*", "(", *tests, ")"]
-        said = await computer.run([*words, "-printf", "%p %l\\n"], timeout=PATIENCE)
+        holders = await computer.socket_holders([int(inode) for inode in wanted])
         names = {one.pid: _name(one.name, one.command) for one in await computer.processes()}
-        for pid, inode in _OWNER.findall(said.stdout.decode("latin-1")):
-            name = names.get(int(pid))
+        for inode, pid in holders.items():
+            name = names.get(pid)
             if name is not None:
-                self.processes.setdefault(inode, name)
+                self.processes[str(inode)] = name
 
 
 def _name(name: str, command: Sequence[str]) -> str:
