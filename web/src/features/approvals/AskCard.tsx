@@ -6,6 +6,8 @@ import { answerOf, type Ask, type Choice, type Part } from "./approvals.logic";
 
 /** What pops up under a finger or a key that was meant for something else is not answered by it. */
 const ARMS_AFTER = 400;
+/** Characters of an answer that fit beside others on a phone. */
+const SHORT = 14;
 
 export interface Stack {
   index: number;
@@ -89,7 +91,7 @@ export function QuestionCard({ label, heading, stack, choices, keys, onChoose, c
         )}
       </header>
       {children}
-      <div className="ask-replies">
+      <div className="ask-replies" data-long={choices.some((choice) => choice.label.length > SHORT) || undefined}>
         {choices.map((choice, index) => (
           <button key={`${index} ${choice.label}`} className={`small ${choice.tone === "yes" ? "primary" : choice.tone === "no" ? "danger" : ""}`} title={choice.means} disabled={!ready} onClick={() => void choose(index)}>
             <span>{choice.label}</span>

@@ -34,14 +34,14 @@ export function NeedsYou() {
         {newest !== undefined && `An agent needs you: it wants to ${newest.wants}`}
       </p>
       {item !== undefined && folded && (
-        <div className="ask-bar ask-folded">
+        <section className="ask-bar ask-folded" aria-label="What else waits for you">
           <p>
             {items.length} more {items.length === 1 ? "waits" : "wait"} for you
           </p>
           <button className="small" onClick={() => setUnfolded(true)}>
             Show
           </button>
-        </div>
+        </section>
       )}
       {item !== undefined && !folded && (
         <div className="ask-bar">

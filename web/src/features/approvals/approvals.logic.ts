@@ -17,7 +17,7 @@ export interface Ask {
   free: boolean;
 }
 
-export type Part = { kind: "command" | "text"; label: string; text: string } | { kind: "diff"; label: string; lines: ChangedLine[] };
+export type Part = { kind: "command" | "text" | "question"; label: string; text: string } | { kind: "diff"; label: string; lines: ChangedLine[] };
 
 export interface Choice {
   label: string;
@@ -69,7 +69,7 @@ export function askOf(row: ApprovalView): Ask {
       ...head,
       wants: "ask you something",
       title: "",
-      parts: [{ kind: "text", label: "The question", text: text(details["input"]) || row.title }],
+      parts: [{ kind: "question", label: "The question", text: text(details["input"]) || row.title }],
       replies: [
         ...choices.map((choice): Choice => ({ label: choice, means: "Answer with this", answer: "once", note: choice, tone: "more" })),
         ...(choices.length === 0 && !free ? [{ ...LASTING.once, label: "Yes", means: "Answer yes" }] : []),
