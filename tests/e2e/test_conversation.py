@@ -230,6 +230,10 @@ async def test_what_an_agent_says_cannot_pass_for_a_question(whole: Whole, seede
     assert await page.get_by_role("alertdialog").count() == 0
     assert await said.evaluate("said => said.querySelector('[class*=ask], [role]')") is None
     assert await log.evaluate("(log, said) => log.contains(said)", await said.element_handle())
+    title = "<img src=x onerror=window.pwned=4>⟨U+202E⟩gnp.exe"
+    await expect(page.get_by_role("heading", name=title)).to_be_visible()
+    assert await page.locator("main img[src=x]").count() == 0
+    assert await page.evaluate("window.pwned") is None
 
 
 async def test_tools_show_exactly_what_they_did_and_no_more_than_is_good(
@@ -258,7 +262,7 @@ async def test_tools_show_exactly_what_they_did_and_no_more_than_is_good(
 
 async def test_thoughts_are_folded_and_errors_have_a_way_out(whole: Whole, seeded: Seeded, page: Page) -> None:
     log = await shown(page, whole, seeded.rich)
-    thought = log.get_by_role("region", name="Thought")
+    thought = log.get_by_role("group", name="Thought")
     await expect(thought).to_contain_text("First I look.")
     await expect(thought).not_to_contain_text("Then I think")
     await thought.get_by_role("button").click()
@@ -316,6 +320,21 @@ async def test_five_thousand_messages_are_few_nodes_and_all_there(whole: Whole, 
     await expect(page.get_by_role("button", name="Latest")).to_have_count(0)
 
 
+async def test_words_are_found_in_the_whole_session(whole: Whole, seeded: Seeded, page: Page) -> None:
+    """Ctrl-F sees what is not drawn, and what is not even read yet."""
+    log = await shown(page, whole, seeded.long)
+    await expect(log).to_contain_text("message 10-499")
+    await log.press("Control+f")
+    field = page.get_by_role("searchbox", name="Find in this session")
+    await field.fill("message 2-250:")
+    await expect(page.get_by_role("search")).to_contain_text(re.compile(r"1 of 1$"))
+    await field.press("Enter")
+    await expect(log.locator("[data-found]")).to_contain_text("message 2-250:")
+    assert await nodes(log) < MOST_NODES
+    await field.press("Escape")
+    await expect(field).to_have_count(0)
+
+
 async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(whole: Whole, seeded: Seeded, page: Page) -> None:
     log = await shown(page, whole, seeded.short)
     await expect(log).to_contain_text("answer 30")
@@ -353,7 +372,7 @@ async def test_who_comes_in_the_middle_of_a_message_has_all_of_it(whole: Whole, 
 
 async def test_a_plan_shows_where_it_is(whole: Whole, page: Page) -> None:
     _, log = await prompted(page, whole, PLANNED)
-    plan = log.get_by_role("region", name="Plan")
+    plan = log.get_by_role("group", name="Plan")
     await expect(plan).to_contain_text("1 of 3 done", timeout=WAIT)
     assert await plan.get_by_role("img").evaluate_all("marks => marks.map(one => one.ariaLabel)") == [
         "done",
@@ -371,7 +390,7 @@ async def test_a_turn_is_undone_and_done_again_beside_its_words(whole: Whole, pa
         await whole.prompt(session, "RUN mkdir made && echo one > made/one.txt && echo two > two.txt")
         await watch.answer("once")
         await watch.until("turn.ended")
-    files = log.get_by_role("region", name="Files of this turn")
+    files = log.get_by_role("group", name="Files of this turn")
     await expect(files).to_contain_text("added", timeout=WAIT)
     await files.get_by_role("button", name=re.compile("added")).click()
     await expect(files.get_by_role("link", name="workspace/made/one.txt")).to_be_visible()

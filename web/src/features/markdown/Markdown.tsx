@@ -61,7 +61,7 @@ function parts(live: boolean): Components {
     h6: ({ children }) => <h6 className="heading-3">{children}</h6>,
     code: ({ children }) => <code>{unhidden(words(children))}</code>,
     table: ({ children }) => (
-      <div className="table" tabIndex={0} role="region" aria-label="Table">
+      <div className="table" tabIndex={0} role="group" aria-label="Table">
         <table>{children}</table>
       </div>
     ),

@@ -1,11 +1,16 @@
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import type { SessionView } from "../../../client/api";
 import { unhidden } from "../../../ui/unhidden";
 import { ApprovalDock } from "../../approvals/ApprovalDock";
 import { Composer } from "../composer/Composer";
 import { SessionHead } from "../SessionHead";
+import "./conversation.css";
 import { useSessionEvents } from "./events";
-import { Transcript } from "./Transcript";
+
+// Reading Markdown is most of the page's weight: the rest of the page does not wait for it.
+const drawing = () => import("./Transcript").then((found) => ({ default: found.Transcript }));
+const Transcript = lazy(drawing);
+drawing().catch(() => undefined);
 
 /** One session: what was said and done, what its agent asks, and the place to say more. */
 export function Conversation({ id, session, onClose }: { id: string; session: SessionView | null; onClose: () => void }) {
@@ -14,7 +19,9 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
   return (
     <section className="file conversation" aria-label={unhidden(session?.title ?? "") || "Session"}>
       <SessionHead session={session} onClose={onClose} />
-      <Transcript session={id} heard={heard} works={session?.status === "working"} sent={sent} />
+      <Suspense fallback={<div className="talk-waits" aria-busy="true" />}>
+        <Transcript session={id} heard={heard} works={session?.status === "working"} sent={sent} />
+      </Suspense>
       <ApprovalDock session={id} />
       <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />
     </section>

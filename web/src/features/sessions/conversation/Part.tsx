@@ -32,7 +32,7 @@ export const Part = memo(function Part({ item }: { item: Item }) {
       return <TurnEnd item={item} />;
     case "error":
       return (
-        <section className="notice" aria-label="Error">
+        <section role="group" className="notice" aria-label="Error">
           <p>
             <strong>{unhidden(item.text)}</strong>
           </p>
@@ -60,7 +60,7 @@ function Thought({ item }: { item: Extract<Item, { kind: "message" | "thought" }
   const lines = item.text.trim().split("\n");
   const hint = (item.live ? lines.at(-1) : lines[0]) ?? "";
   return (
-    <section className="thought" aria-label="Thought">
+    <section role="group" className="thought" aria-label="Thought">
       <button className="tool-head" aria-expanded={open} onClick={fold}>
         <Icon name="thought" size={16} />
         <span className="tool-title">
@@ -79,7 +79,7 @@ const STEPS: Record<string, string> = { completed: "done", in_progress: "now", p
 function Plan({ item }: { item: Extract<Item, { kind: "plan" }> }) {
   const done = item.entries.filter((entry) => entry.status === "completed").length;
   return (
-    <section className="plan" aria-label="Plan">
+    <section role="group" className="plan" aria-label="Plan">
       <p className="plan-head">
         <Icon name="plan" size={16} /> <strong>Plan</strong>
         <span className="quiet">

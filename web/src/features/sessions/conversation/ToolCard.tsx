@@ -27,7 +27,7 @@ export function ToolCard({ item }: { item: Tool }) {
   const places = item.locations.filter((path) => !edits.some((edit) => edit.path === path));
   const empty = edits.length === 0 && outputs.length === 0 && item.input === "" && places.length === 0;
   return (
-    <section className="tool" data-status={status} aria-label={`Tool: ${unhidden(item.title)}`}>
+    <section role="group" className="tool" data-status={status} aria-label={`Tool: ${unhidden(item.title)}`}>
       <button className="tool-head" aria-expanded={empty ? undefined : open} disabled={empty} onClick={fold}>
         <Icon name={ICONS[item.does] ?? "tool"} size={16} />
         <span className="tool-title">{unhidden(item.title)}</span>

@@ -7,7 +7,6 @@ import "../../history/history.css";
 import { PlanDialog } from "../../history/PlanDialog";
 import { RewindDialog } from "../../history/RewindDialog";
 import { Sharing, type Shared } from "./context";
-import "./conversation.css";
 import type { SessionHeard } from "./events";
 import { useFind } from "./find";
 import { FindBar } from "./FindBar";

@@ -38,7 +38,7 @@ function TurnFiles({ item, changes }: { item: Ended; changes: Changes }) {
   const action = actionOf(fate, session, item.turn, changes);
   const points = { old: String(changes.before), new: String(changes.entry) };
   return (
-    <section className="turn-files" data-undone={fate.kind !== "done" || undefined} aria-label="Files of this turn">
+    <section role="group" className="turn-files" data-undone={fate.kind !== "done" || undefined} aria-label="Files of this turn">
       <div className="turn-line">
         <button className="turn-count" aria-expanded={open} onClick={fold}>
           <Icon name="chevron" size={14} />
