@@ -76,6 +76,7 @@ class FreeMoney:
     """No model: actors need none."""
 
     stopped = False
+    block: FreeholdError | None = None
 
     def access(self, provider: str | None, session: str, model: str | None) -> Access:
         raise FreeholdError("models.not-found", "There is none")
@@ -85,6 +86,9 @@ class FreeMoney:
 
     async def spent(self, session: str, turn: str) -> Spent | None:
         return None
+
+    def blocked(self, session: str) -> FreeholdError | None:
+        return self.block
 
     def end_session(self, session: str) -> None:
         return

@@ -314,3 +314,18 @@ async def test_a_store_of_before_there_was_a_seen_number_is_taken_up(tmp_path: P
         store = Store(timeline)
         store.prepare()
         assert store.get("old").unread is False
+
+
+@pytest.mark.parametrize("step", [{"say": "I am done"}, {"fail": "Internal error"}])
+async def test_what_only_the_owner_can_change_is_told_whatever_the_agent_says(
+    stage: Stage, step: dict[str, object]
+) -> None:
+    """A budget that is reached, a key that is missing: the session fails with that reason."""
+    session = await stage.open()
+    stage.money.block = FreeholdError("models.budget-reached", "The owner's budget is reached", hint="Lift it")
+    ended = await stage.play(session, step)
+    assert ended.data["error"]["code"] == "models.budget-reached"
+    assert (await stage.audience.until(session, "error")).data["hint"] == "Lift it"
+    assert (await stage.room.get(session)).status == "failed"
+    stage.money.block = None
+    assert "error" not in (await stage.play(session, {"say": "on"})).data

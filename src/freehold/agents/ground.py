@@ -12,6 +12,7 @@ from freehold.agents.registry import Access
 from freehold.agents.rpc import Json
 from freehold.agents.store import EventRow, SessionRow, Store
 from freehold.computer import Computer
+from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.manifest import Manifest
 
@@ -49,6 +50,10 @@ class Money(Protocol):
     def set_turn(self, session: str, turn: str | None) -> None: ...
 
     async def spent(self, session: str, turn: str) -> Spent | None: ...
+
+    def blocked(self, session: str) -> FreeholdError | None:
+        """What only the owner can change and stood in the way of the turn under way, such as a budget."""
+        ...
 
     def end_session(self, session: str) -> None: ...
 

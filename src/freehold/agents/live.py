@@ -271,10 +271,13 @@ class Live:
         changes = await self._reckoning.changes(turn, before)
         usage = await self._reckoning.usage(turn, said)
         ended: Json = {"stop_reason": reason, "changes": changes, "usage": usage}
+        if error is None or error.code == "agent.refused":
+            # What an agent makes of it is anything between its very words and "internal error".
+            error = self._ground.money.blocked(self.session) or error
         if error is not None:
             events.append(("error", dict(error.body())))
             ended["error"] = dict(error.body())
-        status: Status = "failed" if reason == "error" else "idle"
+        status: Status = "failed" if error is not None and reason != "cancelled" else "idle"
         if await self._ground.on_disk(self._ground.approvals.pending, self.session):
             status = "needs_you"
         cost = usage["cost"] if isinstance(usage["cost"], float) else None

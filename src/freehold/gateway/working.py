@@ -105,6 +105,9 @@ class Models:
         usage = await self._models.usage_of(session, turn)
         return Spent(usage.tokens.input, usage.tokens.output, usage.cost) if usage.requests else None
 
+    def blocked(self, session: str) -> FreeholdError | None:
+        return self._models.blocked(session)
+
     def end_session(self, session: str) -> None:
         self._models.end_session(session)
 

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 NOTED_AFTER = 0.25
 """When a question that is still under way is written down, in seconds."""
 REFUSAL_STEP = 60.0
+BLOCKING = frozenset({"models.budget-reached", "models.no-key"})
 """Refusals of one kind are written down at most this often, in seconds: an agent may try a thousand times a second."""
 
 
@@ -68,7 +69,11 @@ class Bill:
         assert self.meter is not None
         seen = self.meter.seen
         self._reservation.seen = Spent(seen.total, self._cost(seen) or 0.0)
-        self._account.budgets.check(self._reservation, datetime.now(UTC))
+        try:
+            self._account.budgets.check(self._reservation, datetime.now(UTC))
+        except BudgetReached as error:
+            self._account.blocked[self._session] = error
+            raise
 
     def close(self) -> None:
         """Counts what it cost at once, and writes it down beside whatever comes next."""
@@ -160,6 +165,8 @@ class Account:
         self.open_bills: dict[str, set[Bill]] = {}
         self._known: dict[str, Prices] = {}
         self._refused: dict[tuple[str, str], float] = {}
+        self.blocked: dict[str, FreeholdError] = {}
+        """By session, what only the owner can change and stood in the way last."""
         self._day = ""
 
     def admit(self) -> None:
@@ -196,6 +203,8 @@ class Account:
     async def note_refusal(self, provider: str, session: str | None, error: FreeholdError) -> None:
         """One event for many refusals of a kind; of a budget, one a day or month."""
         self.measures.refused(provider, error)
+        if session is not None and error.code in BLOCKING:
+            self.blocked[session] = error
         key, now = (provider, error.code), time.monotonic()
         if now - self._refused.get(key, -REFUSAL_STEP) < REFUSAL_STEP:
             return

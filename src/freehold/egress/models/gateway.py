@@ -109,7 +109,13 @@ class ModelGateway:
 
     def set_turn(self, session: str, turn: str | None) -> None:
         """What the session asks from now on belongs to this turn, or to none."""
+        if turn is not None:
+            self._account.blocked.pop(session, None)
         self._placeholders.set_turn(session, turn)
+
+    def blocked(self, session: str) -> FreeholdError | None:
+        """What only the owner can change and stood in the way of the session's turn: a budget, a missing key."""
+        return self._account.blocked.get(session)
 
     async def usage_of(self, session: str, turn: str | None = None) -> Usage:
         """What a session, or one turn of it, has used by now.
@@ -124,6 +130,7 @@ class ModelGateway:
 
     def end_session(self, session: str) -> None:
         """Its placeholders are worth nothing from now on, and what it has under way is cut. Idempotent."""
+        self._account.blocked.pop(session, None)
         self._placeholders.revoke(session)
         self._exchange.cut_session(session, FreeholdError("models.session-ended", "The session has ended"))
 
