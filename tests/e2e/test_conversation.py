@@ -159,7 +159,11 @@ async def page(whole: Whole) -> AsyncIterator[Page]:
         link = whole.stead.run("open", "--print", check=True).stdout.strip()
         async with page.expect_response("**/v1/sign-in/link"):
             await page.goto(link)
-        yield page
+        expect.set_options(timeout=WAIT)
+        try:
+            yield page
+        finally:
+            expect.set_options(timeout=None)
         assert wrong == []
         await browser.close()
 
@@ -183,7 +187,7 @@ async def nodes(log: Locator) -> int:
 async def test_markdown_is_drawn_as_it_comes(whole: Whole, page: Page) -> None:
     _, log = await prompted(page, whole, DRAW)
     said = log.get_by_role("article", name="Agent")
-    await expect(said.get_by_role("heading", name="Findings")).to_be_visible(timeout=WAIT)
+    await expect(said.get_by_role("heading", name="Findings")).to_be_visible()
     await expect(said.get_by_role("cell", name="black")).to_be_visible()
     await expect(said.get_by_label("done")).to_have_text("☑")
     await expect(said.locator(".code .tok-keyword").first).to_have_text("def")
@@ -202,8 +206,8 @@ async def test_hostile_markdown_runs_nothing_and_loads_nothing(whole: Whole, pag
     page.on("request", lambda request: asked.append(request.url))
     _, log = await prompted(page, whole, ATTACK)
     said = log.get_by_role("article", name="Agent")
-    await expect(said).to_contain_text("<script>window.pwned = 1</script>", timeout=WAIT)
-    await expect(log).to_contain_text("no file changed", timeout=WAIT)
+    await expect(said).to_contain_text("<script>window.pwned = 1</script>")
+    await expect(log).to_contain_text("no file changed")
     inner = await said.evaluate("said => [...said.querySelectorAll('*')].map(one => one.localName)")
     assert not set(inner) & {"script", "img", "iframe", "style", "form", "input", "button", "object", "embed", "svg"}
     links = await said.evaluate("said => [...said.querySelectorAll('a')].map(one => one.getAttribute('href'))")
@@ -328,7 +332,6 @@ async def test_words_are_found_in_the_whole_session(whole: Whole, seeded: Seeded
     field = page.get_by_role("searchbox", name="Find in this session")
     await field.fill("message 2-250:")
     await expect(page.get_by_role("search")).to_contain_text(re.compile(r"1 of 1$"))
-    await field.press("Enter")
     await expect(log.locator("[data-found]")).to_contain_text("message 2-250:")
     assert await nodes(log) < MOST_NODES
     await field.press("Escape")
@@ -345,12 +348,12 @@ async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(whole: Whol
     )
     before = {words: top for words, top in await log.evaluate(place) if words.startswith("answer")}
     await whole.prompt(seeded.short, "SAY the newest words")
-    await expect(page.get_by_role("button", name="New messages")).to_be_visible(timeout=WAIT)
+    await expect(page.get_by_role("button", name="New messages")).to_be_visible()
     after = {words: top for words, top in await log.evaluate(place) if words.startswith("answer")}
     assert before
     assert {words: after.get(words) for words in before} == before
     await page.get_by_role("button", name="New messages").click()
-    await expect(log).to_contain_text("the newest words", timeout=WAIT)
+    await expect(log).to_contain_text("the newest words")
     await expect(log).to_be_visible()
 
 
@@ -360,26 +363,24 @@ async def test_who_comes_in_the_middle_of_a_message_has_all_of_it(whole: Whole, 
         await whole.prompt(session, "SLOW")
         await watch.until("turn.started")
         log = await shown(page, whole, session)
-        await expect(log).to_contain_text("tick 04", timeout=WAIT)
+        await expect(log).to_contain_text("tick 04")
         await page.reload()
-        await expect(log).to_contain_text(
-            re.compile(r"^.*tick 00 tick 01 tick 02 tick 03 tick 04 tick 05"), timeout=WAIT
-        )
+        await expect(log).to_contain_text(re.compile(r"^.*tick 00 tick 01 tick 02 tick 03 tick 04 tick 05"))
         await whole.call("POST", f"/v1/sessions/{session}/cancel")
         await watch.until("turn.ended")
-    await expect(log).to_contain_text("Stopped", timeout=WAIT)
+    await expect(log).to_contain_text("Stopped")
 
 
 async def test_a_plan_shows_where_it_is(whole: Whole, page: Page) -> None:
     _, log = await prompted(page, whole, PLANNED)
     plan = log.get_by_role("group", name="Plan")
-    await expect(plan).to_contain_text("1 of 3 done", timeout=WAIT)
+    await expect(plan).to_contain_text("1 of 3 done")
     assert await plan.get_by_role("img").evaluate_all("marks => marks.map(one => one.ariaLabel)") == [
         "done",
         "now",
         "to do",
     ]
-    await expect(log).to_contain_text("Planned.", timeout=WAIT)
+    await expect(log).to_contain_text("Planned.")
 
 
 async def test_a_turn_is_undone_and_done_again_beside_its_words(whole: Whole, page: Page) -> None:
@@ -391,7 +392,7 @@ async def test_a_turn_is_undone_and_done_again_beside_its_words(whole: Whole, pa
         await watch.answer("once")
         await watch.until("turn.ended")
     files = log.get_by_role("group", name="Files of this turn")
-    await expect(files).to_contain_text("added", timeout=WAIT)
+    await expect(files).to_contain_text("added")
     await files.get_by_role("button", name=re.compile("added")).click()
     await expect(files.get_by_role("link", name="workspace/made/one.txt")).to_be_visible()
     whole.file("other.txt").write_text("the owner's own")
@@ -403,14 +404,14 @@ async def test_a_turn_is_undone_and_done_again_beside_its_words(whole: Whole, pa
     assert not whole.file("two.txt").exists()
     assert not whole.file("made").exists()
     assert whole.file("other.txt").exists()
-    await expect(files).to_contain_text("undone", timeout=WAIT)
+    await expect(files).to_contain_text("undone")
     await page.reload()
-    await expect(files).to_contain_text("undone", timeout=WAIT)
+    await expect(files).to_contain_text("undone")
     await files.get_by_role("button", name="Redo this turn").click()
     await dialog.get_by_role("button", name="Do again").click()
     await expect(dialog).to_have_count(0)
     assert whole.file("made/one.txt").read_text() == "one\n"
-    await expect(files.get_by_role("button", name="Undo this turn")).to_be_visible(timeout=WAIT)
+    await expect(files.get_by_role("button", name="Undo this turn")).to_be_visible()
     await expect(files).not_to_contain_text("undone")
 
 

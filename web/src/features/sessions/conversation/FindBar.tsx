@@ -16,7 +16,7 @@ interface FindBarProps {
 export function FindBar({ looked, at, count, reading, onLook, onStep, onClose }: FindBarProps) {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
-  const said = looked.trim() === "" ? "" : count === 0 ? "Nothing found" : `${at} of ${count}`;
+  const said = looked.trim() === "" ? "" : count === 0 ? (reading ? "" : "Nothing found") : `${at} of ${count}`;
   return (
     <div className="find" role="search" aria-label="In this session">
       <input
@@ -35,8 +35,7 @@ export function FindBar({ looked, at, count, reading, onLook, onStep, onClose }:
         }}
       />
       <span className="quiet" role="status">
-        {said}
-        {reading && " · reading older…"}
+        {[said, reading && "reading older…"].filter(Boolean).join(" · ")}
       </span>
       <button className="plain-button" aria-label="Older" disabled={count === 0} onClick={() => onStep(-1)}>
         <Icon name="up" size={16} />

@@ -48,9 +48,13 @@ export function useFind(items: readonly Item[], go: (index: number) => void): Fi
     },
     [items, move],
   );
+  // What is only read now may be the first that is found.
+  useEffect(() => {
+    if (here === -1 && places.length > 0) move(places, null, -1);
+  }, [here, places, move]);
   const close = useCallback(() => {
     setOpen(false);
     setKey(null);
   }, []);
-  return { open, looked, at: places.length - places.indexOf(here), count: places.length, key, look, step: (by) => move(places, here === -1 ? null : here, by), close };
+  return { open, looked, at: places.includes(here) ? places.length - places.indexOf(here) : 0, count: places.length, key, look, step: (by) => move(places, here === -1 ? null : here, by), close };
 }
