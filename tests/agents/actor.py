@@ -147,7 +147,7 @@ def main() -> None:
         if method == "initialize":
             able: Json = {"loadSession": kind == "load", "promptCapabilities": {"image": kind != "plain"}}
             if kind == "resume":
-                able["sessionCapabilities"] = {"resume": {}}
+                able["sessionCapabilities"] = {"resume": {}, "fork": {}}
             version = 99 if kind == "newer" else 1
             result = {
                 "protocolVersion": version,
@@ -169,6 +169,11 @@ def main() -> None:
             if method == "session/load":
                 for text in sessions[name]:
                     update(name, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "AGAIN " + text})
+        elif method == "session/fork":
+            name = f"{params['sessionId']}-fork"
+            text = Path(f"/home/agent/{params['sessionId']}.json").read_text()
+            Path(f"/home/agent/{name}.json").write_text(text)
+            result = {"sessionId": name}
         elif method == "session/prompt":
             try:
                 result = {"stopReason": prompt(params), "usage": {"inputTokens": 7, "outputTokens": 3}}

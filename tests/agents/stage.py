@@ -40,6 +40,13 @@ class Audience:
 
     def delta(self, session: str, data: Json) -> None:
         self.deltas.append(data)
+        self._ring()
+
+    async def until_said(self, words: str) -> None:
+        """Until these words were passed on, whether they are kept yet or not."""
+        async with asyncio.timeout(PATIENCE):
+            while words not in "".join(delta["text"] for delta in self.deltas):
+                await self._bell.wait()
 
     def session(self, row: SessionRow) -> None:
         self.rows.append(row)

@@ -329,3 +329,55 @@ async def test_what_only_the_owner_can_change_is_told_whatever_the_agent_says(
     assert (await stage.room.get(session)).status == "failed"
     stage.money.block = None
     assert "error" not in (await stage.play(session, {"say": "on"})).data
+
+
+async def test_a_session_is_forked_by_its_agent_also_when_that_is_not_running(stage: Stage) -> None:
+    """The whole past is there, not only the end of it that would be retold; each goes its own way from then on."""
+    session = await stage.open()
+    await stage.play(session, {"say": "one"})
+    await stage.again()
+    forked = (await stage.room.fork(session, who="owner")).id
+    await stage.play(forked, {"say": "two"})
+    await stage.play(forked, {"past": True})
+    assert "began earlier" not in stage.said(forked)
+    assert '\\"one\\"' in stage.said(forked)
+    await stage.play(session, {"past": True})
+    assert '\\"two\\"' not in stage.said(session)
+
+
+async def test_a_fork_of_what_cannot_be_started_is_told_the_past(stage: Stage) -> None:
+    session = await stage.open("plain")
+    await stage.play(session, {"say": "the secret word is mango"})
+    await stage.again()
+    forked = (await stage.room.fork(session, who="owner")).id
+    await stage.play(forked, {"past": True})
+    assert "mango" in stage.said(forked)
+
+
+async def test_the_owners_own_command_runs_without_the_agent(stage: Stage, computer: Computer) -> None:
+    """In any session: no agent is started for it, nothing is asked, and the output is the turn's words."""
+    session = await stage.open("missing")
+    turn = await stage.say(session, text="!echo out; echo err >&2; exit 3")
+    ended = await stage.ended(session, turn)
+    assert ended.data["stop_reason"] == "end_turn"
+    assert stage.said(session) == "````\nout\nerr\n\n[exit code 3]\n````"
+    tool = await stage.audience.until(session, "tool", status="failed")
+    assert tool.data["raw_input"] == {"command": "echo out; echo err >&2; exit 3"}
+    assert (await stage.room.get(session)).status == "idle"
+    other = await stage.open()
+    await stage.play(other, {"say": "words "})
+    await stage.ended(other, await stage.say(other, text="!pwd"))
+    await stage.play(other, {"past": True})
+    assert "/workspace" in stage.said(other)
+    assert "!pwd" not in stage.said(other)
+
+
+@pytest.mark.parametrize("way", ["cancel", "kill switch"])
+async def test_the_owners_own_command_is_stopped_like_a_turn(stage: Stage, computer: Computer, way: str) -> None:
+    session = await stage.open("missing")
+    turn = await stage.say(session, text="!echo begun; sleep 4711")
+    await stage.audience.until_said("begun")
+    await (stage.room.cancel(session) if way == "cancel" else stage.room.stop_all("enough"))
+    ended = await stage.ended(session, turn)
+    assert ended.data["stop_reason"] == "cancelled"
+    assert not [row for row in await computer.processes() if "4711" in " ".join(row.command)]

@@ -9,6 +9,7 @@ from typing import Any
 from freehold.agents.acp import Agent, running_agent
 from freehold.agents.approvals import Question, question_of
 from freehold.agents.board import Board, Kept, Tool
+from freehold.agents.commanding import OwnCommand, is_own_command
 from freehold.agents.ground import Ground
 from freehold.agents.options import Options, choose, is_unasked, make_it_ask
 from freehold.agents.prompting import NotOffered, blocks_of, retell
@@ -38,6 +39,7 @@ class Live:
         self.session = session
         self.turn: int | None = None
         self._agent: Agent | None = None
+        self._own: OwnCommand | None = None
         self._acp = ""
         self._board = Board()
         self._options = Options()
@@ -67,6 +69,8 @@ class Live:
 
     async def cancel(self) -> None:
         """Ask the agent to stop its turn; one that does not is ended."""
+        if self._own is not None:
+            self._own.stop()
         if self.turn is None or self._agent is None:
             return
         self._cancelled.set()
@@ -81,6 +85,8 @@ class Live:
     def kill(self, fault: AgentFault) -> None:
         """End the agent at once; its turn ends with this reason."""
         self._blame = self._blame or fault
+        if self._own is not None:
+            self._own.stop()
         if self._agent is not None:
             self._agent.kill()
 
@@ -108,6 +114,8 @@ class Live:
     async def run(self) -> None:
         """Until it is idle or its agent fails. Every turn that began has ended then, unless we are cancelled."""
         try:
+            if await self._obeyed():
+                return
             try:
                 await self._work()
             except AgentFault:
@@ -157,7 +165,9 @@ class Live:
             while True:
                 self._woken.clear()
                 turn = await self._next()
-                if turn is not None:
+                if turn is not None and is_own_command(entry.name, turn.prompt["text"]):
+                    await self._obey(turn)
+                elif turn is not None:
                     await self._take_turn(agent, turn)
                 elif not await self._more():
                     return
@@ -252,6 +262,32 @@ class Live:
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
+
+    async def _obeyed(self) -> bool:
+        """Runs the owner's own commands that come first; True when there was nothing else to do: no agent need start."""
+        row = await self._ground.on_disk(self._ground.store.get, self.session)
+        turn, ran = await self._next(), False
+        while turn is not None and is_own_command(row.agent, turn.prompt["text"]):
+            await self._obey(turn)
+            turn, ran = await self._next(), True
+        return ran and turn is None
+
+    async def _obey(self, turn: TurnRow) -> None:
+        before = await self._reckoning.mark("before", turn)
+        await self._begin(turn, before)
+        self._own = OwnCommand(turn.prompt["text"], self._heard)
+        reason, failed = "error", None
+        try:
+            reason = await self._own.run(self._ground.computer())
+        except FreeholdError as error:
+            failed = error
+        finally:
+            self._own = None
+        await self._end(turn.turn, reason, self._blame or failed, before, None)
+
+    def _heard(self, update: Json) -> None:
+        self._board.take(update)
+        self._pass_on()
 
     async def _begin(self, turn: TurnRow, entry: int | None) -> None:
         row = await self._ground.on_disk(self._ground.store.get, self.session)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any, Literal
 
 from freehold.agents.approvals import Answer, Approval
@@ -156,6 +157,13 @@ class Room:
     async def choose(self, session: str, name: str, value: str | bool) -> SessionRow:
         """Set an option; its agent is started for that, and it holds for those that follow."""
         row = await self.get(session)
+        live = await self._started(session)
+        await live.choose(name, value)
+        await asyncio.to_thread(self.ground.store.remember, session, chosen={**row.chosen, name: value})
+        return await self.get(session)
+
+    async def _started(self, session: str) -> Live:
+        """With its agent running, unless that failed."""
         live = self._wake(session)
         try:
             async with asyncio.timeout(TO_START):
@@ -164,14 +172,16 @@ class Room:
             raise FreeholdError(
                 "agent.silent", "The agent did not start", hint="freehold agents test tells why"
             ) from None
-        await live.choose(name, value)
-        await asyncio.to_thread(self.ground.store.remember, session, chosen={**row.chosen, name: value})
-        return await self.get(session)
+        return live
 
     async def fork(self, session: str, *, who: str) -> SessionRow:
         """A second session with the same past."""
         row = await self.get(session)
         live = self._lives.get(session)
+        if live is None and row.acp and not self.ground.money.is_stopped():
+            # Only its agent can copy all that was said; one that does not come is not waited for in vain.
+            with suppress(FreeholdError):
+                live = await self._started(session)
         acp = await live.fork() if live is not None and live.turn is None else None
         store = self.ground.store
 
