@@ -1,7 +1,7 @@
 import type { SoftKey } from "./terminal.logic";
 
 const KEYS: readonly { key: SoftKey; label: string }[] = [
-  { key: "Esc", label: "Escape" },
+  { key: "Esc", label: "Esc, Escape" },
   { key: "Tab", label: "Tab" },
   { key: "←", label: "Left" },
   { key: "↓", label: "Down" },
@@ -26,7 +26,7 @@ export function KeyRow({ control, onControl, onPress, onPaste }: KeyRowProps) {
           {key}
         </button>
       ))}
-      <button aria-pressed={control} aria-label="Control" onClick={onControl}>
+      <button aria-pressed={control} aria-label="Ctrl, Control" onClick={onControl}>
         Ctrl
       </button>
       {KEYS.slice(2).map(({ key, label }) => (
