@@ -51,6 +51,17 @@ def test_what_is_no_secret_is_refused(said: str, home: Path) -> None:
     assert Vault(home / "vault").list() == []
 
 
+def test_a_model_that_cannot_be_reached_is_said_to_be(home: Path) -> None:
+    (home / "freehold.toml").write_text(
+        '[models.near]\nkind = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    result = freehold(home, "models", "--test")
+    assert result.exit_code == 1
+    assert "The model provider near cannot be reached" in result.output
+    (row,) = json.loads(freehold(home, "models", "--test", "--json").output)
+    assert row["test"]["ok"] is False
+
+
 def test_models_tells_what_is_missing_and_then_no_more(home: Path) -> None:
     assert "freehold secret set openai" in freehold(home, "models").output
     freehold(home, "secret", "set", "openai", said=VALUE)

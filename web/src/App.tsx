@@ -10,6 +10,9 @@ import { ToastProvider } from "./ui/Toasts";
 
 type Door = { at: "looking" } | { at: "outside" } | { at: "inside"; me: Me } | { at: "unreachable"; problem: Problem };
 
+/** The keeper restarts a gateway within moments; nobody should have to press for it. */
+const LOOK_AGAIN = 2_000;
+
 export function App() {
   const [door, setDoor] = useState<Door>({ at: "looking" });
   const look = useCallback(() => {
@@ -30,6 +33,13 @@ export function App() {
     if (location.pathname === "/sign-in") setDoor({ at: "outside" });
     else look();
   }, [look]);
+
+  const unreachable = door.at === "unreachable";
+  useEffect(() => {
+    if (!unreachable) return;
+    const timer = setInterval(look, LOOK_AGAIN);
+    return () => clearInterval(timer);
+  }, [unreachable, look]);
 
   switch (door.at) {
     case "looking":

@@ -1,23 +1,36 @@
 """`freehold models`."""
 
+import asyncio
 import json
 import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from freehold.cli._options import home_option, json_option
 from freehold.home import Home
 
+if TYPE_CHECKING:
+    from freehold.egress.models.keys import Keys
+    from freehold.egress.models.provider import Provider
+
 
 @click.command()
+@click.option(
+    "--test", "try_out", is_flag=True, help="Ask each for its list of models, with its key; this costs nothing."
+)
 @home_option
 @json_option
-def command(home: Home, as_json: bool) -> None:
+def command(home: Home, as_json: bool, try_out: bool) -> None:
     """Show the model providers of freehold.toml and whether their keys are there, or how to connect one.
 
+    Exits 1 when one that was tested does not answer as it should.
+
     \b
-    Example:
+    Examples:
       freehold models
+      freehold models --test
     """
     from freehold.egress.models.connecting import how_to_connect
     from freehold.egress.models.keys import Keys
@@ -36,7 +49,8 @@ def command(home: Home, as_json: bool) -> None:
         return None
 
     providers = read_providers(load_manifest(home.manifest, os.environ, home=home.root).manifest.models)
-    rows = [
+    trials = {each.name: asyncio.run(_try(each, keys)) for each in providers.values()} if try_out else {}
+    rows: list[dict[str, Any]] = [
         {
             "name": each.name,
             "kind": each.kind,
@@ -44,16 +58,37 @@ def command(home: Home, as_json: bool) -> None:
             "model": each.model,
             "inside": each.inside,
             "problem": problem(each),
+            **({"test": trials[each.name]} if try_out else {}),
         }
         for each in providers.values()
     ]
     if as_json:
         click.echo(json.dumps(rows))
-        return
+    else:
+        _print(rows, how_to_connect())
+    if not all(trial["ok"] for trial in trials.values()):
+        sys.exit(1)
+
+
+async def _try(provider: "Provider", keys: "Keys") -> dict[str, Any]:
+    from freehold.egress.models.trial import try_provider
+    from freehold.egress.models.upstream import Upstreams
+    from freehold.errors import FreeholdError
+
+    try:
+        trial = await try_provider(provider, keys, Upstreams())
+    except FreeholdError as error:
+        return {"ok": False, "words": error.message, "milliseconds": None, "models": []}
+    return {"ok": trial.ok, "words": trial.words, "milliseconds": trial.milliseconds, "models": list(trial.models)}
+
+
+def _print(rows: list[dict[str, Any]], help: str) -> None:
     if not rows:
-        click.echo(how_to_connect(), nl=False)
+        click.echo(help, nl=False)
     for row in rows:
         click.secho(f"  {row['name']}", bold=True, nl=False)
         click.echo(f"  {row['kind']} at {row['address']}" + (f", model {row['model']}" if row["model"] else ""))
         if row["problem"]:
             click.secho(f"    {row['problem']}", fg="red")
+        if "test" in row:
+            click.secho(f"    {row['test']['words']}", fg="green" if row["test"]["ok"] else "red")

@@ -19,7 +19,7 @@ export class RequestFailed extends Error {
 const UNREACHABLE: Problem = {
   code: "gateway.unreachable",
   message: "Freehold does not answer.",
-  hint: "The keeper restarts it by itself; the recovery page is on port 8001 of the same machine.",
+  hint: "The keeper restarts it by itself. On its own machine freehold undo and the recovery page (port 8001 unless set otherwise) work without it.",
 };
 
 function isProblem(value: unknown): value is { error: Problem } {
