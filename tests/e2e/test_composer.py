@@ -254,6 +254,18 @@ async def test_a_draft_belongs_to_its_session_and_stays(whole: Whole, desk: Desk
     await desk.message.fill("")
 
 
+async def test_signing_out_leaves_no_draft_behind(whole: Whole, browser: Browser) -> None:
+    session = await whole.open("builtin")
+    async with at_desk(browser, whole) as desk:
+        await desk.open(session)
+        await desk.message.fill("for my eyes only")
+        await desk.page.keyboard.press("Control+k")
+        await desk.page.get_by_role("option", name="Sign out").click()
+        await expect(desk.message).to_have_count(0)
+        kept = await desk.page.evaluate("JSON.stringify(localStorage)")
+        assert "for my eyes only" not in kept
+
+
 async def test_when_everything_is_stopped_the_page_says_so_and_lifts_it(whole: Whole, desk: Desk, session: str) -> None:
     await desk.open(session)
     await desk.message.fill("SAY back at work")
@@ -342,13 +354,14 @@ async def test_one_who_asked_for_it_is_called_when_the_page_is_out_of_sight(whol
         await desk.page.get_by_role("button", name="Notify me when it is done").click()
         assert await desk.page.evaluate("window.asked") == 1
         await expect(desk.page.get_by_role("button", name="Notify me when it is done")).to_have_count(0)
-        await desk.page.evaluate(HIDE, True)
-        await whole.call("POST", f"/v1/sessions/{session}/cancel")
-        await expect(desk.page.locator("html")).to_have_attribute("data-called", "1")
         async with whole.watching(session) as watch:
+            await watch.until("turn.started")
+            await desk.page.evaluate(HIDE, True)
+            await whole.call("POST", f"/v1/sessions/{session}/cancel")
+            await expect(desk.page.locator("html")).to_have_attribute("data-called", "1")
             await whole.prompt(session, "RUN true")
             await watch.until("approval", state="pending")
-        await expect(desk.page.locator("html")).to_have_attribute("data-called", "2")
+            await expect(desk.page.locator("html")).to_have_attribute("data-called", "2")
         assert await desk.page.evaluate("window.called") == [
             ["An agent is done", "the long one"],
             ["An agent needs you", "the long one"],

@@ -9,6 +9,7 @@ import { StopSwitch } from "../health/StopSwitch";
 import { BudgetsSection } from "../models/BudgetsSection";
 import { ModelsSection } from "../models/ModelsSection";
 import { go, useRoute } from "../shell/route";
+import { forgetEverything } from "../sessions/composer/draft";
 import { LookSection } from "./LookSection";
 import { RoomSection } from "./RoomSection";
 import { SECTIONS, sectionOf, SETTINGS, type SectionPath } from "./sections";
@@ -98,6 +99,7 @@ function SignOut({ onSignedOut }: { onSignedOut: () => void }) {
     setLeaving(true);
     try {
       await request("/v1/sign-out", { method: "POST", body: {} });
+      forgetEverything();
       onSignedOut();
     } catch (error) {
       toasts.failed(error);

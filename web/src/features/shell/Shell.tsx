@@ -9,6 +9,7 @@ import { ApprovalsProvider, useApprovals } from "../approvals/approvals";
 import { NeedsYou } from "../approvals/NeedsYou";
 import { EgressProvider, useEgress } from "../network/egress";
 import { Notifier } from "../notify/Notifier";
+import { forgetEverything } from "../sessions/composer/draft";
 import { RosterProvider } from "../sessions/roster";
 import { StopBar, StopProvider, useStop } from "../stop/stop";
 import { SECTIONS } from "../settings/sections";
@@ -119,7 +120,11 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
         id: "sign-out",
         title: "Sign out",
         group: "Account",
-        run: () => void request("/v1/sign-out", { method: "POST", body: {} }).then(onSignedOut).catch(toasts.failed),
+        run: () =>
+          void request("/v1/sign-out", { method: "POST", body: {} })
+            .then(forgetEverything)
+            .then(onSignedOut)
+            .catch(toasts.failed),
       },
     ];
   }, [toasts, onSignedOut, stopped, stop, lift]);

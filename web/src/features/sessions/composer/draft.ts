@@ -32,3 +32,8 @@ export function keepDraft(id: string, draft: Draft): void {
 }
 
 export const forgetDraft = (id: string): void => keepDraft(id, EMPTY);
+
+/** At an explicit goodbye nothing that was typed stays behind in this browser. */
+export function forgetEverything(): void {
+  for (const key of Object.keys(localStorage)) if (/^freehold\.(draft|outbox)\./.test(key)) localStorage.removeItem(key);
+}
