@@ -17,6 +17,7 @@ import { fateOf, hasChanged } from "./turns.logic";
 
 const NEAR_END = 80;
 const NEAR_TOP = 12;
+const MOST_READ_OUT = 500;
 
 interface TranscriptProps {
   session: string;
@@ -70,8 +71,17 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
     setAtEnd(true);
     list.scrollToEnd();
   }, [list]);
+  const lastSeq = events.at(-1)?.seq ?? 0;
+  const last = useRef(lastSeq);
   useEffect(() => {
-    if (sent > 0) goToEnd();
+    last.current = lastSeq;
+  });
+  // What is said after the owner's prompt is read out to who listens; what was there before is not.
+  const [heardFrom, setHeardFrom] = useState(Infinity);
+  useEffect(() => {
+    if (sent === 0) return;
+    goToEnd();
+    setHeardFrom(last.current);
   }, [sent, goToEnd]);
   // The pane grows and shrinks with what stands below it: who was at the end stays there.
   useEffect(() => {
@@ -93,7 +103,6 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
   }, [older, loaded, first, items.length, loadOlder, reading]);
 
   // How much there was when the owner left the end: what is more than that is new to them.
-  const lastSeq = events.at(-1)?.seq ?? 0;
   const [left, setLeft] = useState(0);
   const scrolled = useCallback(() => {
     const shown = pane.current;
@@ -173,7 +182,7 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
         )}
       </div>
       <p className="unseen" aria-live="polite">
-        {said?.kind === "message" && loaded && sent > 0 ? said.text.slice(0, 500) : ""}
+        {said?.kind === "message" && said.seq > heardFrom ? said.text.slice(0, MOST_READ_OUT) : ""}
       </p>
       {action && <PlanDialog action={action} onClose={() => setAction(null)} onDone={reloadEntries} />}
       {turn !== null && <RewindDialog turn={{ session, turn }} onClose={() => setTurn(null)} onDone={reloadEntries} />}
