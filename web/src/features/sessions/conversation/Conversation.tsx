@@ -1,5 +1,6 @@
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import type { SessionView } from "../../../client/api";
+import { later } from "../../../ui/later";
 import { unhidden } from "../../../ui/unhidden";
 import { ApprovalDock } from "../../approvals/ApprovalDock";
 import { Composer } from "../composer/Composer";
@@ -8,9 +9,8 @@ import "./conversation.css";
 import { useSessionEvents } from "./events";
 
 // Reading Markdown is most of the page's weight: the rest of the page does not wait for it.
-const drawing = () => import("./Transcript").then((found) => ({ default: found.Transcript }));
-const Transcript = lazy(drawing);
-drawing().catch(() => undefined);
+const Transcript = later(async () => ({ default: (await import("./Transcript")).Transcript }));
+Transcript.load();
 
 /** One session: what was said and done, what its agent asks, and the place to say more. */
 export function Conversation({ id, session, onClose }: { id: string; session: SessionView | null; onClose: () => void }) {
@@ -19,9 +19,9 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
   return (
     <section className="file conversation" aria-label={unhidden(session?.title ?? "") || "Session"}>
       <SessionHead session={session} onClose={onClose} />
-      <Suspense fallback={<div className="talk-waits" aria-busy="true" />}>
+      <div className="talk-place">
         <Transcript session={id} heard={heard} works={session?.status === "working"} sent={sent} />
-      </Suspense>
+      </div>
       <ApprovalDock session={id} />
       <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />
     </section>
