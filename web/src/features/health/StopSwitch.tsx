@@ -3,7 +3,7 @@ import { useNow } from "../../ui/answers";
 import { ago, fullMoment } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { TwoPress } from "../../ui/TwoPress";
-import { useStop } from "../models/stop";
+import { useStop } from "../stop/stop";
 
 /** The kill switch: two presses stop everything, one lets it go on. `ask` is a first press that was made elsewhere. */
 export function StopSwitch({ ask, onAsked }: { ask: boolean; onAsked: () => void }) {

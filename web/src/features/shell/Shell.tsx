@@ -76,8 +76,8 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
   const Page = pageOf(path);
   const here = placeOf(path);
   const asks = useApprovals().asks.length;
-  const { state: stopState, stop, lift } = useStop();
-  const stopped = stopState?.stopped === true;
+  const { value: stop, lift } = useStop();
+  const stopped = stop?.stopped === true;
   const questions = useEgress().state?.pending.length ?? 0;
   const waitingAt: Record<string, number> = { "/sessions": asks, "/network": questions };
 
@@ -114,7 +114,7 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
       })),
       { id: "new-terminal", title: "New terminal", group: "Terminal", run: () => go("/terminal?new=1") },
       ...THEMES.map((theme) => ({ id: `theme-${theme}`, title: `Theme: ${theme}`, group: "Look", run: () => setTheme(theme) })),
-      stopped ? { id: "lift", title: "Let agents work again", group: "Agents", run: () => void lift() } : { id: "stop", title: "Stop every agent now", group: "Agents", run: () => void stop() },
+      ...(stopped ? [{ id: "lift", title: "Let agents work again", group: "Kill switch", run: () => void lift() }] : []),
       { id: "keys", title: "Keyboard shortcuts", group: "Help", run: () => setOpen("help") },
       {
         id: "sign-out",
@@ -127,7 +127,7 @@ function Frame({ me, onSignedOut }: { me: Me; onSignedOut: () => void }) {
             .catch(toasts.failed),
       },
     ];
-  }, [toasts, onSignedOut, stopped, stop, lift]);
+  }, [toasts, onSignedOut, stopped, lift]);
 
   return (
     <div className="shell">

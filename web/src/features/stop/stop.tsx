@@ -1,14 +1,15 @@
-import { createContext, useCallback, useContext, useMemo, type ReactNode } from "react";
+import { createContext, useCallback, useContext, type ReactNode } from "react";
 import type { StopState } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer } from "../../ui/answers";
+import { useAnswer, type Answer } from "../../ui/answers";
 import { useToasts } from "../../ui/Toasts";
 import { useTopic } from "../shell/live";
 
-interface Stop {
-  /** Null until it is known. */
-  state: StopState | null;
-  stop: () => Promise<void>;
+const ABOUT_IT = new Set(["models.stopped", "models.resumed"]);
+
+/** Whether everything is stopped, by whoever's hand, and both ways to change that. */
+interface Stop extends Answer<StopState> {
+  stop: (why: string) => Promise<void>;
   lift: () => Promise<void>;
 }
 
@@ -20,48 +21,41 @@ export function useStop(): Stop {
   return stop;
 }
 
-const CHANGES = new Set(["models.stopped", "models.resumed"]);
-
-/** Whether the owner has stopped everything, live. */
 export function StopProvider({ children }: { children: ReactNode }) {
-  const { value, reload, put } = useAnswer<StopState>("/v1/stop");
+  const answer = useAnswer<StopState>("/v1/stop");
   const toasts = useToasts();
+  const { reload, put } = answer;
   useTopic(
     "timeline",
     {
       event: (data) => {
-        if (CHANGES.has((data as { kind: string }).kind)) reload();
+        if (ABOUT_IT.has(String((data as { kind?: unknown }).kind))) reload();
       },
       resync: reload,
       subscribed: reload,
     },
     { durable: true },
   );
-  const post = useCallback(
-    async (path: string, said: string) => {
+  const ask = useCallback(
+    async (path: string, body: object | undefined, said: string) => {
       try {
-        put(await request<StopState>(path, { method: "POST", body: {} }));
+        put(await request<StopState>(path, body === undefined ? { method: "POST" } : { method: "POST", body }));
         toasts.done(said);
       } catch (error) {
         toasts.failed(error);
+        reload();
       }
     },
-    [put, toasts],
+    [put, reload, toasts],
   );
-  const stop = useMemo<Stop>(
-    () => ({
-      state: value,
-      stop: () => post("/v1/stop", "Every agent is stopped"),
-      lift: () => post("/v1/stop/lift", "Agents may work again"),
-    }),
-    [value, post],
-  );
-  return <Context.Provider value={stop}>{children}</Context.Provider>;
+  const stop = useCallback((why: string) => ask("/v1/stop", { why }, "Everything is stopped"), [ask]);
+  const lift = useCallback(() => ask("/v1/stop/lift", undefined, "Agents and models may work again"), [ask]);
+  return <Context.Provider value={{ ...answer, stop, lift }}>{children}</Context.Provider>;
 }
 
 /** On every page while everything is stopped: why, and the way out. */
 export function StopBar() {
-  const { state, lift } = useStop();
+  const { value: state, lift } = useStop();
   if (state === null || !state.stopped) return null;
   return (
     <div className="bar" data-tone="alarm" role="status">

@@ -48,7 +48,7 @@ export function Composer({ id, session, events, onSent }: ComposerProps) {
   const sent = useRef<Letter | null>(null);
   const caret = useRef<number | null>(null);
   const busy = session?.status === "working" || session?.status === "needs_you" || session?.status === "queued";
-  const stopped = stop.state?.stopped === true;
+  const stopped = stop.value?.stopped === true;
   const files = namedFiles(draft.text, draft.picked);
   const empty = draft.text.trim() === "";
 

@@ -38,7 +38,7 @@ export function BudgetNotice() {
           <button type="button" className="small" onClick={() => void lift(row)}>
             Go on {until}
           </button>
-          <button type="button" className="text-button" onClick={() => go("/settings")}>
+          <button type="button" className="text-button" onClick={() => go("/settings/budgets")}>
             Budgets
           </button>
         </div>

@@ -50,7 +50,7 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
         {choices.some((one) => !one.usable) && (
           <p className="quiet small-print">
             Agents can be added in{" "}
-            <button type="button" className="text-button" onClick={() => go("/settings")}>
+            <button type="button" className="text-button" onClick={() => go("/settings/agents")}>
               Settings
             </button>
           </p>

@@ -53,7 +53,7 @@ export function Sidebar({ chosen }: { chosen: string | null }) {
             { label: archived ? "Show those that are not archived" : "Show the archive", icon: "folder", run: () => setArchived(!archived) },
             { label: "What agents may do…", icon: "key", run: () => setDialog("rules") },
             ...(notifying === "on" ? [{ label: "Send no notifications", icon: "talk" as const, run: turnOff }] : notifying === "absent" || notifying === "denied" ? [] : [{ label: "Notify me", icon: "talk" as const, run: () => void notify() }]),
-            stop.state?.stopped ? { label: "Let agents work again", icon: "redo", apart: true, run: () => void stop.lift() } : { label: "Stop every agent now", icon: "warning", danger: true, apart: true, run: () => void stop.stop() },
+            stop.value?.stopped ? { label: "Let agents work again", icon: "redo", apart: true, run: () => void stop.lift() } : { label: "Stop every agent now", icon: "warning", danger: true, apart: true, run: () => void stop.stop("") },
           ]}
         />
         <div className="split">
