@@ -8,7 +8,7 @@ import pytest
 from tests.builtin.client import Client, Json, Refused, agent
 
 from freehold.computer import Computer
-from freehold.testing import Call, Conversation, Say, ScriptedModel, Step, Turn, Usage
+from freehold.testing import Call, Conversation, Fail, Say, ScriptedModel, Step, Turn, Usage
 
 LINT = """\
 import ast, pathlib, sys
@@ -221,6 +221,55 @@ async def test_it_makes_room_before_its_context_overflows(computer: Computer) ->
     assert b"summed up because room was short" in model.requests[-1].body
     assert b"Read it often" in model.requests[-1].body
     assert client.said.endswith("fine")
+
+
+@pytest.mark.parametrize("kind", ["openai-compatible", "anthropic"])
+async def test_a_window_smaller_than_thought_is_made_room_for_once(computer: Computer, kind: str) -> None:
+    """The model says that it is too much: the past is summed up and the same work goes on; a second time is told."""
+    failed: list[int] = []
+
+    def script(conversation: Conversation) -> Step | None:
+        if "Sum up this conversation" in str(conversation):
+            return Say("They read numbers.")
+        told = [turn.text for turn in conversation.turns if turn.role == "user"]
+        if told and "OVERFLOW" in told[-1] and len(failed) < int(told[-1].rpartition("OVERFLOW ")[2][0]):
+            failed.append(1)
+            return Fail("overflow")
+        return Say("Gone on.") if told and "OVERFLOW" in told[-1] else None
+
+    await computer.run("seq 100000 100400 > /workspace/numbers.txt")
+    async with ScriptedModel(script) as model, agent(computer, model, kind=kind) as client:
+        session = await client.open()
+        for _ in range(4):
+            await client.prompt(session, 'CALL read {"path": "numbers.txt"}')
+        assert (await client.prompt(session, "OVERFLOW 1"))["stopReason"] == "end_turn"
+        assert client.said.endswith("Gone on.")
+        assert failed == [1]
+        failed.clear()
+        with pytest.raises(Refused, match="too long"):
+            await client.prompt(session, "OVERFLOW 9")
+        assert failed == [1, 1]
+        await client.prompt(session, "SAY still here")
+    assert client.said.endswith("still here")
+
+
+async def test_the_owner_makes_room_by_a_command(computer: Computer) -> None:
+    """/compact is offered, sums up what was said, and sends nothing else."""
+    script = _unless_summary([Say("A long story.")])
+    async with ScriptedModel(script) as model, agent(computer, model) as client:
+        session = await client.open()
+        offered = [one for one in client.updates if one["sessionUpdate"] == "available_commands_update"]
+        assert "compact" in [command["name"] for command in offered[-1]["availableCommands"]]
+        for number in range(5):
+            await client.prompt(session, f"Tell me story {number}")
+        before = len(model.requests)
+        assert (await client.prompt(session, "/compact"))["stopReason"] == "end_turn"
+        assert "tokens are left" in client.said
+        (request,) = model.requests[before:]
+        assert b"Sum up this conversation" in request.body
+        await client.prompt(session, "Tell me the last one")
+    assert b"summed up because room was short" in model.requests[-1].body
+    assert b"story 0" not in model.requests[-1].body
 
 
 async def test_a_session_is_resumed_and_loaded_in_a_new_process(computer: Computer) -> None:

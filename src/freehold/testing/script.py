@@ -6,7 +6,7 @@ r"""What the model does next, chosen by the prompt alone: the last user message 
     SAY <text>            the final words, instead of "Done. …"
     ECHO                  answers with the prompt itself
     SLOW                  speaks one word every half second for half a minute
-    FAIL <fault>          429, 500, 529, hang, cut, malformed or disconnect
+    FAIL <fault>          429, 500, 529, overflow, hang, cut, malformed or disconnect
     ESCALATE              beside RUN: asks codex for more rights, which makes it ask its user
 
 Each stands on its own line and takes the rest of it. Steps are taken one a request: the number of tool results since
@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from freehold.testing.conversation import Conversation, Tool
 
-Fault = Literal["429", "500", "529", "hang", "cut", "malformed", "disconnect"]
+Fault = Literal["429", "500", "529", "overflow", "hang", "cut", "malformed", "disconnect"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 WRITERS = (

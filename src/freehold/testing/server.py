@@ -17,9 +17,9 @@ from freehold.egress.stream import Inlet, SocketStream
 from freehold.errors import FreeholdError
 from freehold.testing.conversation import Api, Conversation, api_of, read_conversation
 from freehold.testing.script import Fail, Fault, Say, Script, Step, decide, play
-from freehold.testing.wires import Event, Reply, Usage, encode_event, error_body, stream_of, whole_of
+from freehold.testing.wires import TOO_LONG, Event, Reply, Usage, encode_event, error_body, stream_of, whole_of
 
-_STATUS: Mapping[str, int] = {"429": 429, "500": 500, "529": 529}
+_STATUS: Mapping[str, int] = {"429": 429, "500": 500, "529": 529, "overflow": 400}
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,8 @@ class ScriptedModel:
         if fault is not None and fault in _STATUS:
             status = _STATUS[fault]
             extra = [("retry-after", "0")] if status == 429 else []
-            await _send(stream, status, error_body(conversation.api, status, "a scripted failure"), extra)
+            words = TOO_LONG if fault == "overflow" else "a scripted failure"
+            await _send(stream, status, error_body(conversation.api, status, words), extra)
             return True
         said = Say("An answer that does not end well.") if isinstance(step, Fail) else step
         reply = Reply(conversation, said, self.usage, int(time.time()))

@@ -66,6 +66,10 @@ def encode_event(api: Api, event: Event) -> bytes:
     return f"{named}data: {json.dumps(event)}\n\n".encode()
 
 
+TOO_LONG = "prompt is too long: 300000 tokens > 200000 maximum"
+"""How a model says that a conversation is larger than its window."""
+
+
 def error_body(api: Api | None, status: int, message: str) -> Event:
     """A failure as the API's own clients understand it."""
     if api == "messages":
@@ -73,9 +77,9 @@ def error_body(api: Api | None, status: int, message: str) -> Event:
         return {"type": "error", "error": {"type": kinds.get(status, "invalid_request_error"), "message": message}}
     if api == "gemini":
         return {"error": {"code": status, "message": message, "status": "RESOURCE_EXHAUSTED" if status == 429 else "X"}}
-    return {
-        "error": {"message": message, "type": "rate_limit_error" if status == 429 else "server_error", "code": None}
-    }
+    kind = {400: "invalid_request_error", 429: "rate_limit_error"}.get(status, "server_error")
+    code = "context_length_exceeded" if message == TOO_LONG else None
+    return {"error": {"message": message, "type": kind, "code": code}}
 
 
 def _id(prefix: str) -> str:
