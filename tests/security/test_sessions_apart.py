@@ -17,6 +17,11 @@ pytestmark = [
 ]
 
 SECRETS = "tr '\\0' '\\n' < /proc/{pid}/environ 2>/dev/null | grep -c SECRET="
+LINK_NAMELESS = """
+import os
+nameless = os.open("a", os.O_TMPFILE | os.O_RDWR)
+os.link(f"/proc/self/fd/{nameless}", "b/x", src_dir_fd=os.open(".", os.O_PATH), follow_symlinks=True)
+"""
 
 
 async def readers(computer: Computer, pid: int) -> set[str | None]:
@@ -99,6 +104,8 @@ async def test_sessions_beyond_number_are_all_apart(computer: Computer) -> None:
     [
         "git init -q a && cd a && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git clone -q . ../b",
         "mkdir from to && echo x > from/x && mv from/x to/x && ln to/x from/y && mv from elsewhere && cat elsewhere/y",
+        f"mkdir a b && python3 -c '{LINK_NAMELESS}' && cat b/x",
+        "mkdir -p /workspace/a /workspace/b ~/a ~/b && for w in /workspace ~; do touch $w/a/x && ln $w/a/x $w/b/x && mv $w/a/x $w/b/y && mv $w/b $w/a; done",
         "strace -f -e trace=execve true",
         "python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs, [-1, 2]))'",
         "sleep 60 & kill $! && ! wait $!",
@@ -115,15 +122,21 @@ async def test_work_goes_on_as_before_inside_a_session(command: str, computer: C
 async def test_a_program_may_wall_itself_in_further(computer: Computer) -> None:
     """Codex and others use Landlock themselves; ours leaves room for theirs."""
     program = """
-import ctypes
+import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
+WRITING, MOVING = 1 << 1, 1 << 13
+os.chdir("/workspace")
+os.makedirs("here/from", exist_ok=True)
+os.makedirs("here/to", exist_ok=True)
+open("here/from/file", "w").close()
 for _ in range(8):
-    writing = (ctypes.c_uint64 * 1)(1 << 1)
-    handle = libc.syscall(444, writing, 8, 0)
-    assert handle >= 0 and libc.syscall(446, handle, 0) == 0
-open("/etc/hostname").close()
+    handle = libc.syscall(444, (ctypes.c_uint64 * 1)(WRITING | MOVING), 8, 0)
+    root = os.open("/", os.O_PATH)
+    beneath = ctypes.create_string_buffer(MOVING.to_bytes(8, "little") + root.to_bytes(4, "little"), 12)
+    assert libc.syscall(445, handle, 1, beneath, 0) == 0 and libc.syscall(446, handle, 0) == 0
+os.rename("here/from/file", "here/to/file")
 try:
-    open("/tmp/any", "w")
+    open("here/to/file", "w")
 except PermissionError:
     print("walled in")
 """

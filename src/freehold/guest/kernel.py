@@ -69,24 +69,20 @@ def set_apart(strictly: bool) -> None:
     so are sockets without a path and, `strictly`, signals, where the kernel has that (6.12). Files are as before.
     """
     scoped = _call("syscall", _CREATE_RULESET, None, 0, _ASK_VERSION) >= _FIRST_WITH_SCOPES
-    scope = (_ABSTRACT_SOCKETS | (_SIGNALS if strictly else 0)) if scoped else 0
-    # A domain is about something: before there were scopes, about a right that is then given everywhere.
-    rules = b"".join(word.to_bytes(8, "little") for word in (0 if scoped else _REFER, 0, scope))
-    rules = rules if scoped else rules[:8]
+    scope = _ABSTRACT_SOCKETS | (_SIGNALS if strictly else 0)
+    # A domain is about something, and every one forbids to move and link files from folder to folder unless that is
+    # allowed, even if only a domain within it is about files: so this one is about that, and allows it everywhere.
+    rules = b"".join(word.to_bytes(8, "little") for word in ((_REFER, 0, scope) if scoped else (_REFER,)))
     descriptor = _call("syscall", _CREATE_RULESET, rules, len(rules), 0)
     if descriptor < 0:
         raise OSError("this kernel does not make a Landlock domain")
+    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
-        if not scoped:
-            root = os.open("/", os.O_PATH | os.O_CLOEXEC)
-            try:
-                beneath = _REFER.to_bytes(8, "little") + root.to_bytes(4, "little")
-                failed = _call("syscall", _ADD_RULE, descriptor, _PATH_BENEATH, beneath, 0)
-            finally:
-                os.close(root)
-            if failed:
-                raise OSError("this kernel does not take a Landlock rule")
+        beneath = _REFER.to_bytes(8, "little") + root.to_bytes(4, "little")
+        if _call("syscall", _ADD_RULE, descriptor, _PATH_BENEATH, beneath, 0) != 0:
+            raise OSError("this kernel does not take a Landlock rule")
         if _call("syscall", _RESTRICT_SELF, descriptor, 0) != 0:
             raise OSError("this kernel does not enter a Landlock domain")
     finally:
+        os.close(root)
         os.close(descriptor)
