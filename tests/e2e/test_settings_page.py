@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from tests.agents.whole import link_agents
 from tests.e2e.house import Freehold, freehold_up, launch, signed_in
 
 from freehold.egress.models.ledger import Ledger, Spell, ensure_tables
@@ -31,11 +33,15 @@ kind = "openai"
 base_url = "{url}/v1"
 key = "secret:near"
 budget = {{ day_cost = 5.0 }}
+
+[agents.tiny]
+package = "pypi:tiny-agent==1.0"
+command = "python3 -m tiny"
 """
 # Progress passes quickly: whoever looks now and then may miss it.
 WATCH = """() => {
   window.said = []
-  const look = () => window.said.push(document.querySelector('#trying')?.textContent ?? '')
+  const look = () => window.said.push(...[...document.querySelectorAll('#trying, [role=status]')].map((one) => one.textContent))
   new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true})
 }"""
 
@@ -68,6 +74,19 @@ def provider() -> Iterator[str]:
         server.server_close()
 
 
+def shelve_wheel(folder: Path) -> Path:
+    """A shelf with one package on it, for a pip that must look nowhere else."""
+    folder.mkdir()
+    about = "tiny_agent-1.0.dist-info"
+    with zipfile.ZipFile(folder / "tiny_agent-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tiny.py", "")
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tiny-agent\nVersion: 1.0\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        names = ("tiny.py", f"{about}/METADATA", f"{about}/WHEEL", f"{about}/RECORD")
+        wheel.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in names))
+    return folder
+
+
 def spend(home: Home, days: int, model: str, cost: float | None) -> None:
     """As if a model had been asked so many days ago."""
     at = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -87,7 +106,9 @@ def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
         spend(home, 0, "gpt-5", 4.4)
         spend(home, 3, "gpt-5", 1.0)
         spend(home, 3, "mystery", None)
-        with freehold_up(folder) as running:
+        link_agents(home.agents, ("builtin",))
+        shelf = shelve_wheel(folder / "shelf")
+        with freehold_up(folder, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(shelf)) as running:
             yield running
 
 
@@ -225,7 +246,7 @@ def test_use_is_drawn_and_told_and_a_budget_warns_stops_and_is_lifted(freehold: 
 
     page.get_by_role("button", name="Set limits").click()
     page.get_by_role("dialog").get_by_role("combobox").select_option("near")
-    field = page.get_by_label("Dollars a day")
+    field = page.get_by_role("textbox", name="Dollars a day")
     expect(field).to_have_value("5")
     field.fill("-1")
     page.get_by_role("button", name="Set", exact=True).click()
@@ -251,7 +272,8 @@ def test_two_presses_stop_everything_and_one_lifts_it(freehold: Freehold, page: 
     expect(switch).to_contain_text("by owner")
     assert page.evaluate("fetch('/v1/stop').then((answer) => answer.json())")["stopped"] is True
     # Lifted on the command line, seen here.
-    assert freehold.verb("stop", "--lift").wait(60) == 0
+    lifting = freehold.verb("stop", "--lift")
+    assert lifting.communicate(timeout=60)[0].startswith("agents and models may work again")
     expect(switch.get_by_role("button", name="Stop everything")).to_be_visible()
     button = switch.get_by_role("button")
     button.evaluate("(it) => { it.click(); it.click() }")
@@ -265,17 +287,23 @@ def test_two_presses_stop_everything_and_one_lifts_it(freehold: Freehold, page: 
     expect(button).to_have_text("Stop everything")
 
 
-def test_an_agent_is_added_tried_and_removed(freehold: Freehold, page: Page) -> None:
+def test_agents_are_added_tried_and_removed(freehold: Freehold, page: Page) -> None:
     go(page, freehold, "/settings/agents")
-    agent = page.locator("[data-agent=builtin]")
-    expect(agent).to_contain_text("not installed")
-    agent.get_by_role("button", name=re.compile("^Add")).click()
-    expect(agent).to_contain_text("ready to work")
-    agent.get_by_role("button", name=re.compile("^Test")).click()
-    expect(agent).to_contain_text("It works.")
-    expect(agent).to_contain_text("memory")
-    press_twice(agent.get_by_role("button", name=re.compile("^Remove")))
-    expect(agent).to_contain_text("not installed")
+    own = page.locator("[data-agent=builtin]")
+    expect(own).to_contain_text("ready to work")
+    own.get_by_role("button", name=re.compile("^Test")).click()
+    expect(own).to_contain_text("It works.")
+    expect(own).to_contain_text("memory")
+
+    tiny = page.locator("[data-agent=tiny]")
+    expect(tiny).to_contain_text("not installed")
+    page.evaluate(WATCH)
+    tiny.get_by_role("button", name="Add tiny").click()
+    expect(tiny).to_contain_text("ready to work")
+    expect(tiny).to_contain_text("1.0")
+    assert any("choosing versions" in said for said in page.evaluate("window.said"))
+    press_twice(tiny.get_by_role("button", name="Remove tiny"))
+    expect(tiny).to_contain_text("not installed")
 
 
 def test_whoever_is_let_in_is_listed_and_put_out(freehold: Freehold, context: BrowserContext, page: Page) -> None:
