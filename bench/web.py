@@ -86,6 +86,12 @@ FIRST_ROW = """() => new Promise((done) => {
   watch.observe(document.body, {childList: true, subtree: true});
   document.querySelector('nav a[href="/files"]').click();
 })"""
+ALL_ROWS = """() => new Promise((done) => {
+  %s
+  const look = () => performance.getEntriesByType('resource').some((one) => one.name.includes('/v1/files/tree'))
+    ? drawn(() => done(performance.now())) : setTimeout(look, 5);
+  look();
+})"""
 FLASHED = """(path) => {
   %s
   window.flashed = new Promise((done) => {
@@ -212,12 +218,15 @@ def arrive(browser: Any, url: str, cookies: list[Any], rounds: int) -> tuple[flo
     return statistics.median(times), sent
 
 
-def see_tree(looker: Looker, rounds: int) -> list[float]:
-    times = []
+def see_tree(looker: Looker, rounds: int) -> tuple[float, float]:
+    """Median milliseconds from the press to the first rows, and to all of them."""
+    first, whole = [], []
     for _ in range(rounds):
         looker.go("/network").get_by_role("heading", name="Network").wait_for()
-        times.append(looker.page.evaluate(FIRST_ROW % DRAWN))
-    return times
+        start = looker.page.evaluate("performance.now()")
+        first.append(looker.page.evaluate(FIRST_ROW % DRAWN))
+        whole.append(looker.page.evaluate(ALL_ROWS % DRAWN) - start)
+    return statistics.median(first), statistics.median(whole)
 
 
 def see_changes(looker: Looker, workspace: Path, rounds: int) -> list[float]:
@@ -311,9 +320,10 @@ def measure(quick: bool) -> Iterable[Figure]:
         for _ in os.walk(home.home.workspace):
             pass
         walked = (time.perf_counter() - start) * 1000
-        tree = statistics.median(see_tree(looker, 3 if quick else 9))
+        first, whole = see_tree(looker, 3 if quick else 9)
         name = f"a tree of {FILES:,} files to its first paint"
-        yield Figure(name, tree, "ms", "walking them", walked, "≤ 500 ms", tree <= 500)
+        yield Figure(name, first, "ms", "walking them", walked, "≤ 500 ms", first <= 500)
+        yield Figure("the same, all of it", whole, "ms", "walking them", walked)
 
         words = bare_socket(looker, 60 if quick else 300)
         changes = see_changes(looker, home.home.workspace, 40 if quick else 200)
