@@ -6,6 +6,8 @@ What the model gateway adds is measured by bench/models.
 
 import asyncio
 import json
+import os
+import select
 import statistics
 import subprocess
 import sys
@@ -194,6 +196,65 @@ async def all_at_work(client: Client, count: int, seconds: float) -> list[float]
     return sorted(times[len(times) // 4 :])  # the first quarter is the agents' own start
 
 
+async def kill_switch(client: Client, gateway: int, count: int) -> float:
+    """Seconds from the owner's word until the last of `count` agents at work is gone, as the kernel of the host tells it."""
+    sessions = [await client.open() for _ in range(count)]
+    async with client.watch(*sessions) as watcher:
+        for session in sessions:
+            await client.prompt(session, 100_000, 0.02)
+        heard = 0
+        while heard < 20 * count:  # all of them are well at work then
+            message = json.loads(await watcher._socket.recv())
+            heard += message["type"] == "delta"
+    handles = [os.pidfd_open(pid) for pid in agents_of(gateway)]
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    living = set(handles)
+
+    def wait() -> float:
+        while living:
+            for handle, _ in poll.poll(30_000):
+                poll.unregister(handle)
+                living.discard(handle)
+        return time.perf_counter()
+
+    waiting = asyncio.ensure_future(asyncio.to_thread(wait))
+    start = time.perf_counter()
+    await client.post("/v1/stop")
+    took = await waiting - start
+    for handle in handles:
+        os.close(handle)
+    if len(handles) < count:
+        raise RuntimeError(f"{len(handles)} of {count} agents were at work")
+    return took
+
+
+def agents_of(gateway: int) -> list[int]:
+    """The agents in the computer of the keeper that this gateway belongs to, by their numbers on the host."""
+    parents: dict[int, int] = {}
+    agents = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat, line = (entry / "stat").read_text(), (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+            if b"/workspace/clock.py" in line:
+                agents.append(int(entry.name))
+    keeper = parents[gateway]
+
+    def is_below(pid: int) -> bool:
+        while pid in parents:
+            pid = parents[pid]
+            if pid == keeper:
+                return True
+        return False
+
+    return [pid for pid in agents if is_below(pid)]
+
+
 async def measure_all(quick: bool) -> list[Figure]:
     from freehold.keeper.client import call_keeper
     from freehold.keeper.processes import resident_bytes
@@ -244,6 +305,8 @@ async def measure_all(quick: bool) -> list[Figure]:
                     p99 < 50,
                 )
             )
+            ended = await kill_switch(client, pid, 10) * 1e3
+            figures.append(Figure("kill switch, 10 agents at work", ended, "ms", aim="under 1000 ms", met=ended < 1000))
             await client.http.aclose()
     return figures
 
