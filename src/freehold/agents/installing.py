@@ -213,7 +213,8 @@ def _fetch_locked(home: Home, staging: Path, progress: Progress) -> None:
     def look() -> None:
         progress("fetching", sum((staging / path / "package.json").exists() for path in packages), len(packages))
 
-    _run(_npm(home, "ci"), staging, look)
+    # What an interrupted try has fetched is not asked for again; the lock says by hash what it must be.
+    _run([*_npm(home, "ci"), "--prefer-offline"], staging, look)
 
 
 def _shipped_lock(entry: Entry, name: str, version: str) -> bytes | None:
