@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 from tests.agents.whole import link_agents
-from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+from tests.e2e.house import REPOSITORY, Freehold, freehold_up, launch, signed_in
 
 from freehold.egress.models.ledger import Ledger, Spell, ensure_tables
 from freehold.egress.models.usage import Tokens
@@ -38,6 +38,9 @@ budget = {{ day_cost = 5.0 }}
 package = "pypi:tiny-agent==1.0"
 command = "python3 -m tiny"
 """
+SERIOUS = """() => axe.run(document, {resultTypes: ['violations'], iframes: false}).then((found) => found.violations
+  .filter((one) => one.impact === 'serious' || one.impact === 'critical')
+  .map((one) => [one.id, one.nodes.map((node) => node.target.join(' '))]))"""
 # Progress passes quickly: whoever looks now and then may miss it.
 WATCH = """() => {
   window.said = []
@@ -341,6 +344,21 @@ def test_on_a_phone_it_is_a_list_and_sheets(freehold: Freehold, page: Page) -> N
         expect(page.locator(".settings-body h3, .settings-body .rows, .settings-body .card").first).to_be_visible()
         wide = "document.querySelector('main').scrollWidth > innerWidth || document.body.scrollWidth > innerWidth"
         assert not page.evaluate(wide), section
+
+
+def test_everyone_can_use_every_section(freehold: Freehold, page: Page) -> None:
+    """axe-core finds nothing serious, in either theme; what moves is looked at when it has arrived."""
+    axe = (REPOSITORY / "web/node_modules/axe-core/axe.min.js").read_text()
+    wrong = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+        for section in SECTIONS:
+            go(page, freehold, f"/settings/{section}")
+            page.locator(".settings-body h3, .settings-body .rows, .settings-body .card").first.wait_for()
+            page.evaluate(axe)
+            if found := page.evaluate(SERIOUS):
+                wrong[f"{section} {scheme}"] = found
+    assert wrong == {}, json.dumps(wrong, indent=1)
 
 
 def test_a_browser_may_install_it(freehold: Freehold, page: Page) -> None:
