@@ -25,6 +25,9 @@ main{text-align:center;padding:2rem}h1{font-size:2.5rem;margin:0}button{font:inh
 border-radius:99px;background:#8fd0b5;color:#10211a}</style><main><h1>Hello from the computer</h1>
 <p>A small shop, and it is dark now.</p><button>Look around</button></main>"""
 
+CLOSE_TERMINALS = """() => fetch('/v1/terminals').then((answer) => answer.json()).then((rows) => Promise.all(
+  rows.map((row) => fetch('/v1/terminals/' + row.id, {method: 'DELETE'}))))"""
+
 Draw = Callable[[Page, Whole], Awaitable[None]]
 
 
@@ -37,7 +40,7 @@ async def _talk(page: Page, whole: Whole) -> None:
     session = next(row["id"] for row in rows if row["title"] == "A dark page")
     await page.goto(f"{page.url.partition('/sessions')[0]}/sessions?id={session}")
     await page.get_by_role("log").get_by_text("The page is dark now").wait_for()
-    await page.get_by_role("log").locator("table").wait_for()
+    await page.get_by_role("log").get_by_text("for contrast").wait_for()
 
 
 async def _approval(page: Page, whole: Whole) -> None:
@@ -118,6 +121,7 @@ async def _draw_all(browser: Browser, whole: Whole, names: list[str], images: Pa
                 await ready(page, whole)
                 await page.wait_for_load_state("networkidle")
                 await page.screenshot(path=images / f"{name}-{size}-{theme}.png")
+            await page.evaluate(CLOSE_TERMINALS)
             await page.context.close()
 
 

@@ -65,6 +65,11 @@ export default function TerminalPage() {
     void open();
   }, [wantsNew, open]);
 
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    list.current?.querySelector("[data-shown]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [shown, rows]);
+
   function walk(event: KeyboardEvent, at: number) {
     const to = at + (event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0);
     const next = rows?.[to];
@@ -77,7 +82,7 @@ export default function TerminalPage() {
     <div className="terminals">
       <div className="terminal-tabs">
         <h1 className="unseen">Terminal</h1>
-        <div className="terminal-list" role="tablist" aria-label="Terminals">
+        <div ref={list} className="terminal-list" role="tablist" aria-label="Terminals">
           {rows?.map((row, index) => {
             const title = names[row.id] || titles[row.id] || `Terminal ${index + 1}`;
             return (
