@@ -1,11 +1,24 @@
-"""A page that the agent wrote, in its owner's own browser, tries everything against the control center."""
+"""A page that the agent wrote, in its owner's own browser, tries everything against the control center.
 
+On loopback the two are different sites, so that the browser itself keeps cookies apart. With public addresses below one
+domain they are one site: the browser sends the owner's cookie along with whatever a preview asks, and only we refuse.
+"""
+
+import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from playwright.async_api import BrowserContext, Frame, Page, async_playwright
 from tests.e2e.house import FLAGS
 from tests.gateway.previewing import OTHER, PORT, Previewing, previewing
@@ -15,6 +28,12 @@ from freehold.identity.sessions import COOKIE, Session
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
 PATIENCE = 30_000
+AGENT = "agent.example.test"
+PREVIEW = "preview.example.test"
+NAMES = (
+    f"--host-resolver-rules=MAP {AGENT} 127.0.0.1, MAP *.{PREVIEW} 127.0.0.1, MAP * ~NOTFOUND, "
+    "EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1"
+)
 OPEN = """async (port) => {
   const made = await fetch(`/v1/preview/${port}/open`, {
     method: 'POST', headers: {'content-type': 'application/json'}, body: '{"path": "/page"}',
@@ -29,7 +48,7 @@ FRAME = """(address) => new Promise((done) => {
   document.body.append(frame)
 })"""
 ECHO = """() => new Promise((done) => {
-  const socket = new WebSocket(`ws://${location.host}/socket`, 'vite-hmr')
+  const socket = new WebSocket(`${location.origin.replace('http', 'ws')}/socket`, 'vite-hmr')
   let first = true
   socket.onmessage = (event) => {
     if (first) { first = false; socket.send('hello') } else done([socket.protocol, event.data])
@@ -43,6 +62,7 @@ CALL = """async (home) => {
     terminal: ['/v1/terminals', {method: 'POST', mode: 'no-cors', headers: {'content-type': 'text/plain'}, body: '{}'}],
     json: ['/v1/terminals', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{}'}],
     open: ['/v1/preview/8000/open', {method: 'POST', mode: 'no-cors'}],
+    stop: ['/v1/stop', {method: 'POST', mode: 'no-cors', keepalive: true, body: '{}'}],
     out: ['/v1/me', {method: 'DELETE'}],
   }
   const seen = {}
@@ -75,7 +95,8 @@ EMBED = """(address) => new Promise((done) => {
   document.body.append(frame)
 })"""
 TOSS = """(name) => {
-  for (const domain of ['', '; domain=localhost', '; domain=.localhost', '; domain=preview.localhost'])
+  const above = location.hostname.split('.').map((_, at, all) => `; domain=${all.slice(at).join('.')}`)
+  for (const domain of ['', ...above])
     for (const more of ['', '; secure', '; secure; partitioned'])
       document.cookie = `${name}=tossed; path=/${domain}${more}`
   return document.cookie
@@ -97,17 +118,26 @@ TOUCH = """() => {
 
 @dataclass(frozen=True)
 class Owner:
-    """A browser in which the owner has signed in."""
+    """A browser in which the owner has signed in at `homes`, the control center's addresses."""
 
     house: Previewing
     context: BrowserContext
     session: Session
+    homes: tuple[str, ...]
+    previews: str
 
-    async def control(self, name: str = "localhost") -> Page:
+    @property
+    def home(self) -> str:
+        return self.homes[0]
+
+    def origin(self, port: int = PORT) -> str:
+        return self.previews.format(port)
+
+    async def control(self, home: str | None = None) -> Page:
         """A tab of the control center."""
         page = await self.context.new_page()
         page.set_default_timeout(PATIENCE)
-        await page.goto(f"http://{name}:{self.house.gateway.port}/sign-in")
+        await page.goto(f"{home or self.home}/sign-in")
         return page
 
     async def framed(self, page: Page, port: int = PORT) -> Frame:
@@ -133,30 +163,91 @@ class Owner:
         return status == 200
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def owner(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Owner]:
-    async with previewing(tmp_path_factory.mktemp("preview")) as house, async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
-        context = await browser.new_context()
+@asynccontextmanager
+async def on_loopback(folder: Path) -> AsyncIterator[tuple[Previewing, tuple[str, ...], str]]:
+    async with previewing(folder) as house:
+        port = house.gateway.port
+        homes = (f"http://localhost:{port}", f"http://127.0.0.1:{port}")
+        yield house, homes, f"http://{{}}.preview.localhost:{port}"
+
+
+@asynccontextmanager
+async def below_one_domain(folder: Path) -> AsyncIterator[tuple[Previewing, tuple[str, ...], str]]:
+    """Behind a proxy that ends TLS."""
+    inner: list[int] = []
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        except (OSError, ssl.SSLError):
+            pass  # one side has gone; the other is told below
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", inner[0])
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    proxy = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self_signed(folder))
+    port = proxy.sockets[0].getsockname()[1]
+    manifest = f'public_url = "https://{AGENT}:{port}"\npreview_url = "https://{PREVIEW}:{port}"\n'
+    async with proxy, previewing(folder / "home", manifest) as house:
+        inner.append(house.gateway.port)
+        yield house, (f"https://{AGENT}:{port}",), f"https://{{}}.{PREVIEW}:{port}"
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, AGENT)])
+    now = datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.DNSName(AGENT), x509.DNSName(f"*.{PREVIEW}")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+    certificate = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    path = folder / "proxy.pem"
+    kept = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(kept + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=[on_loopback, below_one_domain])
+async def owner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Owner]:
+    async with (
+        request.param(tmp_path_factory.mktemp("preview")) as (house, homes, previews),
+        async_playwright() as playwright,
+    ):
+        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*FLAGS[:-1], NAMES])
+        context = await browser.new_context(ignore_https_errors=True)
         session, secret = house.gateway.house.sessions.create(None, label="t", address="127.0.0.1", method="link")
-        for name in ("localhost", "127.0.0.1"):
-            kept: Any = {"name": COOKIE, "value": secret, "domain": name, "path": "/", "secure": True}
+        for home in homes:
+            kept: Any = {
+                "name": COOKIE,
+                "value": secret,
+                "domain": urlsplit(home).hostname,
+                "path": "/",
+                "secure": True,
+            }
             await context.add_cookies([kept | {"httpOnly": True, "sameSite": "Lax"}])
-        yield Owner(house, context, session)
+        yield Owner(house, context, session, homes, previews)
         await browser.close()
 
 
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-async def test_a_preview_works_in_the_control_center_s_frame(owner: Owner, name: str) -> None:
-    """Under both of its names, with its socket, and again after a reload: the pass is there, and ours alone."""
-    page = await owner.control(name)
-    frame = await owner.framed(page)
-    assert await frame.evaluate(ECHO) == ["vite-hmr", "hello"]
-    assert await frame.evaluate("document.cookie") == ""
-    await frame.evaluate("location.reload()")
-    await frame.wait_for_load_state()
-    await frame.get_by_role("heading", name="An app").wait_for()
-    await page.close()
+async def test_a_preview_works_in_the_control_center_s_frame(owner: Owner) -> None:
+    """At each of its addresses, with its socket, and again after a reload: the pass is there, and ours alone."""
+    for home in owner.homes:
+        page = await owner.control(home)
+        frame = await owner.framed(page)
+        assert await frame.evaluate(ECHO) == ["vite-hmr", "hello"]
+        assert await frame.evaluate("document.cookie") == ""
+        await frame.evaluate("location.reload()")
+        await frame.wait_for_load_state()
+        await frame.get_by_role("heading", name="An app").wait_for()
+        await page.close()
 
 
 async def test_a_preview_works_in_a_tab_that_knows_nothing_of_who_opened_it(owner: Owner) -> None:
@@ -167,7 +258,7 @@ async def test_a_preview_works_in_a_tab_that_knows_nothing_of_who_opened_it(owne
         )
     page = await opening.value
     await page.get_by_role("heading", name="An app").wait_for()
-    assert page.url == f"{owner.house.origin()}/page"
+    assert page.url == f"{owner.origin()}/page"
     assert await page.evaluate("window.opener === null")
     assert await page.evaluate("document.referrer") == ""
     await page.close()
@@ -176,7 +267,7 @@ async def test_a_preview_works_in_a_tab_that_knows_nothing_of_who_opened_it(owne
 
 async def test_the_control_center_s_api_answers_no_preview(owner: Owner) -> None:
     """Neither in a frame nor in a tab, by whatever way a page can call; and nothing has happened afterwards."""
-    home = owner.house.gateway.origin
+    home = owner.home
     control = await owner.control()
     statuses: list[int] = []
     owner.context.on("response", lambda answer: statuses.append(answer.status) if "/v1/" in answer.url else None)
@@ -200,8 +291,8 @@ async def test_the_control_center_s_api_answers_no_preview(owner: Owner) -> None
 async def test_the_control_center_is_framed_by_no_preview(owner: Owner) -> None:
     tab = await owner.tab()
     for path in ("/", "/sign-in", "/v1/me"):
-        assert await tab.evaluate(EMBED, f"{owner.house.gateway.origin}{path}") == "closed"
-    framed = [frame.url for frame in tab.frames if frame.url.startswith(owner.house.gateway.origin)]
+        assert await tab.evaluate(EMBED, f"{owner.home}{path}") == "closed"
+    framed = [frame.url for frame in tab.frames if frame.url.startswith(owner.home)]
     texts = [await frame.content() for frame in tab.frames if frame is not tab.main_frame]
     assert not any("Freehold" in text for text in texts), framed
     await tab.close()
@@ -213,9 +304,10 @@ async def test_a_preview_s_cookies_neither_reach_nor_replace_ours(owner: Owner) 
     for name in (COOKIE, "__Host-freehold-preview", "freehold"):
         shown = await tab.evaluate(TOSS, name)
         assert owner.session.id not in shown
-    for url in (owner.house.gateway.origin, f"http://127.0.0.1:{owner.house.gateway.port}"):
-        ours = [cookie for cookie in await owner.context.cookies(url) if cookie.get("value") == "tossed"]
-        assert ours == []
+    for url in owner.homes:
+        there = await owner.context.cookies(url)
+        assert [cookie.get("value") for cookie in there if cookie.get("name") == COOKIE] != ["tossed"]
+        assert sum(cookie.get("name") == COOKIE for cookie in there) == 1
     assert await owner.still_signed_in()
     await tab.reload()
     await tab.get_by_role("heading", name="An app").wait_for()
@@ -239,8 +331,8 @@ async def test_a_framed_preview_reaches_nothing_of_its_frame(owner: Owner) -> No
 async def test_a_preview_leaves_no_service_worker_behind(owner: Owner) -> None:
     """Not on its own origin, where it would outlive an undo and see the next hand-over; and none on ours."""
     tab = await owner.tab()
-    assert await tab.evaluate(WORKER, "/worker.js") == "TypeError"
-    assert await tab.evaluate(WORKER, f"{owner.house.gateway.origin}/worker.js") == "SecurityError"
+    assert await tab.evaluate(WORKER, "/worker.js") in ("TypeError", "SecurityError")
+    assert await tab.evaluate(WORKER, f"{owner.home}/worker.js") == "SecurityError"
     assert await tab.evaluate("navigator.serviceWorker.getRegistrations().then((found) => found.length)") == 0
     await tab.close()
 
@@ -249,7 +341,7 @@ async def test_one_preview_is_not_another(owner: Owner) -> None:
     """A pass for one port opens no other, and storage is each one's own."""
     tab = await owner.tab()
     await tab.evaluate("localStorage.setItem('of', 'one')")
-    answer = await tab.goto(f"{owner.house.origin(OTHER)}/page")
+    answer = await tab.goto(f"{owner.origin(OTHER)}/page")
     assert answer is not None
     assert answer.status == 401
     await tab.get_by_text("Only the owner sees this").wait_for()
@@ -263,7 +355,7 @@ async def test_signing_out_ends_an_open_preview(owner: Owner) -> None:
     """The last test of this module: its socket closes at once, and a reload shows nothing any more."""
     tab = await owner.tab()
     await tab.evaluate("""() => { window.ended = new Promise((done) => {
-      const socket = new WebSocket(`ws://${location.host}/socket`)
+      const socket = new WebSocket(`${location.origin.replace('http', 'ws')}/socket`)
       socket.onmessage = () => { window.spoken = true }
       socket.onclose = (event) => done(event.code)
     }) }""")
