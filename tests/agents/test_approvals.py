@@ -219,3 +219,21 @@ async def test_a_denied_call_is_refused_without_asking(stage: Stage) -> None:
     await stage.play(session, run("rm -rf /"))
     assert stage.said(session) == "[no]"
     assert not stage.audience.approvals
+
+
+async def test_a_call_that_is_told_in_its_title_alone_is_shown_whole_and_frozen(stage: Stage) -> None:
+    """Gemini CLI gives no input: a title that changes while the owner thinks is another question."""
+    long = "echo " + "x" * 600
+    session = await stage.open()
+    changed = {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "title": "rm -rf /workspace"}
+    turn = await stage.say(session, {"ask": {"title": long, "kind": "execute", "during": [changed]}})
+    first = (await stage.audience.until(session, "approval", state="pending")).data
+    assert first["details"]["input"] == long
+    assert first["options"] == ["once", "reject"]
+    await stage.audience.until(session, "tool", title="rm -rf /workspace")
+    await stage.room.answer(first["id"], "once", who="owner")
+    second = (await stage.audience.until(session, "approval", 2, state="pending")).data
+    assert second["details"]["input"] == "rm -rf /workspace"
+    await stage.room.answer(second["id"], "reject", who="owner")
+    await stage.ended(session, turn)
+    assert stage.said(session) == "[no]"

@@ -94,7 +94,8 @@ def question_of(tool: Tool) -> Question:
             for one in diffs
         ]
     if not details:
-        details["input"] = _shown(json.dumps(raw, ensure_ascii=False, indent=1)) if raw is not None else ""
+        # Some agents tell what they would do in the title alone: then that is what is shown whole, and frozen.
+        details["input"] = _shown(json.dumps(raw, ensure_ascii=False, indent=1) if raw is not None else tool.title)
         details["paths"] = [_shown(place) for place in tool.locations]
     paths = tuple(dict.fromkeys([one["path"] for one in diffs] or tool.locations))
     if tool.kind == "execute":
@@ -102,7 +103,8 @@ def question_of(tool: Tool) -> Question:
     else:
         # Something that has a command and calls itself an edit is matched by neither.
         subjects = paths if command is None else ()
-    frozen = json.dumps([tool.kind, command, diffs, None if command or diffs else raw], sort_keys=True)
+    rest = None if command or diffs else tool.title if raw is None else raw
+    frozen = json.dumps([tool.kind, command, diffs, rest], sort_keys=True)
     return Question(
         tool.kind,
         make_visible(tool.title, lines=False)[:500],
