@@ -23,10 +23,7 @@ const ENOUGH_FOUND = 30;
 
 export default function HistoryPage() {
   const { path } = useRoute();
-  if (path === "/history/diff")
-    return (
-      <DiffPage />
-    );
+  if (path === "/history/diff") return <DiffPage />;
   return <TimelinePage />;
 }
 
