@@ -2,7 +2,7 @@
 
 import importlib.resources
 
-from freehold.agents.installing import Progress, Receipt, install_kit, installed
+from freehold.agents.installing import Progress, Receipt, install_kit
 from freehold.home import Home
 
 NAME = ".starter"
@@ -15,10 +15,6 @@ COMMAND = (
     "native",
 )
 PORT = 5173
-
-
-def has_kit(home: Home) -> bool:
-    return installed(home, NAME) is not None
 
 
 def fetch_kit(home: Home, progress: Progress = lambda what, done, total: None) -> Receipt:
