@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.agents.stage import Stage
 
-from freehold.agents.approvals import Approval
+from freehold.agents.approvals import Approval, Question, Reply
 from freehold.agents.policy import Rule
 from freehold.errors import FreeholdError
 
@@ -237,3 +237,23 @@ async def test_a_call_that_is_told_in_its_title_alone_is_shown_whole_and_frozen(
     await stage.room.answer(second["id"], "reject", who="owner")
     await stage.ended(session, turn)
     assert stage.said(session) == "[no]"
+
+
+async def test_words_for_one_who_did_not_live_to_hear_them_are_told_by_a_prompt(stage: Stage) -> None:
+    """A question of ask_owner outlives a restart; asked again it is answered at once, and once."""
+    details = {"kind": "question", "input": "Which?", "options": ["red", "blue"], "free_text": False}
+    question = Question("other", "Which?", details, (), "digest")
+    session = await stage.open()
+    await stage.say(session, {"hang": True})
+    await stage.audience.until(session, "turn.started")
+    asking = asyncio.ensure_future(stage.room.ground.approvals.ask(session, 1, question))
+    name = (await stage.audience.until(session, "approval", state="pending")).data["id"]
+    asking.cancel()
+    await stage.again()
+    with pytest.raises(FreeholdError, match="more than yes"):
+        await stage.room.answer(name, "once", who="owner")
+    answered = await stage.room.answer(name, "once", who="owner", note=" blue ")
+    assert (answered.state, answered.note) == ("granted", "blue")
+    told = await stage.audience.until(session, "turn.started")
+    assert told.data["prompt"]["text"].endswith("The owner says: blue")
+    assert await stage.room.ground.approvals.ask(session, 2, question) == Reply("once", "blue")

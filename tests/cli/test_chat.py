@@ -107,6 +107,7 @@ async def test_a_question_is_answered_by_a_key(whole: Whole) -> None:
         terminal.type("y")
         assert re.search(r"files \+\d, freehold undo takes it back", await terminal.until("> "))
         assert whole.file("note.txt").read_text() == "hello\n"
+        assert (await whole.call("GET", "/v1/sessions"))["sessions"][0]["unread"] is False
         terminal.type("RUN touch refused.txt\n")
         assert "$ touch refused.txt" in await terminal.until("[n] no")
         terminal.type("n")

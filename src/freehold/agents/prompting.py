@@ -43,7 +43,7 @@ def belated(answered: Approval, note: str | None) -> str:
     title = answered.data["title"]
     if answered.asks_for_words:
         said = "no" if answered.answer == "reject" else "yes"
-        return f"Freehold was restarted while you waited for an answer to this: {title}\nThe owner says: {note or said}"
+        return f"Freehold was restarted while you waited for an answer to this: {title}\nThe owner says: {answered.note or said}"
     word = "refused" if answered.answer == "reject" else "allowed"
     text = (
         f"Freehold was restarted while you waited for leave to do this: {title}\n"

@@ -156,6 +156,8 @@ async def _turn(session: "AsyncSession", text: str, screen: "Screen", *, as_json
                 if update.kind == "turn.ended":
                     reason = str(update.data.get("stop_reason"))
                 _show(update, screen, as_json=as_json)
+                if update.kind == "turn.ended" and update.seq is not None and sys.stdout.isatty():
+                    await session.see(update.seq)
             pressing.cancel()
     return reason
 

@@ -72,6 +72,10 @@ class SyncSession:
         body = {"answer": answer, "note": note}
         return self._connection.post(f"/v1/approvals/{segment(approval)}", Approval, body)
 
+    def see(self, seq: int) -> SessionInfo:
+        """The owner has read up to an event: it is not `unread` any more, wherever they look."""
+        return self._connection.post(f"{self._path}/seen", SessionInfo, {"seq": seq})
+
     def cancel(self) -> SessionInfo:
         """Stop the turn under way, and forget what waits behind it."""
         return self._connection.post(f"{self._path}/cancel", SessionInfo, {})
