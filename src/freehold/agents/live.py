@@ -71,6 +71,7 @@ class Live:
         """Ask the agent to stop its turn; one that does not is ended."""
         if self._own is not None:
             self._own.stop()
+            return
         if self.turn is None or self._agent is None:
             return
         self._cancelled.set()
