@@ -94,6 +94,20 @@ async def test_what_is_hidden_in_a_command_is_seen(whole: Whole, desk: Desk, ses
     await expect(desk.asked).to_have_count(0)
 
 
+async def test_a_command_too_long_to_be_seen_at_once_says_so(whole: Whole, desk: Desk, session: str) -> None:
+    lines = "\\n".join(["echo harmless", *[""] * 200, "rm -rf everything"])
+    await ask_in(whole, session, f'CALL run {{"command": "{lines}"}}')
+    await desk.open(session)
+    more = desk.asked.get_by_role("button", name="Not all of it is seen")
+    await expect(more).to_contain_text("202 lines")
+    await more.click()
+    await expect(more).to_have_count(0)
+    # However long it is, the answers stay in sight.
+    await expect(desk.reply("No").first).to_be_in_viewport()
+    await desk.reply("No").first.click()
+    await expect(desk.asked).to_have_count(0)
+
+
 async def test_the_bar_on_another_page_counts_answers_and_leads_there(whole: Whole, desk: Desk, session: str) -> None:
     """Two sessions wait: the title and the icon say so, one is answered on the spot, the other is gone to."""
     first, second = session, await whole.open("builtin")

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "rea
 import { Icon } from "../../ui/Icon";
 import { unhidden } from "../../ui/unhidden";
 import { isTyping } from "../shell/shortcuts";
-import { answerOf, type Ask, type Choice, type Part } from "./approvals.logic";
+import { answerOf, linesIn, type Ask, type Choice, type Part } from "./approvals.logic";
 
 /** What pops up under a finger or a key that was meant for something else is not answered by it. */
 const ARMS_AFTER = 400;
@@ -94,7 +94,7 @@ export function QuestionCard({ label, heading, stack, choices, keys, onChoose, c
       <div className="ask-replies" data-long={choices.some((choice) => choice.label.length > SHORT) || undefined}>
         {choices.map((choice, index) => (
           <button key={`${index} ${choice.label}`} className={`small ${choice.tone === "yes" ? "primary" : choice.tone === "no" ? "danger" : ""}`} title={choice.means} disabled={!ready} onClick={() => void choose(index)}>
-            <span>{choice.label}</span>
+            <span>{unhidden(choice.label)}</span>
             {keys !== "none" && index < 9 && <kbd aria-hidden="true">{keys === "alt" ? `Alt ${index + 1}` : index + 1}</kbd>}
           </button>
         ))}
@@ -159,12 +159,41 @@ export function AskCard({ ask, stack, keys, from, onAnswer }: AskCardProps) {
       }
     >
       {ask.title !== "" && <p className="ask-title">It calls this “{unhidden(ask.title)}”</p>}
-      <div className="ask-parts">
-        {ask.parts.map((part, index) => (
+      <Parts parts={ask.parts} />
+    </QuestionCard>
+  );
+}
+
+/** Everything that is asked for; when not all of it is seen, that is said. */
+function Parts({ parts }: { parts: readonly Part[] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [below, setBelow] = useState(false);
+  useEffect(() => {
+    const shown = box.current;
+    if (shown === null) return;
+    const look = () => setBelow(shown.scrollHeight - shown.scrollTop - shown.clientHeight > 8);
+    const watcher = new ResizeObserver(look);
+    watcher.observe(shown);
+    shown.addEventListener("scroll", look);
+    look();
+    return () => {
+      watcher.disconnect();
+      shown.removeEventListener("scroll", look);
+    };
+  }, [parts]);
+  return (
+    <>
+      <div ref={box} className="ask-parts" data-below={below || undefined}>
+        {parts.map((part, index) => (
           <AskPart key={index} part={part} />
         ))}
       </div>
-    </QuestionCard>
+      {below && (
+        <button className="text-button ask-below" onClick={() => box.current?.scrollTo({ top: box.current.scrollHeight })}>
+          Not all of it is seen: {linesIn(parts)} lines. Go to the end
+        </button>
+      )}
+    </>
   );
 }
 

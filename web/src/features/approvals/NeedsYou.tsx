@@ -8,6 +8,9 @@ import { useApprovals } from "./approvals";
 import { AskCard, QuestionCard } from "./AskCard";
 import "./approvals.css";
 
+const LONGEST = 60;
+const shortened = (title: string) => (title.length > LONGEST ? `${title.slice(0, LONGEST - 1)}…` : title);
+
 /** On every page while an agent or the network waits for the owner; what the open session asks stands in its dock. */
 export function NeedsYou() {
   const { path, query } = useRoute();
@@ -55,7 +58,7 @@ export function NeedsYou() {
                 <>
                   {" in "}
                   <button className="text-button" onClick={() => go(`/sessions?id=${encodeURIComponent(item.ask.session)}`)}>
-                    {unhidden(session?.title || "its session")}
+                    {shortened(unhidden(session?.title || "its session"))}
                   </button>
                 </>
               }

@@ -100,6 +100,9 @@ function partsOf(details: Record<string, unknown>): Part[] {
   });
 }
 
+/** How many lines there are to look at. */
+export const linesIn = (parts: readonly Part[]): number => parts.reduce((sum, part) => sum + (part.kind === "diff" ? part.lines.length : part.text.split("\n").length), 0);
+
 const AROUND = 3;
 
 /** A change as lines: whatever is not in both is there, with a little of what is around it. */
