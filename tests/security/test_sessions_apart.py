@@ -149,3 +149,24 @@ async def test_a_name_that_is_none_is_refused(computer: Computer) -> None:
         await computer.run(["true"], apart="a\0b")
     assert json.loads((await computer.run(["echo", "1"], apart="../1")).text) == 1
     await asyncio.gather(*(computer.run(["true"], apart=name) for name in ("é", " ", "a" * 1000)))
+
+
+async def test_the_guest_takes_nothing_out_of_a_session_for_another(computer: Computer) -> None:
+    """The guest sees into everybody. Whoever plants a link to a process has it read, copied or written for nobody."""
+    async with await computer.spawn(["sleep", "60"], env={"SECRET": "x"}, apart="one") as process:
+        await computer.run(
+            f"ln -sfn /proc/{process.pid} planted; ln -sf /proc/{process.pid}/environ file", apart="another"
+        )
+        for path in ("planted/environ", "file", "planted/task", "planted/maps"):
+            with pytest.raises(FreeholdError):
+                await computer.files.read(path)
+        for path in ("planted/environ", "planted/maps", "planted/cmdline"):
+            with pytest.raises(FreeholdError):
+                await computer.files.copy(path, "stolen")
+        await computer.files.copy("file", "only-a-link")
+        looked = await computer.run("cat only-a-link stolen; cat planted/environ", apart="another")
+        assert looked.stdout == b""
+        with pytest.raises(FreeholdError):
+            await computer.files.append("planted/mem", b"x")
+        with pytest.raises(FreeholdError):
+            await computer.files.write("planted/oom_score_adj", b"1000")

@@ -272,7 +272,7 @@ def open_regular(path: bytes, flags: int) -> int:
     """A file and nothing else. Of /proc we see more than others inside may, so a link that leads there is refused."""
     descriptor = os.open(path, flags | OPEN, 0o666)
     found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_dev != _PROC:
+    if stat.S_ISREG(found.st_mode) and found.st_dev != tree.PROC:
         return descriptor
     os.close(descriptor)
     if stat.S_ISDIR(found.st_mode):
@@ -293,6 +293,3 @@ def _former(path: bytes) -> os.stat_result | None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(21, "Is a directory", path)
     return found
-
-
-_PROC = os.stat("/proc").st_dev
