@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 from tests.agents.whole import Whole
-from tests.e2e.owner import PHONE, Desk, at_desk, browser_running, lived_in
+from tests.e2e.owner import DESK, PHONE, Desk, at_desk, browser_running, lived_in
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
@@ -102,8 +102,11 @@ async def test_a_command_too_long_to_be_seen_at_once_says_so(whole: Whole, desk:
     await expect(more).to_contain_text("202 lines")
     await more.click()
     await expect(more).to_have_count(0)
-    # However long it is, the answers stay in sight.
-    await expect(desk.reply("No").first).to_be_in_viewport()
+    # However long it is, the answers and the place to write stay in sight, on a phone too.
+    for size in (PHONE, DESK):
+        await desk.page.set_viewport_size({"width": size["width"], "height": size["height"]})
+        await expect(desk.reply("No").first).to_be_in_viewport(ratio=1)
+        await expect(desk.message).to_be_in_viewport(ratio=1)
     await desk.reply("No").first.click()
     await expect(desk.asked).to_have_count(0)
 

@@ -31,6 +31,8 @@ test("a command is shown whole, in our words, with every answer", () => {
 
 test("the agent's title is left out when it says what the command says", () => {
   expect(askOf(row({ title: "rm -rf build" })).title).toBe("");
+  expect(askOf(row({ title: "one⟨U+000A⟩tw", details: { command: "one\ntwo" } })).title).toBe("");
+  expect(askOf(row({ title: "harmless", details: { command: "one\ntwo" } })).title).toBe("harmless");
 });
 
 test("a detail that is not known is shown as it came", () => {
