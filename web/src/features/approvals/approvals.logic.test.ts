@@ -31,7 +31,7 @@ test("a command is shown whole, in our words, with every answer", () => {
 
 test("the agent's title is left out when it says what the command says", () => {
   expect(askOf(row({ title: "rm -rf build" })).title).toBe("");
-  expect(askOf(row({ title: "one⟨U+000A⟩tw", details: { command: "one\ntwo" } })).title).toBe("");
+  expect(askOf(row({ title: "one⟨U+000A⟩⟨U+000A⟩two⟨U+00", details: { command: "one\n\ntwo\nthree" } })).title).toBe("");
   expect(askOf(row({ title: "harmless", details: { command: "one\ntwo" } })).title).toBe("harmless");
 });
 

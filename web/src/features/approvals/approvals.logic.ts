@@ -80,7 +80,7 @@ export function askOf(row: ApprovalView): Ask {
   }
   const parts = partsOf(details);
   // Titles are one line: what breaks lines is spelled out in them, and in a command it is not.
-  const line = (text: string) => text.replace(/⟨U\+000[9AD]⟩|\s+/g, " ").trim();
+  const line = (text: string) => text.replace(/⟨U\+000[9AD]⟩|⟨[^⟩]*$/g, " ").replace(/\s+/g, " ").trim();
   const said = parts.some((part) => part.kind !== "diff" && line(part.text).startsWith(line(row.title)));
   return { ...head, wants: WANTS[row.kind] ?? "use a tool", title: said ? "" : row.title, parts, replies: repliesOf(row).map((reply) => LASTING[reply]), free: false };
 }
