@@ -18,6 +18,7 @@ help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 up: system $(STAMPS)/runtime $(STAMPS)/web ## set up what is missing and run Freehold here
+	@$(BIN)/freehold starter --if-new || echo "Going on without a first page; freehold starter brings it later."
 	@exec $(BIN)/freehold up
 
 test: system-test $(STAMPS)/dev $(STAMPS)/web check ## everything that CI runs
