@@ -80,7 +80,7 @@ test("a cost is told, or said to be unknown", () => {
 
 test("of a long output its end is shown", () => {
   const output = Array.from({ length: 100 }, (_, line) => `line ${line}`).join("\n");
-  expect(endOf(output)).toMatchObject({ hidden: 60 });
+  expect(endOf(output)).toMatchObject({ hidden: 84 });
   expect(endOf(output).shown.split("\n").at(-1)).toBe("line 99");
   expect(endOf("short\n")).toEqual({ shown: "short", hidden: 0 });
   expect(endOf("x".repeat(100_000)).shown.length).toBeLessThanOrEqual(8_000);

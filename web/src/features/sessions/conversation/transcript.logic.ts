@@ -204,7 +204,7 @@ export function endingOf(reason: string): string {
 }
 
 const MOST_SHOWN = 4_000;
-const MOST_LINES = 40;
+const MOST_LINES = 16;
 
 /** The part of an output that is shown before "show all": its end, where the result is. */
 export function endOf(output: string): { shown: string; hidden: number } {
