@@ -92,10 +92,10 @@ async def lived_in(folder: Path) -> AsyncIterator[Whole]:
         stead = prepare(folder, model.url, ("builtin",))
         stead.environment |= {"FREEHOLD_SSH_ENABLED": "true", "FREEHOLD_SSH_PORT": str(free_ports(1)[0])}
         whole = Whole(stead)
-        with running(whole):
-            await _furnish(whole)
-            yield whole
-            await whole.http.aclose()
+        async with whole.http:
+            with running(whole):
+                await _furnish(whole)
+                yield whole
 
 
 async def _furnish(whole: Whole) -> None:

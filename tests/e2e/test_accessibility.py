@@ -73,11 +73,12 @@ async def look(page: Page, shown: Locator) -> None:
     assert found == [], json.dumps(found, indent=1)
 
 
-async def test_every_page_of_the_navigation(whole: Whole, page: Page) -> None:
+@pytest.mark.parametrize(("navigation", "count"), [("Pages", 8), ("Settings", 8)])
+async def test_every_page_of_the_navigation(whole: Whole, page: Page, navigation: str, count: int) -> None:
     await go(page, whole, "/settings")
-    links = page.get_by_role("navigation", name="Pages").get_by_role("link")
+    links = page.get_by_role("navigation", name=navigation).get_by_role("link")
     paths = [await link.get_attribute("href") or "" for link in await links.all()]
-    assert len(paths) >= 7
+    assert len(paths) >= count
     wrong = {}
     for path in paths:
         await go(page, whole, path)
@@ -118,6 +119,11 @@ async def test_what_an_entry_of_history_changed_and_its_undo(whole: Whole, page:
     await look(page, dialog.get_by_role("button", name="Undo", exact=True))
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
+
+
+async def test_what_differs_between_two_states(whole: Whole, page: Page) -> None:
+    await go(page, whole, "/history/diff?old=1&new=now")
+    await look(page, page.locator("main").get_by_role("heading", level=2))
 
 
 async def test_the_palette_and_the_sheet_of_keys(whole: Whole, page: Page) -> None:
