@@ -1,11 +1,13 @@
 """Which agents can work here, and bringing, trying and removing them."""
 
 import asyncio
+import re
 from typing import Annotated
 
 from fastapi import FastAPI, Path, Request
 from pydantic import BaseModel
 
+from freehold import __version__
 from freehold.agents.installing import install_agent, installed, problem_with, remove_agent
 from freehold.agents.registry import find_agent, known_agents
 from freehold.agents.room import Room
@@ -48,11 +50,19 @@ class AgentTrial(BaseModel):
     words: str
 
 
+def version_of(package: str) -> str:
+    """`npm:@scope/name@1.2.3` → `1.2.3`. Our own agent is as old as this Freehold; one that names none is the newest."""
+    found = re.search(r"[^:/](?:@|==)([^@=/]+)$", package)
+    if found is not None:
+        return found[1]
+    return __version__ if package == "pypi:freehold-builtin" else "latest"
+
+
 def add_agents(app: FastAPI, house: House, room: Room) -> None:
     def row(name: str) -> AgentRow:
         entry = find_agent(house.manifest, name)
         receipt = installed(house.home, name)
-        version = None if receipt is None else receipt.package.rpartition("@")[2].rpartition("==")[2]
+        version = None if receipt is None else version_of(receipt.package)
         return AgentRow(
             name=name,
             title=entry.title,
