@@ -136,11 +136,17 @@ async def test_the_palette_and_the_sheet_of_keys(whole: Whole, page: Page) -> No
     await page.keyboard.press("Escape")
 
 
-async def test_a_page_that_is_not_answered(whole: Whole, page: Page) -> None:
+async def test_a_page_that_is_not_answered_or_does_not_come(whole: Whole, page: Page) -> None:
     await page.route("**/v1/egress", lambda route: route.fulfill(status=500, body="{}"))
     await go(page, whole, "/network")
     await look(page, page.get_by_role("button", name="Try again"))
     await page.unroute("**/v1/egress")
+    await page.route("**/assets/ConnectPage-*", lambda route: route.abort())
+    await page.goto(f"http://localhost:{whole.stead.gateway_port}/connect")
+    await look(page, page.get_by_role("button", name="Reload"))
+    await page.unroute("**/assets/ConnectPage-*")
+    await page.get_by_role("button", name="Reload").click()
+    await page.get_by_role("heading", name="Connect").wait_for()
 
 
 async def test_the_door(whole: Whole, page: Page) -> None:

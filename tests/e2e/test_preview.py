@@ -113,7 +113,7 @@ def test_an_app_that_comes_back_is_shown_again(freehold: Freehold, page: Page, a
     page.get_by_role("button", name="Reload").click()
     expect(frame.get_by_text("seen 2 times")).to_be_visible(timeout=PATIENCE)
     page.evaluate(STOP, app)
-    away = page.get_by_text(f"Nothing listens on port {PORT} now")
+    away = page.get_by_text(f"Nothing listens on port {PORT}.")
     away.wait_for()
     again = start(page)
     expect(away).to_have_count(0, timeout=PATIENCE)
@@ -174,9 +174,13 @@ def test_it_opens_in_a_tab_of_its_own(freehold: Freehold, page: Page, app: str) 
 
 
 def test_it_fits_a_phone(freehold: Freehold, page: Page, app: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
+    """With all its width, whatever was chosen on a larger screen."""
     frame = look(page, freehold)
+    page.get_by_role("button", name="Tablet").click()
+    page.set_viewport_size({"width": 390, "height": 844})
     expect(frame.get_by_role("heading")).to_be_visible(timeout=PATIENCE)
+    (inside,) = [one for one in page.frames if one != page.main_frame]
+    inside.wait_for_function("innerWidth === 390")
     assert page.evaluate("document.body.scrollWidth <= innerWidth")
     box = page.locator("iframe").bounding_box()
     assert box is not None

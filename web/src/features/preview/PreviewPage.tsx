@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { PreviewPorts } from "../../client/api";
 import { useAnswer } from "../../ui/answers";
 import { Icon } from "../../ui/Icon";
@@ -9,11 +9,21 @@ import { go, useRoute } from "../shell/route";
 import { AddressBar } from "./AddressBar";
 import { openInTab, useOpened } from "./opened";
 import { PortPicker } from "./PortPicker";
-import { choosePort, readPort, WIDTHS, type Width } from "./preview.logic";
+import { choosePort, pixelsOf, readPort, WIDTHS, type Width } from "./preview.logic";
 import { PreviewFrame } from "./PreviewFrame";
 import "./preview.css";
 
 const KEY = "freehold.preview.width";
+
+const SMALL = matchMedia("(max-width: 760px)");
+
+function listenSmall(changed: () => void): () => void {
+  SMALL.addEventListener("change", changed);
+  return () => SMALL.removeEventListener("change", changed);
+}
+
+/** Whether the screen is a small one itself: then there is no choice of widths. */
+const useSmall = (): boolean => useSyncExternalStore(listenSmall, () => SMALL.matches);
 
 function readWidth(): Width {
   const said = sessionStorage.getItem(KEY);
@@ -26,6 +36,7 @@ export default function PreviewPage() {
   const { value, problem, reload, put } = useAnswer<PreviewPorts>("/v1/preview/ports");
   useTopic("ports", { event: (data) => put(data as PreviewPorts), resync: reload });
   const [width, setWidth] = useState(readWidth);
+  const small = useSmall();
   const toasts = useToasts();
   const ports = value?.ports ?? [];
   const port = value === null ? null : choosePort(ports, readPort(query.get("port")));
@@ -89,8 +100,7 @@ export default function PreviewPage() {
         <p className="bar preview-away" role="status">
           <span className="spinner" aria-hidden="true" />
           <span>
-            Nothing listens on port {port} now. What does is shown as soon as it is there
-            {ports.length > 0 && "; or choose another port above"}.
+            Nothing listens on port {port}. What begins to is shown by itself{ports.length > 0 && "; or choose another port above"}.
           </span>
         </p>
       )}
@@ -99,7 +109,7 @@ export default function PreviewPage() {
           <Notice problem={refused} action={{ label: "Try again", run: () => open() }} />
         </div>
       )}
-      {opened && <PreviewFrame key={opened.turn} opened={opened} pixels={WIDTHS.find((one) => one.width === width)?.pixels ?? null} />}
+      {opened && <PreviewFrame key={opened.turn} opened={opened} pixels={small ? null : pixelsOf(width)} />}
     </div>
   );
 }

@@ -9,6 +9,10 @@ export const WIDTHS: readonly { width: Width; label: string; pixels: number | nu
   { width: "full", label: "Full width", pixels: null },
 ];
 
+export function pixelsOf(width: Width): number | null {
+  return WIDTHS.find((one) => one.width === width)?.pixels ?? null;
+}
+
 export const LOWEST = 1024;
 export const HIGHEST = 65535;
 
