@@ -72,7 +72,7 @@ function Picker({ label, value, groups, onPick }: { label: string; value: string
   return (
     <label className="diff-point">
       <span className="quiet">{label}</span>
-      <select value={value} onChange={(event) => onPick(event.target.value)}>
+      <select aria-label={label} value={value} onChange={(event) => onPick(event.target.value)}>
         {groups.map(({ group, choices: offered }) => {
           const options = offered.map((one) => (
             <option key={one.value} value={one.value}>

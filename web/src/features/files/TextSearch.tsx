@@ -14,7 +14,8 @@ export function TextSearch({ typed, all, onOpen }: { typed: string; all: boolean
   const [found, setFound] = useState<FilesFound | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
-  const wanted = typed.trim();
+  // Spaces at either end may be meant.
+  const wanted = typed.trim() === "" ? "" : typed;
 
   useEffect(() => {
     setProblem(null);

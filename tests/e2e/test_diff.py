@@ -1,0 +1,185 @@
+"""What differs between any two states, seen in a real browser, commented on line by line and sent to a real agent."""
+
+import struct
+import zlib
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+from tests.agents.whole import Whole
+from tests.e2e.owner import DESK, PHONE, Desk, at_desk, browser_running, lived_in
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+
+BEFORE = "import os\n\ndef total(items):\n    result = 0\n    return result\n" + "".join(
+    f"\ndef f{number}(x):\n    return x + {number}\n" for number in range(20)
+)
+AFTER = BEFORE.replace("result = 0", "result = Decimal(0)").replace("return x + 15", "return x + 1500")
+
+
+def png(*colour: int) -> bytes:
+    raw = b"".join(b"\0" + bytes(colour) * 8 for _ in range(8))
+
+    def part(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(raw)) + part(b"IEND", b"")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+    folder = tmp_path_factory.mktemp("diff")
+    async with lived_in(folder) as whole, browser_running() as browser, at_desk(browser, whole) as desk:
+        yield desk
+
+
+async def state(whole: Whole) -> int:
+    """The entry that the files are in now."""
+    return int((await whole.call("GET", "/v1/history/compare"))["new"]["id"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def points(desk: Desk) -> tuple[int, int]:
+    """Two states: text changed, one file came and one went, a picture changed, and something that is neither."""
+    workspace = desk.whole.stead.home.workspace
+    (workspace / "src").mkdir()
+    (workspace / "src/basket.py").write_text(BEFORE)
+    (workspace / "src/old.py").write_text("print('old')\n")
+    (workspace / "dot.png").write_bytes(png(200, 30, 30))
+    first = await state(desk.whole)
+    (workspace / "src/basket.py").write_text(AFTER)
+    (workspace / "src/old.py").unlink()
+    (workspace / "src/new.ts").write_text("export const a = 1;\n")
+    (workspace / "dot.png").write_bytes(png(30, 200, 30))
+    (workspace / "blob.bin").write_bytes(b"\0" * 2_000)
+    (workspace / "vast.log").write_bytes(b"x\n" * 700_000)
+    return first, await state(desk.whole)
+
+
+async def look(desk: Desk, points: tuple[int, int], file: str) -> Page:
+    await desk.go(f"/history/diff?old={points[0]}&new={points[1]}&file={file}")
+    await expect(desk.page.get_by_role("heading", name=file)).to_be_visible()
+    return desk.page
+
+
+async def test_every_file_is_shown_in_the_form_that_suits_it(desk: Desk, points: tuple[int, int]) -> None:
+    page = await look(desk, points, "workspace/src/basket.py")
+    files = page.get_by_role("complementary", name="Changed files")
+    await expect(files).to_contain_text("6 files")
+    await expect(files.get_by_role("button", name="basket.py")).to_contain_text("+2")
+    old, new = page.locator(".cm-merge-a .cm-content"), page.locator(".cm-merge-b .cm-content")
+    await expect(old).to_contain_text("result = 0")
+    await expect(new).to_contain_text("result = Decimal(0)")
+    await expect(new.locator(".cm-collapsedLines").first).to_contain_text("unchanged lines")
+    await expect(new).not_to_contain_text("def f5(x)")
+
+    await files.get_by_role("button", name="dot.png").click()
+    await expect(page.locator(".pictures img")).to_have_count(2)
+    await files.get_by_role("button", name="blob.bin").click()
+    await expect(page.get_by_text("Not text: nothing → 2.0 kB")).to_be_visible()
+    await files.get_by_role("button", name="vast.log").click()
+    await expect(page.get_by_text("Too large to show: nothing → 1.4 MB")).to_be_visible()
+    await files.get_by_role("button", name="old.py").click()
+    await expect(old).to_contain_text("print('old')")
+    await expect(new).to_have_text("")
+
+
+async def test_keys_go_from_change_to_change_and_on_to_the_next_file(desk: Desk, points: tuple[int, int]) -> None:
+    page = await look(desk, points, "workspace/src/basket.py")
+    await expect(page.locator(".cm-merge-b .cm-content")).to_be_visible()
+    await page.keyboard.press("n")
+    await expect(page.locator(".cm-merge-b .cm-content")).to_be_focused()
+    await page.keyboard.press("n")
+    await page.keyboard.press("n")
+    await expect(page.get_by_role("heading", name="workspace/src/new.ts")).to_be_visible()
+    await page.get_by_role("button", name="Unified").click()
+    await page.get_by_role("button", name="Previous change").click()
+    await page.get_by_role("button", name="Previous change").click()
+    await expect(page.get_by_role("heading", name="workspace/src/basket.py")).to_be_visible()
+    await page.get_by_role("button", name="Side by side").click()
+    await expect(page.locator(".cm-merge-b .cm-content")).to_be_visible()
+
+
+async def test_points_are_picked_now_and_the_last_known_good_among_them(desk: Desk, points: tuple[int, int]) -> None:
+    page = await look(desk, points, "workspace/src/basket.py")
+    await desk.whole.call("POST", f"/v1/history/{points[0]}/good")
+    (desk.whole.stead.home.workspace / "later.txt").write_text("later\n")
+    await page.get_by_role("combobox", name="From", exact=True).select_option("good")
+    await page.get_by_role("combobox", name="To", exact=True).select_option("now")
+    files = page.get_by_role("complementary", name="Changed files")
+    await expect(files.get_by_role("button", name="later.txt")).to_be_visible()
+    await expect(files.get_by_role("button", name="basket.py")).to_be_visible()
+    await page.get_by_role("combobox", name="From", exact=True).select_option(str(points[1]))
+    await expect(files.get_by_role("button", name="basket.py")).to_have_count(0)
+    await expect(files.get_by_role("button", name="later.txt")).to_be_visible()
+
+
+async def comment(page: Page, text: str) -> None:
+    await page.get_by_role("textbox", name="Comment").fill(text)
+    await page.get_by_role("button", name="Keep comment").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_comments_on_old_and_new_lines_reach_the_agent_as_one_prompt(desk: Desk, points: tuple[int, int]) -> None:
+    """By key and by click, over a reload, on a line that is gone; the prompt says where, quotes the line and comments."""
+    page = await look(desk, points, "workspace/src/basket.py")
+    await expect(page.locator(".cm-merge-b .cm-content")).to_contain_text("Decimal")
+    await page.keyboard.press("n")
+    await expect(page.locator(".cm-merge-b .cm-content")).to_be_focused()
+    await page.keyboard.press("c")
+    await comment(page, "Why a <b>Decimal</b>?")
+    await page.locator(".cm-merge-a .cm-lineNumbers .cm-gutterElement").get_by_text("4", exact=True).click()
+    await comment(page, "Keep this one")
+    await page.reload()
+    await expect(page.locator(".cm-merge-b .comment")).to_have_text("Why a <b>Decimal</b>?")
+    await expect(page.locator(".cm-merge-a .comment")).to_have_text("Keep this one")
+    await page.get_by_role("button", name="Send to an agent…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("log")).to_contain_text("Keep this one")
+    (session,) = (await desk.whole.call("GET", "/v1/sessions"))["sessions"]
+    started = next(one for one in await desk.whole.events(session["id"]) if one["kind"] == "turn.started")
+    assert started["data"]["prompt"]["text"] == (
+        "Please look at these comments on what was changed:\n\n"
+        "src/basket.py:4\n>     result = Decimal(0)\nWhy a <b>Decimal</b>?\n\n"
+        "src/basket.py:4 (a line that was removed or replaced; the number is the old one)\n>     result = 0\nKeep this one"
+    )
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="workspace/src/basket.py")).to_be_visible()
+    await expect(page.locator(".comment")).to_have_count(0)
+
+
+async def test_a_phone_has_one_column_in_which_everything_can_be_done(desk: Desk, points: tuple[int, int]) -> None:
+    await desk.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page = await look(desk, points, "workspace/src/basket.py")
+    lines = page.get_by_role("region", name="Changes of workspace/src/basket.py")
+    await expect(lines).to_contain_text("result = Decimal(0)")
+    await expect(lines).not_to_contain_text("def f5(x)")
+    await lines.get_by_role("button", name="unchanged lines").first.click()
+    await expect(lines).to_contain_text("def f5(x)")
+    await lines.get_by_role("button", name="Comment on removed line 4").click()
+    await comment(page, "from the phone")
+    await expect(lines.locator(".comment")).to_have_text("from the phone")
+    await lines.locator(".comment").click()
+    await page.get_by_role("button", name="Remove", exact=True).click()
+    await expect(page.locator(".comment")).to_have_count(0)
+    assert not await page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
+    await page.set_viewport_size(DESK)  # type: ignore[arg-type]
+
+
+async def test_names_and_lines_are_only_text(desk: Desk) -> None:
+    workspace = desk.whole.stead.home.workspace
+    name = "<img src=x onerror='window.pwned=1'>.txt"
+    (workspace / name).write_text("<script>window.pwned=1</script>\n")
+    (workspace / "evil.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='window.pwned=1'/>\n")
+    await desk.go(f"/history/diff?new={await state(desk.whole)}")
+    files = desk.page.get_by_role("complementary", name="Changed files")
+    await files.get_by_role("button", name="evil.svg").click()
+    await expect(desk.page.locator(".cm-merge-b .cm-content")).to_contain_text("onload")
+    await files.get_by_role("button", name=name).click()
+    await expect(desk.page.locator(".cm-merge-b .cm-content")).to_contain_text("<script>")
+    await desk.page.get_by_role("button", name="Unified").click()
+    await expect(desk.page.locator(".diff-lines")).to_contain_text("<script>window.pwned=1</script>")
+    assert await desk.page.evaluate("window.pwned") is None
+    assert await desk.page.locator("main img, main svg[onload]").count() == 0

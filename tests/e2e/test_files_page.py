@@ -1,0 +1,315 @@
+"""The files page in a real browser: found, seen, changed, brought in and kept up to date, however many there are."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import APIResponse, BrowserContext, Dialog, Page, Route, expect, sync_playwright
+from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+
+pytestmark = pytest.mark.shared_processes
+
+PATIENCE = 30_000
+PHONE = {"width": 390, "height": 844}
+MANY = 50_000
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
+    with freehold_up(tmp_path_factory.mktemp("files")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def context(freehold: Freehold) -> Iterator[BrowserContext]:
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield signed_in(browser, freehold)
+        browser.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A tab that fails the test when the content policy stopped anything, or when something else went wrong in it."""
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    opened.set_viewport_size({"width": 1280, "height": 800})
+    wrong: list[str] = []
+    opened.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    yield opened
+    assert wrong == []
+    assert opened.evaluate("window.pwned") is None
+    opened.close(run_before_unload=False)
+
+
+def go(page: Page, freehold: Freehold, path: str = "/files") -> None:
+    page.goto(freehold.url + path)
+    page.get_by_text("Live", exact=True).wait_for(state="attached")
+
+
+def until(page: Page, holds: Callable[[], bool]) -> None:
+    """The page's events are heard meanwhile."""
+    for _ in range(600):
+        if holds():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it never came to that")
+
+
+def pdf(pages: int) -> bytes:
+    """A small PDF that would like to run something when it is opened."""
+    parts = [
+        "<< /Type /Catalog /Pages 2 0 R /OpenAction << /S /JavaScript /JS (app.alert\\(1\\)) >> >>",
+        f"<< /Type /Pages /Kids [{' '.join(f'{4 + 2 * n} 0 R' for n in range(pages))}] /Count {pages} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number in range(pages):
+        drawn = f"BT /F1 36 Tf 72 700 Td (Page {number + 1}) Tj ET 0 0.6 0.4 rg 0 0 612 400 re f"
+        parts.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * number} 0 R"
+            " /Resources << /Font << /F1 3 0 R >> >>"
+            " /Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 612 792] /A << /S /URI /URI (javascript:window.pwned=1) >> >>] >>"
+        )
+        parts.append(f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream")
+    made, places = b"%PDF-1.7\n", []
+    for number, part in enumerate(parts, 1):
+        places.append(len(made))
+        made += f"{number} 0 obj\n{part}\nendobj\n".encode()
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    end = f"xref\n0 {len(parts) + 1}\n0000000000 65535 f \n{table}trailer << /Size {len(parts) + 1} /Root 1 0 R >>\n"
+    return made + f"{end}startxref\n{len(made)}\n%%EOF".encode()
+
+
+def test_text_is_found_and_opened_at_its_line(freehold: Freehold, page: Page) -> None:
+    workspace = freehold.home.workspace
+    (workspace / "code").mkdir()
+    (workspace / "code/long.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 400)))
+    (workspace / "node_modules").mkdir()
+    (workspace / "node_modules/dep.js").write_text("line_301\n")
+    go(page, freehold)
+    page.get_by_role("button", name="Text", exact=True).click()
+    page.get_by_label("Find in files").fill("LINE_301")
+    hits = page.locator(".text-hit")
+    expect(hits).to_have_count(1)
+    expect(hits).to_contain_text("301")
+    page.get_by_role("button", name="Aa").click()
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+    page.get_by_role("button", name="Aa").click()
+    hits.click()
+    expect(page.locator(".cm-activeLine")).to_have_text("line_301 = 301")
+    expect(page.locator(".cm-activeLine")).to_be_in_viewport()
+    page.get_by_label("Find in files").fill("line_(1|2) ")
+    page.get_by_role("button", name=".*", exact=True).click()
+    expect(hits).to_have_count(2)
+    page.get_by_label("Find in files").fill("(")
+    expect(page.get_by_role("complementary", name="Files").get_by_role("alert")).to_contain_text(
+        "Not a regular expression"
+    )
+
+
+def test_what_is_ignored_is_shown_on_wish(freehold: Freehold, page: Page) -> None:
+    (freehold.home.workspace / ".git").mkdir(exist_ok=True)
+    (freehold.home.workspace / ".git/config").write_text("x\n")
+    (freehold.home.workspace / "seen.txt").write_text("x\n")
+    go(page, freehold)
+    expect(page.get_by_role("treeitem", name="seen.txt")).to_be_visible()
+    expect(page.get_by_role("treeitem", name=".git")).to_have_count(0)
+    page.get_by_label("Show ignored").check()
+    expect(page.get_by_role("treeitem", name=".git")).to_be_visible()
+    page.get_by_label("Show ignored").uncheck()
+    expect(page.get_by_role("treeitem", name=".git")).to_have_count(0)
+
+
+def test_a_pdf_is_drawn_and_can_do_nothing_else(freehold: Freehold, page: Page) -> None:
+    """On canvases by a worker of ours: no script, no link, no form, nothing fetched."""
+    (freehold.home.workspace / "paper.pdf").write_bytes(pdf(3))
+    (freehold.home.workspace / "broken.pdf").write_bytes(b"%PDF-1.7\n" + b"nonsense" * 100)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    go(page, freehold, "/files?path=paper.pdf")
+    canvas = page.get_by_role("img", name="Page 1 of 3")
+    expect(canvas).to_be_visible()
+    drawn = "(canvas) => [...canvas.getContext('2d').getImageData(canvas.width / 2, canvas.height * 0.9, 1, 1).data]"
+    assert canvas.evaluate(drawn) == [0, 153, 102, 255]
+    assert page.locator(".pdf a, .pdf input, .pdf iframe, .pdf object, .pdf embed").count() == 0
+    canvas.click()
+    go(page, freehold, "/files?path=broken.pdf")
+    expect(page.get_by_text("This PDF cannot be shown")).to_be_visible()
+    assert all(url.startswith((freehold.url, "blob:")) for url in asked)
+
+
+def test_a_large_file_is_not_fetched_to_say_so(freehold: Freehold, page: Page) -> None:
+    with (freehold.home.workspace / "large.bin").open("wb") as file:
+        file.truncate(200 * 1024**2)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    go(page, freehold, "/files?path=large.bin")
+    expect(page.get_by_text("too large to edit here (210 MB)")).to_be_visible()
+    assert not any("/v1/files/content" in url for url in asked)
+    (freehold.home.workspace / "large.bin").unlink()
+
+
+def test_text_that_was_not_saved_is_kept_and_asked_about(freehold: Freehold, page: Page) -> None:
+    """Going to another file or page loses nothing; leaving altogether is asked about, until it is saved."""
+    (freehold.home.workspace / "draft.txt").write_text("old\n")
+    (freehold.home.workspace / "else.txt").write_text("else\n")
+    go(page, freehold, "/files?path=draft.txt")
+    editor = page.locator(".editor-host .cm-content")
+    expect(editor).to_contain_text("old")
+    editor.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("typed")
+    expect(page.locator(".file-head").get_by_text("not saved")).to_be_visible()
+    page.get_by_role("treeitem", name="else.txt").click()
+    expect(editor).to_contain_text("else")
+    expect(page.get_by_role("treeitem", name="draft.txt").get_by_label("not saved")).to_be_visible()
+    page.get_by_role("link", name="Terminal").click()
+    expect(page.get_by_role("heading", name="Terminal")).to_be_attached()
+    asked: list[str] = []
+
+    def refuse(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.once("dialog", refuse)
+    page.close(run_before_unload=True)
+    until(page, lambda: asked == ["beforeunload"])
+    page.get_by_role("link", name="Files").click()
+    page.get_by_role("treeitem", name="draft.txt").click()
+    expect(editor).to_contain_text("typed")
+    page.keyboard.press("Control+s")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("not saved")).to_have_count(0)
+    assert (freehold.home.workspace / "draft.txt").read_text() == "old\ntyped"
+
+
+DROP = """(files) => {
+  const transfer = new DataTransfer()
+  for (const [name, text] of files) transfer.items.add(new File([text], name))
+  const folder = document.querySelector("[data-path='landing']")
+  for (const kind of ['dragover', 'drop'])
+    folder.dispatchEvent(new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: transfer}))
+}"""
+
+
+def test_files_are_dropped_picked_and_whole_folders_brought(freehold: Freehold, page: Page, tmp_path: Path) -> None:
+    workspace = freehold.home.workspace
+    go(page, freehold)
+    page.get_by_role("button", name="New folder").click()
+    page.get_by_role("textbox", name="Path in the workspace").fill("landing")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("treeitem", name="landing")).to_be_visible()
+    page.evaluate(DROP, [["one.txt", "1"], ["two.txt", "2"]])
+    expect(page.get_by_text("2 files uploaded")).to_be_visible()
+    assert (workspace / "landing/one.txt").read_text() == "1"
+    assert (workspace / "landing/two.txt").read_text() == "2"
+
+    page.evaluate(DROP, [["one.txt", "another"]])
+    uploads = page.get_by_role("region", name="Uploads")
+    expect(uploads).to_contain_text("landing/one.txt")
+    assert (workspace / "landing/one.txt").read_text() == "1"
+    uploads.get_by_role("button", name="Replace it").click()
+    expect(uploads).to_have_count(0)
+    expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    assert (workspace / "landing/one.txt").read_text() == "another"
+
+    (tmp_path / "kit/deep").mkdir(parents=True)
+    (tmp_path / "kit/a.txt").write_text("a")
+    (tmp_path / "kit/deep/b.txt").write_text("b")
+    page.get_by_label("Folder to upload").set_input_files(tmp_path / "kit")
+    expect(page.get_by_role("treeitem", name="kit")).to_be_visible()
+    assert (workspace / "kit/deep/b.txt").read_text() == "b"
+
+
+def test_a_large_upload_says_how_far_it_is_and_can_be_stopped(freehold: Freehold, page: Page, tmp_path: Path) -> None:
+    """Held back on its way, it is seen under way; stopped, nothing of it is there."""
+    (tmp_path / "vast.bin").write_bytes(b"x" * 1_000_000)
+    held: list[Route] = []
+    page.route("**/v1/files/content*", lambda route: held.append(route))
+    go(page, freehold)
+    page.get_by_label("Files to upload").set_input_files(tmp_path / "vast.bin")
+    uploads = page.get_by_role("region", name="Uploads")
+    expect(uploads.get_by_role("progressbar")).to_be_visible()
+    expect(uploads).to_contain_text("of 1.0 MB")
+    uploads.get_by_role("button", name="Stop uploading").click()
+    expect(uploads).to_have_count(0)
+    assert not (freehold.home.workspace / "vast.bin").exists()
+    page.unroute("**/v1/files/content*")
+
+
+def test_a_file_is_downloaded_as_it_is(freehold: Freehold, page: Page) -> None:
+    (freehold.home.workspace / "page.html").write_text("<script>window.pwned=1</script>")
+    go(page, freehold, "/files?path=page.html")
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Download").click()
+    assert downloading.value.suggested_filename == "page.html"
+    assert Path(downloading.value.path()).read_text() == "<script>window.pwned=1</script>"
+
+
+def test_a_change_during_the_listing_is_not_lost(freehold: Freehold, page: Page) -> None:
+    """The list that arrives left before the file was there, and the news of it came while it was waited for."""
+    late = freehold.home.workspace / "late.txt"
+    held: list[tuple[Route, APIResponse]] = []
+    frames: list[str] = []
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(str(frame))))
+    page.route(re.compile("/v1/files/tree"), lambda route: held.append((route, route.fetch())), times=1)
+    page.goto(freehold.url + "/files")
+    until(page, lambda: len(held) == 1)
+    late.write_text("late\n")
+    until(page, lambda: any("workspace/late.txt" in frame for frame in frames))
+    route, left_before = held.pop()
+    route.fulfill(response=left_before)
+    expect(page.get_by_role("treeitem", name="late.txt")).to_be_visible()
+    late.unlink()
+    expect(page.get_by_role("treeitem", name="late.txt")).to_have_count(0)
+
+
+def test_everything_can_be_done_on_a_phone(freehold: Freehold, page: Page) -> None:
+    (freehold.home.workspace / "pocket.txt").write_text("in the pocket\n")
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    go(page, freehold)
+    page.get_by_role("treeitem", name="pocket.txt").click()
+    expect(page.locator(".editor-host .cm-content")).to_contain_text("in the pocket")
+    expect(page.get_by_role("treeitem", name="pocket.txt")).not_to_be_visible()
+    assert not page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
+    page.get_by_role("button", name="Back to the files").click()
+    expect(page.get_by_role("treeitem", name="pocket.txt")).to_be_visible()
+    page.get_by_role("button", name="Text", exact=True).click()
+    page.get_by_label("Find in files").fill("pocket")
+    expect(page.locator(".text-hit").first).to_be_visible()
+    assert not page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
+
+
+def test_fifty_thousand_files_are_listed_scrolled_and_kept_up_to_date(
+    tmp_path: Path, context: BrowserContext, page: Page
+) -> None:
+    """All of them are there, a screenful is drawn, the last is reached, and a change among them is flashed."""
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home/freehold.toml").write_text('[history]\nignore = ["many/"]\n')
+    with freehold_up(tmp_path) as large:
+        folder = large.home.workspace / "many"
+        folder.mkdir()
+        for number in range(MANY):
+            os.close(os.open(folder / f"file-{number:05d}.txt", os.O_CREAT | os.O_WRONLY, 0o644))
+        browser = context.browser
+        assert browser is not None
+        visitor = signed_in(browser, large)
+        tab = visitor.new_page()
+        tab.set_default_timeout(PATIENCE)
+        go(tab, large)
+        tab.get_by_role("treeitem", name="many").click()
+        expect(tab.get_by_role("treeitem", name="file-00000.txt")).to_be_visible()
+        assert tab.get_by_role("treeitem").count() < 100
+        tab.locator(".tree").evaluate("(tree) => tree.scrollTo(0, tree.scrollHeight)")
+        expect(tab.get_by_role("treeitem", name="file-49999.txt")).to_be_visible()
+        (folder / "file-49998.txt").write_text("changed\n")
+        expect(tab.locator("[data-path='many/file-49998.txt'][data-flash]")).to_be_visible()
+        (folder / "file-49999b.txt").write_text("new\n")
+        expect(tab.get_by_role("treeitem", name="file-49999b.txt")).to_be_visible()
+        tab.get_by_label("Find by name").fill("file-31415")
+        expect(tab.get_by_role("treeitem")).to_have_count(1)
+        visitor.close()
