@@ -81,7 +81,7 @@ async def test_a_turn_is_cancelled_while_the_model_speaks(agent: str, whole: Who
     assert (await whole.call("GET", f"/v1/sessions/{session}"))["status"] == "idle"
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "cut", "malformed"])
+@pytest.mark.parametrize("fault", ["429", "malformed"])
 async def test_a_provider_that_fails_ends_the_turn_and_not_the_session(
     fault: str, whole: Whole, model: ScriptedModel
 ) -> None:
@@ -95,16 +95,6 @@ async def test_a_provider_that_fails_ends_the_turn_and_not_the_session(
         await whole.prompt(session, "SAY recovered")
         await watch.until("turn.ended")
     assert "recovered" in watch.said()
-
-
-async def test_a_model_that_hangs_can_be_cancelled(whole: Whole) -> None:
-    session = await whole.open("claude")
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, "FAIL hang")
-        await watch.until("turn.started")
-        await whole.call("POST", f"/v1/sessions/{session}/cancel")
-        ended = await watch.until("turn.ended")
-    assert ended["data"]["stop_reason"] == "cancelled"
 
 
 async def told(watch: Watch, whole: Whole, session: str, text: str) -> Json:
