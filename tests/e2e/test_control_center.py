@@ -269,7 +269,7 @@ def test_every_page_fits_a_phone(freehold: Freehold, page: Page) -> None:
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     for path in ("/history", "/history?view=everything", "/files", "/terminal", "/network", "/settings"):
         go(page, freehold, path)
-        page.get_by_role("navigation").wait_for()
+        page.get_by_role("navigation", name="Pages").wait_for()
         wide = page.evaluate(
             "document.querySelector('main').scrollWidth > innerWidth || document.body.scrollWidth > innerWidth"
         )
