@@ -36,13 +36,17 @@ export default function TerminalPage() {
     setWanted(id);
   }, []);
   const opening = useRef(false);
+  const latest = useRef(rows);
+  useEffect(() => {
+    latest.current = rows;
+  });
   const open = useCallback(async () => {
     if (opening.current) return;
     opening.current = true;
     try {
       const made = await request<TerminalRow>("/v1/terminals", { method: "POST", body: {} });
+      put([...(latest.current ?? []), made]);
       choose(made.id);
-      put(await request<TerminalRow[]>("/v1/terminals"));
     } catch (error) {
       toasts.failed(error);
     }
