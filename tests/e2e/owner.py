@@ -67,7 +67,7 @@ class Desk:
         return self.page.get_by_role("alertdialog", name="The agent asks")
 
     def reply(self, name: str) -> Locator:
-        return self.asked.get_by_role("button", name=name)
+        return self.asked.get_by_role("button", name=name, exact=True)
 
     async def say(self, words: str) -> None:
         await self.message.fill(words)

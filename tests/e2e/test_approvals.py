@@ -76,7 +76,7 @@ async def test_alt_and_a_number_answer_while_one_types(whole: Whole, desk: Desk,
     since = await ask_in(whole, session, "RUN touch refused.txt")
     await desk.open(session)
     await desk.message.fill("a thought")
-    await expect(desk.reply("No").first).to_be_enabled()
+    await expect(desk.reply("No")).to_be_enabled()
     await desk.message.press("Alt+Digit4")
     await expect(desk.asked).to_have_count(0)
     await expect(desk.message).to_have_value("a thought")
@@ -90,7 +90,7 @@ async def test_what_is_hidden_in_a_command_is_seen(whole: Whole, desk: Desk, ses
     await desk.open(session)
     command = desk.asked.get_by_label("The exact command")
     await expect(command).to_have_text("echo harmless ⟨U+202E⟩gnp.exe⟨U+200B⟩")
-    await desk.reply("No").first.click()
+    await desk.reply("No").click()
     await expect(desk.asked).to_have_count(0)
 
 
@@ -105,9 +105,9 @@ async def test_a_command_too_long_to_be_seen_at_once_says_so(whole: Whole, desk:
     # However long it is, the answers and the place to write stay in sight, on a phone too.
     for size in (PHONE, DESK):
         await desk.page.set_viewport_size({"width": size["width"], "height": size["height"]})
-        await expect(desk.reply("No").first).to_be_in_viewport(ratio=1)
+        await expect(desk.reply("No")).to_be_in_viewport(ratio=1)
         await expect(desk.message).to_be_in_viewport(ratio=1)
-    await desk.reply("No").first.click()
+    await desk.reply("No").click()
     await expect(desk.asked).to_have_count(0)
 
 
@@ -134,7 +134,7 @@ async def test_the_bar_on_another_page_counts_answers_and_leads_there(whole: Who
     # Now it stands in the dock, once.
     await expect(desk.asked).to_have_count(1)
     await expect(desk.page.locator(".ask-dock").get_by_role("alertdialog")).to_have_count(1)
-    await desk.reply("No").first.click()
+    await desk.reply("No").click()
     await expect(desk.asked).to_have_count(0)
     await expect(desk.page).to_have_title("Sessions · Freehold")
     await expect(desk.page.locator("link[rel=icon]")).to_have_attribute("href", "/icon.svg")
@@ -182,7 +182,7 @@ async def test_always_becomes_a_rule_that_is_seen_and_can_be_forgotten(whole: Wh
     await rules.get_by_role("button", name="Close").click()
     await desk.say("RUN touch lasting.txt")
     await expect(desk.asked).to_contain_text("touch lasting.txt")
-    await desk.reply("No").first.click()
+    await desk.reply("No").click()
 
 
 async def test_a_change_to_a_file_is_shown_line_by_line(whole: Whole, desk: Desk, session: str) -> None:
@@ -228,7 +228,7 @@ async def test_on_a_phone_it_is_within_the_thumbs_reach(whole: Whole, browser: B
             await phone.go(path)
             await expect(phone.reply("Once")).to_be_enabled()
             for name in ("Once", "This session", "Always", "No"):
-                box = await phone.reply(name).first.bounding_box()
+                box = await phone.reply(name).bounding_box()
                 assert box is not None
                 assert box["height"] >= 44
                 assert box["y"] > PHONE["height"] / 2

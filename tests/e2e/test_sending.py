@@ -200,6 +200,6 @@ async def test_one_who_asked_for_it_is_called_when_the_page_is_out_of_sight(whol
         ]
         # In sight nobody is called.
         await desk.page.evaluate(HIDE, False)
-        await desk.reply("No").first.click()
+        await desk.reply("No").click()
         await expect(desk.page.get_by_role("button", name="Send")).to_be_visible()
         assert await desk.page.evaluate("window.called.length") == 2
