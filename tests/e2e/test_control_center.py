@@ -60,8 +60,11 @@ def go(page: Page, freehold: Freehold, path: str) -> None:
 
 
 def open_terminal(page: Page) -> None:
-    page.get_by_role("button", name=re.compile("Open a terminal|New terminal")).first.click()
-    page.locator(".screen:not([hidden]) .xterm-rows").get_by_text("$").first.wait_for()
+    """A new one, beside those that are open."""
+    with page.expect_response(lambda answer: answer.url.endswith("/v1/terminals") and answer.status == 201) as made:
+        page.get_by_role("button", name=re.compile("Open a terminal|New terminal")).first.click()
+    fresh = page.locator(f".screen[data-terminal='{made.value.json()['id']}']:not([hidden])")
+    fresh.locator(".xterm-rows").get_by_text("$").first.wait_for()
 
 
 def type_line(page: Page, text: str) -> None:
