@@ -1,9 +1,10 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import type { HistoryComparison, HistoryPage } from "../../client/api";
+import type { EventPage, HistoryComparison, HistoryPage } from "../../client/api";
 import { useAnswer } from "../../ui/answers";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
+import { ALWAYS, turnStarts } from "../history/timeline.logic";
 import { useTopic } from "../shell/live";
 import { go, useRoute } from "../shell/route";
 import { isTyping } from "../shell/shortcuts";
@@ -21,7 +22,11 @@ const VIEW = "freehold.diff";
 export default function DiffPage() {
   const { query } = useRoute();
   const points = readPoints(query);
-  const { value, problem, reload } = useAnswer<HistoryComparison>(`/v1/history/compare?old=${points.old}&new=${points.new}&limit=1000`);
+  // A long turn has several entries: before it is before the first of them.
+  const turns = useAnswer<EventPage>(`/v1/timeline?before=${Number.MAX_SAFE_INTEGER}&kind=${ALWAYS}&limit=1000`);
+  const known = points.old !== "before" || points.new === "now" || turns.value !== null || turns.problem !== null;
+  const old = points.old === "before" ? (turnStarts(turns.value?.events ?? []).get(Number(points.new)) ?? "before") : points.old;
+  const { value, problem, reload } = useAnswer<HistoryComparison>(known ? `/v1/history/compare?old=${old}&new=${points.new}&limit=1000` : null);
   const entries = useAnswer<HistoryPage>("/v1/history?limit=300");
   const [split, setSplit] = useState(() => localStorage.getItem(VIEW) !== "unified");
   const narrow = useNarrow();
