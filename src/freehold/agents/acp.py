@@ -68,14 +68,18 @@ class Agent:
     errors: deque[bytes] = field(default_factory=deque)
 
     async def new_session(self, mcp_servers: list[Json]) -> Json:
-        return await self._ask("session/new", {"cwd": WORKSPACE, "mcpServers": mcp_servers})
+        return await self._ask("session/new", self._opening(mcp_servers))
 
     async def load_session(self, session: str, mcp_servers: list[Json], *, resume: bool) -> Json:
         method = "session/resume" if resume else "session/load"
-        return await self._ask(method, {"sessionId": session, "cwd": WORKSPACE, "mcpServers": mcp_servers})
+        return await self._ask(method, {"sessionId": session, **self._opening(mcp_servers)})
 
     async def fork_session(self, session: str, mcp_servers: list[Json]) -> Json:
-        return await self._ask("session/fork", {"sessionId": session, "cwd": WORKSPACE, "mcpServers": mcp_servers})
+        return await self._ask("session/fork", {"sessionId": session, **self._opening(mcp_servers)})
+
+    def _opening(self, mcp_servers: list[Json]) -> Json:
+        beyond = {"_meta": self.entry.meta} if self.entry.meta else {}
+        return {"cwd": WORKSPACE, "mcpServers": mcp_servers, **beyond}
 
     async def set_mode(self, session: str, mode: str) -> None:
         await self._ask("session/set_mode", {"sessionId": session, "modeId": mode})

@@ -50,7 +50,8 @@ class Entry:
 
     `kinds` are the APIs it can be pointed at, the best first; empty means that it brings or needs no model of ours.
     `fills_in` tells that it puts variables of its environment where `${NAME}` stands in an MCP server's header: then the
-    token itself is not given there, since such an agent hands what it is given on by a command line.
+    token itself is not given there, since such an agent hands what it is given on by a command line. `meta` is what it
+    is told with each session beyond the protocol.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Entry:
     runtime: Literal["node", "python"] | None = None
     model: str | None = None
     fills_in: bool = False
+    meta: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def source(self) -> tuple[str, str] | None:
@@ -141,6 +143,7 @@ def _described(name: str, described: Described, shipped: Entry | None) -> Entry:
         runtime=runtime,
         model=described.model or base.model,
         fills_in=base.fills_in,
+        meta=base.meta,
     )
 
 
@@ -176,6 +179,10 @@ def _claude(access: Access | None) -> Surroundings:
         if access.model:
             env |= {"ANTHROPIC_MODEL": access.model, "ANTHROPIC_SMALL_FAST_MODEL": access.model}
     return Surroundings(env)
+
+
+# It listens on a socket in /tmp for other sessions, and would work on what they send as if the owner had asked for it.
+_CLAUDE_SETTINGS = {"claudeCode": {"options": {"settings": {"crossSessionInbound": "refuse"}}}}
 
 
 def _opencode(access: Access | None) -> Surroundings:
@@ -281,6 +288,7 @@ _SHIPPED = (
         point=_claude,
         runtime="node",
         fills_in=True,
+        meta=_CLAUDE_SETTINGS,
     ),
     Entry(
         "codex",
