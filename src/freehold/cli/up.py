@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -29,7 +31,7 @@ def command(detach: bool, home: Home, as_json: bool) -> None:
       freehold up -d           in the background; freehold down stops it
       FREEHOLD_GATEWAY_PORT=4000 freehold up
     """
-    tell = _Teller(as_json)
+    tell = _Teller(home, as_json)
     if detach:
         _start_detached(home, tell)
         return
@@ -41,7 +43,8 @@ def command(detach: bool, home: Home, as_json: bool) -> None:
 class _Teller:
     """Turns what the keeper announces into words on the terminal, or lines of JSON."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, home: Home, as_json: bool) -> None:
+        self._home = home
         self._as_json = as_json
         self._booted = False
 
@@ -53,7 +56,7 @@ class _Teller:
         match event:
             case "ready" | "not-ready":
                 self._booted = True
-                click.echo(describe(data, ready=event == "ready"))
+                click.echo(describe(data, ready=event == "ready", agents=_has_agents(self._home)))
             case "sealed" if self._booted:
                 click.secho("  ready again", fg="green")
             case "lost":
@@ -69,8 +72,8 @@ class _Teller:
                 click.echo("Stopped. Your files and their history are where they were.", err=True)
 
 
-def describe(facts: dict[str, Any], *, ready: bool) -> str:
-    """The one clear block: address, how to sign in, isolation in force, where data lives, how to stop."""
+def describe(facts: dict[str, Any], *, ready: bool, agents: bool) -> str:
+    """The one clear block: address, how to sign in, isolation in force, where data lives, how to stop, what is next."""
     title = (
         click.style("Freehold is running", bold=True, fg="green")
         if ready
@@ -95,9 +98,21 @@ def describe(facts: dict[str, Any], *, ready: bool) -> str:
     line("Data", facts["home"])
     line("Undo", facts["keeper_url"], "works when everything else is down")
     line("Stop", "Ctrl-C" if sys.stdout.isatty() else "freehold down")
+    here = Path(sys.executable).with_name("freehold")
+    if shutil.which("freehold") is None and here.exists():
+        line("Command", str(here), f'in every shell: export PATH="{here.parent}:$PATH"')
+    if not agents:
+        line(
+            "Next", "freehold agents add builtin", "an agent to talk to; freehold models tells how to connect its model"
+        )
     for one in facts["advice"]:
         line("Advice", f"{one['message']} [{one['code']}]", one["hint"])
     return "\n".join([*lines, ""])
+
+
+def _has_agents(home: Home) -> bool:
+    """Whether one was ever added, at the price of a look: the keeper loads nothing of the agents' own."""
+    return any(home.agents.glob("[!.]*/freehold.json"))
 
 
 def _isolation(isolation: dict[str, Any] | None) -> str:
