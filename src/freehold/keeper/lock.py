@@ -65,5 +65,5 @@ def _held(home: Home) -> FreeholdError:
     return FreeholdError(
         "keeper.already-running",
         f"{home.root} is held by {who}",
-        hint="freehold status shows it, freehold down stops it",
+        hint="It runs already: freehold open signs you in, freehold status shows it, freehold down stops it",
     )
