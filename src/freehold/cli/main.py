@@ -1,5 +1,6 @@
 """The `freehold` command. Every module beside this one that does not start with `_` is a verb."""
 
+import difflib
 import pkgutil
 import sys
 from importlib import import_module
@@ -32,8 +33,10 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            verbs = ", ".join(self.list_commands(ctx))
-            ctx.fail(f"There is no verb '{args[0]}'. The verbs are: {verbs}")
+            verbs = self.list_commands(ctx)
+            near = difflib.get_close_matches(args[0], verbs, 1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            ctx.fail(f"There is no verb '{args[0]}'.{meant} The verbs are: {', '.join(verbs)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
