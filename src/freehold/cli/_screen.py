@@ -20,8 +20,10 @@ Json = dict[str, Any]
 class Screen:
     """Writes what updates tell. Nothing of the agent's reaches the terminal before hidden characters are spelled out."""
 
-    def __init__(self, write: Callable[[str], None], *, colour: bool) -> None:
+    def __init__(self, write: Callable[[str], None], *, colour: bool, elsewhere: str | None = None) -> None:
         self._write = write
+        self._elsewhere = elsewhere
+        """Where questions are answered when nobody can press a key here."""
         self._colour = colour
         self._markdown = Markdown(colour=colour)
         self._printed: dict[str, str] = {}
@@ -134,6 +136,9 @@ class Screen:
         elif details.get("input"):
             for line in str(details["input"]).splitlines()[:MOST_DIFF]:
                 self._line(f"  {_one_line(line)}")
+        if self._elsewhere is not None:
+            self._line(f"  waits for your answer at {self._elsewhere}", fg="yellow")
+            return
         keys = [f"[{key}] {_one_line(words)}" for key, words in offers(asked)]
         if details.get("kind") == "question":
             for line in keys:

@@ -105,7 +105,11 @@ async def _chat(
 
     async with Freehold(address, token=token) as home:
         session = await _session(home, agent, name)
-        screen = Screen(_write, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        screen = Screen(
+            _write,
+            colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+            elsewhere=None if sys.stdin.isatty() else f"{address}/sessions?id={session.id}",
+        )
         if not once:
             words = f"{session.info.agent} · freehold chat --session {session.id} goes on with this"
             click.secho(make_visible(words), dim=True)
