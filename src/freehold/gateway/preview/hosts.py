@@ -109,5 +109,7 @@ def check_port(port: int) -> None:
     if not is_shown(port):
         words = "is Freehold's own" if port in OURS else f"is not between {LOWEST} and {HIGHEST}"
         raise FreeholdError(
-            "preview.port", f"Port {port} {words}", hint="GET /v1/preview/ports lists what can be looked at"
+            "preview.port",
+            f"Port {port} {words}",
+            hint="freehold preview, or GET /v1/preview/ports, lists what can be looked at",
         )
