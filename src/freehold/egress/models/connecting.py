@@ -1,7 +1,8 @@
 """How to connect a model, in the words that every surface shows when there is none."""
 
 _HELP = """\
-No model is connected yet, so no agent can think. Connect one in freehold.toml, then run: freehold restart gateway
+No model is connected yet, so no agent can think.
+Connect one in freehold.toml (freehold check says where that is), then run: freehold restart gateway
 
 With a key: freehold secret set anthropic, and
 
