@@ -12,6 +12,7 @@ export function App() {
         It runs inside your computer. Ask the agent to change it, or edit <code>src/App.jsx</code> yourself; you see it
         here at once, and whatever was done can be undone.
       </p>
+      <p>To begin, say to the agent:</p>
       <ul>
         {ideas.map((idea) => (
           <li key={idea}>{idea}</li>
