@@ -8,6 +8,7 @@ import pytest
 from tests.gateway.running import Running
 from tests.keeper.running import Stead
 
+from freehold.client import Freehold
 from freehold.identity.tokens import Scope, Tokens
 
 ALL: tuple[Scope, ...] = ("read", "files", "history")
@@ -29,6 +30,22 @@ def client(stead: Stead, *scopes: Scope) -> httpx2.Client:
     return httpx2.Client(
         base_url=f"http://localhost:{stead.gateway_port}", headers=headers, trust_env=False, timeout=60
     )
+
+
+def test_the_python_client_compares_marks_and_reads_backwards(stead: Stead) -> None:
+    with Tokens(stead.home.identity, owner=None) as tokens:
+        _, secret = tokens.create("client", ALL, None)
+    (stead.home.workspace / "by-client.txt").write_text("one\n")
+    with Freehold.sync(f"http://localhost:{stead.gateway_port}", token=secret, timeout=60) as home:
+        first = home.history.compare().new.id
+        (stead.home.workspace / "by-client.txt").write_text("two\n")
+        found = home.history.compare(first, "now", path="workspace/by-client.txt")
+        assert [file["word"] for file in found.files] == ["changed"]
+        assert home.history.mark_good(first).good
+        assert home.history.compare("good").old == home.history.compare(first).old
+        (last,) = home.timeline.read(before=2**53, kinds=["history.marked_good"], limit=1).events
+        assert last.data == {"entry": first}
+        assert not home.history.mark_good(first, good=False).good
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +96,7 @@ def test_a_known_good_point_is_marked_compared_with_and_recorded(http: httpx2.Cl
     assert http.post(f"/v1/history/{entry}/good", json={"good": False}).json()["good"] is False
     assert http.get("/v1/history/compare", params={"old": "good"}).status_code == 404
     marks = get(http, "/v1/timeline", kind=["history.marked_good", "history.unmarked_good"])["events"]
-    assert [event["data"] for event in marks] == [{"entry": entry}, {"entry": entry}]
+    assert [event["data"] for event in marks[-2:]] == [{"entry": entry}, {"entry": entry}]
     assert http.post("/v1/history/999999/good", json={}).json()["error"]["code"] == "history.no-such-entry"
 
 
