@@ -9,6 +9,8 @@ const FLASH = 1_600;
 const MOST_ASKED = 30;
 const MOST_FLASHED = 500;
 const RELIST_AFTER = 150;
+// Where changes never stop, it is listed all the same.
+const LONGEST_WAIT = 1_500;
 // The list is asked for once changes are heard, so that none falls between; but not later than this.
 const LIST_WITHOUT = 1_000;
 
@@ -39,6 +41,7 @@ export function useTree(open: string | null, all: boolean): LiveTree {
   const [flashed, setFlashed] = useState<ReadonlySet<string>>(new Set());
   const [changes, setChanges] = useState(0);
   const timer = useRef(0);
+  const waiting = useRef<number | null>(null);
   const asking = useRef<{ outdated: boolean } | null>(null);
   const latest = useRef(new Latest());
   const relistSoon = useRef<(after?: number) => void>(() => undefined);
@@ -62,8 +65,14 @@ export function useTree(open: string | null, all: boolean): LiveTree {
   }, [all]);
   const relist = useCallback(
     (after = RELIST_AFTER) => {
+      const now = performance.now();
+      if (after > 0 && waiting.current !== null && now - waiting.current > LONGEST_WAIT) return;
+      waiting.current ??= now;
       clearTimeout(timer.current);
-      timer.current = window.setTimeout(() => void load(), after);
+      timer.current = window.setTimeout(() => {
+        waiting.current = null;
+        void load();
+      }, after);
     },
     [load],
   );
@@ -87,12 +96,16 @@ export function useTree(open: string | null, all: boolean): LiveTree {
   const heard = useRef(false);
   useEffect(() => {
     relist(heard.current ? 0 : LIST_WITHOUT);
-    return () => clearTimeout(timer.current);
+    return () => {
+      clearTimeout(timer.current);
+      waiting.current = null;
+    };
   }, [relist]);
 
   const flash = useCallback((paths: string[]) => {
     setFlashed((held) => new Set([...held, ...paths]));
-    setTimeout(() => setFlashed((held) => new Set([...held].filter((one) => !paths.includes(one)))), FLASH);
+    const over = new Set(paths);
+    setTimeout(() => setFlashed((held) => new Set([...held].filter((one) => !over.has(one)))), FLASH);
   }, []);
 
   const apply = useCallback(
