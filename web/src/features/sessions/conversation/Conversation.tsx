@@ -20,7 +20,7 @@ export function Conversation({ id, session, onClose }: { id: string; session: Se
     <section className="file conversation" aria-label={unhidden(session?.title ?? "") || "Session"}>
       <SessionHead session={session} onClose={onClose} />
       <div className="talk-place">
-        <Transcript session={id} heard={heard} works={session?.status === "working"} sent={sent} />
+        <Transcript session={id} heard={heard} works={session?.status === "working" ? session.seq : null} sent={sent} />
       </div>
       <ApprovalDock session={id} />
       <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />

@@ -41,17 +41,6 @@ export const Part = memo(function Part({ item }: { item: Item }) {
       );
     case "rewound":
       return <p className="aside">The conversation was taken back to here</p>;
-    case "working":
-      return (
-        <p className="works">
-          <span aria-hidden="true" className="works-dots">
-            <i />
-            <i />
-            <i />
-          </span>
-          Working…
-        </p>
-      );
   }
 });
 

@@ -11,7 +11,7 @@ import type { SessionHeard } from "./events";
 import { useFind } from "./find";
 import { FindBar } from "./FindBar";
 import { Part } from "./Part";
-import { drawnKey, guessHeight, transcript, withStreams } from "./transcript.logic";
+import { drawnKey, guessHeight, isWorking, transcript, withStreams } from "./transcript.logic";
 import { useEntries } from "./turns";
 import { fateOf, hasChanged } from "./turns.logic";
 
@@ -22,7 +22,8 @@ const MOST_READ_OUT = 500;
 interface TranscriptProps {
   session: string;
   heard: SessionHeard;
-  works: boolean;
+  /** While its agent works: the number of the last event when that was told. */
+  works: number | null;
   /** Grows with each prompt of the owner's, who wants to see it then. */
   sent: number;
 }
@@ -41,7 +42,7 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
   const follows = useRef(true);
 
   const settled = useMemo(() => transcript(events), [events]);
-  const items = useMemo(() => withStreams(settled, streams, works), [settled, streams, works]);
+  const items = useMemo(() => withStreams(settled, streams), [settled, streams]);
   const ended = useMemo(() => new Set(settled.flatMap((item) => (item.kind === "ended" ? [item.turn] : []))), [settled]);
   const changed = useMemo(() => settled.some((item) => item.kind === "ended" && hasChanged(item.changes)), [settled]);
   const { entries, reload: reloadEntries } = useEntries(changed);
@@ -62,7 +63,8 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
     scrollEndThreshold: NEAR_END,
     overscan: 6,
     paddingStart: 28,
-    paddingEnd: 16,
+    // Room for the words of working: they come and go, and move nothing.
+    paddingEnd: 44,
   });
   const rows = list.getVirtualItems();
 
@@ -173,6 +175,16 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
                 </div>
               );
             })}
+            {isWorking(settled, works) && (
+              <p className="works">
+                <span aria-hidden="true" className="works-dots">
+                  <i />
+                  <i />
+                  <i />
+                </span>
+                Working…
+              </p>
+            )}
           </div>
         </div>
         {!atEnd && items.length > 0 && (

@@ -17,7 +17,6 @@ export function wordsOf(item: Item): string {
       return `${item.text}\n${item.hint}`;
     case "ended":
     case "rewound":
-    case "working":
       return "";
   }
 }

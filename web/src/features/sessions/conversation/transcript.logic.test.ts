@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { SessionEvent } from "../../../client/api";
 import type { Stream } from "./events.logic";
-import { endingOf, endOf, transcript, usageWords, withStreams } from "./transcript.logic";
+import { endingOf, endOf, isWorking, transcript, usageWords, withStreams } from "./transcript.logic";
 
 const event = (seq: number, kind: string, data: Record<string, unknown> = {}, turn: number | null = 1): SessionEvent => ({ seq, at: "", turn, kind, data });
 const kinds = (events: SessionEvent[]) => transcript(events).map((item) => item.kind);
@@ -54,9 +54,14 @@ test("a prompt waits at the end, is sent where it was sent, and goes when it is 
 test("what is being said stands before what waits", () => {
   const items = transcript([event(1, "turn.started", { prompt: { text: "one" } }), event(2, "queued", { text: "two" }, 2)]);
   const streams = new Map<string, Stream>([["message m", { kind: "message", id: "m", key: "live", text: "hal", end: 3 }]]);
-  expect(withStreams(items, streams, true)).toMatchObject([{ kind: "prompt" }, { kind: "message", text: "hal", live: true }, { waits: true }]);
-  expect(withStreams(items, new Map(), true)).toMatchObject([{ kind: "prompt" }, { kind: "working" }, { waits: true }]);
-  expect(withStreams(items, new Map(), false)).toBe(items);
+  expect(withStreams(items, streams)).toMatchObject([{ kind: "prompt" }, { kind: "message", text: "hal", live: true }, { waits: true }]);
+  expect(withStreams(items, new Map())).toBe(items);
+});
+
+test("a turn that is over is not worked on, whatever was told before", () => {
+  const items = transcript([event(1, "turn.started", { prompt: { text: "one" } }), event(5, "turn.ended")]);
+  expect([null, 3, 5].map((told) => isWorking(items, told))).toEqual([false, false, true]);
+  expect(isWorking(transcript([event(1, "turn.started", { prompt: { text: "one" } })]), 0)).toBe(true);
 });
 
 test("a question that waits is the dock's, an answered one is told of", () => {

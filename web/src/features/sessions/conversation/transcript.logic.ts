@@ -18,10 +18,9 @@ export type Item =
   | { kind: "tool"; key: string; turn: number; title: string; does: string; status: string; locations: string[]; parts: ToolPart[]; input: string }
   | { kind: "plan"; key: string; entries: { content: string; status: string }[] }
   | { kind: "approval"; key: string; title: string; state: string; answer: string; note: string; asked: boolean }
-  | { kind: "ended"; key: string; turn: number; reason: string; changes: Changes | null; usage: string }
+  | { kind: "ended"; key: string; seq: number; turn: number; reason: string; changes: Changes | null; usage: string }
   | { kind: "error"; key: string; text: string; hint: string }
-  | { kind: "rewound"; key: string }
-  | { kind: "working"; key: string };
+  | { kind: "rewound"; key: string };
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
@@ -109,7 +108,7 @@ function itemOf({ seq, turn, kind, data }: SessionEvent): Item | null {
         asked: record(data["details"])["kind"] === "question",
       };
     case "turn.ended":
-      return { kind: "ended", key: `ended ${seq}`, turn: inTurn, reason: text(data["stop_reason"]), changes: changesOf(data["changes"]), usage: usageWords(data["usage"]) };
+      return { kind: "ended", key: `ended ${seq}`, seq, turn: inTurn, reason: text(data["stop_reason"]), changes: changesOf(data["changes"]), usage: usageWords(data["usage"]) };
     case "error":
       return { kind, key: `error ${seq}`, text: text(data["message"]), hint: text(data["hint"]) };
     case "rewound":
@@ -152,18 +151,19 @@ export function transcript(events: readonly SessionEvent[]): Item[] {
   return all.some(waits) ? [...all.filter((item) => !waits(item)), ...all.filter(waits)] : all;
 }
 
-/** With what is being said, or that something is being done, before the prompts that wait for it. */
-export function withStreams(items: readonly Item[], streams: ReadonlyMap<string, Stream>, works: boolean): readonly Item[] {
-  if (streams.size === 0 && !works) return items;
-  const live: Item[] = [...streams.values()].filter((one) => one.text !== "").map((one) => ({ kind: one.kind, key: one.key, seq: 0, text: one.text, live: true, cut: false }));
-  if (works && live.length === 0) live.push({ kind: "working", key: "working" });
-  let place = items.length;
-  while (place > 0) {
-    const item = items[place - 1];
-    if (item?.kind !== "prompt" || !item.waits) break;
-    place--;
-  }
+/** With what is being said, before the prompts that wait for it. */
+export function withStreams(items: readonly Item[], streams: ReadonlyMap<string, Stream>): readonly Item[] {
+  const live = [...streams.values()].filter((one) => one.text !== "").map((one): Item => ({ kind: one.kind, key: one.key, seq: 0, text: one.text, live: true, cut: false }));
+  if (live.length === 0) return items;
+  const place = items.findLastIndex((item) => item.kind !== "prompt" || !item.waits) + 1;
   return [...items.slice(0, place), ...live, ...items.slice(place)];
+}
+
+/** Whether it is worked on. `told` is the number of the last event when it was said so: what ended since then is over. */
+export function isWorking(items: readonly Item[], told: number | null): boolean {
+  if (told === null) return false;
+  const last = items.findLast((item) => item.kind !== "prompt" || !item.waits);
+  return !(last?.kind === "ended" && last.seq > told);
 }
 
 /** The name an item is drawn under: words that were seen coming keep theirs when they are kept. */
@@ -171,21 +171,22 @@ export function drawnKey(item: Item, seen: ReadonlyMap<number, string>): string 
   return (item.kind === "message" || item.kind === "thought" ? seen.get(item.seq) : undefined) ?? item.key;
 }
 
-/** A guess at how high an item will be, so that the scroll bar is about right before it is drawn. */
+/**
+ * A guess at how high an item will be, so that the scroll bar is about right before it is drawn. Rather too low than too
+ * high: who follows the end then sees what is above move up only.
+ */
 export function guessHeight(item: Item): number {
   switch (item.kind) {
     case "message":
-      return 24 + 26 * item.text.split("\n").reduce((lines, line) => lines + Math.max(1, Math.ceil(line.length / 90)), 0);
+      return 24 + 24 * item.text.split("\n").reduce((lines, line) => lines + Math.ceil(line.length / 100), 0);
     case "prompt":
-      return 64 + 24 * Math.min(20, Math.ceil(item.text.length / 70)) + (item.images.length > 0 ? 128 : 0);
+      return 48 + 22 * Math.min(18, Math.floor(item.text.length / 90)) + (item.images.length > 0 ? 112 : 0);
     case "plan":
-      return 48 + 28 * item.entries.length;
-    case "ended":
-      return 60;
+      return 40 + 24 * item.entries.length;
     case "error":
-      return 96;
+      return 80;
     default:
-      return 48;
+      return 36;
   }
 }
 
