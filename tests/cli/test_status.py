@@ -63,6 +63,18 @@ def test_restart_of_what_there_is_not_names_what_there_is(stead: Stead) -> None:
     assert "computer, gateway" in done.stderr
 
 
+def test_a_gateway_that_runs_is_not_given_up_for_a_manifest_it_could_not_start_with(stead: Stead) -> None:
+    before = {one["name"]: one["pid"] for one in stead.call("status")["programs"]}
+    stead.home.manifest.write_text('[models.local]\nknd = "openai"\n')
+    try:
+        done = stead.run("restart", "gateway")
+    finally:
+        stead.home.manifest.unlink()
+    assert done.returncode == 1
+    assert "There is no key models.local.knd" in done.stderr
+    assert {one["name"]: one["pid"] for one in stead.call("status")["programs"]} == before
+
+
 def test_logs_are_shown_for_people_and_for_scripts(stead: Stead) -> None:
     assert "boot.finished" in stead.run("logs", "keeper", "-n", "100").stdout
     lines = stead.run("logs", "--since", "1h", "--json").stdout.splitlines()

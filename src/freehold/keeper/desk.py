@@ -15,6 +15,7 @@ from freehold.errors import FreeholdError
 from freehold.keeper.archive import Archive
 from freehold.keeper.methods import Methods, NoParams
 from freehold.keeper.processes import resident_bytes
+from freehold.keeper.reading import Reading
 from freehold.keeper.tending import tended
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Desk:
     async def restart(self, program: str, *, wait: bool = True, who: str = "owner") -> dict[str, Any]:
         """End a program in good order and start it again; answers when the new life has begun, or answers its probe."""
         kept = self.keeper.supervisor.find(program)
+        if program == "gateway":
+            await self._refuse_broken_manifest()
         self.keeper.record("program.restart_asked", {"program": program}, who=who)
         await kept.restart()
         if wait:
@@ -101,6 +104,14 @@ class Desk:
                 async with asyncio.timeout(self.keeper.settings.start_deadline):
                     await self.keeper.changes.until(lambda: kept.state != "starting")
         return kept.status().as_json()
+
+    async def _refuse_broken_manifest(self) -> None:
+        """A gateway reads the manifest anew: the one that runs is not given up for one that could not start."""
+        try:
+            await Reading(self.keeper.home).plan()
+        except FreeholdError as error:
+            if error.code == "manifest.invalid":
+                raise
 
     @contextlib.asynccontextmanager
     async def serve_page(self, sockets: list[socket.socket]) -> AsyncIterator[None]:
