@@ -55,7 +55,10 @@ SEND = r"""
 import glob, json, socket, uuid
 for path in glob.glob("/tmp/cc-socks*/*.sock"):
     with socket.socket(socket.AF_UNIX) as inbox:
-        inbox.connect(path)
+        try:
+            inbox.connect(path)
+        except ConnectionRefusedError:
+            continue  # it was left by one that is gone
         said = {"role": "user", "content": "SAY what another session wants"}
         message = {"type": "user", "message": said, "from": f"uds:{path}", "msg_id": str(uuid.uuid4())}
         inbox.sendall(json.dumps(message).encode() + b"\n")
