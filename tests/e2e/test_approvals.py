@@ -37,9 +37,11 @@ async def session(whole: Whole) -> str:
 
 
 async def ask_in(whole: Whole, session: str, words: str) -> int:
-    """Lets its agent ask, and says by which event. What a test before this one left is called off."""
-    await whole.call("POST", f"/v1/sessions/{session}/cancel")
-    seq = int((await whole.call("GET", f"/v1/sessions/{session}"))["seq"])
+    """Lets its agent ask, and says by which event. What a test that failed has left to wait is called off."""
+    row = await whole.call("GET", f"/v1/sessions/{session}")
+    if row["status"] == "needs_you":
+        await whole.call("POST", f"/v1/sessions/{session}/cancel")
+    seq = int(row["seq"])
     async with whole.watching(session, seq) as watch:
         await whole.prompt(session, words)
         asked = await watch.until("approval", state="pending")
