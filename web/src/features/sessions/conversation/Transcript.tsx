@@ -106,13 +106,18 @@ export function Transcript({ session, heard, works, sent }: TranscriptProps) {
 
   // How much there was when the owner left the end: what is more than that is new to them.
   const [left, setLeft] = useState(0);
+  const top = useRef(0);
   const scrolled = useCallback(() => {
     const shown = pane.current;
     if (shown === null) return;
     const near = shown.scrollHeight - shown.scrollTop - shown.clientHeight < NEAR_END;
+    // Only who goes up leaves the end: words that come faster than they are followed do not leave anybody behind.
+    const away = !near && shown.scrollTop < top.current;
+    top.current = shown.scrollTop;
+    if (!near && !away) return;
+    if (near || follows.current) setLeft(lastSeq);
     follows.current = near;
     setAtEnd(near);
-    if (near) setLeft(lastSeq);
   }, [lastSeq]);
 
   const shared = useMemo<Shared>(

@@ -52,6 +52,10 @@ export function useFind(items: readonly Item[], go: (index: number) => void): Fi
   useEffect(() => {
     if (here === -1 && places.length > 0) move(places, null, -1);
   }, [here, places, move]);
+  // Older ones that are read meanwhile shift its place.
+  useEffect(() => {
+    if (here !== -1) go(here);
+  }, [here, go]);
   const close = useCallback(() => {
     setOpen(false);
     setKey(null);
