@@ -6,6 +6,7 @@ import { ago } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
 import { TwoPress } from "../../ui/TwoPress";
+import { ConnectHelp } from "./ConnectHelp";
 import { KeyDialog } from "./KeyDialog";
 import { keyRows, keyStateOf, vaultNameOf } from "./keys.logic";
 
@@ -36,7 +37,7 @@ export function ModelsSection() {
       <section aria-labelledby="models">
         <h3 id="models">Models</h3>
         {models.problem && <Notice problem={models.problem} action={{ label: "Try again", run: models.reload }} />}
-        {models.value?.help && <pre className="card help">{models.value.help}</pre>}
+        {models.value?.help && <ConnectHelp help={models.value.help} />}
         {models.value && models.value.models.length > 0 && (
           <ul className="rows">
             {models.value.models.map((model) => (

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import type { ModelsState, SessionView } from "../../client/api";
+import type { SessionView } from "../../client/api";
 import { request } from "../../client/http";
 import { useAnswer } from "../../ui/answers";
 import { Icon } from "../../ui/Icon";
@@ -7,6 +7,9 @@ import { Notice } from "../../ui/Notice";
 import { useTopic } from "../shell/live";
 import { go, useRoute } from "../shell/route";
 import { Conversation } from "./conversation/Conversation";
+import { FirstProvider, useFirst } from "./first/first";
+import { isReady } from "./first/first.logic";
+import { FirstSteps } from "./first/FirstSteps";
 import { useRoster } from "./roster";
 import { useNewSession } from "./sidebar/newSession";
 import { Sidebar } from "./sidebar/Sidebar";
@@ -14,10 +17,19 @@ import "./sessions.css";
 import "./sidebar/sidebar.css";
 
 export default function SessionsPage() {
+  return (
+    <FirstProvider>
+      <Sessions />
+    </FirstProvider>
+  );
+}
+
+function Sessions() {
   const { query } = useRoute();
   const chosen = query.get("id");
+  const { steps } = useFirst();
   return (
-    <div className="files" data-open={chosen !== null || undefined}>
+    <div className="files" data-open={chosen !== null || undefined} data-steps={(steps !== null && !isReady(steps)) || undefined}>
       <Sidebar chosen={chosen} />
       {chosen === null ? <NoSession /> : <OpenSession key={chosen} id={chosen} />}
     </div>
@@ -61,18 +73,21 @@ function useSeen(session: SessionView | null) {
 }
 
 function NoSession() {
-  const models = useAnswer<ModelsState>("/v1/models");
+  const { steps } = useFirst();
   const open = useNewSession();
   return (
     <div className="file-none">
-      <div className="no-session">
-        <Icon name="talk" size={40} />
-        <p>Choose a session, or start one. Every file an agent changes can be taken back.</p>
-        <button className="primary" onClick={() => void open()}>
-          <Icon name="plus" size={18} /> New session
-        </button>
-        {models.value?.help && <p className="quiet preformatted">{models.value.help}</p>}
-      </div>
+      {steps !== null && !isReady(steps) ? (
+        <FirstSteps steps={steps} />
+      ) : (
+        <div className="no-session">
+          <Icon name="talk" size={40} />
+          <p>Choose a session, or start one. Every file an agent changes can be taken back.</p>
+          <button className="primary" disabled={steps === null} onClick={() => void open()}>
+            <Icon name="plus" size={18} /> New session
+          </button>
+        </div>
+      )}
     </div>
   );
 }

@@ -70,7 +70,14 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
           </select>
         </label>
         {model === OTHER && <input aria-label="Name of the model" placeholder="As its provider calls it" maxLength={200} required autoFocus value={other} onChange={(event) => setOther(event.target.value)} />}
-        {models.value?.help && <p className="quiet small-print preformatted">{models.value.help}</p>}
+        {models.value?.help && (
+          <p className="quiet small-print">
+            No model is connected yet.{" "}
+            <button type="button" className="text-button" onClick={() => go("/settings/models")}>
+              How to connect one
+            </button>
+          </p>
+        )}
         <div className="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel
