@@ -50,6 +50,14 @@ async def _approval(page: Page, whole: Whole) -> None:
     await page.get_by_text("npm test").first.wait_for()
 
 
+async def _diff(page: Page, whole: Whole) -> None:
+    path = "workspace/src/theme.css"
+    entry = (await whole.call("GET", f"/v1/history?limit=1&path={path}"))["entries"][0]["id"]
+    origin = page.url.partition("/history")[0]
+    await page.goto(f"{origin}/history/diff?old={entry - 1}&new={entry}&file={path}")
+    await page.get_by_text("#14181a").first.wait_for()
+
+
 async def _file(page: Page, whole: Whole) -> None:
     await page.locator(".cm-content").get_by_text("Hello from").wait_for()
 
@@ -70,6 +78,7 @@ PAGES: dict[str, tuple[str, Draw]] = {
     "sessions": ("/sessions", _talk),
     "approval": ("/sessions", _approval),
     "history": ("/history", _heading),
+    "diff": ("/history", _diff),
     "files": ("/files?path=src/App.tsx", _file),
     "terminal": ("/terminal?new=1", _shell),
     "preview": ("/preview?port=8000", _preview),
@@ -79,9 +88,13 @@ PAGES: dict[str, tuple[str, Draw]] = {
 }
 
 
-async def _page(browser: Browser, whole: Whole, size: str, theme: Literal["light", "dark"]) -> Page:
+async def _page(browser: Browser, whole: Whole, size: str, theme: Literal["light", "dark"], images: Path) -> Page:
+    """One that is signed in; what it shows to who is outside is drawn on the way."""
     page = await browser.new_page(viewport=SIZES[size], color_scheme=theme, reduced_motion="reduce")
     page.set_default_timeout(PATIENCE)
+    await page.goto(f"http://localhost:{whole.stead.gateway_port}/sign-in")
+    await page.get_by_role("heading").first.wait_for()
+    await page.screenshot(path=images / f"sign-in-{size}-{theme}.png")
     async with page.expect_response("**/v1/sign-in/link"):
         await page.goto(await sign_in_link(whole))
     await page.get_by_role("navigation", name="Pages").wait_for()
@@ -113,7 +126,7 @@ async def _quiet(whole: Whole) -> None:
 async def _draw_all(browser: Browser, whole: Whole, names: list[str], images: Path) -> None:
     for size in SIZES:
         for theme in THEMES:
-            page = await _page(browser, whole, size, theme)
+            page = await _page(browser, whole, size, theme, images)
             for name in names:
                 path, ready = PAGES[name]
                 await page.goto(f"http://localhost:{whole.stead.gateway_port}{path}")
