@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { useApprovals } from "./approvals";
+import { keysOf } from "./approvals.logic";
 import { AskCard } from "./AskCard";
 
 /** What the agent of this session asks, right above the place to write. */
@@ -26,7 +27,7 @@ export function ApprovalDock({ session }: { session: string }) {
         <AskCard
           key={ask.id}
           ask={ask}
-          keys="page"
+          keys={keysOf("dock", true)}
           stack={{ index, count: mine.length, step: (by) => setAt((index + by + mine.length) % mine.length) }}
           onAnswer={(choice) => {
             held.current = dock.current?.contains(document.activeElement) ?? false;

@@ -2,10 +2,8 @@ import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "rea
 import { Icon } from "../../ui/Icon";
 import { unhidden } from "../../ui/unhidden";
 import { isTyping } from "../shell/shortcuts";
-import { answerOf, linesIn, type Ask, type Choice, type Part } from "./approvals.logic";
+import { answerOf, linesIn, SEEN_FOR, wasSeen, type Ask, type Choice, type Keys, type Part } from "./approvals.logic";
 
-/** What pops up under a finger or a key that was meant for something else is not answered by it. */
-const ARMS_AFTER = 400;
 /** Characters of an answer that fit beside others on a phone. */
 const SHORT = 14;
 
@@ -20,8 +18,9 @@ interface CardProps {
   heading: ReactNode;
   stack: Stack | null;
   choices: readonly { label: string; means: string; tone: "yes" | "more" | "no" }[];
-  /** `page`: the numbers answer whenever nothing is typed; `alt`: only together with Alt. */
-  keys: "page" | "alt" | "none";
+  keys: Keys;
+  /** Puts it aside, where that can be. */
+  onLater?: () => void;
   onChoose: (index: number) => Promise<void> | void;
   children?: ReactNode;
   /** What else can be said, below the answers. */
@@ -29,13 +28,22 @@ interface CardProps {
 }
 
 /** One question to the owner, whoever asks. Drawn by us alone, in the same way everywhere. Give it the question as its key. */
-export function QuestionCard({ label, heading, stack, choices, keys, onChoose, children, foot }: CardProps) {
+export function QuestionCard({ label, heading, stack, choices, keys, onLater, onChoose, children, foot }: CardProps) {
   const [armed, setArmed] = useState(false);
   const [busy, setBusy] = useState(false);
   const card = useRef<HTMLElement>(null);
   useEffect(() => {
-    const timer = setTimeout(() => setArmed(true), ARMS_AFTER);
+    const timer = setTimeout(() => setArmed(true), SEEN_FOR);
     return () => clearTimeout(timer);
+  }, []);
+  const seenSince = useRef<number | null>(null);
+  useEffect(() => {
+    const look = () => {
+      seenSince.current = document.hidden ? null : performance.now();
+    };
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
   }, []);
   const ready = armed && !busy;
 
@@ -65,7 +73,7 @@ export function QuestionCard({ label, heading, stack, choices, keys, onChoose, c
       const index = answerOf({ key, code, altKey, ctrlKey, metaKey, shiftKey, typing }, choices.length);
       if (index === null) return;
       event.preventDefault();
-      void latest.current(index);
+      if (wasSeen(seenSince.current, event.timeStamp)) void latest.current(index);
     }
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
@@ -89,6 +97,11 @@ export function QuestionCard({ label, heading, stack, choices, keys, onChoose, c
             </button>
           </div>
         )}
+        {onLater && (
+          <button className="text-button ask-later" onClick={onLater} title="Puts it aside; it keeps waiting">
+            Later
+          </button>
+        )}
       </header>
       {children}
       <div className="ask-replies" data-long={choices.some((choice) => choice.label.length > SHORT) || undefined}>
@@ -107,14 +120,15 @@ export function QuestionCard({ label, heading, stack, choices, keys, onChoose, c
 interface AskCardProps {
   ask: Ask;
   stack: Stack | null;
-  keys: "page" | "alt" | "none";
+  keys: Keys;
+  onLater?: () => void;
   /** The session it is asked in, where that is not plain to see. */
   from?: ReactNode;
   onAnswer: (choice: Pick<Choice, "answer" | "note">) => Promise<void>;
 }
 
 /** What an agent asks: our words around it, and exactly what it would do. */
-export function AskCard({ ask, stack, keys, from, onAnswer }: AskCardProps) {
+export function AskCard({ ask, stack, keys, onLater, from, onAnswer }: AskCardProps) {
   const [words, setWords] = useState("");
   const [refusing, setRefusing] = useState(false);
   const asksForWords = ask.free || refusing;
@@ -137,6 +151,7 @@ export function AskCard({ ask, stack, keys, from, onAnswer }: AskCardProps) {
       stack={stack}
       choices={ask.replies}
       keys={keys}
+      {...(onLater && { onLater })}
       onChoose={(index) => {
         const choice = ask.replies[index];
         return choice === undefined ? undefined : onAnswer(choice);

@@ -5,6 +5,7 @@ import { plainTarget, questionsOf, REPLIES } from "../network/egress.logic";
 import { useRoster } from "../sessions/roster";
 import { go, useRoute } from "../shell/route";
 import { useApprovals } from "./approvals";
+import { keysOf } from "./approvals.logic";
 import { AskCard, QuestionCard } from "./AskCard";
 import "./approvals.css";
 
@@ -19,6 +20,7 @@ export function NeedsYou() {
   const egress = useEgress();
   const [at, setAt] = useState(0);
   const [unfolded, setUnfolded] = useState(false);
+  const [aside, setAside] = useState<readonly string[]>([]);
   const open = path === "/sessions" ? query.get("id") : null;
   const items = [
     ...asks.filter((ask) => ask.session !== open).map((ask) => ({ key: `agent ${ask.id}`, ask, question: null })),
@@ -29,8 +31,14 @@ export function NeedsYou() {
   const stack = { index, count: items.length, step: (by: 1 | -1) => setAt((index + by + items.length) % items.length) };
   const session = item?.ask ? (roster.rows?.find((row) => row.id === item.ask.session) ?? null) : null;
   const newest = asks.at(-1);
-  // The dock of the open session has the first word; the rest waits in one line.
-  const folded = !unfolded && asks.some((ask) => ask.session === open);
+  // The dock of the open session has the first word; the rest waits in one line, as does what was put aside until more comes.
+  const docked = asks.some((ask) => ask.session === open);
+  const folded = (docked && !unfolded) || items.every((one) => aside.includes(one.key));
+  const keys = keysOf("bar", open !== null);
+  const later = () => {
+    setAside(items.map((one) => one.key));
+    setUnfolded(false);
+  };
   return (
     <>
       <p className="unseen" role="alert">
@@ -39,9 +47,16 @@ export function NeedsYou() {
       {item !== undefined && folded && (
         <section className="ask-bar ask-folded" aria-label="What else waits for you">
           <p>
-            {items.length} more {items.length === 1 ? "waits" : "wait"} for you
+            {items.length} {docked && "more "}
+            {items.length === 1 ? "waits" : "wait"} for you
           </p>
-          <button className="small" onClick={() => setUnfolded(true)}>
+          <button
+            className="small"
+            onClick={() => {
+              setUnfolded(true);
+              setAside([]);
+            }}
+          >
             Show
           </button>
         </section>
@@ -52,7 +67,8 @@ export function NeedsYou() {
             <AskCard
               key={item.key}
               ask={item.ask}
-              keys="alt"
+              keys={keys}
+              onLater={later}
               stack={stack}
               from={
                 <>
@@ -74,7 +90,8 @@ export function NeedsYou() {
                 </>
               }
               stack={stack}
-              keys="alt"
+              keys={keys}
+              onLater={later}
               choices={REPLIES.map(({ label, means, answer: reply }) => ({ label, means, tone: reply === "never" ? "no" : reply === "once" ? "yes" : "more" }))}
               onChoose={(chosen) => {
                 const reply = REPLIES[chosen];

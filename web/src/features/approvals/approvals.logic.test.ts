@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ApprovalView } from "../../client/api";
-import { answerOf, askOf, changedLines, withApproval, type Key } from "./approvals.logic";
+import { answerOf, askOf, changedLines, keysOf, SEEN_FOR, wasSeen, withApproval, type Key } from "./approvals.logic";
 
 const row = (more: Partial<ApprovalView>): ApprovalView => ({
   id: "a",
@@ -90,4 +90,18 @@ test("a number answers, but never while something is typed unless Alt is held", 
   expect(answerOf(key({}), 1)).toBeNull();
   expect(answerOf(key({ ctrlKey: true }), 4)).toBeNull();
   expect(answerOf(key({ key: "é", code: "KeyE" }), 4)).toBeNull();
+});
+
+test("with a session on the screen keys answer what it asks, and never the bar", () => {
+  expect(keysOf("dock", true)).toBe("page");
+  expect(keysOf("bar", true)).toBe("none");
+  expect(keysOf("bar", false)).toBe("alt");
+});
+
+test("a key answers only what was seen for a while before it was pressed", () => {
+  expect(SEEN_FOR).toBe(600);
+  expect(wasSeen(1_000, 1_599)).toBe(false);
+  expect(wasSeen(1_000, 1_600)).toBe(true);
+  expect(wasSeen(1_000, 900)).toBe(false);
+  expect(wasSeen(null, 9_000)).toBe(false);
 });

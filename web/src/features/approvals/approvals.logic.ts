@@ -155,6 +155,21 @@ export interface Key {
   typing: boolean;
 }
 
+/** Milliseconds that a question is seen before anything answers it: what pops up is not answered by what was meant for something else. */
+export const SEEN_FOR = 600;
+
+/** `page`: the numbers answer whenever nothing is typed; `alt`: only together with Alt. */
+export type Keys = "page" | "alt" | "none";
+
+/** A key means what is being worked on: with a session on the screen, what that one asks in its dock and nothing else. */
+export function keysOf(place: "dock" | "bar", sessionShown: boolean): Keys {
+  if (place === "dock") return "page";
+  return sessionShown ? "none" : "alt";
+}
+
+/** Whether what was pressed at a moment can have been meant for a question that is seen since another; null for one out of sight. */
+export const wasSeen = (since: number | null, pressed: number): boolean => since !== null && pressed - since >= SEEN_FOR;
+
 /** Which of `count` answers a key means: its number, and with Alt also while something is typed. Null for none. */
 export function answerOf(pressed: Key, count: number): number | null {
   if (pressed.ctrlKey || pressed.metaKey || pressed.shiftKey || (pressed.typing && !pressed.altKey)) return null;

@@ -248,7 +248,7 @@ function Help({ onClose }: { onClose: () => void }) {
           ["c", "Comment on its line"],
           ["Ctrl F", "Find in a terminal"],
           ["1–4", "Answer what the open session asks"],
-          ["Alt 1–4", "Answer on every page, and while you type"],
+          ["Alt 1–4", "The same while you type; on other pages, what the bar asks"],
           ["Ctrl Enter", "Steer: stop what the agent does and go first"],
           ["Esc", "Stop the agent, or close what is open"],
           ["?", "This sheet"],
