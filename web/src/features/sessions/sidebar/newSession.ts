@@ -22,6 +22,8 @@ export function useNewSession(): (how?: OpenSession) => Promise<boolean> {
       try {
         const made = await request<SessionView>("/v1/sessions", { method: "POST", body: agent === null ? how : { ...how, agent } });
         take(made);
+        // Where no field takes the focus, as on touch, the button would be pressed again by the next Space.
+        document.getElementById("page")?.focus();
         go(`/sessions?id=${encodeURIComponent(made.id)}`);
         return true;
       } catch (error) {
