@@ -92,6 +92,8 @@ export default function Screen({ id, shown, control, onControlUsed, onTitle, onE
     const terminal = new Terminal({
       fontFamily: 'ui-monospace, "SF Mono", Menlo, "DejaVu Sans Mono", monospace',
       fontSize: 14,
+      // At 1 a row is cut off right where an underscore is drawn.
+      lineHeight: 1.2,
       scrollback: 10_000,
       cursorBlink: true,
       theme: colours(),
