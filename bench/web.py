@@ -325,12 +325,12 @@ def measure(quick: bool) -> Iterable[Figure]:
         yield Figure(name, first, "ms", "walking them", walked, "≤ 500 ms", first <= 500)
         yield Figure("the same, all of it", whole, "ms", "walking them", walked)
 
-        words = bare_socket(looker, 60 if quick else 300)
-        changes = see_changes(looker, home.home.workspace, 40 if quick else 200)
+        words = bare_socket(looker, 45 if quick else 300)
+        changes = see_changes(looker, home.home.workspace, 30 if quick else 200)
         name = f"a change on disk to the pixel, p95 of {len(changes)}"
         yield Figure(name, p95(changes), "ms", "a bare socket", p95(words), "≤ 150 ms", p95(changes) <= 150)
         yield Figure("the same, median", statistics.median(changes), "ms", "", statistics.median(words))
-        seen = see_words(looker, 60 if quick else 300)
+        seen = see_words(looker, 45 if quick else 300)
         yield Figure(f"a word to the pixel, p95 of {len(seen)}", p95(seen), "ms", "a bare socket", p95(words))
         yield Figure("the same, median", statistics.median(seen), "ms", "", statistics.median(words))
 
