@@ -19,7 +19,17 @@ from freehold.gateway.hardening import Hardening
 from freehold.gateway.limits import RateLimit
 from freehold.gateway.live import Connection, LiveConnections
 from freehold.gateway.needs import Declared, Need, NeedTable
-from freehold.gateway.refusals import BodyTooLarge, Refusal, status_of, too_large, too_many, unexpected
+from freehold.gateway.page import refusal_page
+from freehold.gateway.refusals import (
+    NOT_FOUND,
+    NOT_SIGNED_IN,
+    BodyTooLarge,
+    Refusal,
+    status_of,
+    too_large,
+    too_many,
+    unexpected,
+)
 from freehold.identity.sessions import COOKIE, Session, Sessions
 from freehold.identity.tokens import Token, Tokens
 from freehold.observe.logs import log_unexpected
@@ -32,13 +42,6 @@ BROKEN = 1011
 
 PLAIN = Hardening(https=False)
 
-NOT_SIGNED_IN = Refusal(
-    401,
-    "identity.not-signed-in",
-    "You are not signed in",
-    "Open /sign-in in a browser, or send an API token",
-    ((b"www-authenticate", b"Bearer"),),
-)
 WRONG_HOST = Refusal(
     421, "gateway.wrong-host", "This Freehold does not answer to that name", "Set gateway.public_url in freehold.toml"
 )
@@ -47,7 +50,6 @@ PLAIN_HTTP = Refusal(
 )
 WRONG_ORIGIN = Refusal(403, "gateway.wrong-origin", "This request comes from a page that is not ours")
 TOO_SLOW = Refusal(408, "gateway.too-slow", "The request took too long", "Try again")
-NOT_FOUND = Refusal(404, "request.not-found", "There is nothing here", "GET /v1/openapi.json describes the API")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,13 @@ class Guard:
         except Exception as error:
             decision = unexpected(log_unexpected(error, "the guard failed"))
         if isinstance(decision, Refusal):
-            await _refuse(decision, site.hardening, scope, send)
+            page = refusal_page(decision, scope, headers)
+            if page is None:
+                await _refuse(decision, site.hardening, scope, send)
+                return
+            answer = {"type": "http.response.start", "status": page.status_code}
+            await send({**answer, "headers": site.hardening.add(page.raw_headers)})
+            await send({"type": "http.response.body", "body": page.body})
             return
         principal, route = decision
         if "state" not in scope:

@@ -1,9 +1,13 @@
 """Small pages for those who are not inside: plain HTML that needs no script."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
 from starlette.responses import HTMLResponse
+from starlette.types import Scope
+
+from freehold.gateway.refusals import NOT_FOUND, NOT_SIGNED_IN, Refusal
 
 
 @dataclass(frozen=True)
@@ -40,3 +44,24 @@ def show_page(*, title: str, message: str, hint: str, status: int, link: Link | 
 """,
         status_code=status,
     )
+
+
+def refusal_page(refusal: Refusal, scope: Scope, headers: Mapping[bytes, bytes]) -> HTMLResponse | None:
+    """What a browser shows that was led to a wrong address; None where the API's shape is right.
+
+    It tells no more than the refusal does: a stranger sees the same page at every address.
+    """
+    if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+        return None
+    path: str = scope["path"]
+    if path == "/v1" or path.startswith("/v1/") or b"text/html" not in headers.get(b"accept", b""):
+        return None
+    if refusal is NOT_FOUND:
+        hint, link = "The address may be misspelled, or from another version", Link("To the control center", "/")
+    elif refusal is NOT_SIGNED_IN:
+        hint, link = "Sign in to go on", Link("Sign in", "/sign-in")
+    else:
+        return None
+    page = show_page(title="Freehold", message=refusal.message, hint=hint, status=refusal.status, link=link)
+    page.raw_headers.extend(refusal.headers)
+    return page

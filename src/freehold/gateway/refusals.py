@@ -47,6 +47,16 @@ class Refusal:
         return json.dumps(self.body()).encode("ascii")
 
 
+NOT_SIGNED_IN = Refusal(
+    401,
+    "identity.not-signed-in",
+    "You are not signed in",
+    "Open /sign-in in a browser, or send an API token",
+    ((b"www-authenticate", b"Bearer"),),
+)
+NOT_FOUND = Refusal(404, "request.not-found", "There is nothing here", "GET /v1/openapi.json describes the API")
+
+
 class TooMany(FreeholdError):
     """Come back in `wait` seconds."""
 
