@@ -1,6 +1,6 @@
 import { clock, fullMoment } from "../../ui/moments";
 import { unhidden } from "../../ui/unhidden";
-import type { Recorded } from "./timeline.logic";
+import { whoWords, type Recorded } from "./timeline.logic";
 
 /** One event of the timeline. Its words may be an agent's: nothing in them is hidden, nothing acts. */
 export function EventRow({ event, title, facts, at }: { event: Recorded; title: string; facts: string; at: number }) {
@@ -12,7 +12,7 @@ export function EventRow({ event, title, facts, at }: { event: Recorded; title: 
         {clock(at)}
       </time>
       <span className="event-facts">
-        <span>{event.who}</span>
+        <span title={event.who}>{whoWords(event.who)}</span>
         {facts && <span className="event-words">{unhidden(facts)}</span>}
       </span>
     </div>

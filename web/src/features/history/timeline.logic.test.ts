@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { HistoryEntry } from "../../client/api";
-import { behind, factsOf, groupOf, kindsOf, readGroups, sentence, together, turnStarts, withEvents, withNewest, type Recorded } from "./timeline.logic";
+import { behind, factsOf, groupOf, kindsOf, readGroups, sentence, together, turnStarts, whoWords, withEvents, withNewest, type Recorded } from "./timeline.logic";
 
 const event = (seq: number, kind: string, data: Record<string, unknown> = {}): Recorded => ({ seq, at: new Date(seq * 1000).toISOString(), kind, who: "owner", data });
 const entry = (id: number, at: number, more: Partial<HistoryEntry> = {}): HistoryEntry => ({
@@ -60,4 +60,24 @@ test("kinds and data become words", () => {
   expect(sentence(event(1, "identity.token_created", { name: "x" }))).toEqual({ title: "Token created", facts: "name x" });
   expect(sentence(event(1, "boot.started")).title).toBe("Boot started");
   expect(factsOf(event(1, "a.b", { a: null, b: "", c_d: { e: 1 }, f: "x".repeat(200) }))).toMatch(/^c d \{"e":1\} · f x{120}…$/);
+});
+
+test("the owner is called the same wherever they answer", () => {
+  expect(["owner", "token:chat-d64e513b", "token:laptop", "token:my-key", "system"].map(whoWords)).toEqual(["you", "you, by token chat", "you, by token laptop", "you, by token my-key", "system"]);
+});
+
+test("one answer about the network is one row, and a rule made by itself is told in words", () => {
+  const items = [
+    event(4, "egress.rule_added", { verdict: "deny", rule: "b.example", scope: "always", reason: "the owner said so" }),
+    event(3, "egress.rule_added", { verdict: "allow", rule: "a.example:443", scope: "once", reason: "the owner answered question 7 with once" }),
+    event(2, "egress.question_answered", { id: 7, target: "a.example:443", answer: "once", attempts: 1 }),
+    event(1, "egress.question_asked", { id: 7, target: "a.example:443" }),
+  ];
+  const rows = together(null, { items, more: false }, ["decisions"], "", day);
+  expect(rows.map((row) => (row.kind === "event" ? row.title : row.key))).toEqual(["day Today", "Never lets anything reach b.example", "Lets it reach a.example:443, once"]);
+});
+
+test("a question that a rule answered is not told as its contrary", () => {
+  expect(sentence(event(1, "egress.question_answered", { id: 1, target: "c.example:443", answer: "by the rule 'deny c.example'" })).title).toBe("Does not let it reach c.example:443, by the rule 'deny c.example'");
+  expect(sentence(event(1, "egress.rule_removed", { verdict: "allow", rule: "a.example:443", scope: "once", reason: "it was used" })).title).toBe("Reached a.example:443, as was let once");
 });

@@ -85,6 +85,8 @@ export function together(entries: Source<HistoryEntry> | null, events: Source<Re
     if (at < horizon || TOLD.has(event.kind) || !groups.includes(groupOf(event.kind))) continue;
     // A question that was answered is told by its answer.
     if ((event.kind === "approval.asked" || event.kind === "egress.question_asked") && answered.has(subject(event))) continue;
+    // So is the rule that an answer made.
+    if (event.kind === "egress.rule_added" && answered.has(`egress ${questionOf(event)}`)) continue;
     rows.push({ kind: "event", key: `event ${event.seq}`, at, event, ...sentence(event, asked) });
   }
   rows.sort((a, b) => b.at - a.at);
@@ -104,9 +106,20 @@ export function together(entries: Source<HistoryEntry> | null, events: Source<Re
 const ANSWERS = new Set(["approval.answered", "approval.withdrawn", "egress.question_answered"]);
 const subject = (event: Recorded): string => `${event.kind.split(".")[0]} ${String(event.data["approval"] ?? event.data["id"])}`;
 
+/** The question whose answer made a rule, by the reason that the rule gives. */
+const questionOf = (event: Recorded): string | null => /^the owner answered question (\d+) with /.exec(text(event.data["reason"]))?.[1] ?? null;
+
+/** Who did it, as the owner would say: whatever comes with a token of theirs is theirs too. */
+export function whoWords(who: string): string {
+  if (who === "owner") return "you";
+  // A verb of the command line lends itself a token of its name, with a tail of its own.
+  const token = /^token:(.+?)(?:-[0-9a-f]{8})?$/.exec(who)?.[1];
+  return token === undefined ? who : `you, by token ${token}`;
+}
+
 function textOf(row: Exclude<Row, { kind: "day" }>): string {
   if (row.kind === "entry") return `#${row.entry.id} ${titleOf(row.entry)} ${whoOf(row.entry)} ${row.entry.why} ${row.entry.who["prompt"] ?? ""} ${row.entry.good ? "known good" : ""}`;
-  return `${row.title} ${row.facts} ${row.event.who} ${row.event.kind}`;
+  return `${row.title} ${row.facts} ${row.event.who} ${whoWords(row.event.who)} ${row.event.kind}`;
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -126,7 +139,11 @@ export function sentence(event: Recorded, asked: ReadonlyMap<unknown, string> = 
     case "egress.question_asked":
       return { title: `Something inside wants to reach ${text(data["target"])}`, facts: "" };
     case "egress.question_answered":
-      return { title: answer === "never" ? `Never lets anything reach ${text(data["target"])}` : `Lets it reach ${text(data["target"])}, ${SAID[answer] ?? answer}`, facts: "" };
+      return { title: answeredWords(text(data["target"]), answer), facts: "" };
+    case "egress.rule_added":
+      return { title: data["verdict"] === "deny" ? `Never lets anything reach ${text(data["rule"])}` : `Lets anything reach ${text(data["rule"])}, ${SAID[text(data["scope"])] ?? text(data["scope"])}`, facts: "" };
+    case "egress.rule_removed":
+      return { title: removedWords(text(data["rule"]), text(data["reason"]), data["verdict"] === "deny"), facts: "" };
     case "turn.started":
       return { title: `Asked: ${text(data["text"]) || "…"}`, facts: `turn ${String(data["turn"])}` };
     case "tool.ended":
@@ -138,6 +155,18 @@ export function sentence(event: Recorded, asked: ReadonlyMap<unknown, string> = 
     default:
       return { title: wordsOf(event), facts: factsOf(event) };
   }
+}
+
+function answeredWords(target: string, answer: string): string {
+  if (answer === "never") return `Never lets anything reach ${target}`;
+  if (answer.startsWith("by the rule 'deny")) return `Does not let it reach ${target}, ${answer}`;
+  return `Lets it reach ${target}, ${SAID[answer] ?? answer}`;
+}
+
+function removedWords(rule: string, reason: string, denied: boolean): string {
+  if (reason === "it was used") return `Reached ${rule}, as was let once`;
+  if (reason === "the session ended") return `No longer lets anything reach ${rule}: that was for the session`;
+  return denied ? `No longer refuses ${rule}` : `No longer lets anything reach ${rule}`;
 }
 
 /** `identity.token_created` → `Token created`. */
