@@ -19,6 +19,15 @@ async function redeem(token: string): Promise<Problem | null> {
   }
 }
 
+async function isSignedIn(): Promise<boolean> {
+  try {
+    await request("/v1/me");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
   const [state, setState] = useState<SignInState>({ step: "loading" });
 
@@ -32,6 +41,10 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
         problem = await redeem(token);
         if (problem === null) {
           if (current) onSignedIn();
+          return;
+        }
+        if (await isSignedIn()) {
+          if (current) setState({ step: "inside", problem });
           return;
         }
       }
@@ -85,6 +98,14 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
       {state.step === "redeeming" && <p role="status">Signing this browser in…</p>}
       {state.step === "leaving" && <p role="status">Going to your account's server…</p>}
       {state.step === "failed" && <Notice problem={state.problem} action={{ label: "Try again", run: () => location.reload() }} />}
+      {state.step === "inside" && (
+        <>
+          <Notice problem={{ ...state.problem, hint: "This browser is signed in already" }} />
+          <button className="primary" onClick={onSignedIn} autoFocus>
+            Go on
+          </button>
+        </>
+      )}
       {state.step === "offer" && (
         <>
           {state.problem && <Notice problem={state.problem} />}

@@ -8,6 +8,7 @@ export type SignInState =
   | { step: "loading" }
   | { step: "redeeming" }
   | { step: "offer"; offer: SignInOffer; problem: Problem | null }
+  | { step: "inside"; problem: Problem }
   | { step: "leaving" }
   | { step: "failed"; problem: Problem };
 
