@@ -59,7 +59,7 @@ for line in sys.stdin:
 MANIFEST = (
     '[ssh]\nenabled = false\n[agents]\ndefault = "clock"\n[agents.clock]\ncommand = "python3 /workspace/clock.py"\n'
 )
-BARE = b"""<!doctype html><body><script src=/bare.js></script>"""
+BARE = b"""<!doctype html><link rel=icon href="data:,"><body><script src=/bare.js></script>"""
 SCRIPT = b"document.body.append(Object.assign(document.createElement('main'), {innerHTML: '<h1>There</h1>'}))"
 
 DRAWN = "const drawn = (then) => requestAnimationFrame(() => requestAnimationFrame(then));"
