@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.agents.whole import Whole, prepare, running
+from tests.agents.whole import PATIENCE, Whole, prepare, running
 from tests.keeper.running import free_ports
 
 from freehold.testing import Call, Conversation, Say, ScriptedModel, Step, play
@@ -98,7 +98,15 @@ async def lived_in(folder: Path) -> AsyncIterator[Whole]:
                 yield whole
 
 
+async def _connected(whole: Whole) -> None:
+    """The gateway answers a moment before it has the computer."""
+    async with asyncio.timeout(PATIENCE):
+        while (await whole.http.get("/v1/files/list")).status_code != 200:
+            await asyncio.sleep(0.05)
+
+
 async def _furnish(whole: Whole) -> None:
+    await _connected(whole)
     for path, text in {
         "README.md": "# Shop\n\nA small shop. `npm run dev` starts it.\n",
         "src/theme.css": THEME % ("white", "black"),

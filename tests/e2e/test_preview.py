@@ -77,6 +77,7 @@ def app(page: Page, freehold: Freehold) -> Iterator[str]:
 
 
 def start(page: Page) -> str:
+    page.wait_for_function("fetch('/v1/files/list').then((answer) => answer.ok)")
     terminal = str(page.evaluate(START, "exec python3 app.py\n"))
     page.wait_for_function(LISTED, arg=PORT)
     return terminal

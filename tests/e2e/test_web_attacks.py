@@ -119,6 +119,7 @@ def ours(context: BrowserContext, freehold: Freehold) -> Iterator[Page]:
     opened = context.new_page()
     opened.set_default_timeout(PATIENCE)
     opened.goto(freehold.url + "/settings")
+    opened.wait_for_function("fetch('/v1/files/list').then((answer) => answer.ok)")
     before = _state(opened)
     yield opened
     assert _state(opened) == before
