@@ -153,7 +153,8 @@ class Stage:
         if method == "history.mark":
             return {"entry": len(self.marks), "changed": True}
         if method == "history.log":
-            return {"entries": [{"id": len(self.marks) - 1, "added": 1, "changed": 0, "removed": 0}]}
+            who = self.marks[-2]["who"]
+            return {"entries": [{"id": len(self.marks) - 1, "who": who, "added": 1, "changed": 0, "removed": 0}]}
         return {"asked": params}
 
     async def open(self, agent: str = "actor") -> str:

@@ -71,5 +71,6 @@ def _ended(data: Json) -> list[str]:
     changes = data.get("changes")
     if changes:
         words += f"; files added {changes['added']}, changed {changes['changed']}, removed {changes['removed']}"
+        words += " (others worked at the same time)" if changes.get("shared") else ""
     error = data.get("error")
     return [words + "*", *([f"*{error['message']}*"] if error else [])]

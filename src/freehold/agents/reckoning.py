@@ -1,5 +1,6 @@
 """What a turn did to the files and what it cost: told by history and the model gateway, never by the agent."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -7,6 +8,7 @@ from freehold.agents.ground import Ground
 from freehold.agents.rpc import Json
 from freehold.agents.store import TurnRow
 from freehold.errors import FreeholdError
+from freehold.history.model import Turn, Who
 
 MOST_ENTRIES = 1000
 
@@ -29,21 +31,22 @@ class Reckoning:
         return None
 
     async def changes(self, turn: int, before: int | None) -> Json | None:
-        """How many files came, changed and went since the entry `before`."""
+        """How many files came, changed and went by this turn's own entries since `before`: from `before` to `entry`.
+
+        `shared` when others worked at the same time, so that one of those entries may hold theirs, or one of theirs its.
+        """
         if before is None:
             return None
         after = await self.mark("after", await self._ground.on_disk(self._ground.store.turn, self._session, turn))
         if after is None:
             return None
-        counted = {"added": 0, "changed": 0, "removed": 0}
+        found: list[Json] = []
         with suppress(FreeholdError):
             if after > before:
-                page = await self._ground.keeper("history.log", {"limit": min(MOST_ENTRIES, after - before + 1)})
-                for entry in page["entries"]:
-                    if entry["id"] > before:
-                        for name in counted:
-                            counted[name] += entry[name]
-        return {**counted, "entry": after, "before": before}
+                asked = {"limit": min(MOST_ENTRIES, after - before), "before": after + 1}
+                page = await self._ground.keeper("history.log", asked)
+                found = [entry for entry in reversed(page["entries"]) if entry["id"] > before]
+        return _told(Turn(self._session, str(turn)), found, before)
 
     async def usage(self, turn: int, said: object) -> Json:
         """As the model gateway counted it; what the agent `said` itself only where no request went through there."""
@@ -52,6 +55,20 @@ class Reckoning:
             return {"input": spent.input, "output": spent.output, "cost": spent.cost}
         told = said if isinstance(said, dict) else {}
         return {"input": _count(told.get("inputTokens")), "output": _count(told.get("outputTokens")), "cost": None}
+
+
+def _told(turn: Turn, entries: Sequence[Json], before: int) -> Json:
+    """`entries`: all that were made after `before` until the turn's end, oldest first."""
+    made = [Who(**entry["who"]) for entry in entries]
+    own = [place for place, who in enumerate(made) if turn.made(who)]
+    counted = {name: sum(entries[place][name] for place in own) for name in ("added", "changed", "removed")}
+    if not own:
+        return {**counted, "entry": before, "before": before, "shared": any(turn.was_beside(who) for who in made)}
+    first, last = own[0], own[-1]
+    amid = any(place not in own for place in range(first, last))
+    shared = amid or any(made[place].beside for place in own) or any(turn.was_beside(who) for who in made)
+    start = entries[first - 1]["id"] if first > 0 else before
+    return {**counted, "entry": entries[last]["id"], "before": start, "shared": shared}
 
 
 def _count(value: object) -> int | None:

@@ -48,6 +48,8 @@ class Room:
             self._group = group
             await asyncio.to_thread(self.ground.store.prepare)
             await self._recover()
+            with suppress(FreeholdError):  # whatever a former process began, it is not at it any more
+                await self.ground.keeper("history.forget", {"by": "agent"})
             self.ready.set()
             for session in await asyncio.to_thread(self.ground.store.waiting):
                 if not self.ground.money.is_stopped():

@@ -189,7 +189,10 @@ def _changes(changes: object) -> list[str]:
     if not isinstance(changes, dict):
         return []
     counts = [f"{sign}{changes[name]}" for name, sign in _SIGNS.items() if changes.get(name)]
-    return [f"files {' '.join(counts)}, freehold undo takes it back"] if counts else []
+    if not counts:
+        return []
+    beside = ", some perhaps by others who worked at the same time" if changes.get("shared") else ""
+    return [f"files {' '.join(counts)}{beside}, freehold undo takes it back"]
 
 
 def _usage(usage: object) -> list[str]:

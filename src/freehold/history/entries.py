@@ -68,6 +68,14 @@ class EntryLog:
         )
         return [_entry(row) for row in rows]
 
+    def between(self, after: int, last: int) -> list[Entry]:
+        """Those after one entry up to another, oldest first."""
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM entry WHERE complete = 1 AND id > ? AND id <= ? ORDER BY id",  # noqa: S608
+            (after, last),
+        )
+        return [_entry(row) for row in rows]
+
     def touching(self, place: int, limit: int, before: int | None) -> list[Entry]:
         """Entries that changed a place or anything below it, newest first."""
         rows = self._db.execute(

@@ -15,10 +15,25 @@ from freehold.history.collecting import Collected, Collector, Size, collect
 from freehold.history.contents import ContentReader, Contents
 from freehold.history.database import drop_half_taken, hold_reserve, open_database, open_reader, remember, transaction
 from freehold.history.diffing import FileDiff, diff_change
+from freehold.history.doing import Doing
 from freehold.history.entries import EntryLog, EntryWriter
 from freehold.history.housekeeping import Housekeeping
 from freehold.history.ignoring import compile_patterns
-from freehold.history.model import UNKNOWN, Change, Entry, Interrupted, Kind, Mark, Notice, Outcome, Plan, Version, Who
+from freehold.history.model import (
+    UNKNOWN,
+    By,
+    Change,
+    Entry,
+    Interrupted,
+    Kind,
+    Mark,
+    Notice,
+    Outcome,
+    Plan,
+    Turn,
+    Version,
+    Who,
+)
 from freehold.history.names import find_path
 from freehold.history.revert import Choice
 from freehold.history.settings import Settings
@@ -79,6 +94,7 @@ class History:
             ignored=ignored,
         )
         self._undoing = Undoing(self._db, self.roots, self._snapshots, self._contents, self._staging, ignored)
+        self._doing = Doing()
         self.stream = ChangeStream()
         self._watcher: Watcher | None = None
         self._housekeeping: Housekeeping | None = None
@@ -138,15 +154,52 @@ class History:
     # Entries.
 
     def snapshot(self, kind: Kind = "snapshot", who: Who = UNKNOWN, why: str = "") -> Mark:
-        """Take everything written before this call; makes an entry only when something differs."""
+        """Take everything written before this call; makes an entry only when something differs.
+
+        Without `who` it is theirs who were at work since the last entry.
+        """
         with self._lock:
-            return self._snapshots.take(kind, who, why)
+            who, why = self._doing.author(why) if who == UNKNOWN else (self._doing.beside(who), why)
+            return self._taken(kind, who, why)
+
+    def _taken(self, kind: Kind, who: Who, why: str) -> Mark:
+        found = self._snapshots.take(kind, who, why)
+        self._doing.taken()
+        return found
 
     def mark(self, phase: Literal["before", "after"], kind: Kind = "turn", who: Who = UNKNOWN, why: str = "") -> Mark:
-        """Around a turn or a command: what was found before is nobody's in particular, what is found after is `who`'s."""
-        if phase == "before":
-            return self.snapshot("snapshot", UNKNOWN, f"found before a {kind}")
-        return self.snapshot(kind, who, why)
+        """Around a turn or a command: what was found before is theirs who were at work then, what is found after is `who`'s."""
+        with self._lock:
+            if phase == "before":
+                found = self.snapshot("snapshot", UNKNOWN, f"found before a {kind}")
+                self._doing.begin(who, why)
+                return found
+            found = self.snapshot(kind, who, why)
+            self._doing.end(who, why)
+            self._doing.taken()
+            return found
+
+    def note(self, phase: Literal["before", "during", "after"], who: Who, why: str = "") -> None:
+        """Around a small act, such as a file that is saved: it is told apart from what others do at the same time.
+
+        While nobody else works no entry is made for it alone; the next one is `who`'s and says why. Something that goes
+        on is noted `during` it, as often as it likes.
+        """
+        with self._lock:
+            at_work = self._doing.is_anybody_at_work()
+            if phase == "before":
+                if at_work:
+                    self.snapshot("snapshot", UNKNOWN, "found before a command")
+                return
+            if at_work and phase == "after":
+                self._taken("command", who, why)
+            else:
+                self._doing.note(who, why)
+
+    def forget_doers(self, by: By) -> None:
+        """None of these is at work: told by the process that lets them work, when it begins."""
+        with self._lock:
+            self._doing.forget(by)
 
     def set_good(self, entry: int | None = None, *, good: bool = True) -> Entry:
         """Note an entry (the newest, unless told) as known good, or no longer so: the latest such is never collected."""
@@ -300,10 +353,16 @@ class History:
             "restore", lambda: self._undoing.restore(entry, [find_path(path, self.roots) for path in paths], who)
         )
 
-    def plan_revert(self, entry: int, choose: Mapping[str, Choice] | None = None, since: int | None = None) -> Plan:
+    def plan_revert(
+        self,
+        entry: int,
+        choose: Mapping[str, Choice] | None = None,
+        since: int | None = None,
+        of: Turn | None = None,
+    ) -> Plan:
         with self._lock:
             self._before("revert")
-            return self._undoing.plan_revert(entry, self._choices(choose), since)[0]
+            return self._undoing.plan_revert(entry, self._choices(choose), since, of)[0]
 
     def revert(
         self,
@@ -311,18 +370,19 @@ class History:
         choose: Mapping[str, Choice] | None = None,
         who: Who = UNKNOWN,
         since: int | None = None,
+        of: Turn | None = None,
     ) -> Outcome:
-        """Take back only what `entry` changed, or all that changed after `since` up to it. `history.conflicts` is raised, and nothing written, while a conflict has no choice.
+        """Take back only what `entry` changed, or all that changed after `since` up to it (only `of` one turn). `history.conflicts` is raised, and nothing written, while a conflict has no choice.
 
         `choose` maps a path to "old" (as before the entry) or "mine" (as it is now); the key "" stands for every path.
         """
-        return self._put_back("revert", lambda: self._undoing.revert(entry, self._choices(choose), who, since))
+        return self._put_back("revert", lambda: self._undoing.revert(entry, self._choices(choose), who, since, of))
 
     def _choices(self, choose: Mapping[str, Choice] | None) -> dict[tuple[bytes, ...], Choice]:
         return {find_path(path, self.roots) if path else (): choice for path, choice in (choose or {}).items()}
 
     def _before(self, verb: str) -> None:
-        self._snapshots.take("snapshot", UNKNOWN, f"found before {verb}")
+        self.snapshot("snapshot", UNKNOWN, f"found before {verb}")
 
     def _put_back(self, verb: str, action: Callable[[], Outcome]) -> Outcome:
         with self._lock:

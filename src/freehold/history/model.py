@@ -31,9 +31,26 @@ class Who:
     turn: str | None = None
     prompt: str | None = None
     terminal: str | None = None
+    beside: str | None = None
+    """Who else was at work meanwhile, by name, separated by spaces: `agent:SESSION:TURN`, or another `by`."""
 
 
 UNKNOWN = Who()
+
+
+class Turn(NamedTuple):
+    """One turn of one session, whose work can be several entries."""
+
+    session: str
+    turn: str
+
+    def made(self, who: Who) -> bool:
+        """Whether an entry was taken for this turn; one that takes it back is the owner's."""
+        return who.by == "agent" and (who.session, who.turn) == self
+
+    def was_beside(self, who: Who) -> bool:
+        """Whether it was at work while another's entry was taken."""
+        return f"agent:{self.session}:{self.turn}" in (who.beside or "").split()
 
 
 @dataclass(frozen=True)
@@ -154,6 +171,8 @@ class Plan:
     target: int
     steps: tuple[Step, ...]
     conflicts: tuple[Conflict, ...] = ()
+    shared: bool = False
+    """Others were at work while what is taken back was done: some of it may be theirs."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Taking back only what one entry changed, and keeping what came after."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from freehold.history.contents import ContentReader
 from freehold.history.merging import merge_lines
@@ -10,6 +10,7 @@ from freehold.history.states import Places
 
 NamePath = tuple[bytes, ...]
 Choice = str  # "old" (as before the entry) or "mine" (as it is now)
+MIDST = "somebody else changed it in between"
 _LARGEST_MERGED = 1 << 20
 
 Wanted = dict[int, Version | None]
@@ -24,26 +25,31 @@ class Reverting:
         self._put = put
 
     def work_out(
-        self, before: int, changes: Iterable[Change], choose: Mapping[NamePath, Choice]
+        self,
+        before: int,
+        changes: Iterable[Change],
+        choose: Mapping[NamePath, Choice],
+        between: Container[int] = (),
     ) -> tuple[Wanted, list[Conflict]]:
+        """`between`: places that somebody else changed in the midst of the changes; only the owner can say what stays."""
         wanted: Wanted = {}
         conflicts: list[Conflict] = []
         for change in changes:
             if change.only_folder_time:
                 continue
             path = tuple(change.path.split(b"/"))
-            place = (change.old or change.new or _never()).place
+            place = (change.old or change.new or never()).place
             live = self._places.live(place)
-            if _alike(live, change.old):
+            if alike(live, change.old):
                 continue
-            if _alike(live, change.new):
+            if alike(live, change.new) and place not in between:
                 wanted[place] = change.old
                 continue
             choice = choose.get(path) or choose.get(())
             if choice == "old":
                 wanted[place] = change.old
             elif choice != "mine":
-                merged = self._merge(change.old, change.new, live)
+                merged = MIDST if place in between else self._merge(change.old, change.new, live)
                 if isinstance(merged, str):
                     conflicts.append(Conflict(path, merged, place, change.old, change.new, live))
                 else:
@@ -93,7 +99,7 @@ class Reverting:
                     wanted[above] = self._places.at(above, before)
 
 
-def _alike(one: Version | None, other: Version | None) -> bool:
+def alike(one: Version | None, other: Version | None) -> bool:
     """The same but for times and the number of names."""
     if one is None or other is None:
         return one is other
@@ -104,5 +110,5 @@ def _alike(one: Version | None, other: Version | None) -> bool:
     )
 
 
-def _never() -> Version:
+def never() -> Version:
     raise AssertionError("a change has an old or a new side")

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 from freehold.errors import FreeholdError
 from freehold.history.diffing import FileDiff
 from freehold.history.history import History
-from freehold.history.model import By, Change, Conflict, Entry, Kind, Outcome, Plan, Step, Who
+from freehold.history.model import By, Change, Conflict, Entry, Kind, Outcome, Plan, Step, Turn, Who
 from freehold.history.names import show_name
 from freehold.history.planning import describe
 from freehold.history.snapshots import explained
@@ -80,6 +80,15 @@ class Fields:
         inner.end()
         return who
 
+    def turn(self, name: str) -> Turn | None:
+        given = self.take(name, dict)
+        if given is None:
+            return None
+        inner = Fields(self._method, given)
+        found = Turn(inner.need("session", str), str(inner.need("turn", int)))
+        inner.end()
+        return found
+
     def end(self) -> None:
         if self._left:
             raise self._refused(f"'{next(iter(self._left))}' is not known")
@@ -96,6 +105,8 @@ class HistoryService:
         self._methods: dict[str, Callable[[Fields], Json]] = {
             "history.status": self._status,
             "history.mark": self._mark,
+            "history.note": self._note,
+            "history.forget": self._forget,
             "history.snapshot": self._snapshot,
             "history.log": self._log,
             "history.changes": self._changes,
@@ -157,6 +168,19 @@ class HistoryService:
         who, why = fields.who(), fields.text("why") or ""
         fields.end()
         return asdict(self._history.mark(phase, kind, who, why))
+
+    def _note(self, fields: Fields) -> Json:
+        phase: Literal["before", "during", "after"] = fields.one_of("phase", ("before", "during", "after"), "")
+        who, why = fields.who(), fields.text("why") or ""
+        fields.end()
+        self._history.note(phase, who, why)
+        return {}
+
+    def _forget(self, fields: Fields) -> Json:
+        by: By = fields.one_of("by", get_args(By), "")
+        fields.end()
+        self._history.forget_doers(by)
+        return {}
 
     def _snapshot(self, fields: Fields) -> Json:
         who, why = fields.who(), fields.text("why") or ""
@@ -255,11 +279,12 @@ class HistoryService:
     def _revert(self, fields: Fields) -> Json:
         entry, choose = fields.need("entry", int), fields.take("choose", dict, {}) or {}
         since, dry_run, who = fields.take("since", int), fields.take("dry_run", bool, False), fields.who()
+        of = fields.turn("of")
         fields.end()
         choices = {str(path): str(choice) for path, choice in choose.items()}
         if dry_run:
-            return plan_json(self._history.plan_revert(entry, choices, since))
-        return outcome_json(self._history.revert(entry, choices, who, since))
+            return plan_json(self._history.plan_revert(entry, choices, since, of))
+        return outcome_json(self._history.revert(entry, choices, who, since, of))
 
     def _recover(self, fields: Fields) -> Json:
         finish, who = fields.need("finish", bool), fields.who()
@@ -343,12 +368,15 @@ def conflict_json(conflict: Conflict) -> Json:
 
 
 def plan_json(plan: Plan) -> Json:
+    """A folder whose time alone is put back is nothing an owner would call changed."""
+    steps = [step for step in plan.steps if not (step.fate == "time" and step.live is not None and step.live.is_folder)]
     return {
         "kind": plan.kind,
         "target": plan.target,
-        "steps": bounded(plan.steps[:MOST_LISTED], step_json),
-        "total": len(plan.steps),
+        "steps": bounded(steps[:MOST_LISTED], step_json),
+        "total": len(steps),
         "conflicts": bounded(plan.conflicts[:MOST_LISTED], conflict_json),
+        "shared": plan.shared,
     }
 
 

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from freehold.errors import FreeholdError
@@ -12,11 +13,11 @@ from freehold.history.contents import ContentReader, Contents
 from freehold.history.database import transaction
 from freehold.history.entries import EntryWriter
 from freehold.history.ignoring import Ignored
-from freehold.history.model import UNKNOWN, Entry, Interrupted, Kind, Outcome, Plan, Step, Version, Who
+from freehold.history.model import UNKNOWN, Change, Entry, Interrupted, Kind, Outcome, Plan, Step, Turn, Version, Who
 from freehold.history.names import show_name
 from freehold.history.planning import plan_places, plan_restore
 from freehold.history.restoring import MEANWHILE, TEMPORARY, Restorer
-from freehold.history.revert import Choice, Reverting, Wanted
+from freehold.history.revert import Choice, Reverting, Wanted, alike, never
 from freehold.history.snapshots import Snapshots
 from freehold.history.staging import Staging
 from freehold.history.states import Places
@@ -107,7 +108,7 @@ class Undoing:
         return Plan(kind, target, tuple(self.steps_to(target, paths)))
 
     def plan_revert(
-        self, entry: int, choose: Mapping[NamePath, Choice], since: int | None = None
+        self, entry: int, choose: Mapping[NamePath, Choice], since: int | None = None, of: Turn | None = None
     ) -> tuple[Plan, Wanted]:
         _, before = self.undo_target(entry)
         if since is not None:
@@ -126,14 +127,35 @@ class Undoing:
         try:
             with transaction(self._db):
                 work = Reverting(self._places, self._reader, self._contents.put)
-                wanted, conflicts = work.work_out(before, self._places.changes(before, entry), choose)
+                of = of if since is not None else None
+                changes, between = self._changes(before, entry, of)
+                wanted, conflicts = work.work_out(before, changes, choose, between)
                 self._contents.flush()
                 self._contents.sync()
         except BaseException:
             self._contents.reload()
             raise
         steps = plan_places(self._places, wanted.items())
-        return Plan("revert", before, tuple(steps), tuple(conflicts)), wanted
+        taken = self._entries.between(before, entry) if of is not None else []
+        shared = of is not None and any(of.made(each.who) and each.who.beside for each in taken)
+        return Plan("revert", before, tuple(steps), tuple(conflicts), shared), wanted
+
+    def _changes(self, before: int, entry: int, of: Turn | None) -> tuple[list[Change], set[int]]:
+        """What changed from one entry to the other, or what one turn did of it; and the places others changed in its midst."""
+        if of is None:
+            return self._places.changes(before, entry), set()
+        found: dict[int, Change] = {}
+        between: set[int] = set()
+        for each in self._entries.between(before, entry):
+            if not of.made(each.who):
+                continue
+            for change in self._places.changes(self._entries.before(each.id) or 0, each.id):
+                place = (change.old or change.new or never()).place
+                first = found.get(place)
+                if first is not None and not alike(first.new, change.old):
+                    between.add(place)
+                found[place] = change if first is None else replace(change, old=first.old)
+        return list(found.values()), between
 
     # Carrying them out.
 
@@ -162,8 +184,15 @@ class Undoing:
         why = f"restore of entry {entry}" + (f": {named}" if paths else "")
         return self._carry_out("restore", entry, lambda: self.steps_to(entry, paths), who, why, paths=paths)
 
-    def revert(self, entry: int, choose: Mapping[NamePath, Choice], who: Who, since: int | None = None) -> Outcome:
-        plan, wanted = self.plan_revert(entry, choose, since)
+    def revert(
+        self,
+        entry: int,
+        choose: Mapping[NamePath, Choice],
+        who: Who,
+        since: int | None = None,
+        of: Turn | None = None,
+    ) -> Outcome:
+        plan, wanted = self.plan_revert(entry, choose, since, of)
         if plan.conflicts:
             first = show_name(b"/".join(plan.conflicts[0].path))
             raise FreeholdError(

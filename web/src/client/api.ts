@@ -366,6 +366,8 @@ export interface HistoryPlan {
   steps: Record<string, string>[];
   total: number;
   conflicts: Record<string, string>[];
+  /** Others worked at the same time as the turn taken back: some of it may be theirs. */
+  shared?: boolean;
 }
 
 /** How much room history takes. */
@@ -683,7 +685,7 @@ export interface Revert {
   entry: number;
   /** All that changed after this entry, up to the other. */
   since?: number | null;
-  /** The turn that this takes back; kept with the new entry. */
+  /** The turn that this takes back, kept with the new entry; with `since`, only what was done for it. */
   of?: WholeTurn | null;
   /** For each path in conflict, which side stays. */
   choose?: Record<string, "old" | "mine">;

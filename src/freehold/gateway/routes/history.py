@@ -87,6 +87,9 @@ class HistoryPlan(BaseModel):
     steps: list[dict[str, str]]
     total: int
     conflicts: list[dict[str, str]]
+    shared: bool = Field(
+        default=False, description="Others worked at the same time as the turn taken back: some of it may be theirs."
+    )
 
 
 class HistoryOutcome(BaseModel):
@@ -144,7 +147,10 @@ class Revert(BaseModel):
     model_config = ConfigDict(extra="forbid")
     entry: int = Field(ge=1)
     since: int | None = Field(default=None, ge=1, description="All that changed after this entry, up to the other.")
-    of: WholeTurn | None = Field(default=None, description="The turn that this takes back; kept with the new entry.")
+    of: WholeTurn | None = Field(
+        default=None,
+        description="The turn that this takes back, kept with the new entry; with `since`, only what was done for it.",
+    )
     choose: dict[str, Literal["old", "mine"]] = Field(
         default={}, description="For each path in conflict, which side stays."
     )
@@ -181,7 +187,7 @@ def add_history(app: FastAPI, house: House) -> None:
         of = body.of if isinstance(body, Revert) else None
         if of is not None:
             named |= {"session": of.session, "turn": str(of.turn)}
-        return HistoryOutcome.model_validate(await ask(method, **body.model_dump(exclude={"of"}), who=named))
+        return HistoryOutcome.model_validate(await ask(method, **body.model_dump(), who=named))
 
     @app.get("/v1/history")
     @needs("read")
@@ -239,9 +245,8 @@ def add_history(app: FastAPI, house: House) -> None:
     @needs("read")
     async def plan_history(body: PlanHistory) -> HistoryPlan:
         """What an action would do to every path."""
-        return HistoryPlan.model_validate(
-            await ask(body.action, **body.model_dump(exclude={"action", "of"}), dry_run=True)
-        )
+        asked = body.model_dump(exclude={"action"} if body.action == "revert" else {"action", "of"})
+        return HistoryPlan.model_validate(await ask(body.action, **asked, dry_run=True))
 
     @app.post("/v1/history/{entry}/good")
     @needs("history")

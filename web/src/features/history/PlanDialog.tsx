@@ -50,6 +50,7 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
       {plan === null && problem === null && <p className="quiet">Looking at what would happen…</p>}
       {plan !== null && (
         <>
+          {plan.shared && <p className="quiet">Others worked at the same time as this turn: look whether all of this is its own.</p>}
           <Steps steps={plan.steps} total={plan.total} />
           {plan.conflicts.length > 0 && (
             <fieldset className="conflicts">

@@ -44,6 +44,7 @@ function TurnFiles({ item, changes }: { item: Ended; changes: Changes }) {
           <Icon name="chevron" size={14} />
           <span>{countsOf(changes)}</span>
           {fate.kind !== "done" && <span className="chip">undone</span>}
+          {changes.shared && <span className="chip" data-tone="amber">others worked at the same time</span>}
         </button>
         <button className="small" onClick={() => go(addressOf(points))}>
           See the diff

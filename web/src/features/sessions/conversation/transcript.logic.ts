@@ -10,6 +10,8 @@ export interface Changes {
   /** The entries of history before and after the turn. */
   entry: number;
   before: number;
+  /** Others worked at the same time: some of it may be theirs. */
+  shared?: boolean;
 }
 
 export type Item =
@@ -46,7 +48,7 @@ function changesOf(given: unknown): Changes | null {
   const [entry, before] = [number(changes["entry"]), number(changes["before"])];
   if (entry === null || before === null) return null;
   const count = (name: string) => number(changes[name]) ?? 0;
-  return { added: count("added"), changed: count("changed"), removed: count("removed"), entry, before };
+  return { added: count("added"), changed: count("changed"), removed: count("removed"), entry, before, ...(changes["shared"] === true && { shared: true }) };
 }
 
 function toolParts(content: unknown): ToolPart[] {
