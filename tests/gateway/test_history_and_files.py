@@ -7,6 +7,7 @@ import httpx2
 import pytest
 from tests.gateway.running import Running
 from tests.keeper.running import Stead
+from websockets.sync.client import connect
 
 from freehold.client import Freehold
 from freehold.identity.tokens import Scope, Tokens
@@ -140,3 +141,32 @@ async def test_the_timeline_is_read_backwards(gateway: Running) -> None:
         seen = [event["data"]["number"] for event in page["events"]] + seen
         before = page["next"]
     assert seen == [0, 1, 2, 3, 4]
+
+
+def test_what_is_saved_moved_and_removed_by_hand_is_the_owners_and_says_why(http: httpx2.Client) -> None:
+    before = get(http, "/v1/history/compare")["new"]["id"]
+    put(http, "by-hand.txt", "one\n")
+    assert http.post("/v1/files/move", json={"path": "by-hand.txt", "to": "moved.txt"}).status_code == 200
+    assert http.post("/v1/files/remove", json={"path": "not-there"}).status_code == 404
+    entry = get(http, "/v1/history/compare")["new"]
+    assert entry["id"] > before
+    assert entry["who"] == {"by": "owner", "agent": "token:test-read-files-history"}
+    assert entry["why"] == "saved by-hand.txt, moved by-hand.txt to moved.txt"
+    assert http.post("/v1/files/remove", json={"path": "moved.txt"}).status_code == 200
+    assert get(http, "/v1/history/compare")["new"]["why"] == "removed moved.txt"
+
+
+def test_what_is_written_in_a_terminal_of_the_page_is_that_terminals(stead: Stead, http: httpx2.Client) -> None:
+    with client(stead, "read", "terminal") as made:
+        opened = made.post("/v1/terminals", json={}).json()["id"]
+        address = f"ws://localhost:{stead.gateway_port}/v1/terminals/{opened}/socket"
+        headers = {"authorization": made.headers["authorization"]}
+        with connect(address, additional_headers=headers, proxy=None) as socket:
+            socket.send(b"echo x > typed.txt; echo do''ne\n")
+            seen = b""
+            while b"done" not in seen:
+                seen += bytes(socket.recv(timeout=30, decode=False))
+        assert made.delete(f"/v1/terminals/{opened}").status_code == 200
+    entry = get(http, "/v1/history/compare")["new"]
+    assert entry["who"] == {"by": "terminal", "terminal": opened}
+    assert entry["why"] == "worked in a terminal"

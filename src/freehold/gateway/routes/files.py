@@ -16,6 +16,7 @@ from freehold.computer.entries import Entry
 from freehold.errors import FreeholdError
 from freehold.gateway.house import House
 from freehold.gateway.needs import needs
+from freehold.gateway.noting import acting
 from freehold.history.names import read_name, show_name
 
 MOST_TREE = 200_000
@@ -188,7 +189,8 @@ def add_files(app: FastAPI, house: House) -> None:
                     hint="Read it again and decide which version stays",
                 )
         exclusive = request.headers.get("if-none-match") == "*"
-        size = await files.write(name, request.stream(), parents=True, exclusive=exclusive)
+        async with acting(house, request, f"saved {path}"):
+            size = await files.write(name, request.stream(), parents=True, exclusive=exclusive)
         return Written(path=path, size=size, etag=etag_of(await files.stat(name)))
 
     @app.get("/v1/files/search")
@@ -226,30 +228,34 @@ def add_files(app: FastAPI, house: House) -> None:
 
     @app.post("/v1/files/folder", status_code=201)
     @needs("files")
-    async def make_folder(body: MakeFolder) -> FilesDone:
+    async def make_folder(body: MakeFolder, request: Request) -> FilesDone:
         """Make a folder and what is missing on the way."""
-        await house.sealed.computer.files.mkdir(read_name(body.path), parents=True)
+        async with acting(house, request, f"made the folder {body.path}"):
+            await house.sealed.computer.files.mkdir(read_name(body.path), parents=True)
         return FilesDone(path=body.path)
 
     @app.post("/v1/files/move")
     @needs("files")
-    async def move_file(body: MoveFile) -> FilesDone:
+    async def move_file(body: MoveFile, request: Request) -> FilesDone:
         """Rename or move."""
-        await house.sealed.computer.files.move(read_name(body.path), read_name(body.to), replace=body.replace)
+        async with acting(house, request, f"moved {body.path} to {body.to}"):
+            await house.sealed.computer.files.move(read_name(body.path), read_name(body.to), replace=body.replace)
         return FilesDone(path=body.to)
 
     @app.post("/v1/files/copy")
     @needs("files")
-    async def copy_file(body: MoveFile) -> FilesDone:
+    async def copy_file(body: MoveFile, request: Request) -> FilesDone:
         """Copy a file, or a folder with everything in it."""
-        await house.sealed.computer.files.copy(read_name(body.path), read_name(body.to), replace=body.replace)
+        async with acting(house, request, f"copied {body.path} to {body.to}"):
+            await house.sealed.computer.files.copy(read_name(body.path), read_name(body.to), replace=body.replace)
         return FilesDone(path=body.to)
 
     @app.post("/v1/files/remove")
     @needs("files")
-    async def remove_file(body: RemoveFile) -> FilesDone:
+    async def remove_file(body: RemoveFile, request: Request) -> FilesDone:
         """Remove; history keeps what was there."""
-        await house.sealed.computer.files.remove(read_name(body.path), recursive=body.recursive)
+        async with acting(house, request, f"removed {body.path}"):
+            await house.sealed.computer.files.remove(read_name(body.path), recursive=body.recursive)
         return FilesDone(path=body.path)
 
 

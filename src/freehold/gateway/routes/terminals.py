@@ -14,12 +14,15 @@ from freehold.errors import FreeholdError
 from freehold.gateway.guard import principal_of
 from freehold.gateway.house import House
 from freehold.gateway.needs import needs
+from freehold.gateway.noting import note
 
 MOST_TERMINALS = 32
 # What a browser is sent at once: small enough that Ctrl-C is felt while output floods.
 PIECE = 32 * 1024
 ENDED = 4410
 GONE = 4404
+TOLD_EVERY = 1.0
+WORKED = "worked in a terminal"
 
 Rows = Annotated[int, Field(ge=2, le=500)]
 Columns = Annotated[int, Field(ge=2, le=1000)]
@@ -91,7 +94,6 @@ def add_terminals(app: FastAPI, house: House) -> None:
         await terminal.detach()
         who = principal_of(request.scope).who
         await asyncio.to_thread(house.timeline.append, "terminal.opened", {"terminal": info.id}, who=who)
-        await _mark(house, "before", info.id)
         return _row(info)
 
     @app.delete("/v1/terminals/{terminal}")
@@ -101,7 +103,7 @@ def add_terminals(app: FastAPI, house: House) -> None:
         await house.sealed.computer.close_terminal(terminal)
         who = principal_of(request.scope).who
         await asyncio.to_thread(house.timeline.append, "terminal.closed", {"terminal": terminal}, who=who)
-        await _mark(house, "after", terminal)
+        await note(house, "during", _who(terminal), WORKED)
         return TerminalClosed(id=terminal)
 
     @needs("terminal")
@@ -113,37 +115,43 @@ def add_terminals(app: FastAPI, house: House) -> None:
         except FreeholdError as error:
             await websocket.close(GONE, error.message[:100])
             return
+        used = asyncio.Event()
         try:
-            await _converse(websocket, terminal)
+            async with asyncio.TaskGroup() as group:
+                telling = group.create_task(_tell(house, websocket.path_params["terminal"], used))
+                await _converse(websocket, terminal, used)
+                telling.cancel()
         finally:
             await terminal.detach()
 
     app.router.routes.append(WebSocketRoute("/v1/terminals/{terminal}/socket", terminal_socket))
 
 
-async def _converse(websocket: WebSocket, terminal: Terminal) -> None:
+async def _converse(websocket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
     """Both ways at once, until either side is done. Each waits for the other: nothing piles up between them."""
     async with asyncio.TaskGroup() as group:
-        outward = group.create_task(_show(websocket, terminal))
-        inward = group.create_task(_type(websocket, terminal))
+        outward = group.create_task(_show(websocket, terminal, used))
+        inward = group.create_task(_type(websocket, terminal, used))
         await asyncio.wait({outward, inward}, return_when=asyncio.FIRST_COMPLETED)
         outward.cancel()
         inward.cancel()
 
 
-async def _show(websocket: WebSocket, terminal: Terminal) -> None:
+async def _show(websocket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while data := await terminal.read(PIECE):
+            used.set()
             await websocket.send_bytes(data)
         await websocket.close(ENDED, "the program in this terminal has ended")
 
 
-async def _type(websocket: WebSocket, terminal: Terminal) -> None:
+async def _type(websocket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
     while True:
         message = await websocket.receive()
         if message["type"] == "websocket.disconnect":
             return
         if message.get("bytes") is not None:
+            used.set()
             await terminal.write(message["bytes"])
             continue
         try:
@@ -154,8 +162,14 @@ async def _type(websocket: WebSocket, terminal: Terminal) -> None:
         terminal.resize(resize.rows, resize.columns)
 
 
-async def _mark(house: House, phase: Literal["before", "after"], terminal: str) -> None:
-    """So that what is done in a terminal can be taken back as one thing; a keeper that is away does not stop work."""
-    who = {"by": "terminal", "terminal": terminal}
-    with contextlib.suppress(FreeholdError):
-        await house.keeper.call("history.mark", {"phase": phase, "kind": "command", "who": who, "why": "terminal"})
+async def _tell(house: House, terminal: str, used: asyncio.Event) -> None:
+    """History hears that a terminal is in use, soon and not too often; nobody who types waits for that."""
+    while True:
+        await used.wait()
+        used.clear()
+        await note(house, "during", _who(terminal), WORKED)
+        await asyncio.sleep(TOLD_EVERY)
+
+
+def _who(terminal: str) -> dict[str, str]:
+    return {"by": "terminal", "terminal": terminal}
