@@ -101,7 +101,9 @@ async def lived_in(folder: Path) -> AsyncIterator[Whole]:
 async def _connected(whole: Whole) -> None:
     """The gateway answers a moment before it has the computer."""
     async with asyncio.timeout(PATIENCE):
-        while (await whole.http.get("/v1/files/list")).status_code != 200:
+        while True:
+            if (await whole.http.get("/v1/files/list")).status_code == 200:
+                return
             await asyncio.sleep(0.05)
 
 
