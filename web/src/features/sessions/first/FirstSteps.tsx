@@ -12,7 +12,7 @@ export function FirstSteps({ steps }: { steps: Steps }) {
   const { reload, shown } = useFirst();
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
-    if (shown > 0) list.current?.querySelector<HTMLElement>("li:not([data-done]) :is(button, h3)")?.focus();
+    if (shown > 0) list.current?.querySelector<HTMLElement>("li:not([data-done]) button")?.focus();
   }, [shown]);
   return (
     <section className="first" aria-labelledby="first">

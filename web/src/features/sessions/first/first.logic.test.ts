@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AgentRow, ModelRow, ModelsState } from "../../../client/api";
-import { firstSteps, isMissing, isReady } from "./first.logic";
+import { firstSteps, isMissing, isReady, mayBegin } from "./first.logic";
 
 const agent = (name: string, more: Partial<AgentRow> = {}): AgentRow => ({ name, title: name, installed: true, version: "1.0", asks: true, default: false, problem: null, ...more });
 const absent = (name: string, more: Partial<AgentRow> = {}) => agent(name, { installed: false, version: null, problem: `not installed: freehold agents add ${name}`, ...more });
@@ -34,4 +34,12 @@ test("only what the steps can mend leads to them", () => {
   expect(isMissing("session.not-found", steps)).toBe(false);
   expect(isMissing("agent.no-model", firstSteps([agent("builtin", { default: true })], some))).toBe(false);
   expect(isMissing("agent.no-model", null)).toBe(false);
+});
+
+test("no session begins where nobody can think", () => {
+  const noModel = firstSteps([agent("builtin", { default: true }), agent("mine")], none)!;
+  expect([mayBegin(noModel, null), mayBegin(noModel, "builtin"), mayBegin(noModel, "mine")]).toEqual([false, false, true]);
+  const ready = firstSteps([agent("builtin", { default: true })], some)!;
+  expect([mayBegin(ready, null), mayBegin(ready, "builtin")]).toEqual([true, true]);
+  expect(mayBegin(firstSteps([absent("builtin", { default: true })], some)!, "builtin")).toBe(false);
 });

@@ -24,6 +24,11 @@ export function firstSteps(agents: readonly AgentRow[] | null, models: ModelsSta
 
 export const isReady = (steps: FirstSteps): boolean => steps.add === null && steps.help === null;
 
+/** Whether a session with an agent, or with none that is named, can lead anywhere: one that is described in freehold.toml may bring a model of its own. */
+export function mayBegin(steps: FirstSteps, agent: string | null): boolean {
+  return agent === null || agent === "builtin" ? isReady(steps) : steps.add === null;
+}
+
 const MISSING = new Set(["agent.not-installed", "agent.no-model", "models.none-configured"]);
 
 /** Whether a session could not be begun for want of what the first steps bring. */

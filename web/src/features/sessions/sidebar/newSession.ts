@@ -4,7 +4,7 @@ import { problemOf, request } from "../../../client/http";
 import { useToasts } from "../../../ui/Toasts";
 import { go } from "../../shell/route";
 import { useFirst } from "../first/first";
-import { isMissing } from "../first/first.logic";
+import { isMissing, mayBegin } from "../first/first.logic";
 import { useRoster } from "../roster";
 
 /** Opens a session and goes there, or to the first steps when they are not done; says whether it went anywhere. */
@@ -14,7 +14,7 @@ export function useNewSession(): (how?: OpenSession) => Promise<boolean> {
   const { steps, show } = useFirst();
   return useCallback(
     async (how: OpenSession = {}) => {
-      if (steps !== null && steps.add !== null) {
+      if (steps !== null && !mayBegin(steps, how.agent ?? null)) {
         show();
         return true;
       }
