@@ -88,6 +88,26 @@ async def test_alt_and_a_number_answer_while_one_types(whole: Whole, desk: Desk,
     await desk.message.fill("")
 
 
+async def test_with_a_session_open_no_key_answers_what_another_asks(whole: Whole, desk: Desk, session: str) -> None:
+    other = await whole.open("builtin")
+    since = await ask_in(whole, other, "RUN touch elsewhere.txt")
+    await desk.open(session)
+    await expect(desk.reply("Once")).to_be_enabled()
+    await desk.message.press("Alt+Digit1")
+    await desk.talk.focus()
+    await desk.page.keyboard.press("1")
+    # Put aside it waits on, in one line, and comes back whole.
+    await desk.asked.get_by_role("button", name="Later").click()
+    await expect(desk.asked).to_have_count(0)
+    await expect(desk.page.get_by_text("1 waits for you")).to_be_visible()
+    await desk.page.get_by_role("button", name="Show", exact=True).click()
+    await expect(desk.asked).to_contain_text("touch elsewhere.txt")
+    assert await answers(whole, other, since) == []
+    await desk.reply("No").click()
+    await expect(desk.asked).to_have_count(0)
+    assert await answers(whole, other, since) == ["reject"]
+
+
 async def test_what_is_hidden_in_a_command_is_seen(whole: Whole, desk: Desk, session: str) -> None:
     await ask_in(whole, session, "RUN echo harmless \u202egnp.exe\u200b")
     await desk.open(session)
