@@ -123,6 +123,7 @@ def build_app(house: House, *, feeds: Feeds | None = None, on_ready: Callable[[]
                 group.create_task(app.state.ports.watch(describe)),
                 group.create_task(app.state.examiner.run()),
             ]
+            await house.sealed.first_link()
             if on_ready is not None:
                 on_ready()
             yield

@@ -20,8 +20,8 @@ from freehold.timeline import Timeline
 
 PROXY_PORT = 3128
 FIRST_RETRY = 0.05
-LONGEST_RETRY = 2.0
-# Who asks how we are in the moments before the first link waits for it this long: what was just sealed is ready.
+LONGEST_RETRY = 0.25
+# Who comes in the moments before the first link waits for it this long: what was just sealed is ready.
 FIRST_LINK = 1.0
 
 log = logging.getLogger("freehold.gateway.sealed")
@@ -74,6 +74,11 @@ class Sealed:
                 await self._computer.listen(port, handler)
             self._linked.set()
             await asyncio.Event().wait()
+
+    async def first_link(self) -> None:
+        """Returns once the link stands; soon, and without one, where there is no computer to link to."""
+        if self._home.computer_socket.exists():
+            await self._has_linked()
 
     async def egress_changes(self) -> AsyncGenerator[Snapshot, None]:
         """Egress now, then again after each change, from when it has started."""
