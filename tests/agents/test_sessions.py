@@ -316,6 +316,20 @@ async def test_a_store_of_before_there_was_a_seen_number_is_taken_up(tmp_path: P
         assert store.get("old").unread is False
 
 
+async def test_a_model_that_is_away_is_what_an_agent_that_gave_up_is_said_to_have_met(stage: Stage) -> None:
+    """One that went on without it has ended well; and an agent's own error is not called a refusal."""
+    session = await stage.open()
+    stage.money.block = FreeholdError(
+        "models.unreachable", "The model provider near cannot be reached", hint="base_url"
+    )
+    ended = await stage.play(session, {"fail": "The model near answered 502"})
+    assert (ended.data["error"]["code"], ended.data["error"]["hint"]) == ("models.unreachable", "base_url")
+    assert "error" not in (await stage.play(session, {"say": "done all the same"})).data
+    stage.money.block = None
+    ended = await stage.play(session, {"fail": "The model near answered 500"})
+    assert ended.data["error"]["message"] == "The agent could not go on: The model near answered 500"
+
+
 @pytest.mark.parametrize("step", [{"say": "I am done"}, {"fail": "Internal error"}])
 async def test_what_only_the_owner_can_change_is_told_whatever_the_agent_says(
     stage: Stage, step: dict[str, object]

@@ -310,7 +310,9 @@ class Live:
         ended: Json = {"stop_reason": reason, "changes": changes, "usage": usage}
         if error is None or error.code == "agent.refused":
             # What an agent makes of it is anything between its very words and "internal error".
-            error = self._ground.money.blocked(self.session) or error
+            blocked = self._ground.money.blocked(self.session)
+            if blocked is not None and (error is not None or blocked.code != "models.unreachable"):
+                error = blocked  # a provider that was away for a moment stopped nobody who ended well
         if error is not None:
             events.append(("error", dict(error.body())))
             ended["error"] = dict(error.body())

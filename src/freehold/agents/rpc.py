@@ -152,7 +152,7 @@ class Peer:
             result = message.get("result")
             answer.set_result(result if isinstance(result, dict) else {})
             return
-        answer.set_exception(AgentFault("agent.refused", f"The agent refused: {_words(error)}"))
+        answer.set_exception(AgentFault("agent.refused", f"The agent could not go on: {_words(error)}"))
 
     async def _answer(self, number: object, answer: Later) -> None:
         try:

@@ -116,6 +116,17 @@ async def test_a_provider_that_hangs_up_is_said_to_be_away(door: Doorway) -> Non
     assert len(door.provider.requests) == 1
 
 
+async def test_a_provider_that_was_away_blocks_until_it_answers(door: Doorway) -> None:
+    """The owner is told where to look; once it answers again nothing stood in the way."""
+    door.provider.fail_next("disconnect")
+    assert (await door.ask()).status_code == 502
+    blocked = door.models.blocked("s1")
+    assert blocked is not None
+    assert "base_url of [models.openai]" in (blocked.hint or "")
+    assert (await door.ask()).status_code == 200
+    assert door.models.blocked("s1") is None
+
+
 async def test_malformed_events_pass_and_count_nothing_wrong(door: Doorway) -> None:
     door.provider.fail_next("malformed")
     assert "{not json" in (await door.ask("chat", stream=True)).text

@@ -38,6 +38,7 @@ async def answering(answer: bytes) -> AsyncIterator[int]:
 async def test_each_kind_is_asked_in_its_own_way(name: str, path: str, header: tuple[str, str], door: Doorway) -> None:
     trial = await door.models.try_out(name)
     assert (trial.ok, trial.status, trial.models) == (True, 200, ("scripted",))
+    assert trial.words == "It answers and offers 1 model"
     (asked,) = door.provider.requests
     assert (asked.method, asked.path) == ("GET", path)
     assert asked.headers[header[0]] == header[1]

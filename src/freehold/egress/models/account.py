@@ -24,8 +24,10 @@ log = logging.getLogger(__name__)
 NOTED_AFTER = 0.25
 """When a question that is still under way is written down, in seconds."""
 REFUSAL_STEP = 60.0
-BLOCKING = frozenset({"models.budget-reached", "models.no-key"})
 """Refusals of one kind are written down at most this often, in seconds: an agent may try a thousand times a second."""
+
+AWAY = "models.unreachable"
+BLOCKING = frozenset({"models.budget-reached", "models.no-key", AWAY})
 
 
 class Bill:
@@ -63,6 +65,12 @@ class Bill:
         held = Tokens(self._question.estimate, min(self._question.most_output, OUTPUT_HELD))
         spell = self._spell(held, "open", True)
         self._opening = asyncio.get_running_loop().create_task(asyncio.to_thread(self._account.ledger.open, spell))
+
+    def answer(self) -> None:
+        """The provider is there, whatever was before."""
+        blocked = self._account.blocked.get(self._session)
+        if blocked is not None and blocked.code == AWAY:
+            del self._account.blocked[self._session]
 
     def check(self) -> None:
         """Raises `models.budget-reached`."""
@@ -142,6 +150,9 @@ class NoBill:
     outcome = ""
 
     def begin(self) -> None:
+        return
+
+    def answer(self) -> None:
         return
 
     def check(self) -> None:

@@ -114,7 +114,7 @@ class ModelGateway:
         self._placeholders.set_turn(session, turn)
 
     def blocked(self, session: str) -> FreeholdError | None:
-        """What only the owner can change and stood in the way of the session's turn: a budget, a missing key."""
+        """What only the owner can change and stood in the way of the session's turn: a budget, a missing key, a provider that is away."""
         return self._account.blocked.get(session)
 
     async def usage_of(self, session: str, turn: str | None = None) -> Usage:

@@ -11,7 +11,7 @@ from freehold.egress.models.paths import Route
 from freehold.egress.models.question import Question
 from freehold.egress.models.refusals import error_event
 from freehold.egress.models.scrub import Scrubber
-from freehold.egress.models.upstream import Upstream, Upstreams
+from freehold.egress.models.upstream import Upstream, Upstreams, no_answer
 from freehold.egress.stream import Inlet, Stream
 from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
@@ -56,6 +56,10 @@ class Sent(Protocol):
 
     meter: Meter | None
     outcome: str
+
+    def answer(self) -> None:
+        """The provider is there."""
+        ...
 
     def begin(self) -> None:
         """Called when the question has been sent."""
@@ -133,14 +137,10 @@ class Relay:
             answer = await self._read_head(upstream)
         except (OSError, FreeholdError) as error:
             self._sent.outcome = "unreachable"
-            raise FreeholdError(
-                "models.unreachable", f"The model provider {self._route.provider.name} hung up without an answer"
-            ) from error
+            raise no_answer(self._route.provider, "hung up without an answer") from error
         except TimeoutError as error:
             self._sent.outcome = "unreachable"
-            raise FreeholdError(
-                "models.unreachable", f"The model provider {self._route.provider.name} did not answer"
-            ) from error
+            raise no_answer(self._route.provider, "did not answer") from error
         return await self._pass_on(answer, upstream)
 
     def _head(self) -> bytes:
@@ -169,6 +169,7 @@ class Relay:
             raise FreeholdError("models.bad-answer", "The provider compressed its answer though it was asked not to")
         self._events = any("event-stream" in value.lower() for value in answer.values("content-type"))
         self._sent.outcome = "answered" if answer.status < 400 else f"status-{answer.status}"
+        self._sent.answer()
         meter = None
         if self._route.api is not None and answer.status < 400:
             streamed = self._events or (self._question.streamed and self._route.api != "gemini")

@@ -101,7 +101,7 @@ def _names(body: bytes) -> tuple[str, ...]:
 
 def _words(provider: Provider, status: int, count: int) -> str:
     if status == 200:
-        return f"It answers and offers {count} models" if count else "It answers"
+        return f"It answers and offers {count} model{'' if count == 1 else 's'}" if count else "It answers"
     if status in (401, 403):
         return "It answers, and refuses the key" if provider.key else "It answers, and wants a key"
     if status == 404:

@@ -137,4 +137,12 @@ async def _resolve_near(provider: Provider) -> list[IPAddress]:
 
 
 def unreachable(provider: Provider, why: str) -> FreeholdError:
-    return FreeholdError("models.unreachable", f"The model provider {provider.name} cannot be reached: {why}")
+    return no_answer(provider, f"cannot be reached: {why}")
+
+
+def no_answer(provider: Provider, what: str) -> FreeholdError:
+    return FreeholdError(
+        "models.unreachable",
+        f"The model provider {provider.name} {what}",
+        hint=f"Look at base_url of [models.{provider.name}] in freehold.toml; freehold models --test tries it, as Test in Settings does",
+    )
