@@ -111,7 +111,10 @@ async def test_a_question_is_answered_by_a_key(whole: Whole) -> None:
         terminal.type("RUN touch refused.txt\n")
         assert "$ touch refused.txt" in await terminal.until("[n] no")
         terminal.type("n")
-        await terminal.until("> ")
+        said_no = await terminal.until("> ")
+        assert "\x1b[2m  no\x1b[0m" in said_no
+        assert "✗ not done" in said_no
+        assert "✗ The user rejected" not in said_no
         assert not whole.file("refused.txt").exists()
         terminal.type("\x04")
     assert terminal.program.returncode == 0
@@ -267,6 +270,12 @@ async def test_a_session_is_gone_on_with_and_no_token_is_left(whole: Whole) -> N
         assert [token.name for token in tokens.list()] == ["test"]
     unknown = await asyncio.to_thread(whole.stead.run, "chat", "-p", "--session", "nope", "hi")
     assert unknown.returncode == 1
+    assert "freehold chat --list shows them" in unknown.stderr
+    listed = await asyncio.to_thread(whole.stead.run, "chat", "--list")
+    assert re.search(rf"^{session} .* ago  builtin", listed.stdout, re.MULTILINE)
+    rows = json.loads((await asyncio.to_thread(whole.stead.run, "chat", "--list", "--json")).stdout)
+    assert session in [row["id"] for row in rows]
+    assert (await asyncio.to_thread(whole.stead.run, "chat", "--list", "hi")).returncode == 2
 
 
 async def test_a_program_prompts_and_answers(whole: Whole) -> None:

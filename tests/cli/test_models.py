@@ -75,6 +75,29 @@ def test_models_without_any_explains_how_to_connect_one(home: Path) -> None:
     assert "No model is connected yet" in freehold(home, "models").output
 
 
+def test_models_tell_what_is_wrong_with_the_manifest_they_are_read_from(home: Path) -> None:
+    (home / "freehold.toml").write_text(MANIFEST + 'colour = "green"\n')
+    told = freehold(home, "models")
+    assert told.exit_code == 1
+    assert "There is no key models.openai.colour" in told.output
+    assert "freehold check looks again" in told.output
+    assert [row["name"] for row in json.loads(freehold(home, "models", "--json").stdout)] == ["openai"]
+
+
+def test_a_home_before_the_verb_is_told_where_it_goes(home: Path) -> None:
+    for words in (["--home", str(home), "models"], [f"--home={home}", "models"]):
+        told = CliRunner().invoke(freehold_command, words)
+        assert told.exit_code == 2
+        assert "--home goes after the verb" in told.output
+
+
+def test_what_is_no_port_is_told_so(home: Path) -> None:
+    for word in ("abc", "0", "70000", "٣"):
+        told = freehold(home, "preview", word)
+        assert told.exit_code == 2
+        assert f"'{word}' is no port" in told.output
+
+
 def test_usage_shows_what_was_spent_and_where_each_budget_stands(home: Path) -> None:
     assert "no model was asked yet" in freehold(home, "usage").output
     spend(home, 900, 0.5)

@@ -85,3 +85,13 @@ def test_status_without_a_keeper_says_how_to_start_one(tmp_path: Path) -> None:
     done = Stead(tmp_path).run("status")
     assert done.returncode == 1
     assert "freehold up" in done.stderr
+
+
+def test_a_preview_of_a_port_where_nothing_listens_says_so(stead: Stead) -> None:
+    """The address is given all the same: what it shows may be about to start."""
+    opened = stead.run("preview", "4000")
+    assert opened.returncode == 0, opened.stderr
+    assert opened.stdout.startswith("http://4000.preview.")
+    assert "Nothing listens on port 4000 in the computer yet" in opened.stderr
+    assert "revoke preview-4000-" in opened.stderr
+    assert json.loads(stead.run("preview", "4000", "--json").stdout)["listening"] is False

@@ -100,7 +100,7 @@ class Store:
         rows = self.timeline.query(f"{_SESSION} WHERE id = ?", (session,))
         if not rows:
             raise FreeholdError(
-                "session.not-found", f"There is no session {session!a:.80}", hint="GET /v1/sessions lists them"
+                "session.not-found", f"There is no session {session!a:.80}", hint="freehold chat --list shows them"
             )
         return _session(rows[0])
 

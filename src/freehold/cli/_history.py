@@ -121,7 +121,7 @@ def _words(text: str) -> str:
 
 
 def describe_who(who: Json) -> str:
-    name = who.get("agent") or who.get("terminal") or who["by"]
+    name = who.get("agent") or (f"terminal {who['terminal']}" if who.get("terminal") else who["by"])
     turn = f" turn {who['turn']}" if who.get("turn") else ""
     return f"{name}{turn}"
 

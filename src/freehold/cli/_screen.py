@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from freehold.agents.visible import make_visible
-from freehold.cli._asked import offers
+from freehold.cli._asked import LEAVE, offers
 from freehold.cli._markdown import Markdown
 from freehold.client.sessions import Update
 
@@ -30,6 +30,8 @@ class Screen:
         self._speaking: tuple[str, str] | None = None
         self._tools: set[str] = set()
         self._shown: set[str] = set()
+        self._refused: set[str] = set()
+        """Calls that the owner said no to: what the agent is told then is not for the owner."""
         self.questions: list[Json] = []
         """Those that wait, the first to be answered first."""
 
@@ -87,7 +89,9 @@ class Screen:
             return
         self._tools.add(f"{name} ended")
         content = data.get("content") or []
-        if status == "failed":
+        if name in self._refused:
+            self._line("  ✗ not done", fg="red")
+        elif status == "failed":
             words = next((part.get("text") for part in content if part.get("type") == "text" and part.get("text")), "")
             self._line(f"  ✗ {_one_line(_last_line(words))}", fg="red")
         elif name not in self._shown:
@@ -114,7 +118,9 @@ class Screen:
             waiting = [one for one in self.questions if one["id"] != data.get("id")]
             if len(waiting) < len(self.questions):
                 self.questions[:] = waiting
-                self._line(f"  {data.get('note') or data.get('answer') or data.get('state')}", dim=True)
+                self._line(f"  {_answered(data)}", dim=True)
+                if data.get("answer") == "reject":
+                    self._refused.add(str(data.get("tool")))
                 self._ask()
             return
         self.questions.append(data)
@@ -169,6 +175,12 @@ class Screen:
 
     def _dim(self, text: str) -> str:
         return click.style(text, dim=True) if self._colour else text
+
+
+def _answered(approval: Json) -> str:
+    """In the words of the key that was pressed, here or elsewhere."""
+    words: dict[object, str] = dict(LEAVE.values())
+    return str(approval.get("note") or words.get(approval.get("answer")) or approval.get("state"))
 
 
 def _one_line(text: object) -> str:

@@ -10,6 +10,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -34,6 +35,7 @@ MOST_KEYS = 4096
 @click.option("-a", "--agent", metavar="NAME", help="Who answers. [default: agents.default of the manifest]")
 @click.option("-p", "--print", "once", is_flag=True, help="Answer this one prompt and leave.")
 @click.option("--session", metavar="ID", help="Go on with a session of before.")
+@click.option("--list", "show_list", is_flag=True, help="Show the sessions there are, the last used first.")
 @click.option("--to", "url", metavar="URL", help="A Freehold elsewhere; needs freehold login URL.")
 @home_option
 @json_option
@@ -44,6 +46,7 @@ def command(
     agent: str | None,
     once: bool,
     session: str | None,
+    show_list: bool,
     url: str | None,
     home: Home,
     as_json: bool,
@@ -59,8 +62,15 @@ def command(
       freehold chat
       freehold chat -a claude "Run the linter and fix what it finds"
       freehold chat -p "What is in this folder?"
+      freehold chat --list
       freehold chat -p --json "Summarise notes.md" | jq -r 'select(.kind=="message").data.text'
     """
+    if show_list:
+        if prompt or session or once:
+            raise click.UsageError("--list only shows the sessions: leave out the rest")
+        with _credentials(home, url) as (address, token):
+            asyncio.run(_list(address, token, as_json=as_json))
+        return
     if prompt is None and not sys.stdin.isatty():
         prompt, once = sys.stdin.read().strip(), True
     if once and not prompt:
@@ -123,6 +133,25 @@ async def _chat(
             ended = await _turn(session, text, screen, as_json=as_json)
             if once:
                 return 0 if ended == "end_turn" else 1
+
+
+async def _list(address: str, token: str | None, *, as_json: bool) -> None:
+    from freehold.cli._history import ago
+    from freehold.client import Freehold
+
+    async with Freehold(address, token=token) as home:
+        page = await home.sessions.list()
+    if as_json:
+        click.echo(json.dumps([one.model_dump() for one in page.sessions]))
+        return
+    now = datetime.now(UTC)
+    for one in page.sessions:
+        when = ago((now - datetime.fromisoformat(one.updated)).total_seconds())
+        click.echo(make_visible(f"{one.id}  {when:>10}  {one.agent}  {one.title}".rstrip(), lines=False))
+    if page.next is not None:
+        click.echo("Older ones are in the control center: freehold open")
+    if not page.sessions:
+        click.echo("There is no session yet. freehold chat begins one.")
 
 
 async def _session(home: "Freehold", agent: str | None, name: str | None) -> "AsyncSession":

@@ -18,6 +18,14 @@ from freehold.home import find_home
 class Verbs(click.Group):
     """Loads a verb only when it is asked for, so that `freehold status` does not pay for `freehold chat`."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name == "--home":
+                ctx.fail("--home goes after the verb: freehold status --home FOLDER")
+            raise
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         names = (module.name for module in pkgutil.iter_modules(freehold.cli.__path__))
         return sorted(name for name in names if name != "main" and not name.startswith("_"))

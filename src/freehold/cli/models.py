@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command(home: Home, as_json: bool, try_out: bool) -> None:
     """Show the model providers of freehold.toml and whether their keys are there, or how to connect one.
 
-    Exits 1 when one that was tested does not answer as it should.
+    Exits 1 when one that was tested does not answer as it should, or the manifest has mistakes.
 
     \b
     Examples:
@@ -48,7 +48,14 @@ def command(home: Home, as_json: bool, try_out: bool) -> None:
             return f"{error.message}. {error.hint}"
         return None
 
-    providers = read_providers(load_manifest(home.manifest, os.environ, home=home.root).manifest.models)
+    loaded = load_manifest(home.manifest, os.environ, home=home.root)
+    for mistake in loaded.errors:
+        click.secho(f"{mistake.place}  {mistake.code}  {mistake.message}", fg="red", err=True)
+        if mistake.hint:
+            click.echo(f"    {mistake.hint}", err=True)
+    if loaded.errors:
+        click.echo("Freehold does not take the manifest before this is mended; freehold check looks again\n", err=True)
+    providers = read_providers(loaded.manifest.models)
     trials = {each.name: asyncio.run(_try(each, keys)) for each in providers.values()} if try_out else {}
     rows: list[dict[str, Any]] = [
         {
@@ -66,7 +73,7 @@ def command(home: Home, as_json: bool, try_out: bool) -> None:
         click.echo(json.dumps(rows))
     else:
         _print(rows, how_to_connect())
-    if not all(trial["ok"] for trial in trials.values()):
+    if loaded.errors or not all(trial["ok"] for trial in trials.values()):
         sys.exit(1)
 
 

@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 LISTING = 60.0
 
 
+def _port(ctx: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdecimal() and 1 <= int(given[:9]) <= 65535):
+        raise click.BadParameter(f"'{given}' is no port: give a number from 1 to 65535, freehold preview lists them")
+    return int(given)
+
+
 @click.command()
-@click.argument("port", required=False, type=click.IntRange(1, 65535))
+@click.argument("port", required=False, callback=_port)
 @click.option("--path", default="/", show_default=True, metavar="PATH", help="Where to go there.")
 @click.option("--hours", default=12.0, show_default=True, type=click.FloatRange(0.01, 720), help="How long it shows.")
 @home_option
@@ -42,7 +50,7 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
     manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
     if not home.identity.exists():
         raise FreeholdError("keeper.not-running", "Freehold has never run here", hint="freehold up")
-    name = f"preview-{secrets.token_hex(4)}"
+    name = f"preview-{secrets.token_hex(4)}" if port is None else f"preview-{port}-{secrets.token_hex(4)}"
     life = LISTING if port is None else hours * 3600
     with Tokens(home.identity, owner=manifest.owner.did) as tokens:
         for old in tokens.list():
@@ -56,13 +64,18 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
                     _list(client.preview.ports(), as_json)
                     return
                 opened = client.preview.open(port, path=path)
+                listening = any(one.port == port for one in client.preview.ports())
             kept = True
         finally:
             if not kept:
                 tokens.revoke(name)
     if as_json:
-        click.echo(json.dumps({"address": opened.address, "origin": opened.origin, "token": name}))
+        click.echo(
+            json.dumps({"address": opened.address, "origin": opened.origin, "token": name, "listening": listening})
+        )
         return
+    if not listening:
+        click.secho(f"Nothing listens on port {port} in the computer yet", fg="yellow", err=True)
     click.echo(opened.address)
     click.echo(f"Opens once, within half a minute. freehold token revoke {name} ends it", err=True)
 

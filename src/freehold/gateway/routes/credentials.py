@@ -153,7 +153,7 @@ def add_credentials(app: FastAPI, house: House) -> None:
     async def revoke_sign_in(sign_in_id: str, request: Request) -> Ended:
         """Sign one browser out. Its sockets and streams close at once."""
         if not await asyncio.to_thread(house.sessions.revoke, sign_in_id):
-            raise FreeholdError("sign-in.not-found", "No such browser is signed in", hint="GET /v1/sign-ins lists them")
+            raise FreeholdError("sign-in.not-found", "No such browser is signed in", hint="freehold sessions lists them")
         await _note(house, "identity.session_revoked", request, session=sign_in_id)
         return Ended(ended=1)
 
@@ -186,7 +186,7 @@ def add_credentials(app: FastAPI, house: House) -> None:
     async def revoke_token(name: str, request: Request) -> Ended:
         """End an API token."""
         if not await asyncio.to_thread(house.tokens.revoke, name):
-            raise FreeholdError("token.not-found", "There is no such token", hint="GET /v1/tokens lists them")
+            raise FreeholdError("token.not-found", "There is no such token", hint="freehold token list shows them")
         await _note(house, "identity.token_revoked", request, name=name)
         return Ended(ended=1)
 

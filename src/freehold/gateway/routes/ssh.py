@@ -188,7 +188,7 @@ def add_ssh(app: FastAPI, house: House) -> None:
         """End a certificate or key at once."""
         who = principal_of(request.scope).who
         if not await asyncio.to_thread(issuing.credentials.revoke, credential, who=who):
-            raise FreeholdError("ssh.not-found", "There is no such key", hint="GET /v1/ssh/certificates lists them")
+            raise FreeholdError("ssh.not-found", "There is no such key", hint="freehold ssh --list shows them")
         return SshRevoked(id=credential)
 
 
