@@ -153,7 +153,9 @@ def add_credentials(app: FastAPI, house: House) -> None:
     async def revoke_sign_in(sign_in_id: str, request: Request) -> Ended:
         """Sign one browser out. Its sockets and streams close at once."""
         if not await asyncio.to_thread(house.sessions.revoke, sign_in_id):
-            raise FreeholdError("sign-in.not-found", "No such browser is signed in", hint="freehold sessions lists them")
+            raise FreeholdError(
+                "sign-in.not-found", "No such browser is signed in", hint="freehold sessions lists them"
+            )
         await _note(house, "identity.session_revoked", request, session=sign_in_id)
         return Ended(ended=1)
 
