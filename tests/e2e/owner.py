@@ -12,7 +12,6 @@ from freehold.testing import ScriptedModel
 
 DESK = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
-expect.set_options(timeout=PATIENCE * 1000)
 
 
 @asynccontextmanager
@@ -51,8 +50,10 @@ class Desk:
         await self.page.goto(self.address(path))
 
     async def open(self, session: str) -> None:
+        """Until all of it is drawn: what still moves may slip away from under a click."""
         await self.go(f"/sessions?id={session}")
         await expect(self.message).to_be_visible()
+        await expect(self.page.get_by_role("log")).to_have_attribute("aria-busy", "false")
 
     @property
     def message(self) -> Locator:

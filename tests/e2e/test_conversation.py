@@ -159,11 +159,7 @@ async def page(whole: Whole) -> AsyncIterator[Page]:
         link = whole.stead.run("open", "--print", check=True).stdout.strip()
         async with page.expect_response("**/v1/sign-in/link"):
             await page.goto(link)
-        expect.set_options(timeout=WAIT)
-        try:
-            yield page
-        finally:
-            expect.set_options(timeout=None)
+        yield page
         assert wrong == []
         await browser.close()
 

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.shared_processes
 PATIENCE = 30_000
 PHONE = {"width": 390, "height": 844}
 MANY = 50_000
-expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,6 @@ def context(freehold: Freehold) -> Iterator[BrowserContext]:
 def page(context: BrowserContext) -> Iterator[Page]:
     opened = context.new_page()
     opened.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
     wrong: list[str] = []
     opened.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
     opened.on("pageerror", lambda error: wrong.append(str(error)))

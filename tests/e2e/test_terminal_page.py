@@ -11,7 +11,6 @@ pytestmark = pytest.mark.shared_processes
 
 PATIENCE = 30_000
 PHONE = {"width": 390, "height": 844}
-expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
