@@ -2,11 +2,11 @@
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,13 +103,17 @@ def freehold_up(folder: Path, **environment: str) -> Iterator[Freehold]:
 
 def _until_ready(process: "subprocess.Popen[str]") -> dict[str, Any]:
     assert process.stdout is not None
-    while select.select([process.stdout], [], [], PATIENCE)[0]:
-        line = process.stdout.readline()
-        if not line:
-            break
-        told: dict[str, Any] = json.loads(line)
-        if told["event"] in ("ready", "not-ready"):
-            return told
+    # Lines are read ahead, so that the pipe itself cannot be asked whether there is another: a clock ends the wait.
+    late = threading.Timer(PATIENCE, process.terminate)
+    late.start()
+    try:
+        for line in process.stdout:
+            told: dict[str, Any] = json.loads(line)
+            if told["event"] in ("ready", "not-ready"):
+                return told
+    finally:
+        late.cancel()
+        late.join()
     raise AssertionError("freehold up did not get ready")
 
 
