@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 from tests.agents.whole import Whole
-from tests.e2e.owner import DESK, PHONE, Desk, at_desk, browser_running, lived_in
+from tests.e2e.owner import DESK, PHONE, Desk, at_desk, lived_in
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
@@ -17,18 +17,6 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_proce
 async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Whole]:
     async with lived_in(tmp_path_factory.mktemp("approvals")) as whole:
         yield whole
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browser_running() as browser:
-        yield browser
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def desk(browser: Browser, whole: Whole) -> AsyncIterator[Desk]:
-    async with at_desk(browser, whole) as desk:
-        yield desk
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
