@@ -1,6 +1,7 @@
 import { clock, fullMoment } from "../../ui/moments";
 import { unhidden } from "../../ui/unhidden";
-import { whoWords, type Recorded } from "./timeline.logic";
+import { whoWords } from "./history.logic";
+import { type Recorded } from "./timeline.logic";
 
 /** One event of the timeline. Its words may be an agent's: nothing in them is hidden, nothing acts. */
 export function EventRow({ event, title, facts, at }: { event: Recorded; title: string; facts: string; at: number }) {

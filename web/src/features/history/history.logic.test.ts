@@ -33,6 +33,7 @@ test("an entry says why and by whom in words", () => {
   expect(titleOf(entry(4, { kind: "undo", equals: 2 }))).toBe("Undone: back to the state of #2");
   expect(titleOf(entry(2, { kind: "turn", who: { by: "agent", prompt: "make it dark" } }))).toBe("Make it dark");
   expect(whoOf(entry(2, { who: { by: "owner" } }))).toBe("you");
+  expect(whoOf(entry(2, { who: { by: "owner", agent: "token:laptop" } }))).toBe("you, by token laptop");
   expect(whoOf(entry(2, { who: { by: "agent", agent: "claude" } }))).toBe("claude");
   expect(countsOf(entry(1, { added: 2, removed: 1, changed: 0 }))).toBe("2 added, 1 removed");
 });

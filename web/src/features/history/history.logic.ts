@@ -40,6 +40,14 @@ export function titleOf(entry: HistoryEntry): string {
   return TITLES[entry.kind] ?? entry.kind;
 }
 
+/** Who did it, as the owner would say: whatever comes with a token of theirs is theirs too. */
+export function whoWords(who: string): string {
+  if (who === "owner") return "you";
+  // A verb of the command line lends itself a token of its name, with a tail of its own.
+  const token = /^token:(.+?)(?:-[0-9a-f]{8})?$/.exec(who)?.[1];
+  return token === undefined ? who : `you, by token ${token}`;
+}
+
 export function whoOf(entry: HistoryEntry): string {
   const { by, agent, terminal } = entry.who;
   switch (by) {
@@ -50,7 +58,7 @@ export function whoOf(entry: HistoryEntry): string {
     case "ssh":
       return "ssh";
     case "owner":
-      return agent ?? "you";
+      return whoWords(agent ?? "owner");
     default:
       return "found on disk";
   }

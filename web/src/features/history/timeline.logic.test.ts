@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { HistoryEntry } from "../../client/api";
-import { behind, factsOf, groupOf, kindsOf, readGroups, sentence, together, turnStarts, whoWords, withEvents, withNewest, type Recorded } from "./timeline.logic";
+import { whoWords } from "./history.logic";
+import { behind, factsOf, groupOf, kindsOf, readGroups, sentence, together, turnStarts, withEvents, withNewest, type Recorded } from "./timeline.logic";
 
 const event = (seq: number, kind: string, data: Record<string, unknown> = {}): Recorded => ({ seq, at: new Date(seq * 1000).toISOString(), kind, who: "owner", data });
 const entry = (id: number, at: number, more: Partial<HistoryEntry> = {}): HistoryEntry => ({

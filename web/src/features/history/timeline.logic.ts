@@ -1,5 +1,5 @@
 import type { HistoryEntry } from "../../client/api";
-import { titleOf, whoOf } from "./history.logic";
+import { titleOf, whoOf, whoWords } from "./history.logic";
 
 export interface Recorded {
   seq: number;
@@ -108,14 +108,6 @@ const subject = (event: Recorded): string => `${event.kind.split(".")[0]} ${Stri
 
 /** The question whose answer made a rule, by the reason that the rule gives. */
 const questionOf = (event: Recorded): string | null => /^the owner answered question (\d+) with /.exec(text(event.data["reason"]))?.[1] ?? null;
-
-/** Who did it, as the owner would say: whatever comes with a token of theirs is theirs too. */
-export function whoWords(who: string): string {
-  if (who === "owner") return "you";
-  // A verb of the command line lends itself a token of its name, with a tail of its own.
-  const token = /^token:(.+?)(?:-[0-9a-f]{8})?$/.exec(who)?.[1];
-  return token === undefined ? who : `you, by token ${token}`;
-}
 
 function textOf(row: Exclude<Row, { kind: "day" }>): string {
   if (row.kind === "entry") return `#${row.entry.id} ${titleOf(row.entry)} ${whoOf(row.entry)} ${row.entry.why} ${row.entry.who["prompt"] ?? ""} ${row.entry.good ? "known good" : ""}`;
