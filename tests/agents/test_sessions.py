@@ -269,13 +269,13 @@ async def test_an_option_is_set_and_stays_set_after_a_restart(stage: Stage) -> N
 
 
 async def test_no_more_than_a_few_agents_are_kept_with_nothing_to_do(stage: Stage) -> None:
-    from freehold.agents.room import MOST_IDLE
+    from freehold.agents.room import MAX_IDLE
 
-    for number in range(MOST_IDLE + 3):
+    for number in range(MAX_IDLE + 3):
         session = await stage.open()
         await stage.play(session, {"say": str(number)})
     idle = [live for live in stage.room._lives.values() if live.idle_since is not None and not live._retired]
-    assert len(idle) <= MOST_IDLE + 1
+    assert len(idle) <= MAX_IDLE + 1
 
 
 async def test_what_the_owner_has_not_read_is_told_until_they_have(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from freehold.computer.tunnel import Tunnel
 from freehold.testing import ScriptedModel
 
 Json = dict[str, Any]
-MOST_LINE = 16 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
 SITE = "/opt/agents/builtin/site"
 PROGRAM = ["/usr/bin/python3", "-m", "freehold.builtin"]
 
@@ -66,7 +66,7 @@ class Client:
         await self._send({"method": method, "params": params})
 
     async def listen(self) -> None:
-        async for line in self.process.stdout.lines(MOST_LINE):
+        async for line in self.process.stdout.lines(MAX_LINE):
             message = json.loads(line)
             async with self.changed:
                 await self._take(message)

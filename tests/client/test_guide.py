@@ -8,7 +8,7 @@ from tests.gateway.running import Running
 
 from freehold.client._sync.freehold import SyncFreehold
 from freehold.client.stored import store_credentials
-from freehold.gateway.socket import MOST_TEXT, MOST_TOPICS, TOO_SLOW, WRONG_WORDS
+from freehold.gateway.socket import MAX_TEXT, MAX_TOPICS, TOO_SLOW, WRONG_WORDS
 from freehold.identity.tokens import SCOPES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "api.md").read_text()
@@ -31,7 +31,7 @@ def test_every_name_of_the_guide_exists() -> None:
 
 def test_every_scope_and_number_of_the_guide_is_right() -> None:
     assert re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE) == list(SCOPES)
-    assert f"up to {MOST_TOPICS} topics and {MOST_TEXT // 1024} KiB" in GUIDE
+    assert f"up to {MAX_TOPICS} topics and {MAX_TEXT // 1024} KiB" in GUIDE
     assert {str(TOO_SLOW), str(WRONG_WORDS), "4401"} <= set(re.findall(r"44\d\d", GUIDE))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freehold.egress.clienthello import HELLO_LIMIT, MOST_RECORDS, ClientHello, read_client_hello
+from freehold.egress.clienthello import HELLO_LIMIT, MAX_RECORDS, ClientHello, read_client_hello
 from freehold.errors import FreeholdError
 
 
@@ -122,7 +122,7 @@ def test_any_bytes_are_a_hello_incomplete_or_refused(data: bytes) -> None:
         except FreeholdError:
             continue
         if isinstance(found, int):
-            assert len(candidate) < found <= HELLO_LIMIT + 5 * MOST_RECORDS + 16384
+            assert len(candidate) < found <= HELLO_LIMIT + 5 * MAX_RECORDS + 16384
 
 
 @given(st.integers(0, 600), st.integers(0, 255))

@@ -7,7 +7,7 @@ import pytest
 
 from freehold.egress.names import parse_host
 from freehold.egress.policy import parse_pattern
-from freehold.egress.questions import MOST_PENDING, MOST_PER_FAMILY, Answer, Questions, family_of
+from freehold.egress.questions import MAX_PENDING, MAX_PER_FAMILY, Answer, Questions, family_of
 from freehold.egress.rules import Rules, ensure_tables
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
@@ -117,16 +117,16 @@ def test_many_names_below_one_domain_become_one_question(questions: Questions, r
         assert questions.ask(parse_host(f"x{number}.tunnel.evil.example"), 443, "agent:test")
     (question,) = questions.all()
     assert str(question.pattern) == "*.evil.example:443"
-    assert question.count == MOST_PER_FAMILY + 1
+    assert question.count == MAX_PER_FAMILY + 1
     questions.answer(question.id, "never")
     assert [str(rule) for rule in rules.all()] == ["deny *.evil.example"]
 
 
 def test_a_flood_of_domains_ends_at_the_bound(questions: Questions, timeline: Timeline) -> None:
     taken = [questions.ask(parse_host(f"evil{number}.example"), 443, "agent:test") for number in range(500)]
-    assert taken.count(True) == MOST_PENDING
-    assert len(questions.all()) == MOST_PENDING
-    assert len(kinds(timeline)) == MOST_PENDING
+    assert taken.count(True) == MAX_PENDING
+    assert len(questions.all()) == MAX_PENDING
+    assert len(kinds(timeline)) == MAX_PENDING
 
 
 def test_strangers_below_a_shared_domain_are_not_one_family() -> None:

@@ -11,7 +11,7 @@ from tests.gateway.running import Running, next_message
 from websockets.asyncio.client import ClientConnection
 
 from freehold.gateway import socket as socket_module
-from freehold.gateway.socket import MOST_TOPICS, MOST_WAITING, SocketReader, Subscribe, _subscribe
+from freehold.gateway.socket import MAX_TOPICS, MAX_WAITING, SocketReader, Subscribe, _subscribe
 from freehold.gateway.topics import Encoded, Topic, Topics, encode_message
 
 
@@ -64,31 +64,31 @@ async def test_more_than_is_remembered_means_list_anew(gateway: Running) -> None
 
 async def test_more_was_missed_than_a_queue_holds(gateway: Running) -> None:
     """Handed over as fast as it is taken; never so much at once that the reader is dropped for being slow."""
-    gateway.feeds.topics.add(long := Topic("long", kept=5 * MOST_WAITING))
-    for number in range(3 * MOST_WAITING):
+    gateway.feeds.topics.add(long := Topic("long", kept=5 * MAX_WAITING))
+    for number in range(3 * MAX_WAITING):
         long.publish({"number": number})
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "long", after=0)
-        for seq in range(1, 3 * MOST_WAITING + 1):
+        for seq in range(1, 3 * MAX_WAITING + 1):
             assert (await next_message(socket, "event"))["seq"] == seq
 
 
 async def test_a_slow_reader_is_dropped_and_loses_nothing(gateway: Running) -> None:
     """It is told to come back, and gets the rest when it does."""
-    topic = gateway.feeds.topics.add(Topic("busy", kept=10 * MOST_WAITING))
+    topic = gateway.feeds.topics.add(Topic("busy", kept=10 * MAX_WAITING))
     headers = gateway.token("read")
     async with gateway.socket(headers) as socket:
         await subscribe(socket, "busy")
         await next_message(socket, "subscribed")
-        for number in range(MOST_WAITING + 1):  # faster than anybody could read: the loop is not given away once
+        for number in range(MAX_WAITING + 1):  # faster than anybody could read: the loop is not given away once
             topic.publish({"number": number})
         await socket.wait_closed()
         assert socket.close_code == socket_module.TOO_SLOW
     assert topic.readers == 0
     async with gateway.socket(headers) as socket:
         await subscribe(socket, "busy", after=0)
-        assert [(await next_message(socket, "event"))["seq"] for _ in range(MOST_WAITING + 1)] == list(
-            range(1, MOST_WAITING + 2)
+        assert [(await next_message(socket, "event"))["seq"] for _ in range(MAX_WAITING + 1)] == list(
+            range(1, MAX_WAITING + 2)
         )
 
 
@@ -116,14 +116,14 @@ async def test_one_who_unsubscribes_hears_no_more(gateway: Running) -> None:
 
 
 async def test_topics_are_limited_and_the_unknown_are_named(gateway: Running) -> None:
-    for number in range(MOST_TOPICS + 1):
+    for number in range(MAX_TOPICS + 1):
         gateway.feeds.topics.add(Topic(f"many:{number}"))
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "nothing")
         refused = await next_message(socket, "error")
         assert (refused["topic"], refused["code"]) == ("nothing", "socket.unknown-topic")
         assert "timeline" in refused["message"]
-        for number in range(MOST_TOPICS + 1):
+        for number in range(MAX_TOPICS + 1):
             await subscribe(socket, f"many:{number}")
         assert (await next_message(socket, "error"))["code"] == "socket.too-many-topics"
         await subscribe(socket, "many:3")  # one that it has already is not one more

@@ -10,7 +10,7 @@ from tests.history.tree import write
 
 from freehold.errors import FreeholdError
 from freehold.history import History
-from freehold.history.service import MOST_SHOWN, MOST_TEXT, HistoryService
+from freehold.history.service import MAX_SHOWN, MAX_TEXT, HistoryService
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_wrong_question_is_refused(service: HistoryService, method: str, param
 
 
 def test_a_large_file_is_shown_in_parts(service: HistoryService, workspace: Path) -> None:
-    data = bytes(range(256)) * (MOST_SHOWN // 256) + b"the end"
+    data = bytes(range(256)) * (MAX_SHOWN // 256) + b"the end"
     write(workspace / "large", data)
     entry = ask(service, "history.snapshot")["entry"]
     shown, more = b"", True
@@ -86,7 +86,7 @@ def test_answers_stay_bounded_whatever_the_names_are(service: HistoryService, wo
         (folder / f"{number}{chr(1) * 200}").touch()
     entry = ask(service, "history.snapshot")["entry"]
     for answer in (ask(service, "history.changes", entry=entry), ask(service, "history.undo", dry_run=True)):
-        assert len(json.dumps(answer)) < MOST_TEXT * 2
+        assert len(json.dumps(answer)) < MAX_TEXT * 2
         assert answer["total"] > 450
 
 

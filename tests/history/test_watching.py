@@ -12,7 +12,7 @@ import pytest
 from tests.history.tree import differences, look, write
 
 from freehold.history import History, Settings
-from freehold.history.stream import KEPT, MOST_AT_ONCE, ChangeStream
+from freehold.history.stream import KEPT, MAX_AT_ONCE, ChangeStream
 from freehold.history.taking import Take
 from freehold.history.watching import Watcher
 
@@ -175,7 +175,7 @@ def test_a_burst_or_a_slow_reader_ends_in_a_relist_mark_and_not_in_memory() -> N
     stream = ChangeStream()
     stream.publish({b"a": "added"})
     assert [item.path for item in stream.since(0).items] == [b"a"]
-    stream.publish({str(number).encode(): "added" for number in range(MOST_AT_ONCE + 1)})
+    stream.publish({str(number).encode(): "added" for number in range(MAX_AT_ONCE + 1)})
     assert stream.since(1).relist
     at = stream.sequence
     assert not stream.since(at).relist

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from freehold.errors import FreeholdError
-from freehold.identity.sessions import ABSOLUTE, IDLE, MOST_SESSIONS, Session, Sessions
+from freehold.identity.sessions import ABSOLUTE, IDLE, MAX_SESSIONS, Session, Sessions
 
 OWNER = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 STRANGER = "did:plc:z72i7hdynmk6r22z27h6tvur"
@@ -182,10 +182,10 @@ def test_rotation_keeps_the_absolute_limit(sessions: Sessions, clock: Clock) -> 
 
 def test_the_number_of_sessions_is_bounded(sessions: Sessions, clock: Clock) -> None:
     made = []
-    for _ in range(MOST_SESSIONS + 3):
+    for _ in range(MAX_SESSIONS + 3):
         clock.now += 1
         made.append(create(sessions)[1])
-    assert len(sessions.list()) == MOST_SESSIONS
+    assert len(sessions.list()) == MAX_SESSIONS
     assert [sessions.verify(secret) is None for secret in made[:4]] == [True, True, True, False]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from freehold.errors import FreeholdError
 from freehold.identity.sessions import Sessions
-from freehold.identity.tokens import MOST_TOKENS, SCOPES, Tokens
+from freehold.identity.tokens import MAX_TOKENS, SCOPES, Tokens
 
 OWNER = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 
@@ -107,7 +107,7 @@ def test_nonsense_is_refused(tokens: Tokens, now: list[float]) -> None:
 
 
 def test_the_number_of_tokens_is_bounded(tokens: Tokens) -> None:
-    for number in range(MOST_TOKENS):
+    for number in range(MAX_TOKENS):
         tokens.create(f"t{number}", ["read"], None)
     with pytest.raises(FreeholdError, match=r"token\.too-many"):
         tokens.create("more", ["read"], None)

@@ -146,7 +146,7 @@ async def test_a_hundred_sessions_that_flood_leave_room_for_the_owner(
 async def test_a_line_without_end_ends_the_agent_and_not_the_host(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("freehold.agents.rpc.MOST_LINE", 1_000_000)
+    monkeypatch.setattr("freehold.agents.rpc.MAX_LINE", 1_000_000)
     session = await stage.open()
     ended = await stage.play(session, {"raw": "x" * 3_000_000}, {"hang": True})
     assert ended.data["error"]["code"] == "agent.too-large"

@@ -340,7 +340,7 @@ async def test_a_flood_of_open_requests_leaves_the_control_center_reachable(
     house: Previewing, cookie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests that never end take the room of previews only, and give it back when their browser has gone."""
-    monkeypatch.setattr(front, "MOST_AT_ONCE", 40)
+    monkeypatch.setattr(front, "MAX_AT_ONCE", 40)
     request = f"GET /silent HTTP/1.1\r\nHost: {house.host()}\r\nCookie: {cookie}\r\n\r\n".encode()
     flood = []
     for _ in range(40):
@@ -362,7 +362,7 @@ async def test_sockets_have_less_room_than_requests(
     house: Previewing, cookie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each may hold a message: a page that opens them by the hundred must not fill the gateway's memory."""
-    monkeypatch.setattr(front, "MOST_SOCKETS", 3)
+    monkeypatch.setattr(front, "MAX_SOCKETS", 3)
     async with house.socket(cookie), house.socket(cookie), house.socket(cookie):
         with pytest.raises(InvalidStatus) as refused:
             async with house.socket(cookie):

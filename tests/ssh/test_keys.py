@@ -15,7 +15,7 @@ from freehold.errors import FreeholdError
 from freehold.identity.tokens import Tokens
 from freehold.manifest import Manifest
 from freehold.ssh.authority import LEEWAY, Authority, make_pair, read_public_key
-from freehold.ssh.credentials import MOST_LIVING, Credentials
+from freehold.ssh.credentials import MAX_LIVING, Credentials
 from freehold.ssh.issuing import Issuing, Maker
 from freehold.ssh.keys import authority_path, ensure_keys, fingerprint, host_key_path, read_private, read_public
 from freehold.timeline import Timeline
@@ -296,9 +296,9 @@ def test_living_keys_are_bounded(tmp_path: Path) -> None:
         def add() -> None:
             credentials.add("key", public, key_id="", source="local", address="", expires=time.time() + 60, who="owner")
 
-        for _ in range(MOST_LIVING):
+        for _ in range(MAX_LIVING):
             add()
-        with pytest.raises(FreeholdError, match=str(MOST_LIVING)):
+        with pytest.raises(FreeholdError, match=str(MAX_LIVING)):
             add()
         credentials.revoke(credentials.list()[0].id, who="owner")
         add()

@@ -99,7 +99,7 @@ async def test_names_are_made_moved_linked_and_removed(client: asyncssh.SFTPClie
 
 async def test_space_limits_and_homes_are_told(client: asyncssh.SFTPClient) -> None:
     assert (await client.statvfs(".")).blocks > 0
-    assert client.limits.max_read_len == sftp.MOST_DATA
+    assert client.limits.max_read_len == sftp.MAX_DATA
     async with client.open("one", "wb") as file:
         assert (await file.statvfs()).bsize > 0
     await client.remote_copy("one", "two")
@@ -171,7 +171,7 @@ def test_any_packet_gets_an_answer_and_breaks_nothing(body: bytes) -> None:
     assert not body or answer[4] in (2, 101, 102, 103, 104, 105, 201)
 
 
-@pytest.mark.parametrize("length", [sftp.MOST_PACKET + 1025, 0xFFFFFFFF])
+@pytest.mark.parametrize("length", [sftp.MAX_PACKET + 1025, 0xFFFFFFFF])
 def test_a_packet_that_claims_too_much_ends_the_session(length: int) -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", sftp.__file__],
@@ -187,7 +187,7 @@ def test_a_packet_that_claims_too_much_ends_the_session(length: int) -> None:
 def test_handles_are_bounded(tmp_path: Path) -> None:
     server = sftp.Server()
     name = os.fsencode(tmp_path)
-    for number in range(sftp.MOST_HANDLES + 1):
+    for number in range(sftp.MAX_HANDLES + 1):
         request = struct.pack(">BI", 11, number) + struct.pack(">I", len(name)) + name
         answer = server.answer(request)
     assert answer[4] == 101

@@ -27,7 +27,7 @@ TO_LEAVE = 5.0
 TO_LEAVE_IN_HASTE = 1.0
 """When the gateway itself has to end."""
 
-MOST_STDERR = 64 * 1024
+MAX_STDERR = 64 * 1024
 _SHOWN_STDERR = 600
 
 
@@ -263,7 +263,7 @@ async def _drain(process: Process, errors: deque[bytes]) -> None:
         while data := await process.stderr.read():
             errors.append(data)
             size += len(data)
-            while size > MOST_STDERR and len(errors) > 1:
+            while size > MAX_STDERR and len(errors) > 1:
                 size -= len(errors.popleft())
 
 

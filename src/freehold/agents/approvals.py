@@ -17,8 +17,8 @@ from freehold.agents.visible import make_visible
 from freehold.errors import FreeholdError
 
 Answer = Literal["once", "session", "always", "reject"]
-MOST_SHOWN = 60_000
-MOST_PENDING = 1_000
+MAX_SHOWN = 60_000
+MAX_PENDING = 1_000
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ def question_of(tool: Tool) -> Question:
 
 def _shown(text: str) -> str:
     shown = make_visible(text)
-    if len(shown) <= MOST_SHOWN:
+    if len(shown) <= MAX_SHOWN:
         return shown
-    return f"{shown[:MOST_SHOWN]}\n⟨{len(shown) - MOST_SHOWN} more characters are not shown⟩"
+    return f"{shown[:MAX_SHOWN]}\n⟨{len(shown) - MAX_SHOWN} more characters are not shown⟩"
 
 
 class Approvals:
@@ -202,7 +202,7 @@ class Approvals:
     def _find(self, where: str, given: tuple[Any, ...]) -> list[Approval]:
         rows = self._store.timeline.query(
             "SELECT id, session, turn, at, digest, data, state, answer, live, note FROM agents_approval "  # noqa: S608 - our own words
-            f"WHERE {where} ORDER BY at, id LIMIT {MOST_PENDING}",
+            f"WHERE {where} ORDER BY at, id LIMIT {MAX_PENDING}",
             given,
         )
         return [

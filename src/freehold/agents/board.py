@@ -9,11 +9,11 @@ from typing import Any
 
 from freehold.agents.rpc import Json
 
-MOST_TEXT = 512 * 1024
-MOST_PART = 100_000
-MOST_TOOLS = 2_000
-MOST_PARTS = 50
-MOST_RAW = 32 * 1024
+MAX_TEXT = 512 * 1024
+MAX_PART = 100_000
+MAX_TOOLS = 2_000
+MAX_PARTS = 50
+MAX_RAW = 32 * 1024
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"})
 STATUSES = frozenset({"pending", "in_progress", "completed", "failed"})
 _CHUNKS = {"agent_message_chunk": "message", "agent_thought_chunk": "thought"}
@@ -57,13 +57,13 @@ class Tool:
         if update.get("status") in STATUSES:
             self.status = update["status"]
         if isinstance(update.get("locations"), list):
-            places = [one.get("path") for one in update["locations"][:MOST_PARTS] if isinstance(one, dict)]
+            places = [one.get("path") for one in update["locations"][:MAX_PARTS] if isinstance(one, dict)]
             self.locations = [place[:4096] for place in places if isinstance(place, str)]
         if isinstance(update.get("content"), list):
-            self.content = [part for one in update["content"][:MOST_PARTS] if (part := read_content(one))]
+            self.content = [part for one in update["content"][:MAX_PARTS] if (part := read_content(one))]
         if update.get("rawInput") is not None:
             raw = update["rawInput"]
-            self.raw_input = raw if len(json.dumps(raw)) <= MOST_RAW else {"cut": json.dumps(raw)[:MOST_RAW]}
+            self.raw_input = raw if len(json.dumps(raw)) <= MAX_RAW else {"cut": json.dumps(raw)[:MAX_RAW]}
         return before != (self.title, self.kind, self.status)
 
 
@@ -76,14 +76,14 @@ def read_content(one: object) -> Json | None:
         return {
             "type": "diff",
             "path": one["path"][:4096],
-            "old": old[:MOST_PART] if isinstance(old, str) else None,
-            "new": new[:MOST_PART] if isinstance(new, str) else "",
+            "old": old[:MAX_PART] if isinstance(old, str) else None,
+            "new": new[:MAX_PART] if isinstance(new, str) else "",
         }
     if one.get("type") == "terminal" and isinstance(one.get("terminalId"), str):
         return {"type": "terminal", "id": one["terminalId"][:200]}
     inner = one.get("content")
     if one.get("type") == "content" and isinstance(inner, dict):
-        return {"type": "text", "text": block_text(inner)[:MOST_PART]}
+        return {"type": "text", "text": block_text(inner)[:MAX_PART]}
     return None
 
 
@@ -130,7 +130,7 @@ class Board:
         elif kind not in ("user_message_chunk", "usage_update", "current_mode_update", "config_option_update"):
             # Newer than we are: kept as it came, for clients that know it.
             raw = json.dumps(update)
-            self.events.append(("update", update if len(raw) <= MOST_RAW else {"sessionUpdate": kind[:80]}))
+            self.events.append(("update", update if len(raw) <= MAX_RAW else {"sessionUpdate": kind[:80]}))
 
     def join(self, call: Json) -> Tool | None:
         """The tool call that a question is about, with what the question adds. None when it has no name."""
@@ -150,7 +150,7 @@ class Board:
             data: Json = {"text": text, "id": name}
             if kind == "message":
                 data["role"] = "agent"
-            if self._size > MOST_TEXT:
+            if self._size > MAX_TEXT:
                 data["cut"] = True
             self.events.append((kind, data))
         self._speaking, self._said, self._size = None, [], 0
@@ -187,10 +187,10 @@ class Board:
             self._count += 1
             speaking = self._speaking = (kind, given[:200] if isinstance(given, str) else f"{kind}-{self._count}")
         at = self._size
-        if at <= MOST_TEXT:
-            self._said.append(text[: MOST_TEXT + 1 - at])
+        if at <= MAX_TEXT:
+            self._said.append(text[: MAX_TEXT + 1 - at])
         self._size += len(text)
-        if self._size > MOST_TEXT:
+        if self._size > MAX_TEXT:
             return
         last = self.deltas[-1] if self.deltas else None
         if last is not None and (last["kind"], last["id"], last["at"] + len(last["text"])) == (kind, speaking[1], at):
@@ -215,7 +215,7 @@ class Board:
     def _known(self, name: str) -> Tool:
         tool = self.tools.get(name)
         if tool is None:
-            if len(self.tools) >= MOST_TOOLS:
+            if len(self.tools) >= MAX_TOOLS:
                 self.tools.pop(next(iter(self.tools)))
             tool = self.tools[name] = Tool(name)
         return tool

@@ -11,7 +11,7 @@ from freehold.computer import Computer
 from freehold.computer.process import Process
 
 LONGEST = 600.0
-MOST_OUTPUT = 100_000
+MAX_OUTPUT = 100_000
 FENCE = "````"
 
 
@@ -61,7 +61,7 @@ class OwnCommand:
         """Passes on the first of its output, and reads the rest so that it need not wait."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._words(f"{FENCE}\n")
-        left = MOST_OUTPUT
+        left = MAX_OUTPUT
         while data := await process.stdout.read():
             text = decoder.decode(data)[:left]
             left -= len(text)

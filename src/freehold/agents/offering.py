@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from freehold.agents.rpc import Json
 from freehold.agents.store import Store
 
-MOST_LOOKED_AT = 20
+MAX_LOOKED_AT = 20
 """Other sessions of the same agent that are asked when this one has not been told anything yet."""
 
 
@@ -28,7 +28,7 @@ def read_offer(store: Store, session: str) -> Offer:
         return Offer(own, _commands(commands), True)
     others = store.timeline.query(
         "SELECT id FROM agents_session WHERE agent = ? AND id != ? ORDER BY updated DESC LIMIT ?",
-        (row.agent, session, MOST_LOOKED_AT),
+        (row.agent, session, MAX_LOOKED_AT),
     )
     for (other,) in others:
         options = _told(store, other, "options")

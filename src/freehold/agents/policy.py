@@ -12,8 +12,8 @@ from freehold.timeline.timeline import Tx
 
 Effect = Literal["allow", "ask", "deny"]
 
-MOST_RULES = 1_000
-MOST_PATTERN = 10_000
+MAX_RULES = 1_000
+MAX_PATTERN = 10_000
 _SHELL_WORDS = r"[^;&|<>$`\n\r(){}]*"
 """What a star stands for in a command: never what would start another one."""
 
@@ -89,8 +89,8 @@ class Policy:
         """Puts these in the place of all that hold for ever; those of sessions stay."""
         for rule in rules:
             check_rule(rule)
-        if len(rules) > MOST_RULES:
-            raise FreeholdError("policy.too-many", f"There can be {MOST_RULES} rules", hint="Use patterns with *")
+        if len(rules) > MAX_RULES:
+            raise FreeholdError("policy.too-many", f"There can be {MAX_RULES} rules", hint="Use patterns with *")
         with self._store.timeline.transaction() as tx:
             tx.execute("DELETE FROM agents_rule WHERE session IS NULL")
             for rule in rules:
@@ -119,5 +119,5 @@ def check_rule(rule: Rule) -> None:
             "A rule that allows everything is not taken",
             hint="Name what may be done, such as 'git status*' for execute or '/workspace/*' for edit",
         )
-    if len(rule.pattern) > MOST_PATTERN:
-        raise FreeholdError("policy.too-large", f"A pattern has at most {MOST_PATTERN} characters")
+    if len(rule.pattern) > MAX_PATTERN:
+        raise FreeholdError("policy.too-large", f"A pattern has at most {MAX_PATTERN} characters")

@@ -10,7 +10,7 @@ from freehold.agents.rpc import Json
 from freehold.agents.store import EventRow
 from freehold.errors import FreeholdError
 
-MOST_RETOLD = 24_000
+MAX_RETOLD = 24_000
 
 
 class NotOffered(FreeholdError):
@@ -67,7 +67,7 @@ def retell(events: Sequence[EventRow]) -> str:
             continue
         line = line[:4000]
         size += len(line)
-        if size > MOST_RETOLD:
+        if size > MAX_RETOLD:
             break
         told.append(line)
     if not told:

@@ -10,7 +10,7 @@ from freehold.agents.store import TurnRow
 from freehold.errors import FreeholdError
 from freehold.history.model import Turn, Who
 
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 
 
 class Reckoning:
@@ -43,7 +43,7 @@ class Reckoning:
         found: list[Json] = []
         with suppress(FreeholdError):
             if after > before:
-                asked = {"limit": min(MOST_ENTRIES, after - before), "before": after + 1}
+                asked = {"limit": min(MAX_ENTRIES, after - before), "before": after + 1}
                 page = await self._ground.keeper("history.log", asked)
                 found = [entry for entry in reversed(page["entries"]) if entry["id"] > before]
         return _told(Turn(self._session, str(turn)), found, before)

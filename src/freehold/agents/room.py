@@ -16,10 +16,10 @@ from freehold.agents.rpc import AgentFault, Json
 from freehold.agents.store import SessionRow, Status
 from freehold.errors import FreeholdError
 
-MOST_LIVE = 120
+MAX_LIVE = 120
 """Agents at once; each takes some hundred megabytes of the computer's memory."""
 
-MOST_IDLE = 3
+MAX_IDLE = 3
 """Agents that are kept running with nothing to do, for a quick answer to the next prompt."""
 
 TO_START = 90.0
@@ -271,9 +271,9 @@ class Room:
         self._refuse_while_stopped()
         live = self._lives.get(session)
         if live is None:
-            if len(self._lives) >= MOST_LIVE:
+            if len(self._lives) >= MAX_LIVE:
                 raise FreeholdError(
-                    "session.too-many", f"{MOST_LIVE} agents are at work already", hint="Wait for one, or cancel one"
+                    "session.too-many", f"{MAX_LIVE} agents are at work already", hint="Wait for one, or cancel one"
                 )
             assert self._group is not None  # `run` comes first
             self._retire_idle()
@@ -291,7 +291,7 @@ class Room:
     def _retire_idle(self) -> None:
         idle = [live for live in self._lives.values() if live.idle_since is not None]
         idle.sort(key=lambda live: live.idle_since or 0.0)
-        for live in idle[: max(0, len(idle) - MOST_IDLE + 1)]:
+        for live in idle[: max(0, len(idle) - MAX_IDLE + 1)]:
             live.retire()
 
     async def _see_through(self, live: Live) -> None:

@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 from freehold.errors import FreeholdError
 
-MOST_LINE = 16 * 1024 * 1024
-MOST_NONSENSE = 20
-MOST_ASKED = 64
+MAX_LINE = 16 * 1024 * 1024
+MAX_NONSENSE = 20
+MAX_ASKED = 64
 
 Json = dict[str, Any]
 Later = Callable[[], Awaitable[Json]]
@@ -112,8 +112,8 @@ class Peer:
                 pending.clear()
             await self._paused()
             pending += data[start:]
-            if len(pending) > MOST_LINE:
-                raise AgentFault("agent.too-large", f"The agent sent a message of more than {MOST_LINE} bytes")
+            if len(pending) > MAX_LINE:
+                raise AgentFault("agent.too-large", f"The agent sent a message of more than {MAX_LINE} bytes")
 
     async def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
         if self._trace is not None:
@@ -131,8 +131,8 @@ class Peer:
         if isinstance(method, str) and number is None:
             self._notified(method, given)
         elif isinstance(method, str):
-            if len(self._questions) >= MOST_ASKED:
-                raise AgentFault("agent.too-many", f"The agent asks more than {MOST_ASKED} questions at once")
+            if len(self._questions) >= MAX_ASKED:
+                raise AgentFault("agent.too-many", f"The agent asks more than {MAX_ASKED} questions at once")
             answer = self._asked(method, given)
             await self._paused()
             task = group.create_task(self._answer(number, answer))
@@ -165,7 +165,7 @@ class Peer:
 
     def _count_nonsense(self) -> None:
         self._nonsense += 1
-        if self._nonsense > MOST_NONSENSE:
+        if self._nonsense > MAX_NONSENSE:
             raise AgentFault(
                 "agent.nonsense",
                 "The agent does not speak ACP: it writes lines that are none of the protocol's",

@@ -6,7 +6,7 @@ from pathlib import Path
 from freehold.builtin.session import Session
 from freehold.builtin.skilled import find_skills
 
-MOST_NOTES = 32 * 1024
+MAX_NOTES = 32 * 1024
 
 _WORDS = """\
 You are the built-in agent of Freehold, the user's own agent computer. You work in a sealed Linux computer; the user's
@@ -44,5 +44,5 @@ def _notes(cwd: Path) -> list[tuple[Path, str]]:
         place = folder / "AGENTS.md"
         if place.is_file() and os.access(place, os.R_OK):
             with place.open("rb") as file:
-                found.append((place, file.read(MOST_NOTES).decode(errors="replace")))
+                found.append((place, file.read(MAX_NOTES).decode(errors="replace")))
     return found

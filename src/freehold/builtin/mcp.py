@@ -17,8 +17,8 @@ from freehold.builtin.work import Work
 
 VERSION = "2025-06-18"
 TO_ANSWER = 60.0
-MOST_LINE = 16 * 1024 * 1024
-MOST_RESULT = 40_000
+MAX_LINE = 16 * 1024 * 1024
+MAX_RESULT = 40_000
 
 
 class Server(Protocol):
@@ -151,7 +151,7 @@ async def _connected(described: Json) -> AsyncIterator[Server]:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-                limit=MOST_LINE,
+                limit=MAX_LINE,
             )
             stack.push_async_callback(_end, process)
             server = _Program(process)
@@ -177,7 +177,7 @@ def _tool(server_name: str, server: Server, row: dict[str, Any]) -> Tool[Work]:
             # The owner may be asked first, and takes the time they take.
             answer = await server.ask("tools/call", {"name": name, "arguments": given}, patience=None)
             texts = [str(part.get("text", "")) for part in answer.get("content", []) if part.get("type") == "text"]
-            text = shorten("\n".join(texts), MOST_RESULT)
+            text = shorten("\n".join(texts), MAX_RESULT)
             return await step.end(text, failed=answer.get("isError") is True)
 
     schema = row.get("inputSchema") or {"type": "object", "properties": {}}

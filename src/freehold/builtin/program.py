@@ -18,7 +18,7 @@ from freehold.builtin.work import Work
 
 PROTOCOL = 1
 VERSION = "1.0"
-MOST_OUTPUT = 30_000
+MAX_OUTPUT = 30_000
 OWN_COMMAND = 600.0
 COMMANDS = [{"name": "compact", "description": "Sum up the conversation so far to make room"}]
 
@@ -161,7 +161,7 @@ class Program:
             finally:
                 if job.exit_code is None:
                     await job.end()
-            output = shorten(job.output.rstrip("\n"), MOST_OUTPUT)
+            output = shorten(job.output.rstrip("\n"), MAX_OUTPUT)
             await step.end(output, failed=bool(job.exit_code))
         state = "" if job.exit_code == 0 else f"\n[exit code {job.exit_code}]"
         await _say(work, f"```\n{output}{state if ended else f'{state} [ended after {OWN_COMMAND:g} s]'}\n```")

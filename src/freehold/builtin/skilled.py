@@ -6,8 +6,8 @@ from pathlib import Path
 
 from freehold.builtin.session import own_folder
 
-MOST_SKILLS = 100
-MOST_TEXT = 64 * 1024
+MAX_SKILLS = 100
+MAX_TEXT = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def find_skills(cwd: Path) -> dict[str, Skill]:
         Path.home() / ".agents/skills",
     ):
         for skill in _skills_in(place):
-            if len(skills) < MOST_SKILLS:
+            if len(skills) < MAX_SKILLS:
                 skills.setdefault(skill.name, skill)
     return skills
 
@@ -48,7 +48,7 @@ def _skills_in(place: Path) -> Iterator[Skill]:
 def _parts(folder: Path) -> tuple[dict[str, str], str]:
     """What stands between the lines of dashes at its head, and the rest."""
     with (folder / "SKILL.md").open("rb") as file:
-        text = file.read(MOST_TEXT).decode()
+        text = file.read(MAX_TEXT).decode()
     if not text.startswith("---\n"):
         return {}, text
     head, found, rest = text[4:].partition("\n---")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-MOST_LINE = 64 * 1024 * 1024
+MAX_LINE = 64 * 1024 * 1024
 
 Json = dict[str, Any]
 Handler = Callable[[Json], Awaitable[Json]]
@@ -111,7 +111,7 @@ def _ignore(_params: Json) -> None:
 
 async def connect_stdio() -> Client:
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=MOST_LINE)
+    reader = asyncio.StreamReader(limit=MAX_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     transport, protocol = await loop.connect_write_pipe(lambda: asyncio.streams.FlowControlMixin(loop), sys.stdout)
     return Client(reader, asyncio.StreamWriter(transport, protocol, None, loop))

@@ -15,7 +15,7 @@ LEAVE: dict[str, tuple[Choice, str]] = {
     "n": ("reject", "no"),
 }
 NUMBERS = "123456789abc"
-MOST_TYPED = 2000
+MAX_TYPED = 2000
 ENTER, ESCAPE, ERASE = "\r\n", "\x1b", "\x7f\x08"
 
 
@@ -83,7 +83,7 @@ class Answering:
             if self._typed:
                 self._typed = self._typed[:-1]
                 self._echo("\b \b")
-        elif key.isprintable() and len(self._typed) < MOST_TYPED:
+        elif key.isprintable() and len(self._typed) < MAX_TYPED:
             self._typed += key
             self._echo(key)
         return None

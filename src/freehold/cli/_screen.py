@@ -11,7 +11,7 @@ from freehold.cli._asked import LEAVE, offers
 from freehold.cli._markdown import Markdown
 from freehold.client.sessions import Update
 
-MOST_DIFF = 60
+MAX_DIFF = 60
 _MARKS = {"pending": "○", "in_progress": "◐", "completed": "●"}
 
 Json = dict[str, Any]
@@ -105,11 +105,11 @@ class Screen:
         for diff in diffs:
             self._line(f"  {_one_line(diff.get('path'))}", bold=True)
             lines = list(_diff(str(diff.get("old") or ""), str(diff.get("new") or "")))
-            for line in lines[:MOST_DIFF]:
+            for line in lines[:MAX_DIFF]:
                 colour = {"+": "green", "-": "red"}.get(line[:1])
                 self._line(f"  {_one_line(line)}", fg=colour)
-            if len(lines) > MOST_DIFF:
-                self._line(f"  … {len(lines) - MOST_DIFF} more lines", dim=True)
+            if len(lines) > MAX_DIFF:
+                self._line(f"  … {len(lines) - MAX_DIFF} more lines", dim=True)
 
     # Questions
 
@@ -140,7 +140,7 @@ class Screen:
             self._diffs(details["diffs"])
             self._shown.add(str(asked.get("tool")))
         elif details.get("input"):
-            for line in str(details["input"]).splitlines()[:MOST_DIFF]:
+            for line in str(details["input"]).splitlines()[:MAX_DIFF]:
                 self._line(f"  {_one_line(line)}")
         if self._elsewhere is not None:
             self._line(f"  waits for your answer at {self._elsewhere}", fg="yellow")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from freehold.client.sessions import Update
 
 INTERRUPT = "\x03"
-MOST_KEYS = 4096
+MAX_KEYS = 4096
 
 
 @click.command()
@@ -225,7 +225,7 @@ async def _answer(session: "AsyncSession", screen: "Screen", keys: "asyncio.Queu
 @contextlib.contextmanager
 def _keys(screen: "Screen") -> "Iterator[asyncio.Queue[str]]":
     """Keys as they are pressed, Ctrl-C among them; the terminal is as it was afterwards."""
-    keys: asyncio.Queue[str] = asyncio.Queue(MOST_KEYS)
+    keys: asyncio.Queue[str] = asyncio.Queue(MAX_KEYS)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
     loop = asyncio.get_running_loop()
 

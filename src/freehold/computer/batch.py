@@ -13,10 +13,10 @@ from freehold.computer.stream import Stream
 from freehold.errors import FreeholdError
 
 WINDOW = 1024 * 1024
-MOST_BYTES = 1024 * 1024 * 1024
-MOST_ROWS = 1_000_000
+MAX_BYTES = 1024 * 1024 * 1024
+MAX_ROWS = 1_000_000
 _LINE = 4 * 1024 * 1024
-_MOST_RECORDS = 512 * 1024 * 1024
+_MAX_RECORDS = 512 * 1024 * 1024
 
 
 class Outcome:
@@ -41,7 +41,7 @@ class Collector:
 
     def __init__(self, expected: int, most_bytes: int, most_rows: int, stream: Stream | None = None) -> None:
         self._expected = expected
-        self._most_records = _MOST_RECORDS
+        self._most_records = _MAX_RECORDS
         self._most_bytes = most_bytes
         self._most_rows = most_rows
         self._stream = stream
@@ -128,8 +128,8 @@ async def ask(
     expected: int,
     contents: Sequence[bytes] | AsyncIterable[bytes] = (),
     *,
-    most_bytes: int = MOST_BYTES,
-    most_rows: int = MOST_ROWS,
+    most_bytes: int = MAX_BYTES,
+    most_rows: int = MAX_ROWS,
 ) -> list[Outcome]:
     """Send the request, feed it `contents`, and return as many outcomes as expected."""
     collector = Collector(expected, most_bytes, most_rows)

@@ -22,7 +22,7 @@ from freehold.computer.disk import DiskGuard
 from freehold.computer.layout import check_folders, check_image, check_mounts
 from freehold.computer.limits import LimitWatch
 from freehold.computer.population import Population
-from freehold.computer.sealing import MOST_WORDS, Order, Sealed, hears, seal
+from freehold.computer.sealing import MAX_WORDS, Order, Sealed, hears, seal
 from freehold.computer.spec import ComputerSpec
 from freehold.errors import FreeholdError
 
@@ -178,7 +178,7 @@ class BubblewrapMachine:
                     heard += len(said)
                     self._words = (self._words + said)[-LAST_WORDS:]
                     # Whoever floods stderr is left to wait for a reader that does not come.
-                    if not said or heard > MOST_WORDS:
+                    if not said or heard > MAX_WORDS:
                         poll.unregister(words)
                 if ended in ready:
                     watch.sample()

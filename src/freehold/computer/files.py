@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from freehold.computer import answers
-from freehold.computer.batch import MOST_BYTES, MOST_ROWS, WINDOW, Collector, Outcome, ask
+from freehold.computer.batch import MAX_BYTES, MAX_ROWS, WINDOW, Collector, Outcome, ask
 from freehold.computer.connection import Connection
 from freehold.computer.entries import Entry, Found, PathLike, read_entry, read_hit, to_text
 from freehold.computer.frames import encode_message
@@ -39,7 +39,7 @@ class Files:
         self._connection = connection
 
     async def read(
-        self, path: PathLike, *, offset: int = 0, length: int | None = None, limit: int = MOST_BYTES
+        self, path: PathLike, *, offset: int = 0, length: int | None = None, limit: int = MAX_BYTES
     ) -> bytes:
         """A file or a range of it. More than `limit` bytes is `files.too-large`."""
         item = {"do": "read", "path": to_text(path), "offset": offset, "length": length}
@@ -47,7 +47,7 @@ class Files:
         outcome.value()
         return outcome.content
 
-    async def read_text(self, path: PathLike, *, limit: int = MOST_BYTES) -> str:
+    async def read_text(self, path: PathLike, *, limit: int = MAX_BYTES) -> str:
         """A file as UTF-8, what is not being replaced."""
         return (await self.read(path, limit=limit)).decode(errors="replace")
 
@@ -101,20 +101,20 @@ class Files:
             raise outcome.error
         return outcome.error is None
 
-    async def list(self, path: PathLike = ".", *, limit: int = MOST_ROWS) -> Entries:
+    async def list(self, path: PathLike = ".", *, limit: int = MAX_ROWS) -> Entries:
         """What is in a folder, by name. At most `limit` entries."""
         entries = _entries(await self._one({"do": "list", "path": to_text(path), "most": limit}, most_rows=limit))
         entries.sort(key=lambda entry: entry.name)
         return entries
 
     async def walk(
-        self, path: PathLike = ".", *, depth: int | None = None, skip: Iterable[str] = (), limit: int = MOST_ROWS
+        self, path: PathLike = ".", *, depth: int | None = None, skip: Iterable[str] = (), limit: int = MAX_ROWS
     ) -> Entries:
         """Everything below a folder, each folder before what is in it. Names in `skip` are left out wherever they are."""
         item = {"do": "walk", "path": to_text(path), "depth": depth, "skip": list(skip), "most": limit}
         return _entries(await self._one(item, most_rows=limit))
 
-    async def glob(self, pattern: str, path: PathLike = ".", *, limit: int = MOST_ROWS) -> Entries:
+    async def glob(self, pattern: str, path: PathLike = ".", *, limit: int = MAX_ROWS) -> Entries:
         """What matches below a folder: `*`, `?`, `[...]`, and `**` for any depth. Hidden names need a dot in the pattern."""
         entries = _entries(
             await self._one({"do": "glob", "path": to_text(path), "pattern": pattern, "most": limit}, most_rows=limit)
@@ -168,7 +168,7 @@ class Files:
     async def chmod(self, path: PathLike, mode: int) -> None:
         (await self._one({"do": "chmod", "path": to_text(path), "mode": mode})).value()
 
-    async def read_many(self, paths: Sequence[PathLike], *, limit: int = MOST_BYTES) -> Reads:
+    async def read_many(self, paths: Sequence[PathLike], *, limit: int = MAX_BYTES) -> Reads:
         """Many files at the price of one message; an error stands in the place of its file."""
         outcomes = await self.batch([{"do": "read", "path": to_text(path)} for path in paths], most_bytes=limit)
         return [outcome.error or outcome.content for outcome in outcomes]
@@ -188,7 +188,7 @@ class Files:
         outcomes = await self.batch([{"do": "stat", "path": to_text(path), "follow": follow} for path in paths])
         return [outcome.error or read_entry(outcome.ok) for outcome in outcomes]
 
-    async def list_many(self, paths: Sequence[PathLike], *, limit: int = MOST_ROWS) -> Listings:
+    async def list_many(self, paths: Sequence[PathLike], *, limit: int = MAX_ROWS) -> Listings:
         outcomes = await self.batch(
             [{"do": "list", "path": to_text(path), "most": limit} for path in paths], most_rows=limit
         )
@@ -222,8 +222,8 @@ class Files:
         items: Sequence[Item],
         contents: Sequence[bytes] = (),
         *,
-        most_bytes: int = MOST_BYTES,
-        most_rows: int = MOST_ROWS,
+        most_bytes: int = MAX_BYTES,
+        most_rows: int = MAX_ROWS,
     ) -> Outcomes:
         """Items in order, `contents` for those that write. Sent in one message, or in few where one would be too large."""
         outcomes: Outcomes = []
@@ -252,7 +252,7 @@ class Files:
             most_rows=most_rows,
         )
 
-    async def _one(self, item: Item, *, most_bytes: int = MOST_BYTES, most_rows: int = MOST_ROWS) -> Outcome:
+    async def _one(self, item: Item, *, most_bytes: int = MAX_BYTES, most_rows: int = MAX_ROWS) -> Outcome:
         (outcome,) = await ask(
             self._connection.link, {"op": "files", "do": [item]}, 1, most_bytes=most_bytes, most_rows=most_rows
         )

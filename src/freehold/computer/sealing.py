@@ -23,7 +23,7 @@ from freehold.computer.stage import stage_sources
 from freehold.errors import FreeholdError
 
 PATIENCE = 10.0
-MOST_WORDS = 64 * 1024
+MAX_WORDS = 64 * 1024
 
 # Enters the groups while it still may, then becomes the next program.
 ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
@@ -249,5 +249,5 @@ def hears(pid: int, number: signal.Signals) -> bool:
 
 def _explain_failure(helper: subprocess.Popen[bytes], tools: Tools) -> FreeholdError:
     helper.kill()
-    words = b"" if helper.stderr is None else helper.stderr.read(MOST_WORDS)
+    words = b"" if helper.stderr is None else helper.stderr.read(MAX_WORDS)
     return diagnose(words.decode(errors="replace"), tools.bwrap).error()

@@ -28,7 +28,7 @@ AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_MAX = 1, 2, 10, 16, 64
 NETLINK_ROUTE = 0
 RLIMIT_CORE = 4
 GUEST, PRIO_USER = 1, 2
-LARGEST_SEGMENT, MOST_SEMAPHORES = 64 * 1024, 256
+LARGEST_SEGMENT, MAX_SEMAPHORES = 64 * 1024, 256
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 # Plain Linux, 32-bit programs' view, both again without address randomisation (gdb), and asking what is set.
@@ -98,7 +98,7 @@ def _arguments(seccomp: Any) -> Any:
     # System V memory and semaphores stay when their maker is gone, so that no killing frees them: small ones only.
     too_large = seccomp.ERRNO(errno.EINVAL)
     _add(seccomp, rules, too_large, "shmget", seccomp.Arg(1, seccomp.GT, LARGEST_SEGMENT))
-    _add(seccomp, rules, too_large, "semget", seccomp.Arg(1, seccomp.GT, MOST_SEMAPHORES))
+    _add(seccomp, rules, too_large, "semget", seccomp.Arg(1, seccomp.GT, MAX_SEMAPHORES))
     # A terminal's keystrokes must not be forged.
     for request in (TIOCSTI, TIOCLINUX):
         _add(seccomp, rules, refuse, "ioctl", masked(1, INT, request))

@@ -15,7 +15,7 @@ Resolver = Callable[[str], Awaitable[Sequence[IPAddress]]]
 AddressCheck = Callable[[IPAddress], str | None]
 """Why an address is refused, or None. The seam by which tests reach servers on loopback by name."""
 
-MOST_ADDRESSES = 8
+MAX_ADDRESSES = 8
 STAGGER = 0.25
 LOOKUP = 8.0
 GRACE = 0.5
@@ -136,7 +136,7 @@ def _interleaved(six: Sequence[IPAddress], four: Sequence[IPAddress]) -> list[IP
     mixed: list[IPAddress] = []
     for place in range(max(len(six), len(four))):
         mixed += [*six[place : place + 1], *four[place : place + 1]]
-    return mixed[:MOST_ADDRESSES]
+    return mixed[:MAX_ADDRESSES]
 
 
 async def dial(addresses: Sequence[IPAddress], port: int, *, timeout: float) -> SocketStream:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from freehold.errors import FreeholdError
 
 HELLO_LIMIT = 32 * 1024
-MOST_RECORDS = 32
+MAX_RECORDS = 32
 _HANDSHAKE = 22
 _CLIENT_HELLO = 1
 _SERVER_NAME = 0
@@ -57,7 +57,7 @@ def read_client_hello(data: bytes) -> ClientHello | int:
     """The ClientHello at the start of `data`, or how many bytes are needed at least to know more. Raises `egress.not-tls`."""
     message = b""
     at = 0
-    for _ in range(MOST_RECORDS):
+    for _ in range(MAX_RECORDS):
         header = data[at : at + 5]
         if header[:1] not in (b"", b"\x16") or header[1:2] not in (b"", b"\x03"):
             raise not_a_hello("another kind of record came")
@@ -79,7 +79,7 @@ def read_client_hello(data: bytes) -> ClientHello | int:
             raise not_a_hello("something else shares its record")
         if len(message) == wanted:
             return _parse(message[4:])
-    raise not_a_hello(f"it comes in more than {MOST_RECORDS} pieces")
+    raise not_a_hello(f"it comes in more than {MAX_RECORDS} pieces")
 
 
 def _parse(body: bytes) -> ClientHello:

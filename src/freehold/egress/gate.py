@@ -8,7 +8,7 @@ from freehold.egress.connections import Connection, Counters, Limits
 from freehold.egress.journal import Entry, Journal, Outcome
 from freehold.egress.names import Host
 from freehold.egress.policy import Decision, Pattern, Policy, Rule
-from freehold.egress.questions import MOST_PENDING, Question, Questions, family_of, patterns_for
+from freehold.egress.questions import MAX_PENDING, Question, Questions, family_of, patterns_for
 from freehold.egress.rules import Rules
 from freehold.egress.stream import SocketStream
 from freehold.errors import FreeholdError
@@ -133,9 +133,9 @@ class Gate:
             return
         self._counters.asked += 1
         # Here and not at the top: a flood of new names ends at the bound without touching the disk.
-        full = len(self.pending) >= MOST_PENDING and not self._joins_family(host, port)
+        full = len(self.pending) >= MAX_PENDING and not self._joins_family(host, port)
         if full or not await asyncio.to_thread(self._questions.ask, host, port, connection.who):
-            decision = Decision("deny", f"{MOST_PENDING} other questions wait for the owner already")
+            decision = Decision("deny", f"{MAX_PENDING} other questions wait for the owner already")
             raise await self._refused(connection, host, port, decision)
 
     def _joins_family(self, host: Host, port: int) -> bool:

@@ -15,7 +15,7 @@ from freehold.errors import FreeholdError
 
 HEAD_LIMIT = 32 * 1024
 ANSWER_HEAD_LIMIT = 128 * 1024
-MOST_FIELDS = 128
+MAX_FIELDS = 128
 _CHUNK_LINE_LIMIT = 1024
 _TRAILER_LIMIT = 8 * 1024
 
@@ -135,8 +135,8 @@ async def read_answer(inlet: Inlet) -> Answer:
 
 def _lines(raw: bytes) -> tuple[str, tuple[Field, ...]]:
     lines = raw.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    if len(lines) > MOST_FIELDS + 1:
-        raise malformed(f"it has more than {MOST_FIELDS} header fields")
+    if len(lines) > MAX_FIELDS + 1:
+        raise malformed(f"it has more than {MAX_FIELDS} header fields")
     fields = []
     for line in lines[1:]:
         # The pattern knows no CR, LF, NUL or leading blank: bare line ends and folded lines fail here.

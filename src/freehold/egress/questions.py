@@ -17,8 +17,8 @@ from freehold.timeline import Json, Timeline
 Answer = Literal["once", "session", "always", "never"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
 
-MOST_PENDING = 64
-MOST_PER_FAMILY = 5
+MAX_PENDING = 64
+MAX_PER_FAMILY = 5
 
 # Domains below which strangers live side by side: one question for all of them would be about all of them.
 _SHARED = frozenset(
@@ -142,11 +142,11 @@ class Questions:
                 if (kindred := parse_pattern(pattern)).port == port and kindred.host.text != family
             ]
             asked, count, first = exact, 1, now
-            if wider and len(kin) >= MOST_PER_FAMILY:
+            if wider and len(kin) >= MAX_PER_FAMILY:
                 asked, count = wider[0], 1 + sum(count for _number, count in kin)
                 for number, _count in kin:
                     tx.execute("DELETE FROM egress_question WHERE id = ?", (number,))
-            elif tx.execute("SELECT count(*) FROM egress_question").fetchone()[0] >= MOST_PENDING:
+            elif tx.execute("SELECT count(*) FROM egress_question").fetchone()[0] >= MAX_PENDING:
                 return False
             made = tx.execute(
                 "INSERT INTO egress_question (pattern, family, who, first_seen, last_seen, count) VALUES (?, ?, ?, ?, ?, ?)",

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
-MOST_BYTES = 64 * 1024
-MOST_SECRETS = 1_000
+MAX_BYTES = 64 * 1024
+MAX_SECRETS = 1_000
 USED_STEP = 60.0
 """The last use is written at most this often, in seconds: a use must not cost a write."""
 
@@ -63,12 +63,12 @@ class Vault:
                 hint="Copy it again from where it was issued",
             )
         data = value.encode()
-        if len(data) > MOST_BYTES:
-            raise FreeholdError("secret.too-large", f"A secret holds at most {MOST_BYTES} bytes")
+        if len(data) > MAX_BYTES:
+            raise FreeholdError("secret.too-large", f"A secret holds at most {MAX_BYTES} bytes")
         nonce = os.urandom(_NONCE)
         with self._opened() as database:
-            if database.execute("SELECT count(*) FROM secret WHERE name != ?", (name,)).fetchone()[0] >= MOST_SECRETS:
-                raise FreeholdError("secret.too-many", f"There are already {MOST_SECRETS} secrets")
+            if database.execute("SELECT count(*) FROM secret WHERE name != ?", (name,)).fetchone()[0] >= MAX_SECRETS:
+                raise FreeholdError("secret.too-many", f"There are already {MAX_SECRETS} secrets")
             box = nonce + self._cipher().encrypt(nonce, data, name.encode())
             database.execute(
                 "INSERT OR REPLACE INTO secret (name, box, set_at) VALUES (?, ?, ?)", (name, box, time.time())

@@ -10,8 +10,8 @@ from freehold.errors import FreeholdError
 from freehold.identity.tokens import Scope
 
 LIFETIME = 600.0
-MOST_WAITING = 100
-MOST_FROM_ONE = 5
+MAX_WAITING = 100
+MAX_FROM_ONE = 5
 # No vowels and nothing that looks like something else: the code is read from one screen and typed on another.
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
@@ -40,7 +40,7 @@ class Devices:
         """A new request and the secret with which the program comes back for its answer."""
         self._forget_old()
         from_there = sum(device.address == address for device in self._waiting.values())
-        if len(self._waiting) >= MOST_WAITING or from_there >= MOST_FROM_ONE:
+        if len(self._waiting) >= MAX_WAITING or from_there >= MAX_FROM_ONE:
             raise FreeholdError(
                 "device.too-many", "Too many programs are waiting for a token", hint="Try again in ten minutes"
             )

@@ -26,8 +26,8 @@ SCHEMA = """
 """
 PATIENCE = 900.0
 GRACE = 10.0
-MOST_LINE = 256 * 1024
-MOST_WORDS = 2_000
+MAX_LINE = 256 * 1024
+MAX_WORDS = 2_000
 NICE = 10
 
 Argv = Callable[[bool], list[str]]
@@ -150,7 +150,7 @@ class Examiner:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                limit=MOST_LINE,
+                limit=MAX_LINE,
             )
             examination.process = process
             assert process.stdout is not None
@@ -193,7 +193,7 @@ def doctor_argv(home: Home, quick: bool) -> list[str]:
 
 
 def _last_words(errors: IO[bytes]) -> str:
-    errors.seek(max(0, errors.seek(0, os.SEEK_END) - MOST_WORDS))
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - MAX_WORDS))
     said = errors.read().decode(errors="replace").strip().splitlines()
     return f": {said[-1]}" if said else ""
 

@@ -14,7 +14,7 @@ from freehold.observe.probes import ComponentState
 from freehold.timeline import Event
 
 # A reader that has missed more than this lists anew over HTTP.
-MOST_MISSED = 500
+MAX_MISSED = 500
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 5.0
 
@@ -50,8 +50,8 @@ class Feeds:
             group.create_task(self._follow_egress())
 
     async def _missed_events(self, after: int) -> list[Encoded] | None:
-        events = await asyncio.to_thread(self._house.timeline.read, after, None, (), None, MOST_MISSED + 1)
-        if len(events) > MOST_MISSED:
+        events = await asyncio.to_thread(self._house.timeline.read, after, None, (), None, MAX_MISSED + 1)
+        if len(events) > MAX_MISSED:
             return None
         return [(event.seq, encode_message("timeline", event.seq, event_data(event))) for event in events]
 

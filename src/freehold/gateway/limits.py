@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MOST_BUCKETS = 10_000
+MAX_BUCKETS = 10_000
 
 
 @dataclass
@@ -28,7 +28,7 @@ class RateLimit:
         now = self._clock()
         bucket = self._buckets.get(key)
         if bucket is None:
-            if len(self._buckets) >= MOST_BUCKETS:
+            if len(self._buckets) >= MAX_BUCKETS:
                 self._buckets.popitem(last=False)
             self._buckets[key] = _Bucket(self._burst - 1, now)
             return 0.0

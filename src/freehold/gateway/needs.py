@@ -11,12 +11,12 @@ from freehold.identity.tokens import Scope
 Need = Literal["anyone", "browser"] | Scope
 Kind = Literal["http", "websocket"]
 
-MOST_BODY = 8 * 1024 * 1024
+MAX_BODY = 8 * 1024 * 1024
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def needs(need: Need, *, most_body: int = MOST_BODY) -> Callable[[F], F]:
+def needs(need: Need, *, most_body: int = MAX_BODY) -> Callable[[F], F]:
     """Declare what an endpoint needs, and how many bytes it takes.
 
     `anyone` is open to the world; `browser` takes a signed-in browser and no API token; every other word is a scope,
@@ -39,7 +39,7 @@ class Declared:
     path: str
     route: Route | WebSocketRoute
     need: Need
-    most_body: int = MOST_BODY
+    most_body: int = MAX_BODY
 
 
 class NeedTable:

@@ -7,7 +7,7 @@ from websockets.http11 import Request
 
 # A stop drains requests for this long; the keeper's own deadline is longer.
 DRAIN = 5
-MOST_CONNECTIONS = 4096
+MAX_CONNECTIONS = 4096
 
 
 _LONGER = "freehold.longer-messages"
@@ -52,6 +52,6 @@ def server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
         # Forwarded headers are read by the guard, which knows whom to believe.
         proxy_headers=False,
         timeout_graceful_shutdown=DRAIN,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         h11_max_incomplete_event_size=64 * 1024,
     )

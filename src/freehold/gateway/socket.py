@@ -24,9 +24,9 @@ from starlette.websockets import WebSocket
 from freehold.gateway.needs import needs
 from freehold.gateway.topics import Encoded, Topic, Topics
 
-MOST_WAITING = 1_000
-MOST_TOPICS = 100
-MOST_TEXT = 16 * 1024
+MAX_WAITING = 1_000
+MAX_TOPICS = 100
+MAX_TEXT = 16 * 1024
 TOO_SLOW = 4408
 WRONG_WORDS = 4400
 # What was missed is handed over in pieces of this many, as fast as the reader takes them.
@@ -83,7 +83,7 @@ class SocketReader:
         self.say(text)
 
     def say(self, text: str) -> None:
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             # It will come back and resume from the last number it saw; nothing is lost, and nothing grows here.
             self.too_slow.set()
             self._waiting.clear()
@@ -157,7 +157,7 @@ async def _listen(reader: SocketReader, topics: Topics, receive: Receive) -> Clo
             return None
         text = message.get("text")
         try:
-            word = _WORDS.validate_json(text) if text is not None and len(text) <= MOST_TEXT else None
+            word = _WORDS.validate_json(text) if text is not None and len(text) <= MAX_TEXT else None
         except ValidationError:
             word = None
         match word:
@@ -174,8 +174,8 @@ async def _listen(reader: SocketReader, topics: Topics, receive: Receive) -> Clo
 
 
 async def _subscribe(word: Subscribe, reader: SocketReader, topics: Topics) -> None:
-    if word.topic not in reader.joined and len(reader.joined) >= MOST_TOPICS:
-        _refuse(reader, word.topic, "socket.too-many-topics", f"A socket takes at most {MOST_TOPICS} topics")
+    if word.topic not in reader.joined and len(reader.joined) >= MAX_TOPICS:
+        _refuse(reader, word.topic, "socket.too-many-topics", f"A socket takes at most {MAX_TOPICS} topics")
         return
     topic = await topics.find(word.topic)
     if topic is None:

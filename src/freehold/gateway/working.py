@@ -20,7 +20,7 @@ from freehold.gateway.preview.hosts import PreviewHosts, is_shown
 from freehold.gateway.preview.listeners import Ports
 from freehold.gateway.topics import Encoded, Topic, encode_message
 
-MOST_MISSED = 1_000
+MAX_MISSED = 1_000
 HISTORY_PATIENCE = 600.0
 
 
@@ -44,8 +44,8 @@ class Sockets:
             return None
 
         async def missed(after: int) -> list[Encoded] | None:
-            found = await asyncio.to_thread(self._store.events, session, after=after, limit=MOST_MISSED + 1)
-            if len(found) > MOST_MISSED:
+            found = await asyncio.to_thread(self._store.events, session, after=after, limit=MAX_MISSED + 1)
+            if len(found) > MAX_MISSED:
                 return None
             return [(event.seq, encode_message(f"session:{session}", event.seq, event.as_json())) for event in found]
 

@@ -26,7 +26,7 @@ SCROLLBACK = 256 * 1024
 LAG = 64 * 1024
 """A viewer this far behind holds the terminal back, unless another keeps up; then it is skipped ahead instead."""
 MOST = 64
-MOST_ENDED = 16
+MAX_ENDED = 16
 LINGER = 0.1
 SIZE = Struct("HHHH")
 
@@ -64,7 +64,7 @@ class Terminals:
 
     def tidy(self) -> None:
         ended = [terminal for terminal in self.open.values() if terminal.exit is not None]
-        for terminal in ended[: max(0, len(ended) - MOST_ENDED)]:
+        for terminal in ended[: max(0, len(ended) - MAX_ENDED)]:
             self.open.pop(terminal.name, None)
 
 

@@ -16,7 +16,7 @@ _MASK = 0x0FFF
 # Common enough in text and in binaries; a run of one value counts once, so that padding costs nothing.
 _CANDIDATE = re.compile(rb"([\n,=H\x8b\xc3\xe8])(?!\1)", re.DOTALL)
 # A file made to be slow (every byte a candidate) is cut at LARGEST instead.
-_MOST_CANDIDATES = 1 << 16
+_MAX_CANDIDATES = 1 << 16
 
 
 def first_cut(data: bytes) -> int:
@@ -24,7 +24,7 @@ def first_cut(data: bytes) -> int:
     end = min(len(data), LARGEST)
     if end <= SMALLEST:
         return end
-    for match in islice(_CANDIDATE.finditer(data, SMALLEST, end), _MOST_CANDIDATES):
+    for match in islice(_CANDIDATE.finditer(data, SMALLEST, end), _MAX_CANDIDATES):
         at = match.start()
         if crc32(data[at - _WINDOW : at]) & _MASK == 0:
             return at

@@ -13,7 +13,7 @@ from freehold.history.names import show_name
 from freehold.history.planning import describe
 
 LARGEST_SHOWN = 1 << 20
-MOST_LINES = 4000
+MAX_LINES = 4000
 _CONTEXT = 3
 _HUNK = re.compile(rb"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
 
@@ -78,7 +78,7 @@ def is_binary(data: bytes) -> bool:
 def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
     """Lines added and removed, as the unified diff would show them (for very many lines: without regard to their order)."""
     old, new, _ = _middle(before.splitlines(), after.splitlines())
-    if max(len(old), len(new)) > MOST_LINES:
+    if max(len(old), len(new)) > MAX_LINES:
         was, becomes = Counter(old), Counter(new)
         return (becomes - was).total(), (was - becomes).total()
     if not old or not new:
@@ -95,7 +95,7 @@ def unified(before: bytes, after: bytes, path: bytes) -> bytes:
     """Empty when too many lines differ."""
     all_old, all_new = before.splitlines(True), after.splitlines(True)
     old, new, start = _middle(all_old, all_new)
-    if max(len(old), len(new)) > MOST_LINES:
+    if max(len(old), len(new)) > MAX_LINES:
         return b""
     lead = min(_CONTEXT, start)
     ahead = start - lead

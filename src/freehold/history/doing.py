@@ -12,7 +12,7 @@ LONGEST = 6 * 3600.0
 RECENT = 600.0
 """Seconds for which what was noted may be the cause of what is found."""
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 Key = tuple[str, str, str]
 
@@ -72,8 +72,8 @@ class Doing:
             return UNKNOWN, why
         first = found[0]
         if first.who.by != "agent" and self._noted and not self._working:
-            more = len(self._noted) - MOST_NAMED
-            why = ", ".join(self._noted[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+            more = len(self._noted) - MAX_NAMED
+            why = ", ".join(self._noted[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
         elif first.who.by != "agent":
             why = first.why or why
         return self.beside(first.who), why

@@ -47,7 +47,7 @@ from freehold.history.watching import Watcher
 
 LINES_BUDGET = 0.1
 DIFF_BUDGET = 5.0
-MOST_COUNTED = 500
+MAX_COUNTED = 500
 QUOTA_CODE = "history.quota-reached"
 NEARLY_CODE = "history.quota-nearly"
 CLOCK_CODE = "history.clock-ahead"
@@ -284,9 +284,9 @@ class History:
 
     def _with_lines(self, entry: Entry, seconds: float) -> Entry:
         """Lines are counted when first asked for, or by the housekeeping, and kept; not for more paths than anybody reads."""
-        if entry.added + entry.changed + entry.removed > MOST_COUNTED:
+        if entry.added + entry.changed + entry.removed > MAX_COUNTED:
             return entry
-        diffs, total = self.diff(entry.id, limit=MOST_COUNTED, seconds=seconds)
+        diffs, total = self.diff(entry.id, limit=MAX_COUNTED, seconds=seconds)
         if len(diffs) < total:
             return entry
         added, removed = sum(each.added or 0 for each in diffs), sum(each.removed or 0 for each in diffs)

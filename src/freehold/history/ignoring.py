@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Ignored = Callable[[tuple[bytes, ...], int], bool]
-_MOST_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 
 
 def compile_patterns(patterns: Sequence[str]) -> Ignored | None:
@@ -27,7 +27,7 @@ def compile_patterns(patterns: Sequence[str]) -> Ignored | None:
         start = path[:2]
         found = fitting.get(start)
         if found is None:
-            if len(fitting) >= _MOST_REMEMBERED:
+            if len(fitting) >= _MAX_REMEMBERED:
                 fitting.clear()
             found = fitting[start] = [rule for rule in rules if rule.may_fit(start)]
         if not found:

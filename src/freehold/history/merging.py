@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-MOST_LINES = 5_000
+MAX_LINES = 5_000
 
 
 def merge_lines(base: Sequence[bytes], mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes] | None:
     """`base` with the changes of both sides, or None where both changed the same or adjoining lines differently."""
-    if max(len(base), len(mine), len(theirs)) > MOST_LINES:
+    if max(len(base), len(mine), len(theirs)) > MAX_LINES:
         return None
     edits = sorted({*_edits(base, mine), *_edits(base, theirs)})
     merged: list[bytes] = []

@@ -22,10 +22,10 @@ from freehold.history.stream import Changes
 Json = dict[str, Any]
 T = TypeVar("T")
 
-MOST_LISTED = 5000
-MOST_WORDS = 4000
-MOST_SHOWN = 4 << 20
-MOST_TEXT = 4 << 20
+MAX_LISTED = 5000
+MAX_WORDS = 4000
+MAX_SHOWN = 4 << 20
+MAX_TEXT = 4 << 20
 """Characters in one answer's list: hostile names and files are long, and the owner's answer is to arrive all the same."""
 
 
@@ -59,7 +59,7 @@ class Fields:
     def text(self, name: str) -> str | None:
         """Free words, of which the beginning is enough."""
         value = self.take(name, str)
-        return value if value is None or len(value) <= MOST_WORDS else value[:MOST_WORDS] + "…"
+        return value if value is None or len(value) <= MAX_WORDS else value[:MAX_WORDS] + "…"
 
     def texts(self, name: str) -> list[str]:
         value = self.take(name, list, [])
@@ -199,13 +199,13 @@ class HistoryService:
         changes = [change for change in self._history.changes(entry) if not change.only_folder_time]
         return {
             "entry": entry_json(self._history.entry(entry)),
-            "changes": bounded(changes[: min(limit, MOST_LISTED)], change_json),
+            "changes": bounded(changes[: min(limit, MAX_LISTED)], change_json),
             "total": len(changes),
         }
 
     def _diff(self, fields: Fields) -> Json:
         entry, path = fields.need("entry", int), fields.take("path", str)
-        limit = min(fields.take("limit", int, 200) or 200, MOST_LISTED)
+        limit = min(fields.take("limit", int, 200) or 200, MAX_LISTED)
         fields.end()
         diffs, total = self._history.diff(entry, path, limit=limit)
         return {
@@ -217,7 +217,7 @@ class HistoryService:
     def _compare(self, fields: Fields) -> Json:
         """Between the states of two entries: `old`, the last known good one, or the one before `new`; and `new`."""
         new, old, good = fields.need("new", int), fields.take("old", int), fields.take("good", bool, False)
-        path, limit = fields.take("path", str), min(fields.take("limit", int, 200) or 200, MOST_LISTED)
+        path, limit = fields.take("path", str), min(fields.take("limit", int, 200) or 200, MAX_LISTED)
         fields.end()
         if old is None:
             old = self._history.last_good() if good else self._history.before(new)
@@ -230,7 +230,7 @@ class HistoryService:
         }
 
     def _show(self, fields: Fields) -> Json:
-        """A file as it was, at most MOST_SHOWN bytes from `offset` on; `more` says whether to ask again."""
+        """A file as it was, at most MAX_SHOWN bytes from `offset` on; `more` says whether to ask again."""
         entry, path, offset = fields.need("entry", int), fields.need("path", str), fields.take("offset", int, 0) or 0
         fields.end()
         version = self._history.version(entry, path)
@@ -248,7 +248,7 @@ class HistoryService:
             "size": version.size,
         }
         if version.content is not None:
-            data = self._history.read_range(version.content, max(0, offset), MOST_SHOWN)
+            data = self._history.read_range(version.content, max(0, offset), MAX_SHOWN)
             found |= {
                 "base64": base64.b64encode(data).decode(),
                 "offset": offset,
@@ -328,7 +328,7 @@ class HistoryService:
 
 def bounded(items: Iterable[T], to_json: Callable[[T], Json]) -> list[Json]:
     found: list[Json] = []
-    room = MOST_TEXT
+    room = MAX_TEXT
     for item in items:
         made = to_json(item)
         room -= sum(len(value) for value in made.values() if isinstance(value, str))
@@ -373,15 +373,15 @@ def plan_json(plan: Plan) -> Json:
     return {
         "kind": plan.kind,
         "target": plan.target,
-        "steps": bounded(steps[:MOST_LISTED], step_json),
+        "steps": bounded(steps[:MAX_LISTED], step_json),
         "total": len(steps),
-        "conflicts": bounded(plan.conflicts[:MOST_LISTED], conflict_json),
+        "conflicts": bounded(plan.conflicts[:MAX_LISTED], conflict_json),
         "shared": plan.shared,
     }
 
 
 def outcome_json(outcome: Outcome) -> Json:
-    unsettled = bounded(outcome.unsettled[:MOST_LISTED], lambda each: {"path": show_name(each[0]), "reason": each[1]})
+    unsettled = bounded(outcome.unsettled[:MAX_LISTED], lambda each: {"path": show_name(each[0]), "reason": each[1]})
     return {
         "entry": entry_json(outcome.entry),
         "done": outcome.done,

@@ -10,8 +10,8 @@ from itertools import islice
 from freehold.history.model import ChangeWord
 
 KEPT = 4096
-MOST_AT_ONCE = 1000
-MOST_BYTES_AT_ONCE = 256 << 10
+MAX_AT_ONCE = 1000
+MAX_BYTES_AT_ONCE = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class ChangeStream:
         return self._sequence
 
     def publish(self, changes: Mapping[bytes, ChangeWord]) -> None:
-        """A burst larger than MOST_AT_ONCE becomes a re-list mark for everybody."""
+        """A burst larger than MAX_AT_ONCE becomes a re-list mark for everybody."""
         if not changes:
             return
         with self._ready:
-            if len(changes) > MOST_AT_ONCE or sum(map(len, changes)) > MOST_BYTES_AT_ONCE:
+            if len(changes) > MAX_AT_ONCE or sum(map(len, changes)) > MAX_BYTES_AT_ONCE:
                 self._tell_to_relist()
             else:
                 for path, word in changes.items():
@@ -81,7 +81,7 @@ class ChangeStream:
         with self._ready:
             if sequence < self._relist_below or sequence > self._sequence:
                 return Changes(self._sequence, (), relist=True)
-            items = tuple(islice((change for change in self._kept if change.sequence > sequence), MOST_AT_ONCE))
+            items = tuple(islice((change for change in self._kept if change.sequence > sequence), MAX_AT_ONCE))
             return Changes(items[-1].sequence if items else self._sequence, items)
 
     def read(self, sequence: int, timeout: float) -> Changes:

@@ -19,7 +19,7 @@ _RACY = 50_000_000
 _FLUSH_ROWS = 4000
 _SAVE_BYTES = 64 << 20
 _HANDLES_KEPT = 64
-_MOST_NOTES = 20
+_MAX_NOTES = 20
 
 
 class Take:
@@ -358,7 +358,7 @@ class Take:
             self._inodes.add(found.st_ino)
             if row is not None and row.nlink > 1:
                 self._inodes.add(row.ino)
-        if taken.flag != FLAG_FINE and len(self.notes) < _MOST_NOTES:
+        if taken.flag != FLAG_FINE and len(self.notes) < _MAX_NOTES:
             self.notes.append(f"{show_name(b'/'.join(path))} {FLAG_WORDS[taken.flag]}")
         if row is not None and row.same_as(new):
             if (row.ino, row.ctime, row.nlink) != (new.ino, new.ctime, new.nlink):

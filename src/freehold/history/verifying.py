@@ -8,7 +8,7 @@ from pathlib import Path
 from freehold.history.contents import ContentReader, DamagedContent
 from freehold.history.states import Places
 
-MOST_PLACES = 100
+MAX_PLACES = 100
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _touched(db: sqlite3.Connection, content: int) -> tuple[Touched, ...]:
     places = Places(db)
     try:
         rows = db.execute(
-            "SELECT place, born, died FROM version WHERE content = ? LIMIT ?", (content, MOST_PLACES)
+            "SELECT place, born, died FROM version WHERE content = ? LIMIT ?", (content, MAX_PLACES)
         ).fetchall()
         found = []
         for place, born, died in rows:

@@ -12,9 +12,9 @@ from pathlib import Path
 from freehold.history import inotify
 from freehold.history.model import ChangeWord
 from freehold.history.reading import FOLDER_FLAGS, open_folder, open_path
-from freehold.history.stream import MOST_AT_ONCE, ChangeStream
+from freehold.history.stream import MAX_AT_ONCE, ChangeStream
 
-MOST_DIRTY = 20_000
+MAX_DIRTY = 20_000
 _PAUSE_MS = 10  # between two readings: a burst arrives as a few batches, a single change at once
 
 NamePath = tuple[bytes, ...]
@@ -197,13 +197,13 @@ class Watcher:
         self._paths.add(path)
         if mask & (inotify.MODIFY | inotify.CLOSE_WRITE) and self._written is not None:
             self._written.add(path)
-            if len(self._written) > MOST_DIRTY:
+            if len(self._written) > MAX_DIRTY:
                 self._written = None
-        if len(self._paths) > MOST_DIRTY:
+        if len(self._paths) > MAX_DIRTY:
             self._paths.clear()
             self._deep.clear()
             self._everything = "more changed at once than is worth noting"
-        if len(self._unpublished) <= MOST_AT_ONCE:
+        if len(self._unpublished) <= MAX_AT_ONCE:
             name = b"/".join(path)
             before = self._unpublished.get(name)
             self._unpublished[name] = "added" if before == "added" and word == "changed" else word
@@ -311,7 +311,7 @@ class Watcher:
                 name = os.fsencode(entry.name)
                 if entry.is_dir(follow_symlinks=False):
                     inner.append(name)
-                if announce and len(self._unpublished) + len(found) <= MOST_AT_ONCE:
+                if announce and len(self._unpublished) + len(found) <= MAX_AT_ONCE:
                     found.append(name)
         if found:
             path = folder.path()

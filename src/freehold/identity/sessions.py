@@ -30,8 +30,8 @@ DAY = 86_400.0
 IDLE = 7 * DAY
 ABSOLUTE = 30 * DAY
 LINK_TTL = 600.0
-MOST_SESSIONS = 100
-MOST_LINKS = 16
+MAX_SESSIONS = 100
+MAX_LINKS = 16
 TOUCH_EVERY = 60.0
 LONGEST_TEXT = 120
 
@@ -190,7 +190,7 @@ class Sessions:
             connection.execute("DELETE FROM links WHERE expires <= ?", (now,))
             connection.execute(
                 "DELETE FROM links WHERE hash IN (SELECT hash FROM links ORDER BY created DESC LIMIT -1 OFFSET ?)",
-                (MOST_LINKS - 1,),
+                (MAX_LINKS - 1,),
             )
             connection.execute(
                 "INSERT INTO links VALUES (?, ?, ?, ?)", (_link_digest(token, purpose), purpose, now, now + ttl)
@@ -237,7 +237,7 @@ class Sessions:
         ended += _delete(
             connection,
             "hash IN (SELECT hash FROM sessions ORDER BY seen DESC LIMIT -1 OFFSET ?)",
-            MOST_SESSIONS - 1,
+            MAX_SESSIONS - 1,
         )
         if ended:
             count_revocation(connection)

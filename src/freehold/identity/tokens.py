@@ -17,7 +17,7 @@ Scope = Literal["read", "prompt", "files", "terminal", "history", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 PREFIX = "fh_"
-MOST_TOKENS = 100
+MAX_TOKENS = 100
 TOUCH_EVERY = 60.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 
@@ -81,10 +81,10 @@ class Tokens:
                     f"There is already a token named {name}",
                     hint=f"Choose another name, or end that one: freehold token revoke {name}",
                 )
-            if connection.execute("SELECT count(*) FROM tokens").fetchone()[0] >= MOST_TOKENS:
+            if connection.execute("SELECT count(*) FROM tokens").fetchone()[0] >= MAX_TOKENS:
                 raise FreeholdError(
                     "token.too-many",
-                    f"There are already {MOST_TOKENS} tokens, the most that are kept",
+                    f"There are already {MAX_TOKENS} tokens, the most that are kept",
                     hint="End those that are not needed: freehold token list, freehold token revoke NAME",
                 )
             connection.execute(

@@ -10,8 +10,8 @@ from pathlib import Path
 from freehold.manifest.lines import line_of, lines_of
 from freehold.manifest.problem import KeyPath, Problem, dotted, file_name
 
-MOST_BYTES = 256 * 1024
-MOST_DEEP = 16
+MAX_BYTES = 256 * 1024
+MAX_DEEP = 16
 
 _AT_LINE = re.compile(r"^(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|(?P<end>end of document))\)$", re.DOTALL)
 
@@ -40,7 +40,7 @@ def read_source(path: Path) -> Source:
     """Read a manifest. A file that does not exist is an empty one."""
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return Source(path, {}, "")
     except NotADirectoryError:
@@ -56,11 +56,11 @@ def read_source(path: Path) -> Source:
             f"The manifest cannot be read: {reason}",
             "Check its owner and mode: it should be a file of yours with mode 0600",
         )
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         return _refuse(
             path,
             "E004",
-            f"The manifest is larger than {MOST_BYTES // 1024} KiB",
+            f"The manifest is larger than {MAX_BYTES // 1024} KiB",
             "A manifest is a page or two; is this the right file?",
         )
     return parse_source(path, data)
@@ -105,7 +105,7 @@ def _check_values(source: Source) -> Source:
     open_values: list[tuple[KeyPath, object]] = [((), source.tree)]
     while open_values:
         path, value = open_values.pop()
-        if len(path) > MOST_DEEP:
+        if len(path) > MAX_DEEP:
             return _too_deep(source.path)
         wrong = ""
         if isinstance(value, dict):
@@ -127,7 +127,7 @@ def _too_deep(path: Path) -> Source:
     return _refuse(
         path,
         "E004",
-        f"The manifest is nested more than {MOST_DEEP} levels deep",
+        f"The manifest is nested more than {MAX_DEEP} levels deep",
         "Nothing in a manifest is nested deeper than five",
     )
 

@@ -19,8 +19,8 @@ _SIZES: Mapping[str, int] = {
     "tib": 1024**4,
 }
 _DURATIONS: Mapping[str, float] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_MOST_BYTES = 1024**6
-_MOST_SECONDS = 36500 * 86400
+_MAX_BYTES = 1024**6
+_MAX_SECONDS = 36500 * 86400
 _QUANTITY = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{1,3})", re.ASCII)
 
 
@@ -28,7 +28,7 @@ def parse_size(value: object) -> object:
     """`"4GiB"` → 4294967296. Numbers pass through as bytes; what is no size raises ValueError."""
     if isinstance(value, str):
         value = round(_quantity(value, _SIZES, 'a size such as "512MiB" or "4GiB"'))
-    return _within(value, _MOST_BYTES, "1048576TiB")
+    return _within(value, _MAX_BYTES, "1048576TiB")
 
 
 def parse_seconds(value: object) -> object:
@@ -45,7 +45,7 @@ def parse_moments(value: object) -> object:
     """`"750ms"` → 0.75. Numbers pass through as seconds."""
     if isinstance(value, str):
         value = float(_quantity(value, _DURATIONS, 'a duration such as "30s", "10m", "24h" or "7d"'))
-    return _within(value, _MOST_SECONDS, "36500d")
+    return _within(value, _MAX_SECONDS, "36500d")
 
 
 def _within(value: object, most: int, shown: str) -> object:

@@ -28,7 +28,7 @@ SHELL = "/bin/bash"
 ALLOWED_ENVIRONMENT = ("LANG", "LC_*", "COLORTERM", "TERM_PROGRAM", "GIT_PROTOCOL", "NO_COLOR", "TZ", "VSCODE_*")
 LONGEST_VALUE = 4096
 LONGEST_SHOWN = 2000
-MOST_ROWS = 9999
+MAX_ROWS = 9999
 CANNOT_START = 127
 LINK_LOST = 255
 HANG_UP_PATIENCE = 5.0
@@ -144,7 +144,7 @@ class CommandSession(SSHServerSession[bytes]):
         return shown[:LONGEST_SHOWN]
 
     def _resize(self, rows: int, cols: int) -> None:
-        self._size = (min(rows, MOST_ROWS) or 24, min(cols, MOST_ROWS) or 80)
+        self._size = (min(rows, MAX_ROWS) or 24, min(cols, MAX_ROWS) or 80)
 
     async def _run(self) -> None:
         visit = self._visit

@@ -14,7 +14,7 @@ from freehold.ssh.keys import fingerprint
 from freehold.timeline import Timeline
 
 Kind = Literal["certificate", "key"]
-MOST_LIVING = 200
+MAX_LIVING = 200
 LONGEST_LIFE = 86_400
 """Seconds; no setting makes a key live longer."""
 
@@ -82,10 +82,10 @@ class Credentials:
         with self._timeline.transaction() as tx:
             tx.execute("DELETE FROM ssh_credential WHERE expires <= ?", (now,))
             (living,) = tx.execute("SELECT count(*) FROM ssh_credential WHERE revoked IS NULL").fetchone()
-            if living >= MOST_LIVING:
+            if living >= MAX_LIVING:
                 raise FreeholdError(
                     "ssh.too-many",
-                    f"There are already {MOST_LIVING} living SSH keys",
+                    f"There are already {MAX_LIVING} living SSH keys",
                     hint="Revoke some: freehold ssh --list, freehold ssh --revoke all",
                 )
             tx.execute(

@@ -12,7 +12,7 @@ from freehold.keeper.client import KeeperClient
 from freehold.timeline import Json, Timeline
 
 log = logging.getLogger(__name__)
-MOST_WAITING = 4096
+MAX_WAITING = 4096
 MARK_PATIENCE = 5.0
 
 
@@ -28,7 +28,7 @@ class Journal:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._queue: asyncio.Queue[Happening] = asyncio.Queue(MOST_WAITING)
+        self._queue: asyncio.Queue[Happening] = asyncio.Queue(MAX_WAITING)
 
     def note(self, kind: str, data: Mapping[str, Json], who: str) -> None:
         try:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from freehold.ssh.line import Line
 
 log = logging.getLogger(__name__)
-MOST_CHANNELS = 128
-MOST_LISTENERS = 32
-MOST_TRIES = 8
+MAX_CHANNELS = 128
+MAX_LISTENERS = 32
+MAX_TRIES = 8
 WINDOW = 4 * 1024 * 1024
 
 
@@ -188,7 +188,7 @@ class Visit(SSHServer):
         return self._commands
 
     def take_channel(self) -> bool:
-        if self._channels >= MOST_CHANNELS:
+        if self._channels >= MAX_CHANNELS:
             return False
         self._channels += 1
         return True
@@ -204,7 +204,7 @@ class Visit(SSHServer):
     def fail_try(self) -> bool:
         """Counts a key that is not let in; always False. A client with a full agent offers several, a guesser many."""
         self._tries += 1
-        if self._tries >= MOST_TRIES and self._line is not None:
+        if self._tries >= MAX_TRIES and self._line is not None:
             self._line.disconnect(DISC_BY_APPLICATION, "Too many keys were tried")
         return False
 
@@ -222,7 +222,7 @@ class Visit(SSHServer):
             self._line.abort()
 
     async def _listen(self, listener: InsideListener, where: int | str) -> SSHListener | bool:
-        if not self.house.forwarding or self._listeners >= MOST_LISTENERS:
+        if not self.house.forwarding or self._listeners >= MAX_LISTENERS:
             return False
         self._listeners += 1
         if await listener.listen(where):
@@ -232,7 +232,7 @@ class Visit(SSHServer):
 
     def _take_channel_or_refuse(self) -> None:
         if not self.take_channel():
-            raise ChannelOpenError(OPEN_RESOURCE_SHORTAGE, f"{MOST_CHANNELS} channels are open already")
+            raise ChannelOpenError(OPEN_RESOURCE_SHORTAGE, f"{MAX_CHANNELS} channels are open already")
 
 
 async def _guarded(work: Coroutine[Any, Any, Any], name: str) -> None:

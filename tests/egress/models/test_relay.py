@@ -12,7 +12,7 @@ import pytest
 import zstandard
 from tests.egress.models.doorway import KEY, PATHS, PROVIDER_OF, Doorway, doorway, question
 
-from freehold.egress.models.exchange import MOST_CONNECTIONS
+from freehold.egress.models.exchange import MAX_CONNECTIONS
 from freehold.egress.models.placeholders import PREFIX
 from freehold.manifest.sections.minds import Model
 from freehold.testing import Api
@@ -287,11 +287,11 @@ async def test_a_connection_that_the_provider_closed_is_not_used_again(tmp_path:
 
 async def test_a_flood_of_connections_leaves_room_for_a_question(door: Doorway) -> None:
     """Half a request on each of many; those beyond the bound are told so, and who hangs up gives its place back."""
-    opened = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(MOST_CONNECTIONS + 20)]
+    opened = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(MAX_CONNECTIONS + 20)]
     try:
         for _reader, writer in opened:
             writer.write(b"POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\n")
-        refused = [reader for reader, _writer in opened[MOST_CONNECTIONS:]]
+        refused = [reader for reader, _writer in opened[MAX_CONNECTIONS:]]
         async with asyncio.timeout(20):
             told = await asyncio.gather(*(reader.readuntil(b"\r\n") for reader in refused))
         assert set(told) == {b"HTTP/1.1 503 Service Unavailable\r\n"}

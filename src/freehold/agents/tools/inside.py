@@ -16,7 +16,7 @@ from typing import Any
 
 ADDRESS = "http://127.0.0.1:3130/mcp"
 TOKEN = "FREEHOLD_TOOLS_TOKEN"  # noqa: S105 - the name of a variable
-MOST_AT_ONCE = 8
+MAX_AT_ONCE = 8
 
 
 def post(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -41,7 +41,7 @@ def bridge() -> int:
                 sys.stdout.flush()
 
     # A question to the owner may wait for hours: what is asked meanwhile is answered.
-    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
         for line in sys.stdin:
             pool.submit(serve, line)
     return 0

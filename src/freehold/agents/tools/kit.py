@@ -17,14 +17,14 @@ from freehold.egress.service import Egress
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
-MOST_LISTED = 100
-MOST_SEARCHED = 2_000
-MOST_CHOICES = 12
+MAX_LISTED = 100
+MAX_SEARCHED = 2_000
+MAX_CHOICES = 12
 Allowed = Literal["once", "session", "always"]
 OPEN_KINDS = ("history.", "computer.", "service.", "egress.")
 """Events of these kinds are about the computer; of all others a session sees only its own."""
 
-_LIMIT: Json = {"type": "integer", "minimum": 1, "maximum": MOST_LISTED, "description": "How many at most."}
+_LIMIT: Json = {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "description": "How many at most."}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def make_kit(house: Surroundings) -> list[Tool]:
                 "choices": {
                     "type": "array",
                     "items": {"type": "string", "minLength": 1, "maxLength": 200},
-                    "maxItems": MOST_CHOICES,
+                    "maxItems": MAX_CHOICES,
                     "description": "Answers to choose from.",
                 },
                 "free_text": {"type": "boolean", "description": "Whether the user may answer in words of their own."},
@@ -144,7 +144,7 @@ async def _undo(house: Surroundings, caller: Caller, given: Json) -> str:
 
 
 async def _search(house: Surroundings, caller: Caller, given: Json) -> str:
-    events = await asyncio.to_thread(house.timeline.tail, MOST_SEARCHED)
+    events = await asyncio.to_thread(house.timeline.tail, MAX_SEARCHED)
     query = given.get("query", "").lower()
     rows = []
     for event in events:

@@ -21,8 +21,8 @@ ADDRESS = f"http://127.0.0.1:{PORT}/mcp"
 INSIDE = "/opt/agents/.tools/freehold"
 TOKEN = "FREEHOLD_TOOLS_TOKEN"  # noqa: S105 - the name of a variable
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
-MOST_BODY = 256 * 1024
-MOST_AT_ONCE = 8
+MAX_BODY = 256 * 1024
+MAX_AT_ONCE = 8
 TO_READ = 30.0
 
 Ask = Callable[[str, Question], Awaitable[Reply | None]]
@@ -132,8 +132,8 @@ class HostTools:
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
             raise FreeholdError("tool.not-found", f"There is no tool {name!a:.60}")
-        if self._calls.get(session, 0) >= MOST_AT_ONCE:
-            raise FreeholdError("tool.too-many", f"{MOST_AT_ONCE} calls of this session wait already")
+        if self._calls.get(session, 0) >= MAX_AT_ONCE:
+            raise FreeholdError("tool.too-many", f"{MAX_AT_ONCE} calls of this session wait already")
         checked = tool.check(given)
         self._calls[session] = self._calls.get(session, 0) + 1
         try:
@@ -157,9 +157,9 @@ async def _body(inlet: Inlet, request: http1.Request) -> bytes | None:
     """None when it is too large."""
     data = bytearray()
     async for piece in http1.read_body(inlet, request.framing()):
-        if len(data) <= MOST_BODY:
+        if len(data) <= MAX_BODY:
             data += piece
-    return bytes(data) if len(data) <= MOST_BODY else None
+    return bytes(data) if len(data) <= MAX_BODY else None
 
 
 def _digest(secret: str) -> bytes:

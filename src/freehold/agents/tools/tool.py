@@ -9,7 +9,7 @@ from freehold.errors import FreeholdError
 
 Json = dict[str, Any]
 _KINDS: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
-MOST_TEXT = 1000
+MAX_TEXT = 1000
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Tool:
         if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "boolean"):
             raise _wrong(self.name, f"{name} is no {kind}")
         if isinstance(value, str) and not schema.get("minLength", 0) <= len(value) <= schema.get(
-            "maxLength", MOST_TEXT
+            "maxLength", MAX_TEXT
         ):
             raise _wrong(self.name, f"{name} is too {'long' if value else 'short'}")
         if kind == "integer" and not schema.get("minimum", 0) <= value <= schema.get("maximum", 2**31):

@@ -7,9 +7,9 @@ from pydantic_ai import RunContext
 from freehold.builtin.step import Trouble, diff
 from freehold.builtin.work import Work
 
-MOST_READ = 2 * 1024 * 1024
-MOST_LINE = 2000
-MOST_ENTRIES = 500
+MAX_READ = 2 * 1024 * 1024
+MAX_LINE = 2000
+MAX_ENTRIES = 500
 
 
 async def read(ctx: RunContext[Work], path: str, offset: int = 1, limit: int = 1500) -> str:
@@ -24,7 +24,7 @@ async def read(ctx: RunContext[Work], path: str, offset: int = 1, limit: int = 1
         place, _ = ctx.deps.session.within(path)
         lines = read_text(place).splitlines()
         chosen = lines[max(offset, 1) - 1 :][: max(limit, 1)]
-        numbered = [f"{number}\t{line[:MOST_LINE]}" for number, line in enumerate(chosen, max(offset, 1))]
+        numbered = [f"{number}\t{line[:MAX_LINE]}" for number, line in enumerate(chosen, max(offset, 1))]
         left = len(lines) - (max(offset, 1) - 1) - len(chosen)
         if left > 0:
             numbered.append(f"[{left} more lines; read on with offset={max(offset, 1) + len(chosen)}]")
@@ -86,8 +86,8 @@ async def list_folder(ctx: RunContext[Work], path: str = ".", depth: int = 2) ->
             raise Trouble(f"{path} is not a folder")
         rows: list[str] = []
         _gather(place, "", depth, rows)
-        if len(rows) > MOST_ENTRIES:
-            rows = [*rows[:MOST_ENTRIES], f"[{len(rows) - MOST_ENTRIES} more; list a folder in it]"]
+        if len(rows) > MAX_ENTRIES:
+            rows = [*rows[:MAX_ENTRIES], f"[{len(rows) - MAX_ENTRIES} more; list a folder in it]"]
         return await step.end("\n".join(rows) or "[the folder is empty]")
 
 
@@ -95,15 +95,15 @@ def _gather(folder: Path, before: str, depth: int, rows: list[str]) -> None:
     for entry in sorted(folder.iterdir()):
         down = entry.is_dir() and not entry.is_symlink()
         rows.append(f"{before}{entry.name}{'/' if down else ''}")
-        if down and depth > 1 and entry.name not in (".git", "node_modules") and len(rows) <= 10 * MOST_ENTRIES:
+        if down and depth > 1 and entry.name not in (".git", "node_modules") and len(rows) <= 10 * MAX_ENTRIES:
             _gather(entry, f"{before}{entry.name}/", depth - 1, rows)
 
 
 def read_text(place: Path) -> str:
     """The file's text as it is, line ends included. Raises `Trouble` for what is none."""
     try:
-        if place.stat().st_size > MOST_READ:
-            raise Trouble(f"{place} has more than {MOST_READ} bytes; look at parts of it with run")
+        if place.stat().st_size > MAX_READ:
+            raise Trouble(f"{place} has more than {MAX_READ} bytes; look at parts of it with run")
         return place.read_bytes().decode()
     except UnicodeDecodeError:
         raise Trouble(f"{place} is not text") from None

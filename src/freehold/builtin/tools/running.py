@@ -8,8 +8,8 @@ from freehold.builtin.jobs import Job
 from freehold.builtin.step import Trouble, shorten
 from freehold.builtin.work import Work
 
-MOST_OUTPUT = 30_000
-MOST_JOBS = 16
+MAX_OUTPUT = 30_000
+MAX_JOBS = 16
 LONGEST = 3600
 
 
@@ -24,8 +24,8 @@ async def run(ctx: RunContext[Work], command: str, timeout: int = 120, backgroun
     session = ctx.deps.session
     given = {"command": command, "timeout": timeout, "background": background}
     async with ctx.deps.step(ctx.tool_call_id, command, "execute", given) as step:
-        if background and sum(job.exit_code is None for job in session.jobs.values()) >= MOST_JOBS:
-            raise Trouble(f"{MOST_JOBS} commands run in the background already; stop one with process")
+        if background and sum(job.exit_code is None for job in session.jobs.values()) >= MAX_JOBS:
+            raise Trouble(f"{MAX_JOBS} commands run in the background already; stop one with process")
         await step.permit()
         job = await Job.start(command, session.cwd)
         if background:
@@ -70,4 +70,4 @@ async def process(ctx: RunContext[Work], name: str, action: Literal["look", "wai
 
 
 def _tail(job: Job) -> str:
-    return shorten(job.output.rstrip("\n"), MOST_OUTPUT)
+    return shorten(job.output.rstrip("\n"), MAX_OUTPUT)

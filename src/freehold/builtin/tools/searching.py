@@ -12,8 +12,8 @@ from pydantic_ai import RunContext
 from freehold.builtin.step import Trouble
 from freehold.builtin.work import Work
 
-MOST_FOUND = 200
-MOST_FILE = 1024 * 1024
+MAX_FOUND = 200
+MAX_FILE = 1024 * 1024
 _LEFT_OUT = {".git", "node_modules", "__pycache__", ".venv", ".cache"}
 
 
@@ -35,8 +35,8 @@ async def search(ctx: RunContext[Work], pattern: str, path: str = ".", files: st
         if not place.exists():
             raise Trouble(f"{path} does not exist")
         found = await asyncio.to_thread(lambda: list(_found(wanted, place, files, ctx.deps.session.cwd)))
-        if len(found) > MOST_FOUND:
-            found = [*found[:MOST_FOUND], f"[more than {MOST_FOUND}; search for something narrower]"]
+        if len(found) > MAX_FOUND:
+            found = [*found[:MAX_FOUND], f"[more than {MAX_FOUND}; search for something narrower]"]
         return await step.end("\n".join(found) or "[nothing found]")
 
 
@@ -48,7 +48,7 @@ def _found(wanted: re.Pattern[str], place: Path, files: str, cwd: Path) -> Itera
             if wanted.search(line):
                 yield f"{shown}:{number}: {line.strip()[:300]}"
                 count += 1
-                if count > MOST_FOUND:
+                if count > MAX_FOUND:
                     return
 
 
@@ -60,7 +60,7 @@ def _walk(folder: Path, files: str) -> Iterator[Path]:
 
 def _lines(file: Path) -> list[str]:
     try:
-        if not file.is_file() or file.stat().st_size > MOST_FILE:
+        if not file.is_file() or file.stat().st_size > MAX_FILE:
             return []
         data = file.read_bytes()
     except OSError:

@@ -10,8 +10,8 @@ from pydantic_ai import RunContext
 from freehold.builtin.step import Trouble, shorten
 from freehold.builtin.work import Work
 
-MOST_BYTES = 4 * 1024 * 1024
-MOST_TEXT = 40_000
+MAX_BYTES = 4 * 1024 * 1024
+MAX_TEXT = 40_000
 PATIENCE = 120.0
 """Long, for the owner may first be asked whether the computer may talk to that host."""
 
@@ -35,7 +35,7 @@ async def fetch(ctx: RunContext[Work], url: str) -> str:
         text = data.decode(errors="replace")
         words = read_page(text) if "html" in kind else text
         await step.end(f"{len(data)} bytes")
-        return shorten(words, MOST_TEXT)
+        return shorten(words, MAX_TEXT)
 
 
 async def _get(url: str) -> tuple[str, bytes]:
@@ -46,11 +46,11 @@ async def _get(url: str) -> tuple[str, bytes]:
         data = bytearray()
         async for piece in answer.aiter_bytes():
             data += piece
-            if len(data) > MOST_BYTES:
+            if len(data) > MAX_BYTES:
                 break
         if answer.status_code >= 400:
             raise Trouble(f"{url} answered {answer.status_code}: {data[:500].decode(errors='replace')}")
-        return answer.headers.get("content-type", ""), bytes(data[:MOST_BYTES])
+        return answer.headers.get("content-type", ""), bytes(data[:MAX_BYTES])
 
 
 def read_page(source: str) -> str:

@@ -13,7 +13,7 @@ from freehold.egress.models.keys import Keys
 from freehold.egress.models.paths import Route, find_route
 from freehold.egress.models.placeholders import Grant, Placeholders
 from freehold.egress.models.provider import Provider
-from freehold.egress.models.question import MOST_BYTES, Question, read_question, too_large
+from freehold.egress.models.question import MAX_BYTES, Question, read_question, too_large
 from freehold.egress.models.refusals import error_body, status_of
 from freehold.egress.models.relay import Relay
 from freehold.egress.models.upstream import Upstreams
@@ -22,8 +22,8 @@ from freehold.errors import FreeholdError
 
 log = logging.getLogger(__name__)
 
-MOST_CONNECTIONS = 512
-MOST_HELD = 96 * 1024 * 1024
+MAX_CONNECTIONS = 512
+MAX_HELD = 96 * 1024 * 1024
 """Bytes of questions that are in memory at once, of all connections together."""
 IDLE = 300.0
 """How long a client may keep a connection without asking, in seconds."""
@@ -88,7 +88,7 @@ class Exchange:
         """To its end, and closes it. What goes wrong is told to the client, not raised."""
         try:
             inlet = Inlet(stream)
-            if self._connections >= MOST_CONNECTIONS:
+            if self._connections >= MAX_CONNECTIONS:
                 await _refuse(stream, None, FreeholdError("models.too-many", "Too many connections are open"))
                 return
             self._connections += 1
@@ -151,7 +151,7 @@ class Exchange:
         expected = request.listed("expect")
         if expected - {"100-continue"}:
             raise FreeholdError("models.malformed", "The only expectation that can be met is 100-continue")
-        if isinstance(framing, int) and framing > MOST_BYTES:
+        if isinstance(framing, int) and framing > MAX_BYTES:
             raise too_large()
         if expected:
             await stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -160,9 +160,9 @@ class Exchange:
             async for piece in http1.read_body(inlet, framing):
                 held.size += len(piece)
                 self._held += len(piece)
-                if held.size > MOST_BYTES:
+                if held.size > MAX_BYTES:
                     raise too_large()
-                if self._held > MOST_HELD:
+                if self._held > MAX_HELD:
                     raise FreeholdError("models.too-many", "Too many large questions are asked at once")
                 pieces.append(piece)
         return b"".join(pieces)

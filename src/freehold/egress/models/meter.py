@@ -7,8 +7,8 @@ from typing import Any
 from freehold.egress.models.paths import Api
 from freehold.egress.models.usage import Tokens
 
-MOST_LINE = 4 * 1024 * 1024
-MOST_WHOLE = 16 * 1024 * 1024
+MAX_LINE = 4 * 1024 * 1024
+MAX_WHOLE = 16 * 1024 * 1024
 BYTES_A_TOKEN = 4
 _FRAME = {"chat": 200, "responses": 180, "messages": 100, "gemini": 200}
 """About how many bytes of an event are not the model's words, for counting before anybody has said."""
@@ -47,7 +47,7 @@ class Meter:
         if not self._streamed:
             if not self._skipping:
                 self._rest += piece
-                self._skipping = len(self._rest) > MOST_WHOLE
+                self._skipping = len(self._rest) > MAX_WHOLE
             return
         self._rest += piece
         start = 0
@@ -57,7 +57,7 @@ class Meter:
             self._skipping = False
             start = end + 1
         del self._rest[:start]
-        if len(self._rest) > MOST_LINE:
+        if len(self._rest) > MAX_LINE:
             self._rest.clear()
             self._skipping = True
 

@@ -11,7 +11,7 @@ from freehold.egress.models.meter import BYTES_A_TOKEN
 from freehold.egress.models.paths import Route
 from freehold.errors import FreeholdError
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 IMAGE_TOKENS = 1_600
 """About what a picture costs, however many bytes it has."""
 _BINARY = 4096
@@ -68,7 +68,7 @@ def _decoded(request: Request, body: bytes) -> bytes:
     opened = openers[codings.pop()](body)
     if opened is None:
         raise _malformed("its body is not compressed as it says")
-    if len(opened) > MOST_BYTES:
+    if len(opened) > MAX_BYTES:
         raise too_large()
     return opened
 
@@ -76,17 +76,17 @@ def _decoded(request: Request, body: bytes) -> bytes:
 def _gunzip(body: bytes) -> bytes | None:
     opener = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        opened = opener.decompress(body, MOST_BYTES + 1)
+        opened = opener.decompress(body, MAX_BYTES + 1)
     except zlib.error:
         return None
-    return opened if len(opened) > MOST_BYTES or (opener.eof and not opener.unused_data) else None
+    return opened if len(opened) > MAX_BYTES or (opener.eof and not opener.unused_data) else None
 
 
 def _unzstd(body: bytes) -> bytes | None:
     import zstandard
 
     try:
-        return zstandard.ZstdDecompressor(max_window_size=MOST_BYTES).stream_reader(body).read(MOST_BYTES + 1)
+        return zstandard.ZstdDecompressor(max_window_size=MAX_BYTES).stream_reader(body).read(MAX_BYTES + 1)
     except zstandard.ZstdError:
         return None
 
@@ -189,4 +189,4 @@ def _malformed(why: str) -> FreeholdError:
 
 
 def too_large() -> FreeholdError:
-    return FreeholdError("models.too-large", f"A question holds at most {MOST_BYTES} bytes")
+    return FreeholdError("models.too-large", f"A question holds at most {MAX_BYTES} bytes")

@@ -15,9 +15,9 @@ from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
 
 PATIENCE = 20.0
-MOST_BYTES = 4 * 1024 * 1024
-MOST_MODELS = 500
-MOST_NAME = 200
+MAX_BYTES = 4 * 1024 * 1024
+MAX_MODELS = 500
+MAX_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ async def _read(upstream: Upstream, answer: Answer) -> bytes:
     body = b""
     async for piece in http1.read_body(upstream.inlet, answer.framing("GET")):
         body += piece
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             break
     return body
 
@@ -94,9 +94,9 @@ def _names(body: bytes) -> tuple[str, ...]:
     names = []
     for row in rows if isinstance(rows, list) else ():
         name = row.get("id", row.get("name")) if isinstance(row, dict) else row
-        if isinstance(name, str) and name.isprintable() and 0 < len(name) <= MOST_NAME:
+        if isinstance(name, str) and name.isprintable() and 0 < len(name) <= MAX_NAME:
             names.append(name.removeprefix("models/"))
-    return tuple(names[:MOST_MODELS])
+    return tuple(names[:MAX_MODELS])
 
 
 def _words(provider: Provider, status: int, count: int) -> str:

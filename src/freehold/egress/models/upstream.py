@@ -18,7 +18,7 @@ CONNECT = 15.0
 IDLE = 20.0
 """How long an unused connection is kept, in seconds: providers close theirs after a minute or so, and a question that
 meets a closing connection is lost, for nothing is ever sent twice."""
-MOST_IDLE = 8
+MAX_IDLE = 8
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class Upstreams:
         idle = self._idle.setdefault(provider.name, [])
         upstream.idle_since = asyncio.get_running_loop().time()
         idle.append(upstream)
-        if len(idle) > MOST_IDLE:
+        if len(idle) > MAX_IDLE:
             await idle.pop(0).stream.close()
 
     async def close(self) -> None:

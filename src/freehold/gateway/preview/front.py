@@ -25,9 +25,9 @@ from freehold.observe.logs import log_unexpected
 
 OURS = "/.freehold/"
 ENTER = f"{OURS}enter/"
-MOST_AT_ONCE = 256
+MAX_AT_ONCE = 256
 """Requests and sockets of all previews together: fewer than the gateway has room for, so that it stays reachable."""
-MOST_SOCKETS = 64
+MAX_SOCKETS = 64
 """Of those, sockets: each may hold a message either way."""
 TO_CONNECT = 10.0
 AGAIN = 2
@@ -81,8 +81,8 @@ class Previews:
             await show(scope, send, 403, "Previews have no service workers", "")
         elif not socket and scope["method"] not in METHODS:
             await show(scope, send, 405, "That method is not passed on", "An app is asked by the usual methods.")
-        elif sum(self._open.values()) >= MOST_AT_ONCE or (socket and self._open["websocket"] >= MOST_SOCKETS):
-            words = f"All previews share {MOST_AT_ONCE} requests, of which {MOST_SOCKETS} may be sockets."
+        elif sum(self._open.values()) >= MAX_AT_ONCE or (socket and self._open["websocket"] >= MAX_SOCKETS):
+            words = f"All previews share {MAX_AT_ONCE} requests, of which {MAX_SOCKETS} may be sockets."
             await show(scope, send, 503, "Too many at once", words, again=AGAIN)
         else:
             self._open[scope["type"]] += 1

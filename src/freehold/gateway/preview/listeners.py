@@ -14,7 +14,7 @@ from freehold.gateway.topics import Topic
 
 LOOK_EVERY = 1.0
 PATIENCE = 5.0
-MOST_PORTS = 64
+MAX_PORTS = 64
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTENING = "0A"
 # 127.0.0.1 or every address, as each table spells them: a forward goes to 127.0.0.1 and reaches nothing else.
@@ -45,7 +45,7 @@ def read_sockets(tables: str) -> dict[int, str]:
             number = int(port, 16)
         except ValueError:
             continue
-        if address in _REACHED and is_shown(number) and len(found) < MOST_PORTS:
+        if address in _REACHED and is_shown(number) and len(found) < MAX_PORTS:
             found.setdefault(number, words[9])
     return found
 

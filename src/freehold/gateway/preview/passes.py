@@ -24,7 +24,7 @@ from freehold.identity.tokens import Token, Tokens
 
 COOKIE = "__Host-freehold-preview"
 TOKEN_TTL = 30.0
-MOST_TOKENS = 64
+MAX_TOKENS = 64
 _PASS = re.compile(r"([st])([0-9a-f]{16})\.([0-9a-f]{64})")
 
 
@@ -63,7 +63,7 @@ class Passes:
             assert principal.token is not None  # the guard let nobody else through
             waiting = _Token(place, "t", principal.token.id, path, self._clock() + TOKEN_TTL)
         token = secrets.token_urlsafe(32)
-        while len(self._waiting) >= MOST_TOKENS:
+        while len(self._waiting) >= MAX_TOKENS:
             self._waiting.popitem(last=False)
         self._waiting[_digest(token)] = waiting
         return token

@@ -12,7 +12,7 @@ from freehold.errors import FreeholdError
 from freehold.gateway.preview.hosts import Place
 from freehold.gateway.preview.translation import for_the_app, for_the_browser
 
-MOST_HINTS = 8
+MAX_HINTS = 8
 """Answers of the kind 1xx before the real one; they are not passed on."""
 _TARGET = re.compile(rb"/[\x21-\x7e]*")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -116,7 +116,7 @@ async def _answer(tunnel: Tunnel, place: Place, scope: Scope, send: Send) -> Fre
 
 
 async def _read_answer(inlet: Inlet) -> http1.Answer:
-    for _ in range(MOST_HINTS):
+    for _ in range(MAX_HINTS):
         answer = await http1.read_answer(inlet)
         if answer.status >= 200:
             return answer

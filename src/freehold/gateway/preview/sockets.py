@@ -20,7 +20,7 @@ from freehold.gateway.preview.requests import checked, target_of
 from freehold.gateway.preview.translation import for_the_app, for_the_browser
 from freehold.gateway.serving import take_longer_messages
 
-MOST_MESSAGE = 1024 * 1024
+MAX_MESSAGE = 1024 * 1024
 """Either way; longer ones end the socket. It is held here whole, for as many sockets as there may be at once."""
 PIECE = 64 * 1024
 GOING_AWAY = 1001
@@ -43,7 +43,7 @@ class AppSocket:
         path, _, query = target.partition("?")
         uri = WebSocketURI(False, "localhost", place.port, path, query, None, None)
         wanted = scope.get("subprotocols") or None
-        self._protocol = ClientProtocol(uri, subprotocols=wanted, max_size=MOST_MESSAGE)
+        self._protocol = ClientProtocol(uri, subprotocols=wanted, max_size=MAX_MESSAGE)
         self._tunnel = tunnel
         self._place = place
         self._scope = scope
@@ -145,7 +145,7 @@ async def relay(tunnel: Tunnel, place: Place, scope: Scope, receive: Receive, se
     app = AppSocket(tunnel, place, scope)
     await receive()  # the browser asks
     accepted = await app.open()
-    take_longer_messages(scope, MOST_MESSAGE)
+    take_longer_messages(scope, MAX_MESSAGE)
     await send(accepted)
     async with asyncio.TaskGroup() as group:
         outward = group.create_task(_to_the_app(app, receive))

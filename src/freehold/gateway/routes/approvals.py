@@ -7,7 +7,7 @@ from fastapi import FastAPI, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.agents.approvals import Approval
-from freehold.agents.policy import MOST_PATTERN, MOST_RULES, Rule
+from freehold.agents.policy import MAX_PATTERN, MAX_RULES, Rule
 from freehold.agents.room import Room
 from freehold.gateway.guard import principal_of
 from freehold.gateway.needs import needs
@@ -66,13 +66,13 @@ class WriteRule(BaseModel):
     model_config = ConfigDict(extra="forbid")
     effect: Literal["allow", "ask", "deny"]
     kind: str = Field(max_length=40)
-    pattern: str = Field(min_length=1, max_length=MOST_PATTERN)
+    pattern: str = Field(min_length=1, max_length=MAX_PATTERN)
     exact: bool = False
 
 
 class WritePolicy(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    rules: list[WriteRule] = Field(max_length=MOST_RULES)
+    rules: list[WriteRule] = Field(max_length=MAX_RULES)
 
 
 def _view(approval: Approval) -> ApprovalView:

@@ -14,7 +14,7 @@ from freehold.gateway.needs import needs
 from freehold.identity.sessions import Session
 from freehold.identity.tokens import Scope, Token
 
-MOST_TOKEN_DAYS = 366
+MAX_TOKEN_DAYS = 366
 
 
 class Me(BaseModel):
@@ -62,7 +62,7 @@ class NewToken(BaseModel):
 
     name: str = Field(min_length=1, max_length=40)
     scopes: list[Scope] = Field(min_length=1)
-    days: int | None = Field(default=30, ge=1, le=MOST_TOKEN_DAYS, description="Days until it ends; null for never.")
+    days: int | None = Field(default=30, ge=1, le=MAX_TOKEN_DAYS, description="Days until it ends; null for never.")
 
 
 class MadeToken(TokenRow):

@@ -19,7 +19,7 @@ from freehold.gateway.needs import needs
 from freehold.gateway.noting import acting
 from freehold.history.names import read_name, show_name
 
-MOST_TREE = 200_000
+MAX_TREE = 200_000
 # A search is a process of its own in the computer, and ends with the question.
 SEARCH_PATIENCE = 20.0
 LARGEST_UPLOAD = 2 * 1024**3
@@ -124,9 +124,9 @@ def add_files(app: FastAPI, house: House) -> None:
     async def file_tree(path: Path = ".", all: bool = False) -> Response:
         """Everything below a folder; without `all`, what package managers and git keep is left out."""
         skip = () if all else SKIPPED
-        entries = await house.sealed.computer.files.walk(read_name(path), skip=skip, limit=MOST_TREE)
+        entries = await house.sealed.computer.files.walk(read_name(path), skip=skip, limit=MAX_TREE)
         rows = [(show_name(os.fsencode(entry.name)), entry.kind, entry.size) for entry in entries]
-        tree = FileTree(path=path, rows=rows, complete=len(rows) < MOST_TREE)
+        tree = FileTree(path=path, rows=rows, complete=len(rows) < MAX_TREE)
         # Written here: on its way through the framework a large tree is built twice more, and others wait meanwhile.
         return Response(tree.model_dump_json(), media_type="application/json")
 

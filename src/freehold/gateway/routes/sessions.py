@@ -16,8 +16,8 @@ from freehold.errors import FreeholdError
 from freehold.gateway.guard import principal_of
 from freehold.gateway.needs import needs
 
-MOST_PROMPT = 16 * 1024 * 1024
-MOST_EXPORTED = 100_000
+MAX_PROMPT = 16 * 1024 * 1024
+MAX_EXPORTED = 100_000
 
 Id = Annotated[str, Path(max_length=64)]
 
@@ -245,7 +245,7 @@ def add_sessions(app: FastAPI, room: Room) -> None:
         return Response(data, media_type=mime)
 
     @app.post("/v1/sessions/{session}/prompt")
-    @needs("prompt", most_body=MOST_PROMPT)
+    @needs("prompt", most_body=MAX_PROMPT)
     async def send_prompt(session: Id, body: SendPrompt, request: Request) -> PromptTaken:
         """Kept before it is sent. What comes of it is on the topic `session:ID` and under `/events`."""
         prompt = body.model_dump(include={"text", "files", "images"})
@@ -287,7 +287,7 @@ def add_sessions(app: FastAPI, room: Room) -> None:
     async def export_session(session: Id, format: Literal["markdown", "json"] = "markdown") -> Response:
         """The whole conversation as Markdown or JSON."""
         row = await room.get(session)
-        events = await asyncio.to_thread(store.events, session, limit=MOST_EXPORTED)
+        events = await asyncio.to_thread(store.events, session, limit=MAX_EXPORTED)
         disposition = {"content-disposition": f'attachment; filename="session-{session}.{_ENDINGS[format]}"'}
         if format == "json":
             from fastapi.responses import JSONResponse

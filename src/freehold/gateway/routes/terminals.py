@@ -16,7 +16,7 @@ from freehold.gateway.house import House
 from freehold.gateway.needs import needs
 from freehold.gateway.noting import note
 
-MOST_TERMINALS = 32
+MAX_TERMINALS = 32
 # What a browser is sent at once: small enough that Ctrl-C is felt while output floods.
 PIECE = 32 * 1024
 ENDED = 4410
@@ -82,10 +82,10 @@ def add_terminals(app: FastAPI, house: House) -> None:
     async def open_terminal(body: OpenTerminal, request: Request) -> TerminalRow:
         """Open one; connect to `/v1/terminals/{id}/socket` to use it."""
         computer = house.sealed.computer
-        if len(await computer.terminals()) >= MOST_TERMINALS:
+        if len(await computer.terminals()) >= MAX_TERMINALS:
             raise FreeholdError(
                 "terminal.too-many",
-                f"There are already {MOST_TERMINALS} terminals",
+                f"There are already {MAX_TERMINALS} terminals",
                 hint="Close one that is not needed",
             )
         terminal = await computer.terminal(rows=body.rows, cols=body.columns, cwd=body.folder)

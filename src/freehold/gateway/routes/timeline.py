@@ -10,7 +10,7 @@ from freehold.gateway.house import House
 from freehold.gateway.needs import needs
 
 # The largest whole number that every client can write.
-MOST_NUMBER = 2**53
+MAX_NUMBER = 2**53
 
 
 class EventRow(BaseModel):
@@ -35,8 +35,8 @@ def add_timeline(app: FastAPI, house: House) -> None:
     @app.get("/v1/timeline")
     @needs("read")
     async def read_timeline(
-        after: Annotated[int, Query(ge=0, le=MOST_NUMBER)] = 0,
-        before: Annotated[int | None, Query(ge=1, le=MOST_NUMBER)] = None,
+        after: Annotated[int, Query(ge=0, le=MAX_NUMBER)] = 0,
+        before: Annotated[int | None, Query(ge=1, le=MAX_NUMBER)] = None,
         kind: Annotated[list[str] | None, Query(max_length=20)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> EventPage:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from freehold.identity.database import IdentityDatabase
 
 TTL = 600.0
-MOST_PENDING = 500
+MAX_PENDING = 500
 
 
 class OtherBrowserError(Exception):
@@ -37,7 +37,7 @@ class PendingSignIns:
             connection.execute("DELETE FROM sign_ins WHERE expires <= ?", (now,))
             connection.execute(
                 "DELETE FROM sign_ins WHERE hash IN (SELECT hash FROM sign_ins ORDER BY created DESC LIMIT -1 OFFSET ?)",
-                (MOST_PENDING - 1,),
+                (MAX_PENDING - 1,),
             )
             connection.execute("INSERT INTO sign_ins VALUES (?, ?, ?, ?)", (_hash(state), now, now + TTL, sealed))
 

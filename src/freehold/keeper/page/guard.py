@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from freehold.identity.sessions import Session
 
-MOST_BODY = 16 * 1024
+MAX_BODY = 16 * 1024
 SAFE = frozenset({"GET", "HEAD"})
 OPEN = frozenset({("GET", "/livez"), ("HEAD", "/livez"), ("GET", "/sign-in"), ("POST", "/sign-in")})
 
@@ -109,8 +109,8 @@ class Guard:
             if headers.get("origin", []) != [f"{scope['scheme']}://{hosts[0]}"]:
                 return 403, FreeholdError("keeper.wrong-origin", "This request comes from a page that is not ours")
             lengths = headers.get("content-length", ["0"])
-            if "transfer-encoding" in headers or not (lengths[0].isdigit() and int(lengths[0]) <= MOST_BODY):
-                return 413, FreeholdError("keeper.too-large", f"A request may have at most {MOST_BODY} bytes")
+            if "transfer-encoding" in headers or not (lengths[0].isdigit() and int(lengths[0]) <= MAX_BODY):
+                return 413, FreeholdError("keeper.too-large", f"A request may have at most {MAX_BODY} bytes")
         if scope["state"]["owner"] is None and (method, path) not in OPEN:
             hint = "Sign in on the page, with a code from: freehold open --keeper"
             return 401, FreeholdError("keeper.not-signed-in", "You are not signed in", hint=hint)

@@ -25,7 +25,7 @@ KINDS = {
     "revert": "Revert",
 }
 SIGNS = {"added": ("+", "plus"), "changed": ("~", ""), "removed": ("−", "minus")}
-MOST_STEPS = 500
+MAX_STEPS = 500
 
 
 def draw_past(state: dict[str, Any], entries: list[dict[str, Any]], changes: dict[int, dict[str, Any]]) -> str:
@@ -45,9 +45,9 @@ def draw_preview(verb: str, plan: dict[str, Any], entry: int | None) -> str:
         f'<li><span class="fate">{text(FATES[step["fate"]])}</span><span class="mono">{text(step["path"])}</span>'
         + (f'<span class="note">{text(step["detail"])}</span>' if step["detail"] else "")
         + "</li>"
-        for step in steps[:MOST_STEPS]
+        for step in steps[:MAX_STEPS]
     )
-    more = plan["total"] - len(plan["steps"]) + max(0, len(steps) - MOST_STEPS)
+    more = plan["total"] - len(plan["steps"]) + max(0, len(steps) - MAX_STEPS)
     if more > 0:
         items += f'<li><span class="note">and {more} more</span></li>'
     if not steps:
@@ -72,7 +72,7 @@ def draw_outcome(outcome: dict[str, Any]) -> str:
     """For a restore that could not settle everything: precisely what differs."""
     unsettled = "".join(
         f'<li><span class="mono">{text(one["path"])}</span><span class="note">{text(one["reason"])}</span></li>'
-        for one in outcome["unsettled"][:MOST_STEPS]
+        for one in outcome["unsettled"][:MAX_STEPS]
     )
     words = f"{outcome['done']} paths were put back, {len(outcome['unsettled'])} could not be"
     body = (

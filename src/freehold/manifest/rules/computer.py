@@ -14,8 +14,8 @@ from freehold.manifest.units import show_size
 HOST_PORTS = frozenset({3128, 3129, 3130})
 """Where the host answers inside: egress, models and host tools. No service may sit there."""
 
-MOST_PROCESSES = 4_194_304
-MOST_OPEN_FILES = 1_048_576
+MAX_PROCESSES = 4_194_304
+MAX_OPEN_FILES = 1_048_576
 """What Linux itself allows."""
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?", re.ASCII)
@@ -57,10 +57,10 @@ def _beyond(manifest: Manifest, facts: Facts) -> Iterator[tuple[str, str, str, s
         yield "memory", show_size(limits.memory), f"{facts.memory / 1024**3:.1f} GiB", f'"{show_size(fitting)}"'
     if limits.cpus > facts.cpus:
         yield "cpus", f"{limits.cpus:g}", f"{facts.cpus} cores", f"{float(facts.cpus)}"
-    if limits.processes > MOST_PROCESSES:
-        yield "processes", str(limits.processes), f"room for {MOST_PROCESSES}", "1024"
-    if limits.open_files > MOST_OPEN_FILES:
-        yield "open_files", str(limits.open_files), f"room for {MOST_OPEN_FILES}", "16384"
+    if limits.processes > MAX_PROCESSES:
+        yield "processes", str(limits.processes), f"room for {MAX_PROCESSES}", "1024"
+    if limits.open_files > MAX_OPEN_FILES:
+        yield "open_files", str(limits.open_files), f"room for {MAX_OPEN_FILES}", "16384"
 
 
 @rule("E203")

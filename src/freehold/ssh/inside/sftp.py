@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 VERSION = 3
-MOST_PACKET = 256 * 1024
-MOST_DATA = MOST_PACKET - 1024
-LONGEST = MOST_PACKET + 1024
-MOST_HANDLES = 512
+MAX_PACKET = 256 * 1024
+MAX_DATA = MAX_PACKET - 1024
+LONGEST = MAX_PACKET + 1024
+MAX_HANDLES = 512
 PIPE = 1024 * 1024
 NAMES_AT_ONCE = 128
 SIZE, OWNERS, MODE, TIMES, EXTENDED = 1, 2, 4, 8, 0x80000000
@@ -250,11 +250,11 @@ class Server:
     def read(self, fields: Fields) -> tuple[int, bytes] | int:
         file, offset, length = self._file(fields), fields.u64(), fields.u32()
         try:
-            data = os.pread(file.descriptor, min(length, MOST_DATA), offset)
+            data = os.pread(file.descriptor, min(length, MAX_DATA), offset)
         except OSError as trouble:
             if trouble.errno != errno.ESPIPE:
                 raise
-            data = os.read(file.descriptor, min(length, MOST_DATA))
+            data = os.read(file.descriptor, min(length, MAX_DATA))
         return (103, U32.pack(len(data)) + data) if data else EOF
 
     def write(self, fields: Fields) -> None:
@@ -365,7 +365,7 @@ class Server:
         set_link_attributes(fields.path(), fields.attributes())
 
     def limits(self, fields: Fields) -> tuple[int, bytes]:
-        return 201, pack(">QQQQ", MOST_PACKET, MOST_DATA, MOST_DATA, MOST_HANDLES)
+        return 201, pack(">QQQQ", MAX_PACKET, MAX_DATA, MAX_DATA, MAX_HANDLES)
 
     def expand_path(self, fields: Fields) -> tuple[int, bytes]:
         path = fields.path()
@@ -383,7 +383,7 @@ class Server:
         target, place = self._file(fields), fields.u64()
         left = length or None
         while left is None or left:
-            data = os.pread(source.descriptor, MOST_DATA if left is None else min(MOST_DATA, left), offset)
+            data = os.pread(source.descriptor, MAX_DATA if left is None else min(MAX_DATA, left), offset)
             if not data:
                 break
             view = memoryview(data)
@@ -402,7 +402,7 @@ class Server:
         return handle
 
     def _room(self) -> None:
-        if len(self._handles) >= MOST_HANDLES:
+        if len(self._handles) >= MAX_HANDLES:
             raise OSError(errno.EMFILE, "too many open handles")
 
     def _keep(self, opened: OpenFile | OpenFolder) -> bytes:
@@ -492,7 +492,7 @@ def serve(source: int, target: int, *, link_first: bool = False) -> int:
             at += 4 + length
             answers.append(answer)
             held += len(answer)
-            if held >= MOST_PACKET:
+            if held >= MAX_PACKET:
                 send(target, b"".join(answers))
                 answers, held = [], 0
         del waiting[:at]
