@@ -1,4 +1,4 @@
-# Two commands from nothing: `make up` runs Freehold, `make test` proves it.
+# Two commands: `make up` runs Freehold, `make test` tests it.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -17,35 +17,36 @@ WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-up: system $(STAMPS)/runtime $(STAMPS)/web ## set up what is missing and run Freehold here
-	@$(BIN)/freehold starter --if-new || echo "Going on without a first page; freehold starter brings it later."
+up: system $(STAMPS)/runtime $(STAMPS)/web ## install what is missing and run Freehold
+	@$(BIN)/freehold starter --if-new || echo "Continuing without a first project. To create it later: freehold starter"
 	@exec $(BIN)/freehold up
 
-test: system-test $(STAMPS)/dev $(STAMPS)/web check ## everything that CI runs
+test: system-test $(STAMPS)/dev $(STAMPS)/web check ## run everything that CI runs
 	@tools/install-pds >/dev/null
 	@tools/install-test-agents >/dev/null
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
-	@# Real browsers, agents and kill -9 on a crowded machine: what failed among the others gets one try alone, and is named.
-	$(BIN)/pytest -n auto || { echo "Once more, alone, what failed:"; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
+	$(BIN)/pytest -n auto
 
-check: $(STAMPS)/dev ## format, lint, types, import rules, generated files
+check: $(STAMPS)/dev $(STAMPS)/web ## check format, lint, types, import rules, names, generated files
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=. $(BIN)/lint-imports
+	$(BIN)/python -m tools.names
 	$(BIN)/python -m tools.generate --check
+	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web run check --silent
 
-format: $(STAMPS)/dev ## rewrite the sources as the checks want them
+format: $(STAMPS)/dev ## format the sources and fix lint errors
 	$(BIN)/ruff format src tests bench examples tools
 	$(BIN)/ruff check --fix src tests bench examples tools
 
-generated: $(STAMPS)/dev ## write schema, references and API description anew
+generated: $(STAMPS)/dev ## write the generated files: schema, references, API description
 	$(BIN)/python -m tools.generate
 
-bench: $(STAMPS)/dev ## every benchmark, quickly
-	@for file in bench/[a-z]*.py; do name=$$(basename $$file .py); [ $$name = harness ] || $(BIN)/python -m bench.$$name --quick || failed="$${failed:-} $$name"; done; [ -z "$${failed:-}" ] || { echo "aims missed in:$$failed"; exit 1; }
+bench: $(STAMPS)/dev ## run all benchmarks in quick mode
+	@for file in bench/[a-z]*.py; do name=$$(basename $$file .py); [ $$name = harness ] || $(BIN)/python -m bench.$$name --quick || failed="$${failed:-} $$name"; done; [ -z "$${failed:-}" ] || { echo "Targets missed in:$$failed"; exit 1; }
 
-lock: ## compile the lock files again (needs uv)
+lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in -o requirements/runtime.lock
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in requirements/dev.in -c requirements/runtime.lock -o requirements/dev.lock
 
@@ -82,5 +83,5 @@ $(STAMPS)/python-ready:
 	@[ -e $(STAMPS)/dev ] || [ -e $(STAMPS)/runtime ] || $(MAKE) --no-print-directory $(STAMPS)/runtime
 	@touch $@
 
-clean: ## remove everything that was built (never your data)
+clean: ## remove everything that was built; your data is kept
 	rm -rf $(VENV) .cache web/node_modules web/dist $(STATIC)

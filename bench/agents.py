@@ -53,9 +53,9 @@ class Client:
     def __init__(self, home: Home) -> None:
         import httpx2
 
-        from freehold.identity.tokens import Tokens
+        from freehold.identity.tokens import ApiTokens
 
-        with Tokens(home.home.identity, owner=None) as tokens:
+        with ApiTokens(home.home.identity, owner=None) as tokens:
             _, secret = tokens.create("bench", ("read", "prompt"), None)
         self.headers = {"authorization": f"Bearer {secret}"}
         self.port = home.ports[0]
@@ -256,8 +256,9 @@ def agents_of(gateway: int) -> list[int]:
 
 
 async def measure_all(quick: bool) -> list[Figure]:
+    from freehold.keeper.calls import GetKeeperStatus
     from freehold.keeper.client import call_keeper
-    from freehold.keeper.processes import resident_bytes
+    from freehold.keeper.processes import read_resident_bytes
 
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -268,7 +269,8 @@ async def measure_all(quick: bool) -> list[Figure]:
             (home.home.workspace / "clock.py").write_text(AGENT)
             (home.home.workspace / "clock.py").chmod(0o644)
             client = Client(home)
-            pid = next(one["pid"] for one in call_keeper(home.home, "status")["programs"] if one["name"] == "gateway")
+            programs = call_keeper(home.home, GetKeeperStatus()).programs
+            pid = next(one.pid for one in programs if one.name == "gateway" and one.pid is not None)
             rounds = 10 if quick else 30
             bare = bare_first_word(rounds)
             ours = await first_word(client, rounds)
@@ -280,7 +282,7 @@ async def measure_all(quick: bool) -> list[Figure]:
                 Figure("a word to 20 watchers, median", statistics.median(crowd) * 1e3, "ms", "to one watcher", one)
             )
             count = 30 if quick else 100
-            each = await rest(client, count, lambda: resident_bytes(pid)) / 1e3
+            each = await rest(client, count, lambda: read_resident_bytes(pid)) / 1e3
             figures.append(
                 Figure(
                     f"gateway's memory a resting session, {count} of them",

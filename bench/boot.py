@@ -17,12 +17,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from bench.harness import Figure, main
+from freehold.history.calls import TakeSnapshot
 from freehold.home import find_home
+from freehold.keeper.calls import GetKeeperStatus
 from freehold.keeper.client import call_keeper
-from freehold.keeper.processes import resident_bytes
+from freehold.keeper.processes import read_resident_bytes
 
 BARE = """
 import uvicorn
@@ -70,9 +71,9 @@ class Home:
     def resident(self) -> dict[str, float]:
         """Megabytes of each program once it has come to rest."""
         time.sleep(SETTLE)
-        status: dict[str, Any] = call_keeper(self.home, "status")
-        found = {program["name"]: program["memory"] / 1e6 for program in status["programs"]}
-        return found | {"keeper": status["keeper"]["memory"] / 1e6}
+        status = call_keeper(self.home, GetKeeperStatus())
+        found = {program.name: (program.memory or 0) / 1e6 for program in status.programs}
+        return found | {"keeper": (status.keeper.memory or 0) / 1e6}
 
     def slowest_answer(self) -> float:
         """The longest that the keeper took to answer while it took a snapshot of many files, in milliseconds."""
@@ -81,11 +82,11 @@ class Home:
             if number % 200 == 0:
                 (folder / str(number)).mkdir(parents=True)
             (folder / str(number - number % 200) / f"{number}.txt").write_bytes(os.urandom(500))
-        working = threading.Thread(target=call_keeper, args=(self.home, "history.snapshot"))
+        working = threading.Thread(target=call_keeper, args=(self.home, TakeSnapshot()))
         working.start()
         slowest = 0.0
         while working.is_alive():
-            slowest = max(slowest, _seconds(lambda: call_keeper(self.home, "status")))
+            slowest = max(slowest, _seconds(lambda: call_keeper(self.home, GetKeeperStatus())))
             slowest = max(slowest, _seconds(lambda: _get(self.ports[1], "/livez")))
         working.join()
         return slowest * 1000
@@ -116,7 +117,7 @@ def bare_uvicorn(port: int) -> tuple[float, float]:
         while not _get(port, "/"):
             time.sleep(0.005)
         took = time.perf_counter() - start
-        return took, (resident_bytes(process.pid) or 0) / 1e6
+        return took, (read_resident_bytes(process.pid) or 0) / 1e6
     finally:
         process.terminate()
         process.wait()

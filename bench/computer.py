@@ -1,6 +1,6 @@
-"""How fast is a sealed computer? Start, commands, terminals, files, many at once, memory: beside the bare machine and docker."""
+"""How fast a sealed computer is: start, commands, terminals, files, many at once, memory; compared with the host and docker."""
 
-# The peers block on purpose: an event loop would only add to their figures.
+# The compared programs block on purpose: an event loop would only add to their figures.
 # ruff: noqa: ASYNC220, ASYNC221, ASYNC222
 
 import asyncio
@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from bench.harness import Figure, main
-from freehold.computer import Computer, Pool
+from freehold.computer import Computer, ComputerPool
+from freehold.computer.contract.backend import find_host_pid
 
 TRUE = "/bin/true"
 ECHO = ["/bin/echo", "hello"]
@@ -38,7 +39,7 @@ Step = Callable[[], Awaitable[object]]
 
 
 async def medians(rounds: int, *steps: Step) -> list[float]:
-    """Median seconds of each step; the steps take turns, so that what disturbs one disturbs all."""
+    """Median seconds of each step. The steps take turns, so that a disturbance affects all of them."""
     times: list[list[float]] = [[] for _ in steps]
     for _ in range(rounds):
         for step, taken in zip(steps, times, strict=True):
@@ -49,7 +50,7 @@ async def medians(rounds: int, *steps: Step) -> list[float]:
 
 
 async def bare(*command: str) -> None:
-    """fork, exec, wait: the least that any way of running a command costs."""
+    """fork, exec, wait: the minimum cost of a command."""
     os.waitpid(os.posix_spawn(command[0], command, os.environ), 0)
 
 
@@ -58,7 +59,7 @@ async def captured(command: str | list[str]) -> None:
 
 
 def docker_image() -> str | None:
-    """An image to compare with, where a docker daemon is there."""
+    """An image to compare with, if a docker daemon runs."""
     if shutil.which("docker") is None:
         return None
     shown = subprocess.run(["docker", "images", "-q"], capture_output=True, text=True, check=False)
@@ -138,7 +139,7 @@ async def starts(quick: bool, figures: list[Figure]) -> None:
     )
 
 
-async def checkout(pool: Pool) -> float:
+async def checkout(pool: ComputerPool) -> float:
     await pool.wait_ready()
     began = time.perf_counter()
     async with pool.checkout() as computer:
@@ -306,8 +307,9 @@ async def memory(quick: bool, figures: list[Figure]) -> None:
         for _ in range(20):
             await computer.run(ECHO)
         await computer.files.list()
-        if computer.machine is not None:
-            shares = Path(f"/proc/{computer.machine.pid}/smaps_rollup").read_text().splitlines()
+        pid = None if computer.machine is None else find_host_pid(computer.machine)
+        if pid is not None:
+            shares = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
             sizes = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in shares if line.endswith("kB")}
             figures.append(
                 Figure(

@@ -1,4 +1,4 @@
-"""What does the only way out cost? A program inside, through the link and the proxy, beside the same program on the host."""
+"""The cost of egress: a program inside, through the link and the proxy, compared with the same program on the host."""
 
 import asyncio
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.harness import Figure, main
 from freehold.computer import Computer
-from freehold.egress import Egress, EgressSettings, Policy, Rule, parse_pattern
+from freehold.egress import EgressPolicy, EgressRule, EgressService, EgressSettings, parse_pattern
 from freehold.egress.names import IPAddress, parse_host
 from freehold.timeline import Timeline
 
@@ -87,7 +87,7 @@ async def travel(quick: bool) -> list[Figure]:
             async with server(size) as port:
                 settings = EgressSettings("deny", (f"bench.example:{port}",))
                 async with (
-                    Egress(timeline, settings, resolve=here, check=lambda _address: None) as egress,
+                    EgressService(timeline, settings, resolve=here, check=lambda _address: None) as egress,
                     Computer.start() as computer,
                 ):
                     await computer.listen(3128, egress.handle)
@@ -115,8 +115,8 @@ async def travel(quick: bool) -> list[Figure]:
 
 
 def decisions() -> Figure:
-    rules = tuple(Rule("allow", parse_pattern(f"*.host{number}.example")) for number in range(10_000))
-    policy = Policy("deny", rules)
+    rules = tuple(EgressRule("allow", parse_pattern(f"*.host{number}.example")) for number in range(10_000))
+    policy = EgressPolicy("deny", rules)
     host = parse_host("a.b.host9999.example")
     policy.decide(host, 443)
     start = time.perf_counter()

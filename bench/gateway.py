@@ -40,11 +40,11 @@ async def _serve(kind: str, root: Path) -> None:
     from starlette.types import Receive, Scope, Send
 
     from freehold.gateway.app import build_app
-    from freehold.gateway.feeds import Feeds
-    from freehold.gateway.guard import Principal
-    from freehold.gateway.house import open_house
-    from freehold.gateway.limits import RateLimit
-    from freehold.gateway.serving import server_config
+    from freehold.gateway.principal import Principal
+    from freehold.gateway.rate_limit import RateLimit
+    from freehold.gateway.server import make_server_config
+    from freehold.gateway.services import open_services
+    from freehold.gateway.topic_publisher import TopicPublisher
     from freehold.gateway.topics import Topic
     from freehold.home import Home, ensure_private_folder
     from freehold.manifest import load_manifest
@@ -55,11 +55,11 @@ async def _serve(kind: str, root: Path) -> None:
     with contextlib.closing(_free_socket()) as probe:
         port = probe.getsockname()[1]
     home.manifest.write_text(f"[gateway]\nport = {port}\n")
-    with open_house(home, load_manifest(home.manifest, {}, home=home.root)) as house:
+    with open_services(home, load_manifest(home.manifest, {}, home=home.root)) as house:
         token, secret = house.tokens.create("bench", ["read"], None)
-        feeds = Feeds(house)
+        feeds = TopicPublisher(house)
         ready = asyncio.Event()
-        guard = build_app(house, feeds=feeds, on_ready=ready.set)
+        guard = build_app(house, publisher=feeds, on_ready=ready.set)
         guard._owner_limit = RateLimit(rate=1e9, burst=1e9)
         topic = feeds.topics.add(Topic("bench"))
         known = Principal(token=token, address="127.0.0.1")
@@ -69,7 +69,7 @@ async def _serve(kind: str, root: Path) -> None:
             await guard._app(scope, receive, send)
 
         app = guard if kind == "guarded" else unguarded
-        server = uvicorn.Server(server_config(app, "127.0.0.1", port))
+        server = uvicorn.Server(make_server_config(app, "127.0.0.1", port))
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(server.serve())
             await ready.wait()

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.harness import Figure, main
-from freehold.history import History, Settings
+from freehold.history import History, HistorySettings
 
 CHANGES = 10
 ROUNDS = 5
@@ -121,7 +121,9 @@ class Rivals:
         """`once`: how often what takes long is measured, while patience lasts; `often`: how often what is quick."""
         firsts, stalls = self._firsts(once)
         kept_last = len(firsts) - 1
-        with History(self._base / f"history{kept_last}", {"workspace": self._tree}, Settings(quiet=0)) as history:
+        with History(
+            self._base / f"history{kept_last}", {"workspace": self._tree}, HistorySettings(quiet=0)
+        ) as history:
             history.start()
             history.snapshot()
             git = ShadowGit(self._base / f"git{kept_last}", self._tree)
@@ -143,7 +145,9 @@ class Rivals:
         found, stalls = [], []
         until = time.perf_counter() + self._patience
         for number in range(rounds):
-            with History(self._base / f"history{number}", {"workspace": self._tree}, Settings(quiet=0)) as history:
+            with History(
+                self._base / f"history{number}", {"workspace": self._tree}, HistorySettings(quiet=0)
+            ) as history:
 
                 def begin(history: History = history) -> None:
                     history.start()
@@ -168,7 +172,7 @@ class Rivals:
         files = regular_files(tree)
         snapshots: list[tuple[float, float]] = []
         undos: list[tuple[float, float]] = []
-        with History(self._base / "beside-history", {"workspace": tree}, Settings(quiet=0)) as small:
+        with History(self._base / "beside-history", {"workspace": tree}, HistorySettings(quiet=0)) as small:
             small.start()
             small.snapshot()
             for _ in range(FLAT_ROUNDS):
@@ -240,7 +244,7 @@ def measure_notification(base: Path) -> float:
     """The 95th percentile of the time from a write to the reader of the stream, in seconds."""
     tree = base / "watched"
     tree.mkdir()
-    with History(base / "watched-history", {"workspace": tree}, Settings(quiet=0)) as history:
+    with History(base / "watched-history", {"workspace": tree}, HistorySettings(quiet=0)) as history:
         history.start()
         history.snapshot()
         taken = []

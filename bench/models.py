@@ -1,4 +1,4 @@
-"""What does the model gateway cost? A program inside asks through link and gateway, beside one that asks the model itself."""
+"""The cost of the model gateway: a program inside, through link and gateway, compared with one that calls the model directly."""
 
 import asyncio
 import json
@@ -12,9 +12,10 @@ from pathlib import Path
 
 from bench.harness import Figure, main
 from freehold.computer import Computer
-from freehold.egress.models import PORT, ModelGateway, read_providers
+from freehold.computer.contract.conventions import MODEL_PORT
+from freehold.egress.models import ModelGateway, read_providers
 from freehold.egress.vault import Vault
-from freehold.manifest.sections.minds import Model
+from freehold.manifest.sections.models import ModelSection
 from freehold.timeline import Timeline
 
 FEW = 3
@@ -66,23 +67,23 @@ async def measure_all(rounds: int, words: int) -> Measured:
     folder = Path(tempfile.mkdtemp(prefix="freehold-bench-"))
     try:
         vault = Vault(folder / "vault")
-        vault.put("key", "sk-0123456789-abcdefghij")
+        vault.set("key", "sk-0123456789-abcdefghij")
         async with model() as port, Computer.start() as computer:
             with Timeline(folder / "timeline.db") as timeline:
                 address = f"http://127.0.0.1:{port}/v1"
                 providers = read_providers(
-                    {"local": Model(kind="openai-compatible", base_url=address, key="secret:key")}
+                    {"local": ModelSection(kind="openai-compatible", base_url=address, key="secret:key")}
                 )
                 async with ModelGateway(timeline, providers, vault, {}) as gateway:
-                    await computer.listen(PORT, gateway.handle)
-                    await computer.listen(PORT + 1, relay_to(port))
+                    await computer.listen(MODEL_PORT, gateway.handle)
+                    await computer.listen(MODEL_PORT + 1, relay_to(port))
                     key = gateway.endpoint_for("local", "s").key
                     found: Measured = []
                     # A burst of pieces keeps both cores busy, so that its first byte says little: few words for that.
                     for count in (FEW, words):
                         direct = await on_host(port, rounds, count)
-                        link = await inside(computer, PORT + 1, "/v1/chat/completions", key, rounds, count)
-                        through = await inside(computer, PORT, "/local/v1/chat/completions", key, rounds, count)
+                        link = await inside(computer, MODEL_PORT + 1, "/v1/chat/completions", key, rounds, count)
+                        through = await inside(computer, MODEL_PORT, "/local/v1/chat/completions", key, rounds, count)
                         found.append((direct, link, through))
                     return found
     finally:

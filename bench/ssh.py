@@ -1,7 +1,7 @@
-"""What does the side door cost, beside OpenSSH's own server on the same machine?
+"""How fast is SSH access, compared with the server of OpenSSH on the same machine?
 
-Both are reached by the same OpenSSH client with the same cipher. The peer is an sshd on a free loopback port with a
-configuration of its own; its commands start in an empty home, so that no shell start-up file is measured.
+Both are measured with the same OpenSSH client and the same cipher. The sshd runs on a free loopback port with its own
+configuration; its commands start in an empty home, so that no start-up file of a shell is measured.
 """
 
 import contextlib
@@ -18,18 +18,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.keeper.running import Stead, free_ports
+from tests.support.freehold import KEEPER, FreeholdHarness
+from tests.support.ports import free_ports
 
 from bench.harness import Figure, main
 from freehold.ssh.server import CIPHERS
 
-QUESTION = "What does the side door cost, beside OpenSSH's own server?"
-PATIENCE = 60
+QUESTION = "How fast is SSH access, compared with the server of OpenSSH?"
+COMMAND_TIMEOUT = 60
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A server and the client's words to reach it; `host` is its name for ssh."""
+    """A server and the ssh configuration to reach it. `host` is its name there."""
 
     config: Path
     host: str
@@ -57,12 +58,12 @@ def openssh(folder: Path) -> Iterator[Peer]:
         f" Ciphers {','.join(CIPHERS)}\n"
     )
     program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    assert program is not None, "install openssh-server for the peer"
+    assert program is not None, "install openssh-server"
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
     process = subprocess.Popen([program, "-D", "-f", str(folder / "sshd")])
     try:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + COMMAND_TIMEOUT
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port)).close()
@@ -78,15 +79,14 @@ def openssh(folder: Path) -> Iterator[Peer]:
 
 @contextlib.contextmanager
 def freehold(folder: Path) -> Iterator[Peer]:
-    """All of it, history included: what a command really costs."""
+    """A complete Freehold with history, because its cost is part of each command."""
     folder.mkdir()
-    (port,) = free_ports(1)
-    stead = Stead(folder, FREEHOLD_SSH_ENABLED="true", FREEHOLD_SSH_PORT=str(port), XDG_CONFIG_HOME=str(folder / "own"))
-    with stead.keeper() as keeper:
+    harness = FreeholdHarness(folder, FREEHOLD_SSH_ENABLED="true")
+    with harness.keeper(module=KEEPER) as keeper:
         keeper.next("ready")
-        while stead.run("ssh", "true").returncode:
+        while harness.run("ssh", "true").returncode:
             continue
-        (config,) = (folder / "own").rglob("config")
+        (config,) = harness.config.rglob("config")
         yield Peer(config, "freehold")
         keeper.stop()
 
@@ -95,7 +95,7 @@ def seconds(argv: list[str], stdin: Path | None = None) -> float:
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(stdin.open("rb")) if stdin is not None else subprocess.DEVNULL
         began = time.perf_counter()
-        subprocess.run(argv, stdin=source, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE)
+        subprocess.run(argv, stdin=source, stdout=subprocess.DEVNULL, check=True, timeout=COMMAND_TIMEOUT)
         return time.perf_counter() - began
 
 
@@ -122,7 +122,7 @@ def measure(quick: bool) -> Iterable[Figure]:
         def compare(
             figure: str, jobs: list[tuple[list[str], Path | None]], times: int, aim: float, speed: bool
         ) -> Figure:
-            """In turns, so that whatever else the machine does hits both."""
+            """Alternate between the two, so that other load affects both."""
             taken: list[list[float]] = [[], []]
             for _ in range(times):
                 for place, (argv, stdin) in enumerate(jobs):

@@ -1,4 +1,4 @@
-"""Give a command little, and be told which limit it met."""
+"""Set limits, and see which one a command reached."""
 
 import asyncio
 

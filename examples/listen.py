@@ -1,4 +1,4 @@
-"""Serve programs inside from out here."""
+"""Serve programs inside from a handler on the host."""
 
 import asyncio
 

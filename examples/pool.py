@@ -1,4 +1,4 @@
-"""Short jobs in warm computers, each used once."""
+"""Short jobs in computers that are already started. Each is used once."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Run a command in a throw-away computer."""
+"""Run a command in a temporary computer."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Follow a command line by line while it runs."""
+"""Read the output of a command line by line while it runs."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Leave a terminal and come back to it."""
+"""Leave a terminal and view it again."""
 
 import asyncio
 

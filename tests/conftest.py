@@ -1,51 +1,43 @@
-"""Shared by all tests: no test may leave a process behind."""
+"""Shared by all tests: time limits, the end of a test run, the check for leaked processes, and one complete Freehold."""
 
-import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
+import pytest_asyncio
+from tests.support import run_guard, stacks
+from tests.support.processes import find_descendants
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
-PR_SET_CHILD_SUBREAPER = 36
-
-
-def pytest_configure() -> None:
-    # Orphans come to us instead of to init, so that a leak can be seen and named.
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _descendants() -> dict[int, str]:
-    """Every living process below this one, with its command line; zombies of ours are reaped on the way."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            state, parent = stat[stat.rindex(")") + 2 :].split()[:2]
-            if state != "Z":
-                parents[int(entry.name)] = int(parent)
-    found: dict[int, str] = {}
-    frontier = {os.getpid()}
-    while frontier:
-        frontier = {pid for pid, parent in parents.items() if parent in frontier}
-        for pid in frontier:
-            try:
-                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            found[pid] = command.strip()
-    return found
+LEAK_DEADLINE = 30.0
 
 
-def _leaked(before: dict[int, str], patience: float) -> dict[int, str]:
-    deadline = time.monotonic() + patience
+def pytest_configure(config: pytest.Config) -> None:
+    run_guard.adopt_orphans()
+    if not hasattr(config, "workerinput"):
+        run_guard.start_guard()
+
+
+def pytest_unconfigure() -> None:
+    run_guard.stop_guard()
+
+
+def pytest_keyboard_interrupt() -> None:
+    run_guard.end_descendants()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
+    return stacks.set_timer(item, settings.timeout)
+
+
+def _wait_for_end(before: dict[int, str]) -> dict[int, str]:
+    deadline = time.monotonic() + LEAK_DEADLINE
     while True:
-        left = {pid: command for pid, command in _descendants().items() if pid not in before and command}
+        left = {pid: command for pid, command in find_descendants(os.getpid()).items() if pid not in before}
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.02)
@@ -54,14 +46,25 @@ def _leaked(before: dict[int, str], patience: float) -> dict[int, str]:
 @pytest.fixture(autouse=True)
 def no_process_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test that leaves a process running, and ends that process so that it harms no other test."""
-    before = _descendants()
-    yield
     if request.node.get_closest_marker("shared_processes"):
+        yield
         return
-    left = _leaked(before, patience=10.0)
+    before = find_descendants(os.getpid())
+    yield
+    left = _wait_for_end(before)
     for pid in left:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
     assert not left, f"processes left behind: {left}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def freehold(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RunningFreehold]:
+    """One complete Freehold for a module, which says with `FREEHOLD = FreeholdOptions(...)` what it consists of."""
+    options = getattr(request.module, "FREEHOLD", FreeholdOptions())
+    async with run_freehold(tmp_path_factory.mktemp("freehold"), options) as freehold:
+        yield freehold

@@ -1,4 +1,4 @@
-"""A key is made once, whole, and is refused when others could have read it."""
+"""A private file is created once and completely, and refused when other users could have read it."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +13,7 @@ def read(path: Path) -> bytes:
     return read_private_file(path, code="thing.key", remedy="make a new one")
 
 
-def test_it_is_made_once_though_many_make_it_at_once(tmp_path: Path) -> None:
+def test_the_file_is_created_once_by_many_processes_at_once(tmp_path: Path) -> None:
     path = tmp_path / "key"
     contents = [bytes([number]) * 64 for number in range(16)]
     with ThreadPoolExecutor(16) as pool:
@@ -26,7 +26,7 @@ def test_it_is_made_once_though_many_make_it_at_once(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_one_that_others_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_other_users_can_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
     make_private_file(path, b"secret")
     path.chmod(0o644)
@@ -35,7 +35,7 @@ def test_one_that_others_may_read_is_refused(tmp_path: Path) -> None:
     assert (refused.value.code, refused.value.hint) == ("thing.key-exposed", "make a new one")
 
 
-def test_a_link_is_neither_read_nor_written_through(tmp_path: Path) -> None:
+def test_a_link_is_never_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"not a key")
     elsewhere.chmod(0o600)

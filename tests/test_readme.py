@@ -1,4 +1,4 @@
-"""What the README and the guides tell a newcomer to type is what works: run where it can be, parsed everywhere else."""
+"""The commands in the README run, and the commands in the guides are valid."""
 
 import re
 import shlex
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.keeper.running import PATIENCE, ROOT, Stead
+from tests.support.freehold import PROCESS_TIMEOUT, ROOT, FreeholdHarness
 
 from freehold.cli.main import freehold_command
 
-# Shows the command that agents have inside the computer, which has the same name.
+# This page shows the command inside the computer, which has the same name.
 INSIDE = ROOT / "docs" / "guides" / "host-tools.md"
 PAGES = [
     ROOT / "README.md",
@@ -22,7 +22,7 @@ PAGES = [
     *(page for page in sorted((ROOT / "docs").glob("guides/*.md")) if page != INSIDE),
 ]
 BLOCK = re.compile(r"^```(?:sh|bash|console|shell)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# As a shell reads it: what comes after belongs to another command.
+# In a shell, what follows one of these belongs to another command.
 ENDS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>"}
 
 
@@ -36,7 +36,7 @@ def commands_in(page: Path) -> list[list[str]]:
             for word in lexer:
                 if word in ENDS:
                     break
-                words.append("1" if word.startswith("$") else word)  # a variable of the reader's
+                words.append("1" if word.startswith("$") else word)  # a variable that the reader sets
             while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
                 words.pop(0)
             if words:
@@ -49,39 +49,39 @@ def freehold_commands(page: Path) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def stead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stead]:
-    stead = Stead(tmp_path_factory.mktemp("readme"))
-    with stead.keeper() as keeper:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeholdHarness]:
+    harness = FreeholdHarness(tmp_path_factory.mktemp("readme"))
+    with harness.keeper() as keeper:
         keeper.next("ready")
-        (stead.home.workspace / "notes.md").write_text("first")
-        yield stead
+        (harness.home.workspace / "notes.md").write_text("first")
+        yield harness
         keeper.process.send_signal(signal.SIGTERM)
-        keeper.process.wait(timeout=PATIENCE)
+        keeper.process.wait(timeout=PROCESS_TIMEOUT)
 
 
 @pytest.mark.parametrize("words", freehold_commands(ROOT / "README.md"), ids=" ".join)
-def test_a_command_of_the_readme_does_what_it_says(words: list[str], stead: Stead) -> None:
+def test_a_command_of_the_readme_works(words: list[str], harness: FreeholdHarness) -> None:
     if words[0] == "doctor":
-        words = [*words, "--quick"]  # the bombs have tests of their own
+        words = [*words, "--quick"]  # the other attempts have their own tests
     if "--follow" in words or "-f" in words:
         argv = [sys.executable, "-m", "freehold.cli.main", *words]
-        with subprocess.Popen(argv, env=stead.environment, stdout=subprocess.PIPE, text=True) as following:
+        with subprocess.Popen(argv, env=harness.environment, stdout=subprocess.PIPE, text=True) as following:
             assert following.stdout is not None
             assert following.stdout.readline()
             following.terminate()
         return
-    done = stead.run(*words)
+    done = harness.run(*words)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
 
-def test_the_readme_names_commands_at_all() -> None:
+def test_the_readme_has_commands() -> None:
     assert len(freehold_commands(ROOT / "README.md")) >= 5
     assert ["make", "up"] in commands_in(ROOT / "README.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_on_a_page_is_spelled_as_the_command_line_takes_it(page: Path) -> None:
+def test_every_command_on_a_page_is_valid(page: Path) -> None:
     for words in freehold_commands(page):
         command: click.Command = freehold_command
         context = click.Context(freehold_command, info_name="freehold")
@@ -99,12 +99,12 @@ def test_every_command_on_a_page_is_spelled_as_the_command_line_takes_it(page: P
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_make_target_on_a_page_is_there(page: Path) -> None:
+def test_every_make_target_on_a_page_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for words in commands_in(page):
         if words[0] == "make":
             assert {word for word in words[1:] if "=" not in word} <= targets
 
 
-def test_what_ci_runs_is_the_same_command() -> None:
+def test_ci_runs_make_test() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()

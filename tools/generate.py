@@ -1,7 +1,7 @@
-"""Writes the files that are made from the sources, or says which of them no longer match.
+"""Writes the generated files, or checks that they match the sources.
 
 python -m tools.generate            write them
-python -m tools.generate --check    exit 1 when one has drifted
+python -m tools.generate --check    exit 1 when a file does not match
 """
 
 import argparse
@@ -17,12 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def drifted(root: Path, generated: Mapping[str, Callable[[], str]]) -> list[str]:
-    """The files whose text on the disk is not what the sources make of it."""
+    """The files whose text does not match the sources."""
     return [name for name, make in generated.items() if _read(root / name) != make()]
 
 
 def write(root: Path, generated: Mapping[str, Callable[[], str]]) -> list[str]:
-    """Writes what has drifted; returns the names."""
+    """Write the files that do not match, and return their names."""
     changed = drifted(root, generated)
     for name in changed:
         path = root / name
@@ -37,16 +37,16 @@ def _read(path: Path) -> str | None:
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file has drifted")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file does not match")
     if not parser.parse_args(arguments).check:
         for name in write(root, GENERATED):
             click.echo(f"wrote {name}")
         return 0
     changed = drifted(root, GENERATED)
     for name in changed:
-        click.echo(f"{name} does not match the sources any more", err=True)
+        click.echo(f"{name} does not match the sources", err=True)
     if changed:
-        click.echo("mend it with: make generated", err=True)
+        click.echo("To update it: make generated", err=True)
     return 1 if changed else 0
 
 

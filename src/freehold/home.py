@@ -1,4 +1,4 @@
-"""Where a Freehold lives: its home folder and its run folder, named once."""
+"""The paths of a Freehold: everything in its home folder and its run folder."""
 
 import hashlib
 import os
@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.errors import FreeholdError
-from freehold.places import find_system_folder
+from freehold.system_folders import find_system_folder
+
+MAIN_COMPUTER = "main"
+"""The name of the owner's persistent computer."""
 
 
 @dataclass(frozen=True)
 class Home:
-    """Paths of one Freehold. Holding one makes no promise that anything exists; `prepare` does."""
+    """The paths of one Freehold. Nothing needs to exist: the keeper creates the folders when it starts."""
 
     root: Path
     run: Path
@@ -62,8 +65,13 @@ class Home:
         return self.run / "keeper.sock"
 
     @property
-    def computer_socket(self) -> Path:
-        return self.run / "computer.sock"
+    def temporary_computers(self) -> Path:
+        """The folders of computers beside `main`. They are removed when such a computer, or the keeper, has ended."""
+        return self.root / "computers"
+
+    def computer_socket(self, name: str = MAIN_COMPUTER) -> Path:
+        """The socket at which the guest of this computer is reached."""
+        return self.run / f"computer-{name}.sock"
 
     @property
     def seal(self) -> Path:
@@ -71,7 +79,7 @@ class Home:
 
 
 def find_home(chosen: str | Path | None = None) -> Home:
-    """The home named by `--home`, else by `FREEHOLD_HOME`, else the usual place for this user."""
+    """The home given by `--home`, else by `FREEHOLD_HOME`, else the default for this user."""
     if chosen is None:
         chosen = os.environ.get("FREEHOLD_HOME") or None
     if chosen is not None:
@@ -86,24 +94,24 @@ def find_home(chosen: str | Path | None = None) -> Home:
 
 
 def _run_folder(root: Path) -> Path:
-    """Short (socket paths end at 108 bytes) and distinct for every home."""
+    """Different for every home, and short: the path of a socket may have at most 108 bytes."""
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
     if os.geteuid() == 0:
         return Path("/run/freehold") / name
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         return Path(runtime) / "freehold" / name
-    return Path(f"/tmp/freehold-{os.geteuid()}") / name  # noqa: S108 - ensure_private_folder refuses one that is not ours
+    return Path(f"/tmp/freehold-{os.geteuid()}") / name  # noqa: S108 - ensure_private_folder refuses a folder of another user
 
 
 def ensure_private_folder(path: Path) -> None:
-    """Make the folder with mode 0700, or refuse one that is a link or belongs to somebody else, or to the machine."""
+    """Create the folder with mode 0700. Refuses a link, a folder of another user, and folders of the operating system."""
     system = find_system_folder(path)
     if system is not None:
         raise FreeholdError(
             "home.not-ours",
-            f"{path} is a folder of the operating system ({system}), and this one is closed to everybody else",
-            hint="Choose a folder of its own with --home, such as ~/freehold",
+            f"{path} is a folder of the operating system ({system}), and a home is closed to all other users",
+            hint="Choose another folder with --home, such as ~/freehold",
         )
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = path.lstat()

@@ -1,4 +1,4 @@
-"""A small file that only this user may read: a key. Made once, whole or not at all."""
+"""A small file that only this user may read, such as a key. It is created once, completely or not at all."""
 
 import os
 import secrets
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from freehold.errors import FreeholdError
 
-_MOST = 10_000
+_MAX_BYTES = 10_000
 
 
 def make_private_file(path: Path, content: bytes) -> None:
-    """Make it with mode 0600 unless it is there. Safe when two processes do so at once, and when one dies doing it."""
+    """Create it with mode 0600 unless it exists. Safe when two processes do so at once, and when one is killed."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -19,7 +19,7 @@ def make_private_file(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(draft, path)  # never replaces one that another process has just made and may already use
+            os.link(draft, path)  # never replaces a file that another process has just created and may use
         except FileExistsError:
             return
     finally:
@@ -27,19 +27,19 @@ def make_private_file(path: Path, content: bytes) -> None:
 
 
 def read_private_file(path: Path, *, code: str, remedy: str) -> bytes:
-    """What is in it; refuses one that others could have read or written, as `code`-exposed with `remedy` as its hint."""
+    """Its content. Raises the error `CODE-exposed`, with `remedy` as the hint, when other users can read or write it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         raise FreeholdError(
-            code, f"{path} cannot be read: {error.strerror}", hint="freehold up makes it when it is missing"
+            code, f"{path} cannot be read: {error.strerror}", hint="freehold up creates it when it is missing"
         ) from error
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(file.fileno())
         if found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise FreeholdError(
                 f"{code}-exposed",
-                f"{path} can be read by others (mode {found.st_mode & 0o777:04o})",
+                f"{path} can be read by other users (mode {found.st_mode & 0o777:04o})",
                 hint=remedy,
             )
-        return file.read(_MOST)
+        return file.read(_MAX_BYTES)

@@ -1,4 +1,4 @@
-"""An ACP agent that does what its prompt says, step by step: the prompt is a JSON list. Runs inside, stdlib only."""
+"""A scripted ACP agent: its prompt is a JSON list of steps. Runs inside the computer with the standard library only."""
 
 import json
 import os
@@ -13,7 +13,7 @@ sessions: dict[str, list[str]] = {}
 
 
 class Refusal(Exception):
-    """The prompt is answered with an error of these words."""
+    """The prompt is answered with this error."""
 
 
 def send(message: Json) -> None:

@@ -1,11 +1,11 @@
-"""What the agents' tests share: one computer for all of a module, and a room of its own for each test."""
+"""Fixtures of the agents' tests: one computer a module, and one service of sessions a test."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.agents.stage import Stage, staged
+from tests.agents.session_harness import SessionHarness, run_harness
 
 from freehold.computer import Computer
 
@@ -22,6 +22,6 @@ async def computer(workspace: Path) -> AsyncIterator[Computer]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def stage(computer: Computer, workspace: Path, tmp_path: Path) -> AsyncIterator[Stage]:
-    async with staged(computer, workspace, tmp_path / "home") as stage:
-        yield stage
+async def harness(computer: Computer, workspace: Path, tmp_path: Path) -> AsyncIterator[SessionHarness]:
+    async with run_harness(computer, workspace, tmp_path / "home") as harness:
+        yield harness

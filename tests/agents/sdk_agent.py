@@ -1,4 +1,4 @@
-"""An agent on the protocol's own Python SDK, for the conformance test. Runs on the development machine only."""
+"""An agent that uses the protocol's Python SDK, for the conformance test. Runs on the development machine only."""
 
 import asyncio
 from typing import Any, cast

@@ -1,13 +1,14 @@
-"""The owner is asked, sees exactly what would run, and what runs is that and nothing else."""
+"""The owner is asked, sees exactly what would run, and only that runs."""
 
 import asyncio
 from typing import Any
 
 import pytest
-from tests.agents.stage import Stage
+from tests.agents.session_harness import SessionHarness
 
-from freehold.agents.approvals import Approval, Question, Reply
-from freehold.agents.policy import Rule
+from freehold.agents.sessions.approval_store import ApprovalRow, PermissionAnswer
+from freehold.agents.sessions.permission_request import PermissionRequest
+from freehold.agents.sessions.permission_rules import PermissionRule
 from freehold.errors import FreeholdError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -17,243 +18,250 @@ def run(command: str, **more: Any) -> dict[str, Any]:
     return {"ask": {"kind": "execute", "title": command, "rawInput": {"command": command}, **more}}
 
 
-async def asked(stage: Stage, session: str, count: int = 1) -> Approval:
-    event = await stage.audience.until(session, "approval", count, state="pending")
-    return stage.room.ground.approvals.get(event.data["id"])
+async def wait_asked(harness: SessionHarness, session: str, count: int = 1) -> ApprovalRow:
+    event = await harness.watchers.until(session, "approval", count, state="pending")
+    return harness.sessions.dependencies.approvals.store.get(event.data["id"])
 
 
 @pytest.mark.parametrize(("answer", "said"), [("once", "[yes]"), ("reject", "[no]")])
-async def test_nothing_happens_until_the_owner_answers(stage: Stage, answer: Any, said: str) -> None:
-    session = await stage.open()
-    turn = await stage.say(session, run("rm -r build"))
-    approval = await asked(stage, session)
+async def test_nothing_happens_until_the_owner_answers(harness: SessionHarness, answer: Any, said: str) -> None:
+    session = await harness.open()
+    turn = await harness.prompt(session, run("rm -r build"))
+    approval = await wait_asked(harness, session)
     assert approval.data["details"]["command"] == "rm -r build"
-    assert (await stage.room.get(session)).status == "needs_you"
-    assert stage.said(session) == ""
-    await stage.room.answer(approval.id, answer, who="owner")
-    await stage.ended(session, turn)
-    assert stage.said(session) == said
-    assert (await stage.room.get(session)).status == "idle"
-    assert "needs_you" in [row.status for row in stage.audience.rows if row.id == session]
+    assert (await harness.sessions.get(session)).status == "needs_you"
+    assert harness.text_of(session) == ""
+    await harness.sessions.answer(approval.id, answer, who="owner")
+    await harness.wait_ended(session, turn)
+    assert harness.text_of(session) == said
+    assert (await harness.sessions.get(session)).status == "idle"
+    assert "needs_you" in [row.status for row in harness.watchers.rows if row.id == session]
 
 
-async def test_an_answer_is_taken_once(stage: Stage) -> None:
-    session = await stage.open()
-    turn = await stage.say(session, run("make"))
-    approval = await asked(stage, session)
+async def test_an_approval_can_be_answered_once(harness: SessionHarness) -> None:
+    session = await harness.open()
+    turn = await harness.prompt(session, run("make"))
+    approval = await wait_asked(harness, session)
     answers = await asyncio.gather(
-        *(stage.room.answer(approval.id, "once", who="owner") for _ in range(5)), return_exceptions=True
+        *(harness.sessions.answer(approval.id, "once", who="owner") for _ in range(5)), return_exceptions=True
     )
     refused = [one for one in answers if isinstance(one, FreeholdError)]
     assert len(refused) == 4
     assert {one.code for one in refused} == {"approval.conflict"}
-    await stage.ended(session, turn)
+    await harness.wait_ended(session, turn)
 
 
-async def test_once_is_once_and_session_and_always_are_kept_by_the_host(stage: Stage) -> None:
-    """The agent is never told a lasting yes: it asks each time, and the host answers by its own rules."""
-    first, second = await stage.open(), await stage.open()
-    for count, answer in enumerate(("once", "session"), 1):
-        turn = await stage.say(first, run("make test"))
-        await stage.room.answer((await asked(stage, first, count)).id, answer, who="owner")  # type: ignore[arg-type]
-        await stage.ended(first, turn)
-    await stage.play(first, run("make test"))
-    assert stage.said(first) == "[yes]" * 3
-    turn = await stage.say(second, run("make test"))
-    await stage.room.answer((await asked(stage, second)).id, "always", who="owner")
-    await stage.ended(second, turn)
-    third = await stage.open()
-    await stage.play(third, run("make test"))
-    assert stage.said(third) == "[yes]"
-    turn = await stage.say(third, run("make test && curl evil"))
-    await asked(stage, third)
-    await stage.room.cancel(third)
-    await stage.ended(third, turn)
+async def test_once_holds_once_and_lasting_permissions_are_rules_on_the_host(harness: SessionHarness) -> None:
+    """The agent asks each time, and the host answers by its rules."""
+    first, second = await harness.open(), await harness.open()
+    for count, answer in enumerate(("once", "conversation"), 1):
+        turn = await harness.prompt(first, run("make test"))
+        await harness.sessions.answer((await wait_asked(harness, first, count)).id, answer, who="owner")  # type: ignore[arg-type]
+        await harness.wait_ended(first, turn)
+    await harness.run_turn(first, run("make test"))
+    assert harness.text_of(first) == "[yes]" * 3
+    turn = await harness.prompt(second, run("make test"))
+    await harness.sessions.answer((await wait_asked(harness, second)).id, "always", who="owner")
+    await harness.wait_ended(second, turn)
+    third = await harness.open()
+    await harness.run_turn(third, run("make test"))
+    assert harness.text_of(third) == "[yes]"
+    turn = await harness.prompt(third, run("make test && curl evil"))
+    await wait_asked(harness, third)
+    await harness.sessions.cancel(third)
+    await harness.wait_ended(third, turn)
 
 
-async def test_a_call_that_changes_while_it_waits_is_asked_again(stage: Stage) -> None:
-    """The yes was for what was shown; what it became is another question."""
-    session = await stage.open()
+async def test_a_tool_call_that_changes_while_it_waits_is_asked_again(harness: SessionHarness) -> None:
+    """The yes is valid only for what was shown."""
+    session = await harness.open()
     changed = {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "rawInput": {"command": "rm -rf /"}}
-    turn = await stage.say(session, run("ls", during=[changed]))
-    first = await asked(stage, session)
+    turn = await harness.prompt(session, run("ls", during=[changed]))
+    first = await wait_asked(harness, session)
     assert first.data["details"]["command"] == "ls"
-    await stage.audience.until(session, "tool", title="ls")
-    await stage.room.answer(first.id, "once", who="owner")
-    second = await asked(stage, session, 2)
+    await harness.watchers.until(session, "tool", title="ls")
+    await harness.sessions.answer(first.id, "once", who="owner")
+    second = await wait_asked(harness, session, 2)
     assert second.data["details"]["command"] == "rm -rf /"
-    await stage.room.answer(second.id, "reject", who="owner")
-    await stage.ended(session, turn)
-    assert stage.said(session) == "[no]"
+    await harness.sessions.answer(second.id, "reject", who="owner")
+    await harness.wait_ended(session, turn)
+    assert harness.text_of(session) == "[no]"
 
 
-async def test_an_agent_that_changes_what_was_allowed_is_ended(stage: Stage) -> None:
-    session = await stage.open()
+async def test_an_agent_that_changes_an_allowed_command_is_killed(harness: SessionHarness) -> None:
+    session = await harness.open()
     changed = {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "rawInput": {"command": "rm -rf /"}}
-    turn = await stage.say(session, run("ls"), {"update": changed}, {"hang": True})
-    await stage.room.answer((await asked(stage, session)).id, "once", who="owner")
-    ended = await stage.ended(session, turn)
+    turn = await harness.prompt(session, run("ls"), {"update": changed}, {"hang": True})
+    await harness.sessions.answer((await wait_asked(harness, session)).id, "once", who="owner")
+    ended = await harness.wait_ended(session, turn)
     assert ended.data["error"]["code"] == "approval.changed"
 
 
-async def test_an_agent_that_puts_itself_into_a_mode_that_does_not_ask_is_ended(stage: Stage) -> None:
-    session = await stage.open()
-    ended = await stage.play(
+async def test_an_agent_that_enters_a_mode_that_does_not_ask_is_killed(harness: SessionHarness) -> None:
+    session = await harness.open()
+    ended = await harness.run_turn(
         session, {"update": {"sessionUpdate": "current_mode_update", "currentModeId": "yolo"}}, {"hang": True}
     )
     assert ended.data["error"]["code"] == "agent.unasked-mode"
 
 
-async def test_an_agent_is_put_into_the_mode_that_asks(stage: Stage) -> None:
-    """The actor starts in `auto` and offers `yolo`; neither is where it stays, nor what is offered."""
-    session = await stage.open()
-    await stage.play(session, {"say": "x"})
-    options = (await stage.audience.until(session, "options")).data
+async def test_an_agent_starts_in_the_mode_that_asks(harness: SessionHarness) -> None:
+    """The scripted agent starts in `auto` and offers `yolo`. Freehold uses neither and offers neither."""
+    session = await harness.open()
+    await harness.run_turn(session, {"say": "x"})
+    options = (await harness.watchers.until(session, "options")).data
     assert options["mode"] == "ask"
     assert [mode["id"] for mode in options["modes"]] == ["ask", "plan"]
 
 
-async def test_a_question_that_names_only_the_call_is_joined_to_what_was_told_of_it(stage: Stage) -> None:
-    session = await stage.open()
-    told = {
+async def test_a_request_with_only_a_tool_call_id_shows_what_was_reported_of_that_call(harness: SessionHarness) -> None:
+    session = await harness.open()
+    reported = {
         "sessionUpdate": "tool_call",
         "toolCallId": "t1",
         "kind": "execute",
         "title": "Build",
         "rawInput": {"command": ["make", "all the things"]},
     }
-    await stage.say(session, {"update": told}, {"ask": {}})
-    approval = await asked(stage, session)
+    await harness.prompt(session, {"update": reported}, {"ask": {}})
+    approval = await wait_asked(harness, session)
     assert approval.data["details"]["command"] == "make 'all the things'"
-    await stage.room.cancel(session)
+    await harness.sessions.cancel(session)
 
 
-async def test_hidden_characters_are_spelled_out(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.say(session, run("echo safe\u202e; rm -rf ~ #\u200b\x1b[2K"))
-    details = (await asked(stage, session)).data["details"]
+async def test_hidden_characters_are_made_visible(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.prompt(session, run("echo safe\u202e; rm -rf ~ #\u200b\x1b[2K"))
+    details = (await wait_asked(harness, session)).data["details"]
     assert details["command"] == "echo safe⟨U+202E⟩; rm -rf ~ #⟨U+200B⟩⟨U+001B⟩[2K"
-    await stage.room.cancel(session)
+    await harness.sessions.cancel(session)
 
 
-async def test_a_question_outlives_a_restart_and_its_yes_is_good_for_that_very_call_once(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.say(session, run("make deploy"))
-    approval = await asked(stage, session)
-    await stage.again()
-    await stage.audience.until(session, "turn.ended")
-    waiting = stage.room.ground.approvals.pending()
+async def test_a_request_survives_a_restart_and_its_yes_is_used_once_by_the_same_call(
+    harness: SessionHarness,
+) -> None:
+    session = await harness.open()
+    await harness.prompt(session, run("make deploy"))
+    approval = await wait_asked(harness, session)
+    await harness.restart()
+    await harness.watchers.until(session, "turn.ended")
+    waiting = harness.sessions.dependencies.approvals.store.list_pending()
     assert [one.id for one in waiting] == [approval.id]
-    assert (await stage.room.get(session)).status == "needs_you"
-    await stage.room.answer(approval.id, "once", who="owner")
-    told = await stage.audience.until(session, "turn.started")
-    assert "make deploy" in told.data["prompt"]["text"]
-    await stage.ended(session, told.turn or 0)
-    await stage.play(session, run("make deploy"))
-    assert "[yes]" in stage.said(session)
-    turn = await stage.say(session, run("make deploy"))
-    await asked(stage, session)
-    await stage.room.cancel(session)
-    await stage.ended(session, turn)
+    assert (await harness.sessions.get(session)).status == "needs_you"
+    await harness.sessions.answer(approval.id, "once", who="owner")
+    started = await harness.watchers.until(session, "turn.started")
+    assert "make deploy" in started.data["prompt"]["text"]
+    await harness.wait_ended(session, started.turn or 0)
+    await harness.run_turn(session, run("make deploy"))
+    assert "[yes]" in harness.text_of(session)
+    turn = await harness.prompt(session, run("make deploy"))
+    await wait_asked(harness, session)
+    await harness.sessions.cancel(session)
+    await harness.wait_ended(session, turn)
 
 
-async def test_cancelling_withdraws_the_question(stage: Stage) -> None:
-    session = await stage.open()
-    turn = await stage.say(session, run("make"))
-    approval = await asked(stage, session)
-    await stage.room.cancel(session)
-    await stage.ended(session, turn)
-    assert stage.said(session) == "[cancelled]"
+async def test_cancelling_a_turn_withdraws_its_requests(harness: SessionHarness) -> None:
+    session = await harness.open()
+    turn = await harness.prompt(session, run("make"))
+    approval = await wait_asked(harness, session)
+    await harness.sessions.cancel(session)
+    await harness.wait_ended(session, turn)
+    assert harness.text_of(session) == "[cancelled]"
     with pytest.raises(FreeholdError, match="withdrawn"):
-        await stage.room.answer(approval.id, "once", who="owner")
+        await harness.sessions.answer(approval.id, "once", who="owner")
 
 
-async def test_a_lasting_yes_is_never_given_even_if_it_is_the_only_one_offered(stage: Stage) -> None:
-    session = await stage.open()
+async def test_an_agent_never_gets_a_lasting_yes(harness: SessionHarness) -> None:
+    session = await harness.open()
     only = [{"optionId": "ever", "name": "Always", "kind": "allow_always"}]
-    turn = await stage.say(session, run("make", options=only))
-    await stage.room.answer((await asked(stage, session)).id, "always", who="owner")
-    await stage.ended(session, turn)
-    assert stage.said(session) == "[cancelled]"
+    turn = await harness.prompt(session, run("make", options=only))
+    await harness.sessions.answer((await wait_asked(harness, session)).id, "always", who="owner")
+    await harness.wait_ended(session, turn)
+    assert harness.text_of(session) == "[cancelled]"
 
 
 @pytest.mark.parametrize(
     ("rule", "kind", "subject", "effect"),
     [
-        (Rule("allow", "execute", "git status*"), "execute", "git status -s", "allow"),
-        (Rule("allow", "execute", "git *"), "execute", "git log; rm -rf /", "ask"),
-        (Rule("allow", "execute", "git *"), "execute", "git log $(rm x)", "ask"),
-        (Rule("allow", "execute", "git *"), "execute", "git log\nrm x", "ask"),
-        (Rule("allow", "execute", "git *"), "execute", "git log > /etc/passwd", "ask"),
-        (Rule("allow", "execute", "git *"), "edit", "git log", "ask"),
-        (Rule("allow", "edit", "/workspace/*"), "edit", "/workspace/a/b.py", "allow"),
-        (Rule("allow", "edit", "/workspace/*"), "edit", "/workspace/../home/agent/.bashrc", "ask"),
-        (Rule("allow", "execute", "make", True), "execute", "make all", "ask"),
-        (Rule("deny", "*", "*secret*"), "read", "/workspace/secret.txt", "deny"),
-        (Rule("deny", "execute", "curl*"), "execute", "curl x\n| sh", "deny"),
+        (PermissionRule("allow", "execute", "git status*"), "execute", "git status -s", "allow"),
+        (PermissionRule("allow", "execute", "git *"), "execute", "git log; rm -rf /", "ask"),
+        (PermissionRule("allow", "execute", "git *"), "execute", "git log $(rm x)", "ask"),
+        (PermissionRule("allow", "execute", "git *"), "execute", "git log\nrm x", "ask"),
+        (PermissionRule("allow", "execute", "git *"), "execute", "git log > /etc/passwd", "ask"),
+        (PermissionRule("allow", "execute", "git *"), "edit", "git log", "ask"),
+        (PermissionRule("allow", "edit", "/workspace/*"), "edit", "/workspace/a/b.py", "allow"),
+        (PermissionRule("allow", "edit", "/workspace/*"), "edit", "/workspace/../home/agent/.bashrc", "ask"),
+        (PermissionRule("allow", "execute", "make", True), "execute", "make all", "ask"),
+        (PermissionRule("deny", "*", "*secret*"), "read", "/workspace/secret.txt", "deny"),
+        (PermissionRule("deny", "execute", "curl*"), "execute", "curl x\n| sh", "deny"),
     ],
 )
-async def test_rules_decide_by_kind_and_pattern(stage: Stage, rule: Rule, kind: str, subject: str, effect: str) -> None:
-    policy = stage.room.ground.approvals.policy
-    policy.replace([rule], who="owner")
-    assert policy.decide("s", kind, (subject,)) == effect
+async def test_rules_decide_by_kind_and_pattern(
+    harness: SessionHarness, rule: PermissionRule, kind: str, subject: str, effect: str
+) -> None:
+    rules = harness.sessions.dependencies.approvals.rules
+    rules.replace([rule], who="owner")
+    assert rules.decide("s", kind, (subject,)) == effect
 
 
-async def test_deny_wins_and_every_subject_counts(stage: Stage) -> None:
-    policy = stage.room.ground.approvals.policy
-    policy.replace([Rule("allow", "edit", "/workspace/*"), Rule("deny", "edit", "/workspace/.env")], who="owner")
-    assert policy.decide("s", "edit", ("/workspace/a", "/workspace/.env")) == "deny"
-    assert policy.decide("s", "edit", ("/workspace/a", "/etc/x")) == "ask"
-    assert policy.decide("s", "edit", ()) == "ask"
+async def test_deny_wins_and_allow_needs_every_subject(harness: SessionHarness) -> None:
+    rules = harness.sessions.dependencies.approvals.rules
+    rules.replace(
+        [PermissionRule("allow", "edit", "/workspace/*"), PermissionRule("deny", "edit", "/workspace/.env")],
+        who="owner",
+    )
+    assert rules.decide("s", "edit", ("/workspace/a", "/workspace/.env")) == "deny"
+    assert rules.decide("s", "edit", ("/workspace/a", "/etc/x")) == "ask"
+    assert rules.decide("s", "edit", ()) == "ask"
 
 
 @pytest.mark.parametrize("pattern", ["*", "**", " * "])
-async def test_a_rule_that_allows_everything_is_refused(stage: Stage, pattern: str) -> None:
-    with pytest.raises(FreeholdError, match="allows everything"):
-        stage.room.ground.approvals.policy.replace([Rule("allow", "*", pattern)], who="owner")
+async def test_a_rule_that_allows_everything_is_refused(harness: SessionHarness, pattern: str) -> None:
+    with pytest.raises(FreeholdError, match="allow everything"):
+        harness.sessions.dependencies.approvals.rules.replace([PermissionRule("allow", "*", pattern)], who="owner")
 
 
-async def test_a_denied_call_is_refused_without_asking(stage: Stage) -> None:
-    stage.room.ground.approvals.policy.replace([Rule("deny", "execute", "rm*")], who="owner")
-    session = await stage.open()
-    await stage.play(session, run("rm -rf /"))
-    assert stage.said(session) == "[no]"
-    assert not stage.audience.approvals
+async def test_a_denied_call_is_rejected_without_asking(harness: SessionHarness) -> None:
+    harness.sessions.dependencies.approvals.rules.replace([PermissionRule("deny", "execute", "rm*")], who="owner")
+    session = await harness.open()
+    await harness.run_turn(session, run("rm -rf /"))
+    assert harness.text_of(session) == "[no]"
+    assert not harness.watchers.approvals
 
 
-async def test_a_call_that_is_told_in_its_title_alone_is_shown_whole_and_frozen(stage: Stage) -> None:
-    """Gemini CLI gives no input: a title that changes while the owner thinks is another question."""
+async def test_a_call_described_only_by_its_title_is_shown_completely(harness: SessionHarness) -> None:
+    """Gemini CLI sends no input. A title that changes while the owner decides makes another request."""
     long = "echo " + "x" * 600
-    session = await stage.open()
+    session = await harness.open()
     changed = {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "title": "rm -rf /workspace"}
-    turn = await stage.say(session, {"ask": {"title": long, "kind": "execute", "during": [changed]}})
-    first = (await stage.audience.until(session, "approval", state="pending")).data
+    turn = await harness.prompt(session, {"ask": {"title": long, "kind": "execute", "during": [changed]}})
+    first = (await harness.watchers.until(session, "approval", state="pending")).data
     assert first["details"]["input"] == long
     assert first["options"] == ["once", "reject"]
-    await stage.audience.until(session, "tool", title="rm -rf /workspace")
-    await stage.room.answer(first["id"], "once", who="owner")
-    second = (await stage.audience.until(session, "approval", 2, state="pending")).data
+    await harness.watchers.until(session, "tool", title="rm -rf /workspace")
+    await harness.sessions.answer(first["id"], "once", who="owner")
+    second = (await harness.watchers.until(session, "approval", 2, state="pending")).data
     assert second["details"]["input"] == "rm -rf /workspace"
-    await stage.room.answer(second["id"], "reject", who="owner")
-    await stage.ended(session, turn)
-    assert stage.said(session) == "[no]"
+    await harness.sessions.answer(second["id"], "reject", who="owner")
+    await harness.wait_ended(session, turn)
+    assert harness.text_of(session) == "[no]"
 
 
-async def test_words_for_one_who_did_not_live_to_hear_them_are_told_by_a_prompt(stage: Stage) -> None:
-    """A question of ask_owner outlives a restart; asked again it is answered at once, and once."""
+async def test_an_answer_after_a_restart_is_sent_as_a_prompt(harness: SessionHarness) -> None:
+    """A question of ask_owner survives a restart. The same question gets that answer at once, one time."""
     details = {"kind": "question", "input": "Which?", "options": ["red", "blue"], "free_text": False}
-    question = Question("other", "Which?", details, (), "digest")
-    session = await stage.open()
-    await stage.say(session, {"hang": True})
-    await stage.audience.until(session, "turn.started")
-    asking = asyncio.ensure_future(stage.room.ground.approvals.ask(session, 1, question))
-    name = (await stage.audience.until(session, "approval", state="pending")).data["id"]
+    question = PermissionRequest("other", "Which?", details, (), "digest")
+    session = await harness.open()
+    await harness.prompt(session, {"hang": True})
+    await harness.watchers.until(session, "turn.started")
+    asking = asyncio.ensure_future(harness.sessions.dependencies.approvals.ask(session, 1, question))
+    name = (await harness.watchers.until(session, "approval", state="pending")).data["id"]
     asking.cancel()
-    await stage.again()
-    with pytest.raises(FreeholdError, match="more than yes"):
-        await stage.room.answer(name, "once", who="owner")
-    answered = await stage.room.answer(name, "once", who="owner", note=" blue ")
+    await harness.restart()
+    with pytest.raises(FreeholdError, match="needs a text"):
+        await harness.sessions.answer(name, "once", who="owner")
+    answered = await harness.sessions.answer(name, "once", who="owner", note=" blue ")
     assert (answered.state, answered.note) == ("granted", "blue")
-    told = await stage.audience.until(session, "turn.started")
-    assert told.data["prompt"]["text"].endswith("The owner says: blue")
-    assert await stage.room.ground.approvals.ask(session, 2, question) == Reply("once", "blue")
+    started = await harness.watchers.until(session, "turn.started")
+    assert started.data["prompt"]["text"].endswith("The user answered: blue")
+    assert await harness.sessions.dependencies.approvals.ask(session, 2, question) == PermissionAnswer("once", "blue")

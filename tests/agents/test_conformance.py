@@ -1,13 +1,13 @@
-"""Our layer of ACP and the protocol's own SDK understand each other."""
+"""Freehold's ACP client works with an agent that uses the protocol's own SDK."""
 
 import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
-from freehold.agents.approvals import question_of
-from freehold.agents.board import Board
-from freehold.agents.rpc import Json, Later, Peer
+from freehold.agents.acp.json_rpc import Json, JsonRpcPeer, Later
+from freehold.agents.sessions.permission_request import request_for
+from freehold.agents.sessions.transcript import TranscriptBuilder
 
 
 class Pipe:
@@ -25,24 +25,24 @@ class Pipe:
 
 
 class Host:
-    """Gathers as a session does, and says yes."""
+    """Collects updates as a session does, and allows every request."""
 
     def __init__(self) -> None:
-        self.board = Board()
+        self.transcript = TranscriptBuilder()
         self.asked: list[str] = []
 
     def notified(self, method: str, params: Json) -> None:
         assert method == "session/update"
-        self.board.take(params["update"])
+        self.transcript.add_update(params["update"])
 
     async def paused(self) -> None:
-        self.board.pause()
+        self.transcript.flush_tool_calls()
 
     def permission(self, method: str, params: Json) -> Later:
         assert method == "session/request_permission"
-        tool = self.board.join(params["toolCall"])
+        tool = self.transcript.join_tool_call(params["toolCall"])
         assert tool is not None
-        self.asked.append(question_of(tool).details["command"])
+        self.asked.append(request_for(tool).details["command"])
         return self._yes
 
     async def _yes(self) -> Json:
@@ -50,11 +50,11 @@ class Host:
 
 
 async def test_a_turn_with_an_agent_on_the_protocols_own_sdk() -> None:
-    """initialize, new, load, prompt, ordered updates, a question that names only its call, an unknown method."""
+    """initialize, new, load, prompt, ordered updates, a permission request with only the id of its tool call, an unknown method."""
     script = Path(__file__).parent / "sdk_agent.py"
     process = await asyncio.create_subprocess_exec(sys.executable, str(script), stdin=PIPE, stdout=PIPE)
     host = Host()
-    peer = Peer(Pipe(process), notified=host.notified, paused=host.paused, asked=host.permission)
+    peer = JsonRpcPeer(Pipe(process), on_notification=host.notified, on_pause=host.paused, on_request=host.permission)
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(peer.run())
         async with asyncio.timeout(30):
@@ -67,14 +67,14 @@ async def test_a_turn_with_an_agent_on_the_protocols_own_sdk() -> None:
             session = (await peer.request("session/new", {"cwd": "/workspace", "mcpServers": []}))["sessionId"]
             assert session == "sdk:/workspace"
             await peer.request("session/load", {"sessionId": session, "cwd": "/workspace", "mcpServers": []})
-            words = [{"type": "text", "text": "hello"}]
-            ended = await peer.request("session/prompt", {"sessionId": session, "prompt": words})
+            blocks = [{"type": "text", "text": "hello"}]
+            ended = await peer.request("session/prompt", {"sessionId": session, "prompt": blocks})
             assert ended["stopReason"] == "end_turn"
             assert process.stdin is not None
             process.stdin.close()
             await reading
             await process.wait()
-    host.board.finish()
-    said = [data["text"] for kind, data in host.board.take_events() if kind == "message"]
+    host.transcript.finish_message()
+    said = [data["text"] for kind, data in host.transcript.pop_events() if kind == "message"]
     assert said == ["You said hello", " and chose y"]
     assert host.asked == ["ls"]

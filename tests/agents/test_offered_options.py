@@ -1,20 +1,20 @@
-"""What an agent offers is known while it does not run, and before a session has met it."""
+"""The options of an agent are known while it is not running, and in a session that has not started it yet."""
 
 import pytest
-from tests.agents.stage import Stage
+from tests.agents.session_harness import SessionHarness
 
-from freehold.agents.offering import read_offer
+from freehold.agents.sessions.offered_options import read_offered_options
 from freehold.errors import FreeholdError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_new_session_knows_what_its_agent_told_another(stage: Stage) -> None:
-    first = await stage.open()
-    await stage.play(first, {"say": "x"})
-    second = await stage.open()
-    store = stage.room.ground.store
-    own, borrowed = read_offer(store, first), read_offer(store, second)
+async def test_a_new_session_shows_what_its_agent_reported_in_another(harness: SessionHarness) -> None:
+    first = await harness.open()
+    await harness.run_turn(first, {"say": "x"})
+    second = await harness.open()
+    store = harness.sessions.dependencies.store
+    own, borrowed = read_offered_options(store, first), read_offered_options(store, second)
     assert own.own
     assert not borrowed.own
     assert own.options is not None
@@ -22,6 +22,6 @@ async def test_a_new_session_knows_what_its_agent_told_another(stage: Stage) -> 
     assert borrowed.options["modes"] == own.options["modes"]
 
 
-async def test_of_a_session_that_is_not_there_nothing_is_told(stage: Stage) -> None:
+async def test_an_unknown_session_has_no_offered_options(harness: SessionHarness) -> None:
     with pytest.raises(FreeholdError, match="no session"):
-        read_offer(stage.room.ground.store, "none")
+        read_offered_options(harness.sessions.dependencies.store, "none")

@@ -1,4 +1,4 @@
-"""An installation that is stopped in the middle is taken up again: what was fetched is not fetched twice."""
+"""An interrupted installation continues later: no package is downloaded twice."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE = 60
+TEST_TIMEOUT = 60
 
 
 def packed(name: str, depends: dict[str, str]) -> bytes:
@@ -32,7 +32,7 @@ def packed(name: str, depends: dict[str, str]) -> bytes:
 
 
 class Registry(ThreadingHTTPServer):
-    """Two packages: whichever is fetched second does not come before `opened` is set."""
+    """Serves two packages. The one that is requested second is not sent before `opened` is set."""
 
     daemon_threads = True
 
@@ -67,8 +67,8 @@ class _Answer(BaseHTTPRequestHandler):
         self.server.asked[self.path] += 1
         if rest and self.server.served and not self.server.opened.is_set():
             self.server.stuck.set()
-            self.server.opened.wait(PATIENCE)
-            return  # nobody is there any more
+            self.server.opened.wait(TEST_TIMEOUT)
+            return  # the client has gone
         if rest:
             self.server.served.append(name)
         body = self.server.packages[name] if rest else self.server.described(name)
@@ -96,33 +96,33 @@ def registry() -> Iterator[Registry]:
 
 def _until(done: Callable[[], bool]) -> None:
     turn = threading.Event()
-    for _ in range(PATIENCE * 100):
+    for _ in range(TEST_TIMEOUT * 100):
         if done():
             return
         turn.wait(0.01)
-    raise AssertionError("it never came")
+    raise AssertionError("the condition never became true")
 
 
-def test_what_was_fetched_before_an_interruption_is_kept(tmp_path: Path, registry: Registry) -> None:
-    """Ctrl-C while a package is on its way: nothing counts as installed, and the next try fetches only the rest."""
+def test_packages_downloaded_before_an_interruption_are_kept(tmp_path: Path, registry: Registry) -> None:
+    """Ctrl-C during a download: nothing counts as installed, and the next try downloads only the rest."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     (home / "freehold.toml").write_text('[agents.mine]\npackage = "npm:mine@1.0.0"\ncommand = "mine"\n')
     argv = [sys.executable, "-m", "freehold.cli.main", "agents", "add", "mine", "--home", str(home)]
     env = {**os.environ, "npm_config_registry": registry.url, "npm_config_maxsockets": "1", "NO_PROXY": "*"}
     first = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert registry.stuck.wait(PATIENCE)
+    assert registry.stuck.wait(TEST_TIMEOUT)
     cache = home / "agents" / ".cache" / "npm"
     (came,) = registry.served
     index = cache / "_cacache" / "index-v5"
     _until(lambda: any(f"/{came}-1.0.0.tgz" in path.read_text() for path in index.rglob("*") if path.is_file()))
     first.send_signal(signal.SIGINT)
-    first.communicate(timeout=PATIENCE)
+    first.communicate(timeout=TEST_TIMEOUT)
     assert first.returncode == 130
     assert not (home / "agents" / "mine").exists()
     assert cache.exists()
     registry.opened.set()
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=TEST_TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
     assert (home / "agents" / "mine" / "node_modules" / "other" / "package.json").exists()
     asked = {name: registry.asked[f"/{name}/-/{name}-1.0.0.tgz"] for name in registry.packages}

@@ -1,121 +1,121 @@
-"""Sessions are durable: nothing is lost, nothing is sent twice, and whatever the agent does the session stays."""
+"""Sessions are durable: no event is lost, no prompt is sent twice, and an agent that fails does not end its session."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
-from tests.agents.stage import Stage, staged
+from tests.agents.session_harness import STOPPED, SessionHarness, run_harness
 
 from freehold.computer import Computer
 from freehold.errors import FreeholdError
+from freehold.history.calls import MarkFiles, PlanRestore, RequestAuthor, RestoreEntry
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+OWNER = RequestAuthor(by="owner", via="browser", sign_in="s1")
 
-async def test_what_is_said_is_kept_in_order_and_passed_on_as_it_comes(stage: Stage) -> None:
-    session = await stage.open()
-    ended = await stage.play(session, {"say": "Hel"}, {"say": "lo"})
+
+async def test_messages_are_stored_in_order_and_published_as_they_arrive(harness: SessionHarness) -> None:
+    session = await harness.open()
+    ended = await harness.run_turn(session, {"say": "Hel"}, {"say": "lo"})
     assert ended.data["stop_reason"] == "end_turn"
-    assert stage.said(session) == "Hello"
-    assert "".join(delta["text"] for delta in stage.audience.deltas) == "Hello"
-    told = stage.audience.told[session]
-    assert [event.seq for event in told] == list(range(1, len(told) + 1))
-    kept = stage.room.ground.store.events(session)
-    assert kept == told
-    assert [event.kind for event in kept if event.kind != "options"] == ["turn.started", "message", "turn.ended"]
+    assert harness.text_of(session) == "Hello"
+    assert "".join(delta["text"] for delta in harness.watchers.deltas) == "Hello"
+    published = harness.watchers.events[session]
+    assert [event.seq for event in published] == list(range(1, len(published) + 1))
+    stored = harness.sessions.dependencies.store.events(session)
+    assert stored == published
+    assert [event.kind for event in stored if event.kind != "options"] == ["turn.started", "message", "turn.ended"]
     assert ended.data["usage"] == {"input": 7, "output": 3, "cost": None}
 
 
-async def test_each_turn_is_marked_before_and_after_and_tells_what_changed(stage: Stage) -> None:
-    session = await stage.open()
-    ended = await stage.play(session, {"say": "x"})
-    marks = [mark for mark in stage.marks if mark["method"] == "history.mark"]
-    assert [mark["phase"] for mark in marks] == ["before", "after"]
-    assert marks[1]["who"] | {"prompt": ""} == {
-        "by": "agent",
-        "agent": "actor",
-        "session": session,
-        "turn": "1",
-        "prompt": "",
-    }
+async def test_history_is_marked_before_and_after_each_turn_and_the_turn_reports_its_changes(
+    harness: SessionHarness,
+) -> None:
+    session = await harness.open()
+    ended = await harness.run_turn(session, {"say": "x"})
+    marks = [call for call in harness.keeper.calls if isinstance(call, MarkFiles)]
+    assert [mark.phase for mark in marks] == ["before", "after"]
+    who = marks[1].who
+    assert (who.by, who.agent, who.session, who.turn) == ("agent", "actor", session, "1")
     assert ended.data["changes"]["added"] == 1
 
 
-async def test_the_same_key_never_makes_a_second_turn(stage: Stage) -> None:
-    session = await stage.open()
-    turns = await asyncio.gather(*(stage.say(session, {"say": "once"}, key="same") for _ in range(5)))
+async def test_the_same_key_never_makes_a_second_turn(harness: SessionHarness) -> None:
+    session = await harness.open()
+    turns = await asyncio.gather(*(harness.prompt(session, {"say": "once"}, key="same") for _ in range(5)))
     assert set(turns) == {1}
-    await stage.ended(session, 1)
-    assert await stage.say(session, {"say": "once"}, key="same") == 1
-    await stage.play(session, {"say": "!"})
-    assert stage.said(session) == "once!"
+    await harness.wait_ended(session, 1)
+    assert await harness.prompt(session, {"say": "once"}, key="same") == 1
+    await harness.run_turn(session, {"say": "!"})
+    assert harness.text_of(session) == "once!"
 
 
-async def test_a_prompt_that_may_have_been_sent_is_never_sent_again(stage: Stage) -> None:
-    """The process ends in the middle of a turn; the next one says so and replays nothing."""
-    session = await stage.open()
-    await stage.say(session, {"say": "began"}, {"hang": True})
-    await stage.audience.until(session, "turn.started")
-    await stage.again()
-    ended = await stage.audience.until(session, "turn.ended")
+async def test_a_prompt_that_may_have_been_sent_is_never_sent_again(harness: SessionHarness) -> None:
+    """The process ends in the middle of a turn. The next process ends the turn with an error and sends nothing."""
+    session = await harness.open()
+    await harness.prompt(session, {"say": "began"}, {"hang": True})
+    await harness.watchers.until(session, "turn.started")
+    await harness.restart()
+    ended = await harness.watchers.until(session, "turn.ended")
     assert ended.data["stop_reason"] == "interrupted"
     assert ended.data["error"]["code"] == "session.interrupted"
-    await stage.play(session, {"past": True})
-    assert stage.said(session).count("hang") <= 1
+    await harness.run_turn(session, {"past": True})
+    assert harness.text_of(session).count("hang") <= 1
 
 
 @pytest.mark.parametrize("agent", ["actor", "load"])
-async def test_a_session_goes_on_where_it_was_after_a_restart(stage: Stage, agent: str) -> None:
-    """By resume, else by load; what the agent tells again is not kept twice."""
-    session = await stage.open(agent)
-    await stage.play(session, {"say": "one"})
-    await stage.again()
-    await stage.play(session, {"past": True})
-    assert "one" in stage.said(session)
-    assert "AGAIN" not in stage.said(session)
+async def test_a_session_continues_after_a_restart(harness: SessionHarness, agent: str) -> None:
+    """By resume, otherwise by load. Messages that the agent replays are not stored twice."""
+    session = await harness.open(agent)
+    await harness.run_turn(session, {"say": "one"})
+    await harness.restart()
+    await harness.run_turn(session, {"past": True})
+    assert "one" in harness.text_of(session)
+    assert "AGAIN" not in harness.text_of(session)
 
 
-async def test_an_agent_that_remembers_nothing_is_told_the_end_of_the_conversation(stage: Stage) -> None:
-    session = await stage.open("plain")
-    await stage.play(session, {"say": "the secret word is mango"})
-    await stage.again()
-    await stage.play(session, {"past": True})
-    assert "mango" in stage.said(session)
-    assert "began earlier" in stage.said(session)
+async def test_an_agent_that_cannot_load_sessions_gets_the_end_of_the_transcript(harness: SessionHarness) -> None:
+    session = await harness.open("plain")
+    await harness.run_turn(session, {"say": "the secret word is mango"})
+    await harness.restart()
+    await harness.run_turn(session, {"past": True})
+    assert "mango" in harness.text_of(session)
+    assert "began earlier" in harness.text_of(session)
 
 
-async def test_prompts_wait_their_turn_and_survive_a_restart(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.say(session, {"hang": True})
-    await stage.audience.until(session, "turn.started")
-    second = await stage.say(session, {"say": "second"}, when="queue")
-    assert (await stage.audience.until(session, "queued")).turn == second
-    await stage.again()
-    await stage.ended(session, second)
-    assert stage.said(session) == "second"
+async def test_queued_prompts_survive_a_restart(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.prompt(session, {"hang": True})
+    await harness.watchers.until(session, "turn.started")
+    second = await harness.prompt(session, {"say": "second"}, when="queue")
+    assert (await harness.watchers.until(session, "queued")).turn == second
+    await harness.restart()
+    await harness.wait_ended(session, second)
+    assert harness.text_of(session) == "second"
 
 
-async def test_steering_stops_the_turn_and_goes_first(stage: Stage) -> None:
-    session = await stage.open()
-    first = await stage.say(session, {"hang": True})
-    await stage.audience.until(session, "turn.started")
-    queued = await stage.say(session, {"say": "later"}, when="queue")
-    steered = await stage.say(session, {"say": "now "}, when="steer")
-    assert (await stage.ended(session, first)).data["stop_reason"] == "cancelled"
-    await stage.ended(session, steered)
-    await stage.ended(session, queued)
-    assert stage.said(session) == "now later"
+async def test_a_steering_prompt_stops_the_turn_and_is_sent_before_queued_ones(harness: SessionHarness) -> None:
+    session = await harness.open()
+    first = await harness.prompt(session, {"hang": True})
+    await harness.watchers.until(session, "turn.started")
+    queued = await harness.prompt(session, {"say": "later"}, when="queue")
+    steered = await harness.prompt(session, {"say": "now "}, when="steer")
+    assert (await harness.wait_ended(session, first)).data["stop_reason"] == "cancelled"
+    await harness.wait_ended(session, steered)
+    await harness.wait_ended(session, queued)
+    assert harness.text_of(session) == "now later"
 
 
-async def test_cancel_stops_the_turn_and_forgets_what_waits(stage: Stage) -> None:
-    session = await stage.open()
-    first = await stage.say(session, {"hang": True})
-    await stage.audience.until(session, "turn.started")
-    await stage.say(session, {"say": "never"}, when="queue")
-    await stage.room.cancel(session)
-    assert (await stage.ended(session, first)).data["stop_reason"] == "cancelled"
-    await stage.play(session, {"say": "after"})
-    assert stage.said(session) == "after"
+async def test_cancel_stops_the_turn_and_drops_queued_prompts(harness: SessionHarness) -> None:
+    session = await harness.open()
+    first = await harness.prompt(session, {"hang": True})
+    await harness.watchers.until(session, "turn.started")
+    await harness.prompt(session, {"say": "never"}, when="queue")
+    await harness.sessions.cancel(session)
+    assert (await harness.wait_ended(session, first)).data["stop_reason"] == "cancelled"
+    await harness.run_turn(session, {"say": "after"})
+    assert harness.text_of(session) == "after"
 
 
 @pytest.mark.parametrize(
@@ -126,182 +126,187 @@ async def test_cancel_stops_the_turn_and_forgets_what_waits(stage: Stage) -> Non
         ({"raw": '{"a":' * 100_000 + "\n" + "{}\n" * 30}, "agent.nonsense"),
     ],
 )
-async def test_an_agent_that_breaks_ends_its_turn_and_not_the_session(
-    stage: Stage, step: dict[str, object], code: str
+async def test_an_agent_that_fails_ends_its_turn_and_not_the_session(
+    harness: SessionHarness, step: dict[str, object], code: str
 ) -> None:
-    session = await stage.open()
-    ended = await stage.play(session, {"say": "before"}, step, {"hang": True})
+    session = await harness.open()
+    ended = await harness.run_turn(session, {"say": "before"}, step, {"hang": True})
     assert ended.data["stop_reason"] == "error"
     assert ended.data["error"]["code"] == code
-    await stage.play(session, {"say": " after"})
-    assert stage.said(session) == "before after"
+    await harness.run_turn(session, {"say": " after"})
+    assert harness.text_of(session) == "before after"
 
 
-async def test_its_last_words_are_told_when_it_dies(stage: Stage) -> None:
-    ended = await stage.play(await stage.open(), {"die": 1})
+async def test_the_error_of_an_agent_that_ended_has_the_end_of_its_stderr(harness: SessionHarness) -> None:
+    ended = await harness.run_turn(await harness.open(), {"die": 1})
     assert "goodbye cruel world" in ended.data["error"]["message"]
 
 
 @pytest.mark.parametrize(("agent", "code"), [("missing", "agent.not-started"), ("newer", "agent.wrong-version")])
-async def test_an_agent_that_cannot_start_says_why(stage: Stage, agent: str, code: str) -> None:
-    session = await stage.open(agent)
-    ended = await stage.play(session, {"say": "x"})
+async def test_an_agent_that_cannot_start_says_why(harness: SessionHarness, agent: str, code: str) -> None:
+    session = await harness.open(agent)
+    ended = await harness.run_turn(session, {"say": "x"})
     assert ended.data["error"]["code"] == code
-    assert (await stage.room.get(session)).status == "failed"
+    assert (await harness.sessions.get(session)).status == "failed"
 
 
-async def test_a_megabyte_on_stderr_stops_nothing(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.play(session, {"stderr": 1_000_000}, {"say": "alive"})
-    assert stage.said(session) == "alive"
+async def test_a_megabyte_on_stderr_does_not_block_the_agent(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.run_turn(session, {"stderr": 1_000_000}, {"say": "alive"})
+    assert harness.text_of(session) == "alive"
 
 
-async def test_a_flood_becomes_one_message_and_its_deltas_are_the_same_words(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.play(session, {"flood": 20_000})
-    assert stage.said(session) == "".join(f"{number} " for number in range(20_000))
-    assert "".join(delta["text"] for delta in stage.audience.deltas) == stage.said(session)
+async def test_many_chunks_become_one_message_and_its_deltas_have_the_same_text(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.run_turn(session, {"flood": 20_000})
+    assert harness.text_of(session) == "".join(f"{number} " for number in range(20_000))
+    assert "".join(delta["text"] for delta in harness.watchers.deltas) == harness.text_of(session)
 
 
-async def test_an_update_of_a_kind_we_do_not_know_is_kept(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.play(session, {"update": {"sessionUpdate": "brand_new", "x": 1}})
-    assert (await stage.audience.until(session, "update")).data == {"sessionUpdate": "brand_new", "x": 1}
+async def test_an_update_of_an_unknown_kind_is_stored(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.run_turn(session, {"update": {"sessionUpdate": "brand_new", "x": 1}})
+    assert (await harness.watchers.until(session, "update")).data == {"sessionUpdate": "brand_new", "x": 1}
 
 
-async def test_an_idle_agent_is_stopped_and_brought_back_by_the_next_prompt(
+async def test_an_idle_agent_is_stopped_and_the_next_prompt_starts_it_again(
     computer: Computer, workspace: Path, tmp_path: Path
 ) -> None:
-    async with staged(computer, workspace, tmp_path / "home", idle=0.05) as stage:
-        session = await stage.open()
-        await stage.play(session, {"say": "a"})
-        live = stage.room._lives.get(session)
-        if live is not None:
-            await live.over.wait()
+    async with run_harness(computer, workspace, tmp_path / "home", idle=0.05) as harness:
+        session = await harness.open()
+        await harness.run_turn(session, {"say": "a"})
+        runner = harness.sessions._runners.get(session)
+        if runner is not None:
+            await runner.stopped.wait()
         assert not [row for row in await computer.processes() if "actor.py" in " ".join(row.command)]
-        await stage.play(session, {"say": "b"})
-        assert stage.said(session) == "ab"
+        await harness.run_turn(session, {"say": "b"})
+        assert harness.text_of(session) == "ab"
 
 
-async def test_the_kill_switch_ends_every_agent_and_sends_nothing_more(stage: Stage) -> None:
-    sessions = [await stage.open() for _ in range(3)]
+async def test_the_kill_switch_ends_every_agent_and_drops_queued_prompts(harness: SessionHarness) -> None:
+    sessions = [await harness.open() for _ in range(3)]
     for session in sessions:
-        await stage.say(session, {"hang": "deaf"})
-        await stage.audience.until(session, "turn.started")
-        await stage.say(session, {"say": "never"}, when="queue")
+        await harness.prompt(session, {"hang": "deaf"})
+        await harness.watchers.until(session, "turn.started")
+        await harness.prompt(session, {"say": "never"}, when="queue")
     async with asyncio.timeout(5):
-        await stage.room.stop_all("enough")
+        await harness.sessions.stop_all("enough")
         for session in sessions:
-            ended = await stage.audience.until(session, "turn.ended")
+            ended = await harness.watchers.until(session, "turn.ended")
             assert ended.data["error"]["code"] == "agent.stopped"
-    stage.money.stopped = True
-    with pytest.raises(FreeholdError, match="stopped"):
-        await stage.say(sessions[0], {"say": "never"})
-    assert stage.said(sessions[0]) == ""
+    harness.models.stopped = STOPPED
+    with pytest.raises(FreeholdError, match="kill switch"):
+        await harness.prompt(sessions[0], {"say": "never"})
+    assert harness.text_of(sessions[0]) == ""
 
 
-async def test_rename_archive_search_fork_export_and_delete(stage: Stage) -> None:
-    from freehold.agents.exporting import as_markdown
+async def test_rename_archive_search_fork_export_and_delete(harness: SessionHarness) -> None:
+    from freehold.agents.sessions.export import export_markdown
 
-    session = await stage.open()
-    await stage.play(session, {"say": "pineapples ```are``` 100% good"})
-    store = stage.room.ground.store
+    session = await harness.open()
+    await harness.run_turn(session, {"say": "pineapples ```are``` 100% good"})
+    store = harness.sessions.dependencies.store
     assert [row.id for row in store.search(query="00% g")] == [session]
     assert store.search(query="100_") == []
-    await stage.room.change(session, title="Fruit", archived=None, who="owner")
-    forked = await stage.room.fork(session, who="owner")
+    await harness.sessions.update(session, title="Fruit", archived=None, who="owner")
+    forked = await harness.sessions.fork(session, who="owner")
     assert forked.parent == session
     assert [event.kind for event in store.events(forked.id)] == [event.kind for event in store.events(session)]
-    text = as_markdown(await stage.room.get(session), store.events(session))
+    text = export_markdown(await harness.sessions.get(session), store.events(session))
     assert text.startswith("# Fruit\n")
     assert "pineapples" in text
-    await stage.room.change(session, title=None, archived=True, who="owner")
+    await harness.sessions.update(session, title=None, archived=True, who="owner")
     assert [row.id for row in store.search(archived=True)] == [session]
     with pytest.raises(FreeholdError, match="archived"):
-        await stage.say(session, {"say": "x"})
-    await stage.room.delete(session, who="owner")
+        await harness.prompt(session, {"say": "x"})
+    await harness.sessions.delete(session, who="owner")
     with pytest.raises(FreeholdError, match="no session"):
-        await stage.room.get(session)
+        await harness.sessions.get(session)
     assert [row.id for row in store.search()] == [forked.id]
 
 
-async def test_rewinding_takes_back_words_files_or_both(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.play(session, {"say": "one "})
-    second = await stage.play(session, {"say": "two"})
-    preview = await stage.room.rewind(session, 2, "both", dry_run=True, who="owner")
+async def test_rewind_takes_back_the_transcript_the_files_or_both(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.run_turn(session, {"say": "one "})
+    second = await harness.run_turn(session, {"say": "two"})
+    preview = await harness.sessions.rewind(session, 2, "both", dry_run=True, who="owner", author=OWNER)
     assert preview["events"] > 0
-    assert preview["files"]["asked"]["dry_run"] is True
-    assert second in stage.room.ground.store.events(session)
-    await stage.room.rewind(session, 2, "both", dry_run=False, who="owner")
-    kept = stage.room.ground.store.events(session)
+    planned = harness.keeper.calls[-1]
+    assert isinstance(planned, PlanRestore)
+    assert second in harness.sessions.dependencies.store.events(session)
+    await harness.sessions.rewind(session, 2, "both", dry_run=False, who="owner", author=OWNER)
+    kept = harness.sessions.dependencies.store.events(session)
     assert [event.data["text"] for event in kept if event.kind == "message"] == ["one "]
-    assert stage.marks[-1]["entry"] == preview["files"]["asked"]["entry"]
-    await stage.play(session, {"past": True})
-    assert "two" not in stage.said(session).rpartition("began earlier")[2]
+    restored = [call for call in harness.keeper.calls if isinstance(call, RestoreEntry)]
+    assert [(call.entry, call.who) for call in restored] == [(planned.entry, OWNER)]
+    await harness.run_turn(session, {"past": True})
+    assert "two" not in harness.text_of(session).rpartition("began earlier")[2]
 
 
-async def test_files_are_named_inside_and_nowhere_else(stage: Stage) -> None:
-    session = await stage.open()
+async def test_a_prompt_can_name_only_files_inside_the_computers_folders(harness: SessionHarness) -> None:
+    session = await harness.open()
     with pytest.raises(FreeholdError, match="neither below"):
-        await stage.say(session, {"say": "x"}, files=["../etc/passwd"])
-    await stage.play(session, {"say": "ok"}, files=["actor.py"])
+        await harness.prompt(session, {"say": "x"}, files=["../etc/passwd"])
+    await harness.run_turn(session, {"say": "ok"}, files=["actor.py"])
 
 
-async def test_images_are_refused_by_an_agent_that_takes_none(stage: Stage) -> None:
+async def test_images_for_an_agent_without_image_support_fail_the_turn(harness: SessionHarness) -> None:
     image = {"mime": "image/png", "data": "aGk="}
-    ended = await stage.play(await stage.open("plain"), {"say": "x"}, images=[image])
+    ended = await harness.run_turn(await harness.open("plain"), {"say": "x"}, images=[image])
     assert ended.data["error"]["code"] == "agent.no-images"
-    assert (await stage.play(await stage.open(), {"say": "x"}, images=[image])).data["stop_reason"] == "end_turn"
+    assert (await harness.run_turn(await harness.open(), {"say": "x"}, images=[image])).data[
+        "stop_reason"
+    ] == "end_turn"
 
 
-async def test_an_option_is_set_and_stays_set_after_a_restart(stage: Stage) -> None:
-    session = await stage.open()
-    await stage.room.choose(session, "mode", "plan")
-    await stage.audience.until(session, "options", mode="plan")
-    await stage.again()
-    await stage.play(session, {"say": "x"})
-    await stage.audience.until(session, "options", mode="plan")
+async def test_an_option_is_set_and_stays_set_after_a_restart(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.sessions.set_option(session, "mode", "plan")
+    await harness.watchers.until(session, "options", mode="plan")
+    await harness.restart()
+    await harness.run_turn(session, {"say": "x"})
+    await harness.watchers.until(session, "options", mode="plan")
     with pytest.raises(FreeholdError, match="without asking"):
-        await stage.room.choose(session, "mode", "yolo")
+        await harness.sessions.set_option(session, "mode", "yolo")
     with pytest.raises(FreeholdError, match="does not offer"):
-        await stage.room.choose(session, "mode", "unheard-of")
+        await harness.sessions.set_option(session, "mode", "unheard-of")
 
 
-async def test_no_more_than_a_few_agents_are_kept_with_nothing_to_do(stage: Stage) -> None:
-    from freehold.agents.room import MAX_IDLE
+async def test_only_a_few_idle_agents_keep_running(harness: SessionHarness) -> None:
+    from freehold.agents.sessions.service import MAX_IDLE
 
     for number in range(MAX_IDLE + 3):
-        session = await stage.open()
-        await stage.play(session, {"say": str(number)})
-    idle = [live for live in stage.room._lives.values() if live.idle_since is not None and not live._retired]
+        session = await harness.open()
+        await harness.run_turn(session, {"say": str(number)})
+    runners = harness.sessions._runners.values()
+    idle = [runner for runner in runners if runner.idle_since is not None and not runner._retired]
     assert len(idle) <= MAX_IDLE + 1
 
 
-async def test_what_the_owner_has_not_read_is_told_until_they_have(stage: Stage) -> None:
-    """By any watcher, for all of them; numbers that were never given see nothing in advance."""
-    session = await stage.open()
-    assert (await stage.room.get(session)).unread is False
-    ended = await stage.play(session, {"say": "news"})
-    row = await stage.room.get(session)
+async def test_a_session_is_unread_until_the_owner_has_read_it(harness: SessionHarness) -> None:
+    """For all clients at once. A number above the last event does not mark later events as read."""
+    session = await harness.open()
+    assert (await harness.sessions.get(session)).unread is False
+    ended = await harness.run_turn(session, {"say": "news"})
+    row = await harness.sessions.get(session)
     assert row.unread is True
     assert row.as_json()["unread"] is True
-    assert (await stage.room.see(session, 1)).unread is True
-    assert (await stage.room.see(session, 10_000)).unread is False
-    assert stage.audience.rows[-1].unread is False
-    assert (await stage.room.see(session, ended.seq)).unread is False
-    forked = await stage.room.fork(session, who="owner")
+    assert (await harness.sessions.mark_seen(session, 1)).unread is True
+    assert (await harness.sessions.mark_seen(session, 10_000)).unread is False
+    assert harness.watchers.rows[-1].unread is False
+    assert (await harness.sessions.mark_seen(session, ended.seq)).unread is False
+    forked = await harness.sessions.fork(session, who="owner")
     assert forked.unread is False
-    await stage.say(session, {"run": "true"})
-    await stage.audience.until(session, "approval", state="pending")
-    assert (await stage.room.get(session)).unread is True
-    await stage.again()
-    assert (await stage.room.get(session)).unread is True
+    await harness.prompt(session, {"run": "true"})
+    await harness.watchers.until(session, "approval", state="pending")
+    assert (await harness.sessions.get(session)).unread is True
+    await harness.restart()
+    assert (await harness.sessions.get(session)).unread is True
 
 
-async def test_a_store_of_before_there_was_a_seen_number_is_taken_up(tmp_path: Path) -> None:
-    from freehold.agents.schema import SCHEMA
-    from freehold.agents.store import Store
+async def test_a_database_without_read_marks_is_migrated(tmp_path: Path) -> None:
+    from freehold.agents.sessions.schema import SCHEMA
+    from freehold.agents.sessions.store import SessionStore
     from freehold.timeline import Timeline
 
     with Timeline(tmp_path / "timeline.db") as timeline:
@@ -311,87 +316,89 @@ async def test_a_store_of_before_there_was_a_seen_number_is_taken_up(tmp_path: P
                 "INSERT INTO agents_session (id, title, named, agent, status, created, updated, seq) "
                 "VALUES ('old', 'Old', 1, 'actor', 'idle', '', '', 7)"
             )
-        store = Store(timeline)
+        store = SessionStore(timeline)
         store.prepare()
         assert store.get("old").unread is False
 
 
-async def test_a_model_that_is_away_is_what_an_agent_that_gave_up_is_said_to_have_met(stage: Stage) -> None:
-    """One that went on without it has ended well; and an agent's own error is not called a refusal."""
-    session = await stage.open()
-    stage.money.block = FreeholdError(
+async def test_a_turn_that_failed_because_a_provider_is_unreachable_says_so(harness: SessionHarness) -> None:
+    """A turn that ended well in spite of it has no error."""
+    session = await harness.open()
+    harness.models.block = FreeholdError(
         "models.unreachable", "The model provider near cannot be reached", hint="base_url"
     )
-    ended = await stage.play(session, {"fail": "The model near answered 502"})
+    ended = await harness.run_turn(session, {"fail": "The model near answered 502"})
     assert (ended.data["error"]["code"], ended.data["error"]["hint"]) == ("models.unreachable", "base_url")
-    assert "error" not in (await stage.play(session, {"say": "done all the same"})).data
-    stage.money.block = None
-    ended = await stage.play(session, {"fail": "The model near answered 500"})
-    assert ended.data["error"]["message"] == "The agent could not go on: The model near answered 500"
+    assert "error" not in (await harness.run_turn(session, {"say": "done all the same"})).data
+    harness.models.block = None
+    ended = await harness.run_turn(session, {"fail": "The model near answered 500"})
+    assert ended.data["error"]["message"] == "The agent reported an error: The model near answered 500"
 
 
 @pytest.mark.parametrize("step", [{"say": "I am done"}, {"fail": "Internal error"}])
-async def test_what_only_the_owner_can_change_is_told_whatever_the_agent_says(
-    stage: Stage, step: dict[str, object]
+async def test_a_reached_budget_is_the_reason_of_the_turn_whatever_the_agent_says(
+    harness: SessionHarness, step: dict[str, object]
 ) -> None:
-    """A budget that is reached, a key that is missing: the session fails with that reason."""
-    session = await stage.open()
-    stage.money.block = FreeholdError("models.budget-reached", "The owner's budget is reached", hint="Lift it")
-    ended = await stage.play(session, step)
+    """The session fails with the reason that the owner can act on."""
+    session = await harness.open()
+    harness.models.block = FreeholdError("models.budget-reached", "The owner's budget is reached", hint="Lift it")
+    ended = await harness.run_turn(session, step)
     assert ended.data["error"]["code"] == "models.budget-reached"
-    assert (await stage.audience.until(session, "error")).data["hint"] == "Lift it"
-    assert (await stage.room.get(session)).status == "failed"
-    stage.money.block = None
-    assert "error" not in (await stage.play(session, {"say": "on"})).data
+    assert (await harness.watchers.until(session, "error")).data["hint"] == "Lift it"
+    assert (await harness.sessions.get(session)).status == "failed"
+    harness.models.block = None
+    assert "error" not in (await harness.run_turn(session, {"say": "on"})).data
 
 
-async def test_a_session_is_forked_by_its_agent_also_when_that_is_not_running(stage: Stage) -> None:
-    """The whole past is there, not only the end of it that would be retold; each goes its own way from then on."""
-    session = await stage.open()
-    await stage.play(session, {"say": "one"})
-    await stage.again()
-    forked = (await stage.room.fork(session, who="owner")).id
-    await stage.play(forked, {"say": "two"})
-    await stage.play(forked, {"past": True})
-    assert "began earlier" not in stage.said(forked)
-    assert '\\"one\\"' in stage.said(forked)
-    await stage.play(session, {"past": True})
-    assert '\\"two\\"' not in stage.said(session)
+async def test_a_session_is_forked_by_its_agent_even_if_it_is_not_running(harness: SessionHarness) -> None:
+    """The copy has everything that the agent remembers, and the two sessions are independent."""
+    session = await harness.open()
+    await harness.run_turn(session, {"say": "one"})
+    await harness.restart()
+    forked = (await harness.sessions.fork(session, who="owner")).id
+    await harness.run_turn(forked, {"say": "two"})
+    await harness.run_turn(forked, {"past": True})
+    assert "began earlier" not in harness.text_of(forked)
+    assert '\\"one\\"' in harness.text_of(forked)
+    await harness.run_turn(session, {"past": True})
+    assert '\\"two\\"' not in harness.text_of(session)
 
 
-async def test_a_fork_of_what_cannot_be_started_is_told_the_past(stage: Stage) -> None:
-    session = await stage.open("plain")
-    await stage.play(session, {"say": "the secret word is mango"})
-    await stage.again()
-    forked = (await stage.room.fork(session, who="owner")).id
-    await stage.play(forked, {"past": True})
-    assert "mango" in stage.said(forked)
+async def test_a_fork_gets_the_transcript_when_the_agent_cannot_fork(harness: SessionHarness) -> None:
+    session = await harness.open("plain")
+    await harness.run_turn(session, {"say": "the secret word is mango"})
+    await harness.restart()
+    forked = (await harness.sessions.fork(session, who="owner")).id
+    await harness.run_turn(forked, {"past": True})
+    assert "mango" in harness.text_of(forked)
 
 
-async def test_the_owners_own_command_runs_without_the_agent(stage: Stage, computer: Computer) -> None:
-    """In any session: no agent is started for it, nothing is asked, and the output is the turn's words."""
-    session = await stage.open("missing")
-    turn = await stage.say(session, text="!echo out; echo err >&2; exit 3")
-    ended = await stage.ended(session, turn)
+async def test_an_owner_command_runs_without_the_agent(harness: SessionHarness, computer: Computer) -> None:
+    """No agent is started, nothing is asked, and the output is the message of the turn."""
+    session = await harness.open("missing")
+    turn = await harness.prompt(session, text="!echo out; echo err >&2; exit 3")
+    ended = await harness.wait_ended(session, turn)
     assert ended.data["stop_reason"] == "end_turn"
-    assert stage.said(session) == "````\nout\nerr\n\n[exit code 3]\n````"
-    tool = await stage.audience.until(session, "tool", status="failed")
+    assert harness.text_of(session) == "````\nout\nerr\n\n[exit code 3]\n````"
+    tool = await harness.watchers.until(session, "tool", status="failed")
     assert tool.data["raw_input"] == {"command": "echo out; echo err >&2; exit 3"}
-    assert (await stage.room.get(session)).status == "idle"
-    other = await stage.open()
-    await stage.play(other, {"say": "words "})
-    await stage.ended(other, await stage.say(other, text="!pwd"))
-    await stage.play(other, {"past": True})
-    assert "/workspace" in stage.said(other)
-    assert "!pwd" not in stage.said(other)
+    assert (await harness.sessions.get(session)).status == "idle"
+    other = await harness.open()
+    await harness.run_turn(other, {"say": "words "})
+    await harness.wait_ended(other, await harness.prompt(other, text="!pwd"))
+    await harness.run_turn(other, {"past": True})
+    assert "/workspace" in harness.text_of(other)
+    assert "!pwd" not in harness.text_of(other)
 
 
 @pytest.mark.parametrize("way", ["cancel", "kill switch"])
-async def test_the_owners_own_command_is_stopped_like_a_turn(stage: Stage, computer: Computer, way: str) -> None:
-    session = await stage.open("missing")
-    turn = await stage.say(session, text="!echo begun; sleep 4711")
-    await stage.audience.until_said("begun")
-    await (stage.room.cancel(session) if way == "cancel" else stage.room.stop_all("enough"))
-    ended = await stage.ended(session, turn)
+async def test_an_owner_command_can_be_stopped_like_a_turn(
+    harness: SessionHarness, computer: Computer, way: str
+) -> None:
+    session = await harness.open("missing")
+    turn = await harness.prompt(session, text="!echo begun; sleep 4711")
+    await harness.watchers.until_text("begun")
+    await (harness.sessions.cancel(session) if way == "cancel" else harness.sessions.stop_all("enough"))
+    ended = await harness.wait_ended(session, turn)
     assert ended.data["stop_reason"] == "cancelled"
     assert not [row for row in await computer.processes() if "4711" in " ".join(row.command)]

@@ -1,4 +1,4 @@
-"""A client of the built-in agent: the other side of its wire, and answers that a test decides."""
+"""A client of the built-in agent, with answers that the test decides."""
 
 import asyncio
 import json
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from freehold.computer import Computer
-from freehold.computer.process import Process
-from freehold.computer.tunnel import Tunnel
+from freehold.computer.library.process import Process
+from freehold.computer.library.tunnel import Tunnel
 from freehold.testing import ScriptedModel
 
 Json = dict[str, Any]
@@ -19,8 +19,8 @@ PROGRAM = ["/usr/bin/python3", "-m", "freehold.builtin"]
 
 
 @dataclass
-class Client:
-    """`allow` decides every request for permission."""
+class BuiltinClient:
+    """`allow` answers every permission request."""
 
     allow: Callable[[Json], bool] = lambda asked: True
     updates: list[Json] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Client:
         return [one for one in self.updates if one.get("status") == status]
 
     async def request(self, method: str, params: Json) -> Json:
-        """The agent's answer. Raises `Refused` with its words."""
+        """The agent's answer. Raises `Refused` with its error message."""
         self.number += 1
         answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.waiting[self.number] = answer
@@ -96,23 +96,23 @@ class Client:
 
 
 class Refused(Exception):
-    """What the agent answered a request with."""
+    """The agent answered a request with this error."""
 
 
 @asynccontextmanager
-async def agent(
+async def run_builtin(
     computer: Computer,
     model: ScriptedModel | None,
     *,
     kind: str = "openai-compatible",
     allow: Callable[[Json], bool] = lambda asked: True,
     env: dict[str, str] | None = None,
-) -> AsyncIterator[Client]:
-    """The program, started inside as the host starts it and introduced; its model is on the computer's loopback."""
-    client = Client(allow)
+) -> AsyncIterator[BuiltinClient]:
+    """The program, started inside as the host starts it, and initialized. Its model is on the computer's loopback."""
+    client = BuiltinClient(allow)
     around: dict[str, str | None] = {"PYTHONPATH": SITE, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
     if model is not None:
-        around |= await pointed_at(computer, model, kind)
+        around |= await relay_model(computer, model, kind)
     async with await computer.spawn(PROGRAM, cwd="/workspace", env=around) as process, asyncio.TaskGroup() as group:
         client.process = process
         reading = group.create_task(client.listen())
@@ -135,7 +135,7 @@ async def _drain(process: Process) -> bytes:
     return words
 
 
-async def pointed_at(computer: Computer, model: ScriptedModel, kind: str) -> dict[str, str]:
+async def relay_model(computer: Computer, model: ScriptedModel, kind: str) -> dict[str, str]:
     listening = await computer.listen(0, _Relay(model.port))
     url = f"http://127.0.0.1:{listening.port}" + ("/v1" if kind.startswith("openai") else "")
     return {

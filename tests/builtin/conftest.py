@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.builtin.closure import CODE, install_closure
+from tests.support.agents import CODE, install_closure
 
 from freehold.computer import Computer
-from freehold.computer.spec import Mount
+from freehold.computer.contract.spec import Mount
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.builtin.client import Client, Json, Refused, agent
+from tests.builtin.client import BuiltinClient, Json, Refused, run_builtin
 
 from freehold.computer import Computer
-from freehold.testing import Call, Conversation, Fail, Say, ScriptedModel, Step, Turn, Usage
+from freehold.testing import Call, Conversation, ConversationTurn, Fail, Say, ScriptedModel, ScriptedUsage, Step
 
 LINT = """\
 import ast, pathlib, sys
@@ -38,7 +38,7 @@ FIX = """\
 
 
 async def test_it_runs_the_linter_and_fixes_what_it_finds(computer: Computer) -> None:
-    """Real commands, one patch, and a second run that is green."""
+    """Real commands, one patch, and a second run that passes."""
     for path, text in (("lint.py", LINT), ("src/clock.py", CLOCK), ("src/place.py", PLACE)):
         await computer.files.mkdir("/workspace/src", parents=True)
         await computer.files.write(f"/workspace/{path}", text.encode())
@@ -50,7 +50,7 @@ async def test_it_runs_the_linter_and_fixes_what_it_finds(computer: Computer) ->
         Call("run", {"command": "python3 lint.py"}),
         Say("Both unused imports are gone; the linter is green."),
     ]
-    async with ScriptedModel(script) as model, agent(computer, model) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         session = await client.open("ask")
         answer = await client.prompt(session, "Run the linter and fix the errors")
     assert answer["stopReason"] == "end_turn"
@@ -72,9 +72,9 @@ async def test_it_runs_the_linter_and_fixes_what_it_finds(computer: Computer) ->
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 async def test_it_speaks_every_api(computer: Computer, kind: str) -> None:
-    """A tool call and its result, in the words of each provider."""
+    """A tool call and its result, in the API of each provider."""
     script: list[Step] = [Call("write", {"path": "note.txt", "content": "hello\n"}), Say("Written.")]
-    async with ScriptedModel(script) as model, agent(computer, model, kind=kind) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model, kind=kind) as client:
         answer = await client.prompt(await client.open(), "Write a note")
     assert answer["stopReason"] == "end_turn"
     assert client.said == "Written."
@@ -82,28 +82,28 @@ async def test_it_speaks_every_api(computer: Computer, kind: str) -> None:
     assert {request.key for request in model.requests} == {"placeholder"}
 
 
-async def test_what_was_rejected_does_not_happen(computer: Computer) -> None:
+async def test_a_rejected_tool_call_does_nothing(computer: Computer) -> None:
     script: list[Step] = [
         Call("write", {"path": "a.txt", "content": "a"}),
         Call("run", {"command": "touch b.txt"}),
         Say("Well."),
     ]
-    async with ScriptedModel(script) as model, agent(computer, model, allow=lambda asked: False) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model, allow=lambda asked: False) as client:
         await client.prompt(await client.open(), "Make two files")
     assert len(client.asked) == 2
     assert (await computer.run("ls /workspace")).stdout == b""
     assert all("rejected" in turn.text for turn in _conversation(model) if turn.role == "tool")
 
 
-async def test_the_modes_are_kept(computer: Computer) -> None:
-    """read-only writes and runs nothing; accept-edits edits the workspace unasked and nothing else."""
+async def test_the_modes_limit_what_runs_without_asking(computer: Computer) -> None:
+    """read-only writes and runs nothing. accept-edits edits only the workspace without asking."""
     script: list[Step] = [
         Call("write", {"path": "a.txt", "content": "a"}),
         Call("write", {"path": "/home/agent/b.txt", "content": "b"}),
         Call("run", {"command": "cat a.txt"}),
         Say("Done."),
     ]
-    async with ScriptedModel(script) as model, agent(computer, model) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         await client.prompt(await client.open("read-only"), "Try")
         assert client.asked == []
         assert (await computer.run("ls /workspace /home/agent/b.txt")).stdout == b"/workspace:\n"
@@ -112,21 +112,21 @@ async def test_the_modes_are_kept(computer: Computer) -> None:
     assert await computer.files.read("/workspace/a.txt") == b"a"
 
 
-async def test_a_link_out_of_the_workspace_is_asked_about(computer: Computer) -> None:
-    """accept-edits is for the workspace: a planted link does not widen it."""
+async def test_a_write_through_a_link_out_of_the_workspace_is_asked(computer: Computer) -> None:
+    """accept-edits is for the workspace only, also when a link leads out of it."""
     await computer.run("ln -s /home/agent/.bashrc /workspace/innocent.txt")
     script: list[Step] = [Call("write", {"path": "innocent.txt", "content": "evil"}), Say("Done.")]
-    async with ScriptedModel(script) as model, agent(computer, model, allow=lambda asked: False) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model, allow=lambda asked: False) as client:
         await client.prompt(await client.open("accept-edits"), "Write")
     assert len(client.asked) == 1
     assert b"evil" not in (await computer.run("cat /home/agent/.bashrc")).stdout
 
 
-async def test_what_was_shown_is_what_is_written(computer: Computer) -> None:
-    """A file that changes between the question and the answer is not overwritten."""
+async def test_a_file_that_changed_after_the_question_is_not_overwritten(computer: Computer) -> None:
+    """The owner was shown the old state, so the new one is kept."""
     await computer.files.write("/workspace/a.txt", b"one\n")
     script: list[Step] = [Call("edit", {"path": "a.txt", "old": "one", "new": "two"}), Say("Done.")]
-    async with ScriptedModel(script) as model, agent(computer, model) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
 
         async def meddle() -> None:
             await computer.files.write("/workspace/a.txt", b"one, by somebody else\n")
@@ -136,11 +136,11 @@ async def test_what_was_shown_is_what_is_written(computer: Computer) -> None:
     assert await computer.files.read("/workspace/a.txt") == b"one, by somebody else\n"
     (diff,) = client.asked[0]["toolCall"]["content"]
     assert (diff["oldText"], diff["newText"]) == ("one\n", "two\n")
-    assert "has changed in the meantime" in _conversation(model)[-1].text
+    assert "has changed since it was read" in _conversation(model)[-1].text
 
 
-async def test_cancel_ends_a_command_with_all_it_started(computer: Computer) -> None:
-    async with ScriptedModel() as model, agent(computer, model) as client:
+async def test_cancel_ends_a_command_and_its_children(computer: Computer) -> None:
+    async with ScriptedModel() as model, run_builtin(computer, model) as client:
         session = await client.open()
         async with _prompting(client, session, "RUN sleep 1000 & echo started; sleep 1000") as turn:
             await client.until(lambda update: "started" in str(update.get("content")))
@@ -152,51 +152,51 @@ async def test_cancel_ends_a_command_with_all_it_started(computer: Computer) -> 
     assert answer["stopReason"] == "end_turn"
 
 
-async def test_a_command_that_takes_too_long_is_ended(computer: Computer) -> None:
+async def test_a_command_is_stopped_at_its_timeout(computer: Computer) -> None:
     script: list[Step] = [Call("run", {"command": "echo begun; sleep 1000", "timeout": 1}), Say("It hangs.")]
-    async with ScriptedModel(script) as model, agent(computer, model) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         await client.prompt(await client.open(), "Run it")
         assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
-    assert _conversation(model)[-1].text.startswith("begun\n[ended after 1 s")
+    assert _conversation(model)[-1].text.startswith("begun\n[stopped after 1 s")
 
 
-async def test_a_background_command_goes_on_until_it_is_stopped(computer: Computer) -> None:
+async def test_a_background_command_runs_until_it_is_stopped(computer: Computer) -> None:
     script: list[Step] = [
         Call("run", {"command": "echo ready; exec sleep 1000", "background": True}),
-        Call("process", {"name": "job1", "action": "look"}),
+        Call("process", {"name": "job1", "action": "status"}),
         Call("process", {"name": "job1", "action": "stop"}),
         Call("run", {"command": "exec sleep 2000", "background": True}),
         Say("Left one."),
     ]
-    async with ScriptedModel(script) as model, agent(computer, model) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         await client.prompt(await client.open(), "Run it")
         running = [" ".join(one.command) for one in await computer.processes()]
         assert "sleep 2000" in running
         assert "sleep 1000" not in running
     results = [turn.text for turn in _conversation(model) if turn.role == "tool"]
-    assert results[0] == "job1 runs in the background\nready"
-    assert results[1] == "ready\n[job1 runs]"
-    assert results[2] == "ready\n[job1 ended with -15]"
+    assert results[0] == "job1 is running in the background\nready"
+    assert results[1] == "ready\n[job1 is running]"
+    assert results[2] == "ready\n[job1 ended with exit code -15]"
     assert not any("sleep" in " ".join(one.command) for one in await computer.processes())
 
 
-async def test_it_gives_up_politely_at_its_step_limit(computer: Computer) -> None:
+async def test_a_turn_stops_at_the_step_limit(computer: Computer) -> None:
     script: list[Step] = [Call("list", {})]
-    async with ScriptedModel(script) as model, agent(computer, model, env={"FREEHOLD_STEPS": "3"}) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model, env={"FREEHOLD_STEPS": "3"}) as client:
         session = await client.open()
         answer = await client.prompt(session, "Go round in circles")
         assert answer["stopReason"] == "max_turn_requests"
-        assert "I have taken 3 steps" in client.said
+        assert "I stopped after 3 steps" in client.said
     assert len(model.requests) == 3
 
 
-async def test_it_follows_the_projects_notes_and_loads_a_skill_on_demand(computer: Computer) -> None:
+async def test_project_instructions_are_sent_and_skills_load_on_demand(computer: Computer) -> None:
     await computer.files.write("/workspace/AGENTS.md", b"Always use tabs.")
     await computer.files.mkdir("/workspace/.agents/skills/release", parents=True)
     skill = b"---\nname: release\ndescription: How to release\n---\nFirst tag, then push.\n"
     await computer.files.write("/workspace/.agents/skills/release/SKILL.md", skill)
     script: list[Step] = [Call("skill", {"name": "release"}), Say("Done.")]
-    async with ScriptedModel(script) as model, agent(computer, model) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         await client.prompt(await client.open(), "Release it")
     first = model.requests[0].body.decode()
     assert "Always use tabs." in first
@@ -205,31 +205,31 @@ async def test_it_follows_the_projects_notes_and_loads_a_skill_on_demand(compute
     assert "First tag, then push." in _conversation(model)[-1].text
 
 
-async def test_it_makes_room_before_its_context_overflows(computer: Computer) -> None:
-    """Old results go, the past becomes a summary, and the conversation goes on."""
+async def test_a_conversation_is_compacted_before_it_exceeds_the_context(computer: Computer) -> None:
+    """Old results are left out, the begin is summarised, and the conversation continues."""
     await computer.run("seq 100000 100400 > /workspace/numbers.txt")
     reads = [Call("read", {"path": "numbers.txt"})] * 9
     script: list[Step] = [*reads, Say("That was a lot.")]
     window = {"FREEHOLD_MODEL_CONTEXT": "6000"}
-    full = ScriptedModel(_unless_summary(script), usage=Usage(input=5500))
-    async with full as model, agent(computer, model, env=window) as client:
+    full = ScriptedModel(_answer_summaries(script), usage=ScriptedUsage(input=5500))
+    async with full as model, run_builtin(computer, model, env=window) as client:
         session = await client.open()
         assert (await client.prompt(session, "Read it often"))["stopReason"] == "end_turn"
         await client.prompt(session, "SAY fine")
-    summaries = [request for request in model.requests if b"Sum up this conversation" in request.body]
+    summaries = [request for request in model.requests if b"Summarise this conversation" in request.body]
     assert summaries
-    assert b"summed up because room was short" in model.requests[-1].body
+    assert b"A summary of the conversation so far" in model.requests[-1].body
     assert b"Read it often" in model.requests[-1].body
     assert client.said.endswith("fine")
 
 
 @pytest.mark.parametrize("kind", ["openai-compatible", "anthropic"])
-async def test_a_window_smaller_than_thought_is_made_room_for_once(computer: Computer, kind: str) -> None:
-    """The model says that it is too much: the past is summed up and the same work goes on; a second time is told."""
+async def test_a_context_overflow_is_compacted_once(computer: Computer, kind: str) -> None:
+    """The model reports an overflow: the begin is summarised and the turn continues. A second overflow is an error."""
     failed: list[int] = []
 
     def script(conversation: Conversation) -> Step | None:
-        if "Sum up this conversation" in str(conversation):
+        if "Summarise this conversation" in str(conversation):
             return Say("They read numbers.")
         told = [turn.text for turn in conversation.turns if turn.role == "user"]
         if told and "OVERFLOW" in told[-1] and len(failed) < int(told[-1].rpartition("OVERFLOW ")[2][0]):
@@ -238,7 +238,7 @@ async def test_a_window_smaller_than_thought_is_made_room_for_once(computer: Com
         return Say("Gone on.") if told and "OVERFLOW" in told[-1] else None
 
     await computer.run("seq 100000 100400 > /workspace/numbers.txt")
-    async with ScriptedModel(script) as model, agent(computer, model, kind=kind) as client:
+    async with ScriptedModel(script) as model, run_builtin(computer, model, kind=kind) as client:
         session = await client.open()
         for _ in range(4):
             await client.prompt(session, 'CALL read {"path": "numbers.txt"}')
@@ -253,10 +253,10 @@ async def test_a_window_smaller_than_thought_is_made_room_for_once(computer: Com
     assert client.said.endswith("still here")
 
 
-async def test_the_owner_makes_room_by_a_command(computer: Computer) -> None:
-    """/compact is offered, sums up what was said, and sends nothing else."""
-    script = _unless_summary([Say("A long story.")])
-    async with ScriptedModel(script) as model, agent(computer, model) as client:
+async def test_the_compact_command_summarises_the_conversation(computer: Computer) -> None:
+    """/compact is in the list of commands, summarises the conversation, and sends nothing else."""
+    script = _answer_summaries([Say("A long story.")])
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
         session = await client.open()
         offered = [one for one in client.updates if one["sessionUpdate"] == "available_commands_update"]
         assert "compact" in [command["name"] for command in offered[-1]["availableCommands"]]
@@ -264,28 +264,28 @@ async def test_the_owner_makes_room_by_a_command(computer: Computer) -> None:
             await client.prompt(session, f"Tell me story {number}")
         before = len(model.requests)
         assert (await client.prompt(session, "/compact"))["stopReason"] == "end_turn"
-        assert "tokens are left" in client.said
+        assert "The conversation has about" in client.said
         (request,) = model.requests[before:]
-        assert b"Sum up this conversation" in request.body
+        assert b"Summarise this conversation" in request.body
         await client.prompt(session, "Tell me the last one")
-    assert b"summed up because room was short" in model.requests[-1].body
+    assert b"A summary of the conversation so far" in model.requests[-1].body
     assert b"story 0" not in model.requests[-1].body
 
 
 async def test_a_session_is_resumed_and_loaded_in_a_new_process(computer: Computer) -> None:
     script: list[Step] = [Call("write", {"path": "a.txt", "content": "a"}), Say("Written.")]
     async with ScriptedModel(script) as model:
-        async with agent(computer, model) as client:
+        async with run_builtin(computer, model) as client:
             session = await client.open("accept-edits")
             await client.prompt(session, "Write a file")
         where = {"sessionId": session, "cwd": "/workspace", "mcpServers": []}
-        async with agent(computer, model) as client:
+        async with run_builtin(computer, model) as client:
             answer = await client.request("session/resume", where)
             assert answer["modes"]["currentModeId"] == "accept-edits"
             assert client.said == ""
             await client.prompt(session, "SAY again")
             assert "Write a file" in [turn.text for turn in _conversation(model)]
-        async with agent(computer, model) as client:
+        async with run_builtin(computer, model) as client:
             await client.request("session/load", where)
             kinds = [update["sessionUpdate"] for update in client.updates]
             assert kinds[:5] == [
@@ -299,8 +299,8 @@ async def test_a_session_is_resumed_and_loaded_in_a_new_process(computer: Comput
             assert [row["sessionId"] for row in listed["sessions"]] == [session]
 
 
-async def test_a_session_by_a_crooked_name_is_refused(computer: Computer) -> None:
-    async with agent(computer, None) as client:
+async def test_an_invalid_session_id_is_refused(computer: Computer) -> None:
+    async with run_builtin(computer, None) as client:
         for name in ("../../etc/passwd", "x" * 32, "0" * 32):
             with pytest.raises(Refused, match="session"):
                 await client.request("session/load", {"sessionId": name, "cwd": "/workspace", "mcpServers": []})
@@ -309,8 +309,8 @@ async def test_a_session_by_a_crooked_name_is_refused(computer: Computer) -> Non
 @pytest.mark.parametrize(
     ("fault", "words"), [("500", "answered 500"), ("cut", "cannot be reached"), ("malformed", "The model")]
 )
-async def test_a_model_that_fails_ends_the_turn_with_its_reason(computer: Computer, fault: str, words: str) -> None:
-    async with ScriptedModel() as model, agent(computer, model) as client:
+async def test_a_model_error_is_the_reason_of_the_turn(computer: Computer, fault: str, words: str) -> None:
+    async with ScriptedModel() as model, run_builtin(computer, model) as client:
         session = await client.open()
         with pytest.raises(Refused, match=words):
             await client.prompt(session, f"FAIL {fault}")
@@ -318,7 +318,7 @@ async def test_a_model_that_fails_ends_the_turn_with_its_reason(computer: Comput
 
 
 async def test_without_a_model_it_explains_and_still_runs_commands(computer: Computer) -> None:
-    async with agent(computer, None) as client:
+    async with run_builtin(computer, None) as client:
         session = await client.open()
         assert (await client.prompt(session, "Hello?"))["stopReason"] == "end_turn"
         assert "freehold secret set" in client.said
@@ -336,7 +336,7 @@ async def test_a_prompt_with_a_file_and_an_image(computer: Computer) -> None:
         {"type": "resource", "resource": {"uri": "file:///workspace/c.txt", "text": "the text of c"}},
         {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="},
     ]
-    async with ScriptedModel() as model, agent(computer, model) as client:
+    async with ScriptedModel() as model, run_builtin(computer, model) as client:
         session = await client.open()
         await client.request("session/prompt", {"sessionId": session, "prompt": blocks})
         sent = model.requests[0].body.decode()
@@ -347,14 +347,14 @@ async def test_a_prompt_with_a_file_and_an_image(computer: Computer) -> None:
             await client.request("session/prompt", {"sessionId": session, "prompt": [{"type": "audio"}]})
 
 
-def _conversation(model: ScriptedModel) -> Sequence[Turn]:
+def _conversation(model: ScriptedModel) -> Sequence[ConversationTurn]:
     found = model.requests[-1].conversation
     assert found is not None
     return found.turns
 
 
-def _unless_summary(steps: Sequence[Step]) -> Callable[[Conversation], Step | None]:
-    """Takes its steps by how often it was asked, for a conversation that is summed up has fewer results."""
+def _answer_summaries(steps: Sequence[Step]) -> Callable[[Conversation], Step | None]:
+    """Takes the next step for each request, because a summarised conversation has fewer tool results."""
     taken = iter(steps)
 
     def choose(conversation: Conversation) -> Step | None:
@@ -364,6 +364,6 @@ def _unless_summary(steps: Sequence[Step]) -> Callable[[Conversation], Step | No
 
 
 @asynccontextmanager
-async def _prompting(client: Client, session: str, text: str) -> AsyncIterator[asyncio.Task[Json]]:
+async def _prompting(client: BuiltinClient, session: str, text: str) -> AsyncIterator[asyncio.Task[Json]]:
     async with asyncio.TaskGroup() as group:
         yield group.create_task(client.prompt(session, text))

@@ -2,46 +2,53 @@
 
 import pytest
 
-from freehold.builtin.patch import apply
-from freehold.builtin.step import Trouble, shorten
+from freehold.builtin.patch import apply_patch_text
+from freehold.builtin.tool_call import ToolError, shorten
 
 FILES = {"a.py": "one\ntwo\nthree\ntwo\nfour\n", "b.txt": "keep"}
 
 
-def patched(patch: str) -> dict[str, str | None]:
-    return {outcome.path: outcome.new for outcome in apply(patch, FILES.get)}
+def apply_to_files(patch: str) -> dict[str, str | None]:
+    return {outcome.path: outcome.new for outcome in apply_patch_text(patch, FILES.get)}
 
 
 def test_a_patch_adds_updates_moves_and_deletes() -> None:
-    found = patched(
+    found = apply_to_files(
         "*** Begin Patch\n*** Update File: a.py\n@@ three\n-two\n+2\n*** Add File: c/d.txt\n+new\n+\n"
         "*** Delete File: b.txt\n*** End Patch"
     )
     assert found == {"a.py": "one\ntwo\nthree\n2\nfour\n", "c/d.txt": "new\n\n", "b.txt": None}
-    assert patched("*** Update File: b.txt\n*** Move to: e.txt\n-keep\n+kept") == {"b.txt": None, "e.txt": "kept"}
+    assert apply_to_files("*** Update File: b.txt\n*** Move to: e.txt\n-keep\n+kept") == {
+        "b.txt": None,
+        "e.txt": "kept",
+    }
 
 
-def test_a_unified_diff_goes_to_the_place_it_names() -> None:
-    """Of two places that fit, the one by the line number."""
-    assert patched("--- a/a.py\n+++ b/a.py\n@@ -4,1 +4,1 @@\n-two\n+2\n") == {"a.py": "one\ntwo\nthree\n2\nfour\n"}
-    assert patched("--- a/a.py\n+++ b/a.py\n@@ -2,1 +2,1 @@\n-two\n+2\n") == {"a.py": "one\n2\nthree\ntwo\nfour\n"}
+def test_a_unified_diff_applies_at_its_line_number() -> None:
+    """Two places match; the line number decides."""
+    assert apply_to_files("--- a/a.py\n+++ b/a.py\n@@ -4,1 +4,1 @@\n-two\n+2\n") == {
+        "a.py": "one\ntwo\nthree\n2\nfour\n"
+    }
+    assert apply_to_files("--- a/a.py\n+++ b/a.py\n@@ -2,1 +2,1 @@\n-two\n+2\n") == {
+        "a.py": "one\n2\nthree\ntwo\nfour\n"
+    }
 
 
 @pytest.mark.parametrize(
-    ("patch", "words"),
+    ("patch", "message"),
     [
-        ("nothing", "no file"),
+        ("nothing", "names no file"),
         ("*** Update File: a.py\n-five\n+5", "does not have these lines"),
         ("*** Update File: none.py\n-x\n+y", "does not exist"),
-        ("*** Add File: b.txt\n+x", "is there already"),
-        ("*** Update File: a.py\nwithout a mark", "begins with"),
+        ("*** Add File: b.txt\n+x", "exists already"),
+        ("*** Update File: a.py\nwithout a mark", "must begin with"),
         ("*** Update File: a.py\n-one\n+1\n*** Delete File: none.txt", "does not exist"),
     ],
 )
-def test_a_patch_that_does_not_fit_says_where(patch: str, words: str) -> None:
-    with pytest.raises(Trouble, match=words):
-        apply(patch, FILES.get)
+def test_a_patch_that_does_not_apply_says_why(patch: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
+        apply_patch_text(patch, FILES.get)
 
 
-def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
-    assert shorten("a" * 50 + "b" * 50, 20) == "a" * 10 + "\n[… 80 characters left out …]\n" + "b" * 10
+def test_a_long_text_keeps_its_begin_and_its_end() -> None:
+    assert shorten("a" * 50 + "b" * 50, 20) == "a" * 10 + "\n[… 80 characters are not shown …]\n" + "b" * 10

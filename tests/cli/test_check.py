@@ -1,4 +1,4 @@
-"""`freehold check`, as its owner types it."""
+"""`freehold check` on the command line."""
 
 import json
 import subprocess
@@ -70,7 +70,7 @@ def test_a_good_manifest_says_so(home: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"No problems in {home}/freehold.toml\n")
 
 
-def test_no_manifest_is_good_too(home: Path) -> None:
+def test_no_manifest_is_valid_too(home: Path) -> None:
     done = freehold("check", FREEHOLD_HOME=str(home))
     assert done.returncode == 0
     assert "freehold init" in done.stdout
@@ -84,7 +84,7 @@ def test_another_file_is_checked_for_this_home(home: Path, tmp_path: Path) -> No
     assert f"{draft}:2  E221" in done.stdout
 
 
-def test_a_named_file_that_is_not_there_is_a_problem(home: Path) -> None:
+def test_a_file_that_does_not_exist_is_an_error(home: Path) -> None:
     done = freehold("check", home / "nothing.toml", "--home", home)
     assert done.returncode == 1
     assert "manifest.missing" in done.stderr

@@ -1,4 +1,4 @@
-"""A failure that nobody foresaw is one line and an id; the traceback is in the log, and shown to who asks for it."""
+"""An unexpected error is one line with an id. The traceback is in the log, and printed with FREEHOLD_DEBUG=1."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 BROKEN = """
-import freehold.cli.version as verb
+import freehold.cli.version as version
 from freehold.cli import main, _options
 import click
 
@@ -16,7 +16,7 @@ import click
 def command(home):
     raise KeyError("no such thing, token fh_0123456789abcdefghijklmnopqrstuv")
 
-verb.command = command
+version.command = command
 main.main()
 """
 
@@ -32,14 +32,14 @@ def run_broken(home: Path, **environment: str) -> "subprocess.CompletedProcess[s
     )
 
 
-def test_it_is_one_line_and_the_log_has_the_rest_under_the_id(tmp_path: Path) -> None:
+def test_it_prints_one_line_and_the_log_has_the_traceback_under_the_id(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "logs").mkdir(parents=True)
-    told = run_broken(home)
-    assert told.returncode == 1
-    assert "Traceback" not in told.stderr + told.stdout
-    assert "KeyError" in told.stderr
-    (error_id,) = re.findall(r" as ([0-9a-f]{12});", told.stderr)
+    done = run_broken(home)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr + done.stdout
+    assert "KeyError" in done.stderr
+    (error_id,) = re.findall(r"\(id ([0-9a-f]{12})\)", done.stderr)
     shown = subprocess.run(
         [sys.executable, "-m", "freehold.cli.main", "logs", "cli", "--home", str(home)],
         capture_output=True,
@@ -49,16 +49,16 @@ def test_it_is_one_line_and_the_log_has_the_rest_under_the_id(tmp_path: Path) ->
     ).stdout
     assert error_id in shown
     assert "Traceback" in shown
-    assert "0123456789abcdefghij" not in shown + told.stderr
+    assert "0123456789abcdefghij" not in shown + done.stderr
 
 
-def test_without_a_home_it_is_in_a_file_that_only_the_owner_can_read(tmp_path: Path) -> None:
-    told = run_broken(tmp_path / "nowhere")
-    (name,) = re.findall(r"(\S+freehold-error-\S+\.log) has it", told.stderr)
+def test_without_a_home_the_traceback_is_in_a_file_that_only_the_owner_can_read(tmp_path: Path) -> None:
+    done = run_broken(tmp_path / "nowhere")
+    (name,) = re.findall(r"The details are in (\S+freehold-error-\S+\.log) ", done.stderr)
     assert "Traceback" in Path(name).read_text()
     assert Path(name).stat().st_mode & 0o077 == 0
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_who_asks_for_it_sees_it(tmp_path: Path) -> None:
+def test_with_freehold_debug_the_traceback_is_printed(tmp_path: Path) -> None:
     assert "Traceback" in run_broken(tmp_path / "nowhere", FREEHOLD_DEBUG="1").stderr

@@ -1,4 +1,4 @@
-"""The unit that is printed is one systemd accepts, and hardened without breaking the computer's own walls."""
+"""systemd accepts the printed unit, and its restrictions do not break the isolation of the computer."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from freehold.cli.deploy import command, describe
+from freehold.cli.deploy import command, render_unit
 from freehold.errors import FreeholdError
 from freehold.home import find_home
 
@@ -22,8 +22,8 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_bubblewrap_needs_is_left_alone() -> None:
-    settings = [line.partition("=")[0] for line in describe("freehold", find_home("/srv/freehold")).splitlines()]
+def test_restrictions_that_break_bubblewrap_are_off() -> None:
+    settings = [line.partition("=")[0] for line in render_unit("freehold", find_home("/srv/freehold")).splitlines()]
     for needed in (
         "RestrictNamespaces",
         "ProtectKernelTunables",
@@ -40,6 +40,6 @@ def test_what_bubblewrap_needs_is_left_alone() -> None:
     ("user", "home"),
     [("root", "/srv/x"), ("a b", "/srv/x"), ("x\nUser=root", "/srv/x"), ("me", "/srv/a b"), ("me", "/srv/%h")],
 )
-def test_what_would_not_mean_what_it_says_is_refused(user: str, home: str) -> None:
+def test_a_user_or_path_that_systemd_would_misread_is_refused(user: str, home: str) -> None:
     with pytest.raises(FreeholdError):
-        describe(user, find_home(home))
+        render_unit(user, find_home(home))

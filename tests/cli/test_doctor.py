@@ -1,4 +1,4 @@
-"""`freehold doctor`, line by line and cut short; that the walls hold is what tests/security shows."""
+"""`freehold doctor` line by line, and interrupted. tests/security shows that the walls hold."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def doctor(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def test_each_attempt_is_a_line_as_it_ends(doctor: "subprocess.Popen[str]") -> None:
+def test_each_attempt_is_printed_as_it_ends(doctor: "subprocess.Popen[str]") -> None:
     assert doctor.stdout is not None
     lines = [json.loads(line) for line in doctor.stdout]
     begun, isolation, *attempts, ended = lines
@@ -41,8 +41,8 @@ def test_each_attempt_is_a_line_as_it_ends(doctor: "subprocess.Popen[str]") -> N
     assert doctor.wait() == 0
 
 
-def test_cut_short_it_takes_its_computers_with_it(doctor: "subprocess.Popen[str]") -> None:
-    """No process is left behind: the suite looks."""
+def test_an_interrupted_doctor_stops_its_computers(doctor: "subprocess.Popen[str]") -> None:
+    """No process is left behind: the suite checks that."""
     assert doctor.stdout is not None
     while json.loads(doctor.stdout.readline())["event"] != "attempt":
         pass

@@ -1,4 +1,4 @@
-"""`freehold init`, as its owner types it."""
+"""`freehold init` on the command line."""
 
 import stat
 import tomllib
@@ -41,7 +41,7 @@ def test_it_writes_a_manifest_that_passes_its_own_check(home: Path) -> None:
     assert "freehold up" in result.output
 
 
-def test_a_did_is_written_without_asking_anybody(home: Path) -> None:
+def test_a_did_is_written_without_a_lookup(home: Path) -> None:
     assert init(home, "--owner", DID).exit_code == 0
     assert load_manifest(home / "freehold.toml", PATH).manifest.owner.did == DID
 
@@ -53,7 +53,7 @@ def test_a_handle_is_resolved_once_and_written_as_a_did(home: Path, monkeypatch:
         asked.append((handle, service, plc_url))
         return DID
 
-    monkeypatch.setattr("freehold.identity.atproto.resolve.resolve_handle", resolve)
+    monkeypatch.setattr("freehold.identity.atproto.resolver.resolve_handle", resolve)
     monkeypatch.setenv("ATPROTO_SERVICE", "https://pds.example.com")
     result = init(home, "--owner", "@Alice.example.com")
     assert result.exit_code == 0, result.output
@@ -66,7 +66,7 @@ def test_a_handle_that_does_not_resolve_writes_nothing(home: Path, monkeypatch: 
     def resolve(handle: str, *, service: str | None = None, plc_url: str = "") -> str:
         raise FreeholdError("identity.unknown-handle", f"Nobody is {handle}", hint="Is it spelled right?")
 
-    monkeypatch.setattr("freehold.identity.atproto.resolve.resolve_handle", resolve)
+    monkeypatch.setattr("freehold.identity.atproto.resolver.resolve_handle", resolve)
     result = init(home, "--owner", "alice.example.com")
     assert isinstance(result.exception, FreeholdError)
     assert not home.exists()
@@ -75,14 +75,14 @@ def test_a_handle_that_does_not_resolve_writes_nothing(home: Path, monkeypatch: 
 @pytest.mark.parametrize(
     "owner", ["alice", "did:plc:short", "did:key:z6Mk", "https://alice.example.com", "a b", "alice.local"]
 )
-def test_what_is_no_identity_is_refused_and_writes_nothing(home: Path, owner: str) -> None:
+def test_an_invalid_identity_is_refused_and_writes_nothing(home: Path, owner: str) -> None:
     result = init(home, "--owner", owner)
     assert isinstance(result.exception, FreeholdError)
     assert result.exception.code == "manifest.bad-owner"
     assert not home.exists()
 
 
-def test_a_manifest_that_is_there_is_not_touched(home: Path) -> None:
+def test_an_existing_manifest_is_not_changed(home: Path) -> None:
     home.mkdir(mode=0o700)
     path = home / "freehold.toml"
     path.write_text("# mine\n")
@@ -92,7 +92,7 @@ def test_a_manifest_that_is_there_is_not_touched(home: Path) -> None:
     assert path.read_text() == "# mine\n"
 
 
-def test_with_an_owner_only_the_owner_is_written_into_it(home: Path) -> None:
+def test_with_owner_only_the_owner_in_the_manifest_changes(home: Path) -> None:
     home.mkdir(mode=0o700)
     path = home / "freehold.toml"
     path.write_text('# mine\n[owner]\nhandle = "old.example.com" # before\n[gateway]\nport = 3001 # taken\n')
@@ -102,7 +102,7 @@ def test_with_an_owner_only_the_owner_is_written_into_it(home: Path) -> None:
     assert "# taken" in path.read_text()
 
 
-def test_force_starts_over_and_keeps_the_old_one(home: Path) -> None:
+def test_force_writes_a_new_manifest_and_keeps_the_old_one(home: Path) -> None:
     home.mkdir(mode=0o700)
     path = home / "freehold.toml"
     path.write_text("# mine\n")
@@ -111,7 +111,7 @@ def test_force_starts_over_and_keeps_the_old_one(home: Path) -> None:
     assert (home / "freehold.toml.old").read_text() == "# mine\n"
 
 
-def test_a_home_that_is_somebody_elses_is_refused(tmp_path: Path) -> None:
+def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "home").symlink_to(tmp_path / "real")
     result = init(tmp_path / "home")

@@ -1,60 +1,60 @@
-"""`freehold logs` reads the files, so it works with everything down, and obeys nothing that programs wrote."""
+"""`freehold logs` reads the files, so it works when nothing runs, and it replaces control characters."""
 
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
-from tests.keeper.running import Stead
+from tests.support.freehold import FreeholdHarness
 
-from freehold.keeper.logbook import Logbook
+from freehold.keeper.log_writer import LogWriter
 from freehold.keeper.settings import LogLimits
 
 NOON = 1_800_000_000.0
 
 
-def fill(stead: Stead, *lines: tuple[str, bytes, float]) -> None:
-    stead.home.logs.mkdir(parents=True, exist_ok=True)
+def fill(harness: FreeholdHarness, *lines: tuple[str, bytes, float]) -> None:
+    harness.home.logs.mkdir(parents=True, exist_ok=True)
     for program, line, moment in lines:
-        with Logbook(stead.home.logs, LogLimits(), partial(float, moment)) as book:
+        with LogWriter(harness.home.logs, LogLimits(), partial(float, moment)) as book:
             book.write(program, "stdout", line)
 
 
 def test_all_programs_are_merged_and_one_can_be_chosen(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    fill(stead, ("gateway", b"first", NOON), ("keeper", b"second", NOON + 1), ("gateway", b"third", NOON + 2))
-    everything = stead.run("logs").stdout
+    harness = FreeholdHarness(tmp_path)
+    fill(harness, ("gateway", b"first", NOON), ("keeper", b"second", NOON + 1), ("gateway", b"third", NOON + 2))
+    everything = harness.run("logs").stdout
     assert [word for word in ("first", "second", "third") if word in everything] == ["first", "second", "third"]
     assert everything.index("first") < everything.index("second") < everything.index("third")
-    assert "second" not in stead.run("logs", "gateway").stdout
-    assert "first" not in stead.run("logs", "-n", "2").stdout
-    unknown = stead.run("logs", "gatewya")
+    assert "second" not in harness.run("logs", "gateway").stdout
+    assert "first" not in harness.run("logs", "-n", "2").stdout
+    unknown = harness.run("logs", "gatewya")
     assert unknown.returncode == 1
     assert "gateway, keeper" in unknown.stderr
 
 
 def test_escape_sequences_do_not_reach_the_terminal(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    fill(stead, ("gateway", b"\x1b]0;pwned\x07\x1b[2Jhello", NOON))
-    shown = stead.run("logs").stdout
+    harness = FreeholdHarness(tmp_path)
+    fill(harness, ("gateway", b"\x1b]0;pwned\x07\x1b[2Jhello", NOON))
+    shown = harness.run("logs").stdout
     assert "hello" in shown
     assert "\x1b" not in shown
     assert "\x07" not in shown
 
 
-def test_following_shows_what_comes(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    fill(stead, ("gateway", b"old", NOON))
+def test_following_shows_new_lines(tmp_path: Path) -> None:
+    harness = FreeholdHarness(tmp_path)
+    fill(harness, ("gateway", b"old", NOON))
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "freehold.cli.main", "logs", "-f"],
-        env=stead.environment,
+        env=harness.environment,
         stdout=subprocess.PIPE,
         text=True,
     )
     try:
         assert process.stdout is not None
         assert process.stdout.readline().rstrip().endswith("old")
-        fill(stead, ("gateway", b"new", NOON + 1), ("computer", b"another program's", NOON + 2))
+        fill(harness, ("gateway", b"new", NOON + 1), ("computer", b"another program's", NOON + 2))
         assert process.stdout.readline().rstrip().endswith("new")
         assert process.stdout.readline().rstrip().endswith("another program's")
     finally:
@@ -62,10 +62,10 @@ def test_following_shows_what_comes(tmp_path: Path) -> None:
         process.communicate()
 
 
-def test_nothing_to_show_is_said(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    assert str(stead.home.logs) in stead.run("logs").stderr
-    fill(stead, ("gateway", b"old", NOON))
-    told = stead.run("logs", "--since", "2999-01-01T00:00")
+def test_an_empty_log_is_reported(tmp_path: Path) -> None:
+    harness = FreeholdHarness(tmp_path)
+    assert str(harness.home.logs) in harness.run("logs").stderr
+    fill(harness, ("gateway", b"old", NOON))
+    told = harness.run("logs", "--since", "2999-01-01T00:00")
     assert (told.returncode, told.stdout) == (0, "")
     assert "since then" in told.stderr

@@ -1,13 +1,13 @@
-"""Markdown in the terminal: the same however it is cut into pieces."""
+"""Markdown in the terminal. The result does not depend on how the text is split into pieces."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freehold.cli._markdown import BOLD, CYAN, DIM, PLAIN, Markdown
+from freehold.cli._markdown import BOLD, CYAN, DIM, PLAIN, MarkdownStream
 
 
 def shown(*pieces: str) -> str:
-    markdown = Markdown(colour=True)
+    markdown = MarkdownStream(colour=True)
     return "".join(markdown.feed(piece) for piece in pieces) + markdown.end()
 
 
@@ -20,11 +20,11 @@ def test_headings_bold_code_lists_and_fences_are_styled() -> None:
 
 
 @given(st.text(alphabet="ab #*`-\n", max_size=60), st.integers(0, 60))
-def test_where_it_is_cut_changes_nothing(text: str, place: int) -> None:
+def test_where_the_text_is_split_changes_nothing(text: str, place: int) -> None:
     assert shown(text[:place], text[place:]) == shown(*text)
 
 
 @given(st.text(alphabet="ab #*`-\n", max_size=60))
-def test_without_colour_it_is_as_it_was(text: str) -> None:
-    markdown = Markdown(colour=False)
+def test_without_color_the_text_is_unchanged(text: str) -> None:
+    markdown = MarkdownStream(colour=False)
     assert markdown.feed(text) + markdown.end() == text

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from freehold.cli.main import freehold_command
-from freehold.egress.models.ledger import Ledger, Spell, ensure_tables
-from freehold.egress.models.usage import Tokens
+from freehold.egress.models.ledger import Ledger, UsageRecord, ensure_tables
+from freehold.egress.models.usage import TokenCounts
 from freehold.egress.vault import Vault
 from freehold.timeline import Timeline
 
@@ -46,12 +46,12 @@ def test_a_secret_is_read_from_standard_input_and_never_printed(home: Path) -> N
 
 
 @pytest.mark.parametrize("said", ["", "two\nlines\n", " blank "])
-def test_what_is_no_secret_is_refused(said: str, home: Path) -> None:
+def test_an_invalid_secret_is_refused(said: str, home: Path) -> None:
     assert freehold(home, "secret", "set", "openai", said=said).exit_code != 0
     assert Vault(home / "vault").list() == []
 
 
-def test_a_model_that_cannot_be_reached_is_said_to_be(home: Path) -> None:
+def test_an_unreachable_model_is_reported(home: Path) -> None:
     (home / "freehold.toml").write_text(
         '[models.near]\nkind = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n'
     )
@@ -62,7 +62,7 @@ def test_a_model_that_cannot_be_reached_is_said_to_be(home: Path) -> None:
     assert row["test"]["ok"] is False
 
 
-def test_models_tells_what_is_missing_and_then_no_more(home: Path) -> None:
+def test_models_shows_a_missing_key_until_it_is_set(home: Path) -> None:
     assert "freehold secret set openai" in freehold(home, "models").output
     freehold(home, "secret", "set", "openai", said=VALUE)
     (row,) = json.loads(freehold(home, "models", "--json").output)
@@ -72,43 +72,43 @@ def test_models_tells_what_is_missing_and_then_no_more(home: Path) -> None:
 
 def test_models_without_any_explains_how_to_connect_one(home: Path) -> None:
     (home / "freehold.toml").write_text("")
-    assert "No model is connected yet" in freehold(home, "models").output
+    assert "Connect a model to start" in freehold(home, "models").output
 
 
-def test_models_tell_what_is_wrong_with_the_manifest_they_are_read_from(home: Path) -> None:
+def test_models_shows_the_errors_of_the_manifest(home: Path) -> None:
     (home / "freehold.toml").write_text(MANIFEST + 'colour = "green"\n')
-    told = freehold(home, "models")
-    assert told.exit_code == 1
-    assert "There is no key models.openai.colour" in told.output
-    assert "freehold check looks again" in told.output
+    done = freehold(home, "models")
+    assert done.exit_code == 1
+    assert "There is no key models.openai.colour" in done.output
+    assert "To check it again: freehold check" in done.output
     assert [row["name"] for row in json.loads(freehold(home, "models", "--json").stdout)] == ["openai"]
 
 
-def test_a_home_before_the_verb_is_told_where_it_goes(home: Path) -> None:
+def test_home_before_the_command_is_refused_with_the_right_place(home: Path) -> None:
     for words in (["--home", str(home), "models"], [f"--home={home}", "models"]):
-        told = CliRunner().invoke(freehold_command, words)
-        assert told.exit_code == 2
-        assert "--home goes after the verb" in told.output
+        done = CliRunner().invoke(freehold_command, words)
+        assert done.exit_code == 2
+        assert "--home goes after the command" in done.output
 
 
-def test_what_is_no_port_is_told_so(home: Path) -> None:
+def test_an_invalid_port_is_refused(home: Path) -> None:
     for word in ("abc", "0", "70000", "٣"):
-        told = freehold(home, "preview", word)
-        assert told.exit_code == 2
-        assert f"'{word}' is no port" in told.output
+        done = freehold(home, "preview", word)
+        assert done.exit_code == 2
+        assert f"'{word}' is not a port number" in done.output
 
 
-def test_usage_shows_what_was_spent_and_where_each_budget_stands(home: Path) -> None:
-    assert "no model was asked yet" in freehold(home, "usage").output
+def test_usage_shows_the_cost_and_the_state_of_each_budget(home: Path) -> None:
+    assert "no model requests yet" in freehold(home, "usage").output
     spend(home, 900, 0.5)
     spend(home, 200, None)
     shown = freehold(home, "usage", "--by", "session").output
     assert "unknown" in shown
     assert "1,100 of 1,000 tokens (110%)" in shown
-    told = json.loads(freehold(home, "usage", "--json").output)
-    assert told["rows"][0]["input"] == 1100
-    assert told["rows"][0]["cost"] is None
-    assert told["rows"][0]["priced"] == 0.5
+    (row,) = json.loads(freehold(home, "usage", "--json").output)["rows"]
+    assert row["input"] == 1100
+    assert row["cost"] is None
+    assert row["priced"] == 0.5
 
 
 def test_a_reached_budget_is_lifted_and_one_is_set(home: Path) -> None:
@@ -121,16 +121,16 @@ def test_a_reached_budget_is_lifted_and_one_is_set(home: Path) -> None:
     assert freehold(home, "usage", "budget", "*", "--day-cost", "0").exit_code != 0
 
 
-def test_stop_is_written_down_and_lifted(home: Path) -> None:
+def test_stop_is_stored_and_lifted(home: Path) -> None:
     assert json.loads(freehold(home, "stop", "too much", "--json").output)["stopped"] is True
     with Timeline(home / "timeline.db") as timeline:
         stopped = Ledger(timeline).stopped()
         assert stopped is not None
         assert stopped.why == "too much"
-    assert "may work again" in freehold(home, "stop", "--lift").output
+    assert "are allowed again" in freehold(home, "stop", "--lift").output
 
 
 def spend(home: Path, tokens: int, cost: float | None) -> None:
     with Timeline(home / "timeline.db") as timeline:
         ensure_tables(timeline)
-        Ledger(timeline).open(Spell("openai", "gpt-4o", "s1", None, Tokens(tokens), cost, True, "open"))
+        Ledger(timeline).open(UsageRecord("openai", "gpt-4o", "s1", None, TokenCounts(tokens), cost, True, "open"))

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from freehold.home import Home, find_home
-from freehold.identity.sessions import Sessions
+from freehold.identity.sign_ins import SignIns
 
 OWNER = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Something that listens where the Freehold would."""
+    """A port that something listens on, in the place of a Freehold."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -36,14 +36,14 @@ def test_a_laptop_gets_a_link_that_works_once(home: Home, port: int) -> None:
     home.manifest.write_text(f"[gateway]\nport = {port}\n")
     link = run(home, "--print").stdout.strip()
     assert link.startswith(f"http://localhost:{port}/sign-in#")
-    with Sessions(home.identity) as sessions:
+    with SignIns(home.identity) as sign_ins:
         token = link.split("#")[1]
-        assert sessions.redeem_link(token, label="", address="") is not None
-        assert sessions.redeem_link(token, label="", address="") is None
+        assert sign_ins.redeem_link(token, label="", address="") is not None
+        assert sign_ins.redeem_link(token, label="", address="") is None
 
 
 def test_the_link_is_not_on_the_browsers_command_line(home: Home, port: int, tmp_path: Path) -> None:
-    """Every user of a machine can read every command line; the browser gets a private page that leads to the link."""
+    """All users of a machine can read command lines, so the browser gets a private page that redirects to the link."""
     home.manifest.write_text(f"[gateway]\nport = {port}\n")
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/argv\n')
@@ -56,12 +56,12 @@ def test_the_link_is_not_on_the_browsers_command_line(home: Home, port: int, tmp
     token = page.read_text().split("#")[1].split('"')[0]
     assert token not in argv
     assert token not in opened.stdout + opened.stderr
-    with Sessions(home.identity) as sessions:
-        assert sessions.redeem_link(token, label="", address="") is not None
+    with SignIns(home.identity) as sign_ins:
+        assert sign_ins.redeem_link(token, label="", address="") is not None
     page.unlink()
 
 
-def test_with_an_owner_there_is_only_the_sign_in_page(home: Home, port: int) -> None:
+def test_with_an_owner_the_sign_in_page_opens(home: Home, port: int) -> None:
     home.manifest.write_text(f'[owner]\ndid = "{OWNER}"\n[gateway]\nport = {port}\n')
     assert run(home, "--print").stdout == f"http://127.0.0.1:{port}/sign-in\n"
     home.manifest.write_text(f'[owner]\ndid = "{OWNER}"\n[gateway]\npublic_url = "https://agent.example.com"\n')
@@ -71,7 +71,7 @@ def test_with_an_owner_there_is_only_the_sign_in_page(home: Home, port: int) -> 
 @pytest.mark.parametrize(
     "gateway", ['host = "0.0.0.0"', 'public_url = "https://agent.example.com"', 'host = "192.168.1.5"']
 )
-def test_whatever_others_can_reach_gets_no_link(home: Home, gateway: str) -> None:
+def test_a_freehold_that_others_can_reach_gets_no_link(home: Home, gateway: str) -> None:
     home.manifest.write_text(f"[gateway]\n{gateway}\n")
     refused = run(home, "--print")
     assert refused.returncode == 1
@@ -85,10 +85,10 @@ def test_the_recovery_page_gets_a_code_with_and_without_an_owner(home: Home, por
     shown = json.loads(run(home, "--keeper", "--json").stdout)
     assert shown["url"] == f"http://127.0.0.1:{port}/sign-in"
     assert shown["code"] not in shown["url"]
-    with Sessions(home.identity, owner=OWNER if owner else None) as sessions:
-        made = sessions.redeem_link(shown["code"], purpose="keeper", label="", address="")
+    with SignIns(home.identity, owner=OWNER if owner else None) as sign_ins:
+        made = sign_ins.redeem_link(shown["code"], purpose="keeper", label="", address="")
         assert made is not None
-        assert sessions.verify(made[1], recovery=True) is not None
+        assert sign_ins.verify(made[1], recovery=True) is not None
 
 
 def test_a_recovery_page_that_others_can_reach_gets_no_code(home: Home) -> None:
@@ -96,7 +96,7 @@ def test_a_recovery_page_that_others_can_reach_gets_no_code(home: Home) -> None:
     assert "identity.link-not-allowed" in run(home, "--keeper").stderr
 
 
-def test_nothing_is_made_when_nothing_runs(home: Home) -> None:
+def test_no_link_is_created_when_nothing_runs(home: Home) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from freehold.agents.sessions.store import SessionStore
 from freehold.home import Home
-from freehold.identity.sessions import Sessions
+from freehold.timeline import Timeline
 
 
 @pytest.fixture
@@ -20,26 +21,45 @@ def run(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-def test_browsers_are_listed_and_signed_out(home: Home) -> None:
-    with Sessions(home.identity) as sessions:
-        one, first = sessions.create(None, label="Firefox\x1b[31m", address="127.0.0.1", method="link")
-        _, second = sessions.create(None, label="Chromium", address="::1", method="link")
-        shown = run(home).stdout
-        assert "Firefox" in shown
-        assert "\x1b" not in shown
-        assert first not in shown
-        assert len(json.loads(run(home, "list", "--json").stdout)) == 2
-        assert run(home, "revoke", one.id).stdout == "1 signed out\n"
-        assert sessions.verify(first) is None
-        assert sessions.verify(second) is not None
-        assert run(home, "revoke", "--all").stdout == "1 signed out\n"
-        assert sessions.verify(second) is None
-        assert "No browser is signed in" in run(home).stdout
+def test_sessions_are_listed_with_title_agent_state_and_last_change(home: Home) -> None:
+    with Timeline(home.timeline) as timeline:
+        store = SessionStore(timeline)
+        store.prepare()
+        first = store.create("claude", "Fix\x1b[31m the tests", None, who="owner")
+        second = store.create("codex", "Old work", None, who="owner")
+        store.append(first.id, None, [], status="needs_you")
+        store.update(second.id, title=None, archived=True, who="owner")
+        updated = store.get(first.id).updated
+    shown = run(home)
+    assert shown.returncode == 0
+    assert "\x1b" not in shown.stdout
+    (line,) = shown.stdout.splitlines()
+    for part in (first.id, "claude", "needs you", updated[:10], "the tests"):
+        assert part in line
+    (listed,) = json.loads(run(home, "--json").stdout)
+    assert (listed["id"], listed["agent"], listed["status"], listed["updated"]) == (
+        first.id,
+        "claude",
+        "needs_you",
+        updated,
+    )
+    assert "Old work" in run(home, "--archived").stdout
 
 
-def test_mistakes_are_explained(home: Home) -> None:
-    assert run(home, "revoke").returncode == 2
-    assert run(home, "revoke", "x", "--all").returncode == 2
-    wrong = run(home, "revoke", "x")
-    assert wrong.returncode == 1
-    assert "sessions.unknown" in wrong.stderr
+def test_without_sessions_the_next_step_is_shown(home: Home) -> None:
+    assert "freehold chat" in run(home).stdout
+    assert json.loads(run(home, "--json").stdout) == []
+    assert not home.timeline.exists()
+
+
+def test_the_list_names_the_command_for_signed_in_browsers(home: Home) -> None:
+    assert "freehold sign-ins" in run(home).stderr
+    assert "freehold sign-ins" in run(home, "--json").stderr
+
+
+@pytest.mark.parametrize("words", [("revoke", "--all"), ("revoke", "3f2a9c0d11e4b768"), ("list", "--json")])
+def test_the_old_subcommands_exit_2_with_the_new_command(home: Home, words: tuple[str, ...]) -> None:
+    refused = run(home, *words)
+    assert refused.returncode == 2
+    assert f"freehold sign-ins {' '.join(words)}" in refused.stderr
+    assert refused.stdout == ""

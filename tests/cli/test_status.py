@@ -5,29 +5,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.keeper.running import Stead
+from tests.support.freehold import FreeholdHarness
 
 pytestmark = pytest.mark.shared_processes  # restarts change which processes the module's Freehold has
 
 
 @pytest.fixture(scope="module")
-def stead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stead]:
-    stead = Stead(tmp_path_factory.mktemp("status"))
-    with stead.keeper() as keeper:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeholdHarness]:
+    harness = FreeholdHarness(tmp_path_factory.mktemp("status"))
+    with harness.keeper() as keeper:
         keeper.next("ready")
-        yield stead
+        yield harness
         assert keeper.stop() == 0
 
 
-def test_status_shows_programs_memory_ports_isolation_and_events(stead: Stead) -> None:
-    shown = stead.run("status")
+def test_status_shows_programs_memory_ports_isolation_and_events(harness: FreeholdHarness) -> None:
+    shown = harness.run("status")
     assert shown.returncode == 0
     for words in (
         "ready",
         "gateway",
         "computer",
         "keeper",
-        f"127.0.0.1:{stead.gateway_port}",
+        f"127.0.0.1:{harness.gateway_port}",
         "bubblewrap",
         "boot.finished",
         "MB",
@@ -35,8 +35,8 @@ def test_status_shows_programs_memory_ports_isolation_and_events(stead: Stead) -
         assert words in shown.stdout
 
 
-def test_status_as_json_is_the_whole_truth(stead: Stead) -> None:
-    status = json.loads(stead.run("status", "--json").stdout)
+def test_status_as_json_is_complete(harness: FreeholdHarness) -> None:
+    status = json.loads(harness.run("status", "--json").stdout)
     assert status["ready"]
     assert {program["name"]: program["state"] for program in status["programs"]} == {
         "gateway": "ready",
@@ -47,51 +47,51 @@ def test_status_as_json_is_the_whole_truth(stead: Stead) -> None:
 
 
 @pytest.mark.parametrize("program", ["gateway", "computer"])
-def test_restart_gives_a_program_a_new_life_and_leaves_the_other_alone(stead: Stead, program: str) -> None:
-    before = {one["name"]: one["pid"] for one in stead.call("status")["programs"]}
-    done = stead.run("restart", program)
+def test_restart_restarts_one_program_and_not_the_others(harness: FreeholdHarness, program: str) -> None:
+    before = {name: one.pid for name, one in harness.programs().items()}
+    done = harness.run("restart", program)
     assert done.returncode == 0, done.stderr
-    after = {one["name"]: one["pid"] for one in stead.call("status")["programs"]}
+    after = {name: one.pid for name, one in harness.programs().items()}
     other = ({"gateway", "computer"} - {program}).pop()
     assert after[program] != before[program]
     assert after[other] == before[other]
 
 
-def test_restart_of_what_there_is_not_names_what_there_is(stead: Stead) -> None:
-    done = stead.run("restart", "gatway")
+def test_restart_of_an_unknown_program_lists_the_programs(harness: FreeholdHarness) -> None:
+    done = harness.run("restart", "gatway")
     assert done.returncode == 1
     assert "computer, gateway" in done.stderr
 
 
-def test_a_gateway_that_runs_is_not_given_up_for_a_manifest_it_could_not_start_with(stead: Stead) -> None:
-    before = {one["name"]: one["pid"] for one in stead.call("status")["programs"]}
-    stead.home.manifest.write_text('[models.local]\nknd = "openai"\n')
+def test_a_restart_with_a_broken_manifest_leaves_the_gateway_running(harness: FreeholdHarness) -> None:
+    before = {name: one.pid for name, one in harness.programs().items()}
+    harness.home.manifest.write_text('[models.local]\nknd = "openai"\n')
     try:
-        done = stead.run("restart", "gateway")
+        done = harness.run("restart", "gateway")
     finally:
-        stead.home.manifest.unlink()
+        harness.home.manifest.unlink()
     assert done.returncode == 1
     assert "There is no key models.local.knd" in done.stderr
-    assert {one["name"]: one["pid"] for one in stead.call("status")["programs"]} == before
+    assert {name: one.pid for name, one in harness.programs().items()} == before
 
 
-def test_logs_are_shown_for_people_and_for_scripts(stead: Stead) -> None:
-    assert "boot.finished" in stead.run("logs", "keeper", "-n", "100").stdout
-    lines = stead.run("logs", "--since", "1h", "--json").stdout.splitlines()
+def test_logs_are_shown_for_people_and_for_scripts(harness: FreeholdHarness) -> None:
+    assert "boot.finished" in harness.run("logs", "keeper", "-n", "100").stdout
+    lines = harness.run("logs", "--since", "1h", "--json").stdout.splitlines()
     assert {json.loads(line)["program"] for line in lines} >= {"keeper"}
 
 
 def test_status_without_a_keeper_says_how_to_start_one(tmp_path: Path) -> None:
-    done = Stead(tmp_path).run("status")
+    done = FreeholdHarness(tmp_path).run("status")
     assert done.returncode == 1
     assert "freehold up" in done.stderr
 
 
-def test_a_preview_of_a_port_where_nothing_listens_says_so(stead: Stead) -> None:
-    """The address is given all the same: what it shows may be about to start."""
-    opened = stead.run("preview", "4000")
+def test_a_preview_of_a_port_where_nothing_listens_says_so(harness: FreeholdHarness) -> None:
+    """The address is printed nevertheless, because the program may be about to start."""
+    opened = harness.run("preview", "4000")
     assert opened.returncode == 0, opened.stderr
     assert opened.stdout.startswith("http://4000.preview.")
-    assert "Nothing listens on port 4000 in the computer yet" in opened.stderr
+    assert "No program listens on port 4000 in the computer yet" in opened.stderr
     assert "revoke preview-4000-" in opened.stderr
-    assert json.loads(stead.run("preview", "4000", "--json").stdout)["listening"] is False
+    assert json.loads(harness.run("preview", "4000", "--json").stdout)["listening"] is False

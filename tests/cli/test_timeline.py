@@ -32,7 +32,7 @@ def freehold(*arguments: str | Path, **environ: str) -> "subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TZ": "UTC", **environ})
 
 
-def test_one_line_an_event_for_people(home: Path) -> None:
+def test_each_event_is_one_line(home: Path) -> None:
     done = freehold("timeline", "--home", home)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -41,7 +41,7 @@ def test_one_line_an_event_for_people(home: Path) -> None:
     assert 'agent:claude  host=evil.example why="no rule"' in lines[1]
 
 
-def test_control_codes_from_the_computer_are_shown_and_not_obeyed(home: Path) -> None:
+def test_control_characters_from_the_computer_are_escaped(home: Path) -> None:
     printed = freehold("timeline", "--home", home).stdout
     assert "\x1b" not in printed
     assert r"path=a\x1b[31m\nb" in printed
@@ -67,7 +67,7 @@ def test_json_lines_for_scripts(home: Path) -> None:
         (["--kind", "ssh.*"], []),
     ],
 )
-def test_a_choice_of_events(home: Path, options: list[str], expected: list[int]) -> None:
+def test_options_select_events(home: Path, options: list[str], expected: list[int]) -> None:
     done = freehold("timeline", "--home", home, "--json", *options)
     assert [json.loads(line)["seq"] for line in done.stdout.splitlines()] == expected
 
@@ -77,7 +77,7 @@ def test_a_choice_of_events(home: Path, options: list[str], expected: list[int])
     [
         (["--since", "yesterday"], "30m, 2h, 7d"),
         (["--limit", "0"], "0"),
-        (["verify", "--head", "x"], "a colon and a hash"),
+        (["verify", "--head", "x"], "is not SEQ:HASH"),
     ],
 )
 def test_wrong_usage_is_explained_and_exits_2(home: Path, options: list[str], words: str) -> None:
@@ -95,7 +95,7 @@ def test_a_bad_kind_and_a_missing_timeline_are_explained_and_exit_1(home: Path, 
     assert "freehold up" in done.stderr
 
 
-def test_following_prints_the_past_then_what_comes(home: Path) -> None:
+def test_following_prints_stored_events_and_then_new_ones(home: Path) -> None:
     options = ["timeline", "-f", "--json", "--limit", "1", "--home", str(home)]
     command = [sys.executable, "-m", "freehold.cli.main", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
@@ -110,7 +110,7 @@ def test_following_prints_the_past_then_what_comes(home: Path) -> None:
     assert following.returncode == 130
 
 
-def test_verify_finds_nothing_in_an_honest_timeline_and_prints_its_head(home: Path) -> None:
+def test_verify_finds_nothing_in_an_intact_timeline_and_prints_its_head(home: Path) -> None:
     done = freehold("timeline", "verify", "--home", home)
     assert done.returncode == 0, done.stderr
     head = done.stdout.splitlines()[-1].removeprefix("head ")
@@ -120,7 +120,7 @@ def test_verify_finds_nothing_in_an_honest_timeline_and_prints_its_head(home: Pa
     assert "rewritten" in done.stdout
 
 
-def test_verify_names_what_was_done_and_exits_1(home: Path) -> None:
+def test_verify_names_the_damage_and_exits_1(home: Path) -> None:
     with closing(sqlite3.connect(home / "timeline.db")) as thief:
         thief.execute("DROP TRIGGER event_stays_same")
         thief.execute("DROP TRIGGER event_stays")
@@ -129,8 +129,8 @@ def test_verify_names_what_was_done_and_exits_1(home: Path) -> None:
         thief.commit()
     done = freehold("timeline", "verify", "--home", home)
     assert done.returncode == 1
-    assert "entry 2 was changed" in done.stdout
-    assert "entry 4 is missing" in done.stdout
+    assert "event 2 was changed" in done.stdout
+    assert "event 4 is missing" in done.stdout
     done = freehold("timeline", "verify", "--json", "--home", home)
     assert done.returncode == 1
     found = json.loads(done.stdout)

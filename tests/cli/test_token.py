@@ -8,7 +8,7 @@ import pytest
 from freehold.cli.token import read_expiry
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.identity.tokens import Tokens
+from freehold.identity.tokens import ApiTokens
 from freehold.timeline import Timeline
 
 NOW = 1_800_000_000.0
@@ -27,16 +27,16 @@ def run(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_token_is_printed_once_listed_and_revoked(home: Home) -> None:
     made = run(home, "create", "backup", "--scope", "read", "--scope", "files", "--expires", "30d")
     secret = made.stdout.strip()
-    with Tokens(home.identity) as tokens:
+    with ApiTokens(home.identity) as tokens:
         found = tokens.verify(secret)
         assert found is not None
         assert found.scopes == {"read", "files"}
     listed = run(home, "list")
-    assert "backup  files read  ends" in listed.stdout
+    assert "backup  files read  expires" in listed.stdout
     assert secret not in listed.stdout + made.stderr
     assert json.loads(run(home, "list", "--json").stdout)[0]["used"] is not None
     assert run(home, "revoke", "backup").returncode == 0
-    with Tokens(home.identity) as tokens:
+    with ApiTokens(home.identity) as tokens:
         assert tokens.verify(secret) is None
     with Timeline(home.timeline) as timeline:
         kinds = [event.kind for event in timeline.read()]
@@ -57,7 +57,7 @@ def test_mistakes_are_explained(home: Home) -> None:
     [("30d", NOW + 30 * 86_400), ("12h", NOW + 43_200), ("90m", NOW + 5400), ("2w", NOW + 1_209_600), ("never", None),
      ("2027-01-31", 1_801_439_999), ("2027-01-31T00:00:00", 1_801_353_600), ("2027-01-31T00:00:00+01:00", 1_801_350_000)],
 )  # fmt: skip
-def test_expiry_is_a_length_a_date_or_never(text: str, expected: float | None) -> None:
+def test_an_expiry_is_a_duration_a_date_or_never(text: str, expected: float | None) -> None:
     assert read_expiry(text, NOW) == expected
 
 

@@ -1,4 +1,4 @@
-"""`freehold up` as its user types it: in the foreground with Ctrl-C, in the background, and a second time."""
+"""`freehold up` on the command line: in the foreground with Ctrl-C, in the background, and a second time."""
 
 import json
 import os
@@ -8,17 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.keeper.running import PATIENCE, Stead
+from tests.support.freehold import PROCESS_TIMEOUT, FreeholdHarness
 
-from freehold.keeper.lock import read_holder
+from freehold.keeper.lock import read_lock_holder
 
 
-def test_in_the_foreground_it_prints_one_block_and_ctrl_c_stops_it_cleanly(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
+def test_in_the_foreground_it_prints_a_summary_and_ctrl_c_stops_it(tmp_path: Path) -> None:
+    harness = FreeholdHarness(tmp_path)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "freehold.cli.main", "up"],
-        env=stead.environment,
+        env=harness.environment,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -37,11 +37,11 @@ def test_in_the_foreground_it_prints_one_block_and_ctrl_c_stops_it_cleanly(tmp_p
         pass  # the other side is closed
     os.close(ours)
     text = shown.decode()
-    assert process.wait(PATIENCE) == 0, text
+    assert process.wait(PROCESS_TIMEOUT) == 0, text
     for words in (
-        f"http://localhost:{stead.gateway_port}/sign-in#",
+        f"http://localhost:{harness.gateway_port}/sign-in#",
         "bubblewrap",
-        str(stead.home.root),
+        str(harness.home.root),
         "Ctrl-C",
         "Stopped.",
     ):
@@ -50,41 +50,41 @@ def test_in_the_foreground_it_prints_one_block_and_ctrl_c_stops_it_cleanly(tmp_p
 
 
 def test_in_the_background_it_returns_when_ready_and_down_stops_it(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    up = stead.run("up", "-d", "--json")
+    harness = FreeholdHarness(tmp_path)
+    up = harness.run("up", "-d", "--json")
     assert up.returncode == 0, up.stderr
     events = [json.loads(line) for line in up.stdout.splitlines()]
     assert events[-1]["event"] == "ready"
     assert [event["stage"] for event in events if event["event"] == "stage"][-1] == "seal"
-    holder = read_holder(stead.home)
+    holder = read_lock_holder(harness.home)
     assert holder is not None
 
-    again = stead.run("up")
+    again = harness.run("up")
     assert again.returncode == 1
     assert f"pid {holder.pid}" in again.stderr
     assert "freehold down" in again.stderr
 
-    down = stead.run("down")
+    down = harness.run("down")
     assert (down.returncode, down.stdout) == (0, "Stopped.\n")
-    assert stead.run("down").stdout == "Freehold is not running.\n"
+    assert harness.run("down").stdout == "Freehold is not running.\n"
 
 
-def test_a_boot_that_fails_says_why_in_the_background_too(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    stead.home.root.mkdir(mode=0o700)
-    stead.home.manifest.write_text("[gateway\n")
+def test_a_failed_boot_in_the_background_prints_the_reason(tmp_path: Path) -> None:
+    harness = FreeholdHarness(tmp_path)
+    harness.home.root.mkdir(mode=0o700)
+    harness.home.manifest.write_text("[gateway\n")
     for words in (("up",), ("up", "-d")):
-        done = stead.run(*words)
+        done = harness.run(*words)
         assert done.returncode == 1
         assert "freehold.toml:1" in done.stderr
         assert "Traceback" not in done.stderr
 
 
 def test_a_second_ctrl_c_does_not_wait_and_leaves_no_traceback(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
+    harness = FreeholdHarness(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "freehold.cli.main", "up", "--json"],
-        env=stead.environment,
+        env=harness.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -95,6 +95,6 @@ def test_a_second_ctrl_c_does_not_wait_and_leaves_no_traceback(tmp_path: Path) -
             break
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=PROCESS_TIMEOUT)
     assert process.returncode == 0
     assert "Traceback" not in errors

@@ -1,14 +1,14 @@
-"""What the client's tests share: a gateway that really listens."""
+"""A running gateway for the tests of the client."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.gateway.running import Running, running_gateway
+from tests.gateway.running_gateway import RunningGateway, running_gateway
 
 
 @pytest.fixture
-async def gateway(tmp_path: Path) -> AsyncIterator[Running]:
+async def gateway(tmp_path: Path) -> AsyncIterator[RunningGateway]:
     async with running_gateway(tmp_path / "home") as running:
         yield running
 

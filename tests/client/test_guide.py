@@ -1,20 +1,20 @@
-"""The guide to the API is true: its names exist, and its code runs."""
+"""The guide to the API is correct: its names exist and its code runs."""
 
 import asyncio
 import re
 from pathlib import Path
 
-from tests.gateway.running import Running
+from tests.gateway.running_gateway import RunningGateway
 
 from freehold.client._sync.freehold import SyncFreehold
-from freehold.client.stored import store_credentials
-from freehold.gateway.socket import MAX_TEXT, MAX_TOPICS, TOO_SLOW, WRONG_WORDS
+from freehold.client.stored_tokens import store_token
+from freehold.gateway.socket import INVALID_MESSAGE, MAX_MESSAGE_LENGTH, MAX_TOPICS, TOO_SLOW
 from freehold.identity.tokens import SCOPES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "api.md").read_text()
 
 
-def test_every_name_of_the_guide_exists() -> None:
+def test_each_name_in_the_guide_exists() -> None:
     home = SyncFreehold("http://localhost:3000", token="fh_x")
     for row in re.findall(r"^\| (`home\..*?) \|", GUIDE, re.MULTILINE):
         resource = ""
@@ -29,15 +29,15 @@ def test_every_name_of_the_guide_exists() -> None:
     home.close()
 
 
-def test_every_scope_and_number_of_the_guide_is_right() -> None:
+def test_the_scopes_and_numbers_in_the_guide_are_correct() -> None:
     assert re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE) == list(SCOPES)
-    assert f"up to {MAX_TOPICS} topics and {MAX_TEXT // 1024} KiB" in GUIDE
-    assert {str(TOO_SLOW), str(WRONG_WORDS), "4401"} <= set(re.findall(r"44\d\d", GUIDE))
+    assert f"up to {MAX_TOPICS} topics and {MAX_MESSAGE_LENGTH // 1024} KiB" in GUIDE
+    assert {str(TOO_SLOW), str(INVALID_MESSAGE), "4401"} <= set(re.findall(r"44\d\d", GUIDE))
 
 
-async def test_the_code_of_the_guide_runs(gateway: Running) -> None:
-    """The first block follows the timeline, and gets the event that happens while it does."""
-    store_credentials(gateway.origin, "guide", gateway.token("read")["authorization"].removeprefix("Bearer "))
+async def test_the_code_in_the_guide_runs(gateway: RunningGateway) -> None:
+    """The first block follows the timeline and prints a new event."""
+    store_token(gateway.origin, "guide", gateway.token("read")["authorization"].removeprefix("Bearer "))
     blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
@@ -51,6 +51,6 @@ async def test_the_code_of_the_guide_runs(gateway: Running) -> None:
         following = group.create_task(names["main"]())  # type: ignore[operator]
         async with asyncio.timeout(10):
             while not seen.is_set():
-                await asyncio.to_thread(gateway.house.timeline.append, "egress.tested", {}, who="owner")
+                await asyncio.to_thread(gateway.services.timeline.append, "egress.tested", {}, who="owner")
                 await asyncio.sleep(0.02)
         following.cancel()

@@ -1,11 +1,11 @@
-"""A guest that says whatever a test wants it to say."""
+"""A guest that sends whatever a test wants."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from freehold.computer import frames
+from freehold.computer.library import frames
 
 Script = Callable[["Peer"], Awaitable[None]]
 
@@ -36,7 +36,7 @@ class Peer:
         self._writer.write(data)
 
     async def until_cut(self) -> None:
-        """Returns when the host hung up."""
+        """Return when the host has closed the link."""
         try:
             while await self._reader.read(65536):
                 pass
@@ -46,7 +46,7 @@ class Peer:
 
 @asynccontextmanager
 async def hostile_guest(path: Path, script: Script) -> AsyncIterator[Path]:
-    """Plays the script to everyone who connects."""
+    """Run the script for every client that connects."""
 
     async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -1,4 +1,4 @@
-"""A computer's life and its links: restarts, several at once, and what is found again."""
+"""The life of a computer and its links: restarts, several links, reconnection."""
 
 import asyncio
 import os
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from tests.computer.hostile import Peer, hostile_guest
 
-from freehold.computer import Computer, ComputerSpec, Machine, Tunnel, launch
-from freehold.computer.connection import Connection
-from freehold.computer.launch import listen_at
+from freehold.computer import Computer, ComputerSpec, Machine, Tunnel
+from freehold.computer.contract.transport import InheritedSocket, SocketTransport
+from freehold.computer.library.connection import ComputerConnection
+from freehold.computer.library.launch import launch
 from freehold.errors import FreeholdError
 
 
@@ -23,8 +24,10 @@ def spec(tmp_path: Path) -> ComputerSpec:
     return ComputerSpec(workspace=tmp_path / "workspace", home=tmp_path / "home")
 
 
-async def test_the_keepers_way_launch_connect_stop_launch_again(spec: ComputerSpec, tmp_path: Path) -> None:
-    """The gateway's link comes back by itself, its ports are listened on again, and its files are still there."""
+async def test_a_client_reconnects_when_the_keeper_starts_the_computer_again(
+    spec: ComputerSpec, tmp_path: Path
+) -> None:
+    """The gateway's link reconnects, its ports are opened again, and the files are still there."""
     path = tmp_path / "link"
     states: list[str] = []
 
@@ -49,7 +52,7 @@ async def test_the_keepers_way_launch_connect_stop_launch_again(spec: ComputerSp
         await machine.stop()
 
 
-async def test_a_call_while_there_is_no_computer_says_so(spec: ComputerSpec, tmp_path: Path) -> None:
+async def test_a_call_without_a_computer_is_an_error(spec: ComputerSpec, tmp_path: Path) -> None:
     path = tmp_path / "link"
     machine = await launch(spec, path)
     async with Computer.connect(path) as computer:
@@ -65,7 +68,7 @@ async def test_a_call_while_there_is_no_computer_says_so(spec: ComputerSpec, tmp
     assert caught.value.code == "link.refused"
 
 
-async def test_a_command_on_a_machine_that_dies_is_told(spec: ComputerSpec, tmp_path: Path) -> None:
+async def test_a_command_fails_when_its_machine_dies(spec: ComputerSpec, tmp_path: Path) -> None:
     machine = await launch(spec, tmp_path / "link")
     async with Computer.connect(tmp_path / "link") as computer:
         process = await computer.spawn("echo up; cat")
@@ -73,14 +76,14 @@ async def test_a_command_on_a_machine_that_dies_is_told(spec: ComputerSpec, tmp_
         waiting = asyncio.ensure_future(computer.run("sleep 1000"))
         await computer.run("true")
         await machine.stop(0)
-        with pytest.raises(FreeholdError, match="hung up"):
+        with pytest.raises(FreeholdError, match="closed the link"):
             await waiting
         with pytest.raises(FreeholdError):
             await process.wait()
 
 
-async def test_a_silent_computer_becomes_unhealthy_then_lost_then_is_found_again(tmp_path: Path) -> None:
-    """On a clock of our own: ten seconds and thirty, in no time."""
+async def test_a_silent_computer_becomes_unhealthy_then_lost_then_reconnects(tmp_path: Path) -> None:
+    """With a clock of the test: ten and thirty seconds pass at once."""
     now = [0.0]
     states: asyncio.Queue[str] = asyncio.Queue()
 
@@ -89,21 +92,21 @@ async def test_a_silent_computer_becomes_unhealthy_then_lost_then_is_found_again
         await peer.until_cut()
 
     async with hostile_guest(tmp_path / "link", script) as path:
-        connection = Connection(path, clock=lambda: now[0], interval=0.01)
+        connection = ComputerConnection(SocketTransport(path), clock=lambda: now[0], interval=0.01)
         connection.subscribe(lambda state, error: states.put_nowait(state))
         await connection.open()
         assert await states.get() == "healthy"
         now[0] += 11
         assert await states.get() == "unhealthy"
         now[0] += 20
-        connection.link.beat()
+        connection.link.send_heartbeat()
         assert await states.get() == "lost"
         assert await states.get() == "healthy"
         await connection.close()
         assert await states.get() == "closed"
 
 
-async def test_a_started_computer_that_dies_is_known_as_lost() -> None:
+async def test_a_started_computer_that_dies_is_lost() -> None:
     async with Computer.start() as computer:
         lost = asyncio.Event()
         computer.subscribe(lambda state, error: lost.set())
@@ -115,7 +118,7 @@ async def test_a_started_computer_that_dies_is_known_as_lost() -> None:
             await computer.wait_connected()
 
 
-async def test_the_socket_is_the_owners_alone(spec: ComputerSpec, tmp_path: Path) -> None:
+async def test_only_the_owner_may_use_the_socket(spec: ComputerSpec, tmp_path: Path) -> None:
     machine = await launch(spec, tmp_path / "link")
     await (await Computer.connect(tmp_path / "link")).close()
     try:
@@ -128,7 +131,7 @@ async def test_the_socket_is_the_owners_alone(spec: ComputerSpec, tmp_path: Path
 
 
 async def test_many_links_at_once_are_independent(computer: Computer) -> None:
-    others = [await Computer.connect(computer.socket_path) for _ in range(20)]
+    others = [await Computer.connect(computer.transport) for _ in range(20)]
     try:
         results = await asyncio.gather(*(other.run(f"echo {number}") for number, other in enumerate(others)))
         assert [result.text for result in results] == [f"{number}\n" for number in range(20)]
@@ -139,15 +142,15 @@ async def test_many_links_at_once_are_independent(computer: Computer) -> None:
             await other.close()
 
 
-async def test_throw_away_folders_are_thrown_away() -> None:
+async def test_temporary_folders_are_removed() -> None:
     async with Computer.start() as computer:
-        folder = computer.socket_path.parent
+        folder = Path(computer.transport.address).parent
         await computer.run("mkdir -p a/b ~/c; touch a/b/x; chmod 0 a/b a ~/c")
         assert folder.exists()
     assert not folder.exists()
 
 
-async def test_folders_that_were_given_stay(tmp_path: Path) -> None:
+async def test_folders_of_the_caller_stay(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "code").mkdir()
     async with Computer.start(workspace=tmp_path / "code") as computer:
@@ -155,7 +158,7 @@ async def test_folders_that_were_given_stay(tmp_path: Path) -> None:
     assert (tmp_path / "code" / "made").read_bytes() == b"inside"
 
 
-async def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FreeholdError) as caught:
         await Computer.start(workspace=tmp_path / "none")
     assert caught.value.code == "computer.no-folder"
@@ -172,12 +175,12 @@ async def test_start_can_be_awaited_and_close_twice() -> None:
 
 def test_a_socket_path_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FreeholdError) as caught:
-        listen_at(tmp_path / ("x" * 100))
+        InheritedSocket(tmp_path / ("x" * 100)).listen()
     assert caught.value.code == "computer.bad-socket"
 
 
-async def test_closing_twice_leaves_the_folder_around_it_as_it_was() -> None:
-    """Removing what is gone already must not touch anything else: here was once a chmod of the parent."""
+async def test_closing_twice_does_not_change_the_parent_folder() -> None:
+    """Removing a folder that is gone must not touch anything else. It once changed the mode of the parent."""
     around = Path(tempfile.gettempdir())
     before = around.stat().st_mode
     computer = await Computer.start()

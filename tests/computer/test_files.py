@@ -61,8 +61,8 @@ async def test_contents_can_be_streamed_in(computer: Computer) -> None:
     assert len(await computer.files.read("streamed")) == 1_000_000
 
 
-async def test_a_write_is_whole_or_not_at_all(computer: Computer) -> None:
-    """A reader in a loop sees the old or the new; a writer that is cancelled leaves the old and no draft."""
+async def test_a_write_is_atomic(computer: Computer) -> None:
+    """A reader sees the old or the new contents; a cancelled writer leaves the old contents and no temporary file."""
     files = computer.files
     await files.write("config", b"A" * 100_000)
     watch = "import sys\nwhile True:\n s = set(open('config').read())\n if len(s) != 1: print('torn', flush=True)\n print('.', flush=True)"
@@ -125,7 +125,7 @@ async def test_each_error_has_its_code(computer: Computer) -> None:
 @pytest.mark.parametrize(
     "special", ["pipe", "/dev/zero", "/dev/tty", "/proc/self/environ", "/proc/1/mem", "/proc/self/fd/3"]
 )
-async def test_what_is_no_ordinary_file_is_refused_and_blocks_nobody(computer: Computer, special: str) -> None:
+async def test_special_files_are_refused_without_blocking(computer: Computer, special: str) -> None:
     await computer.run("mkfifo pipe")
     await computer.run(["ln", "-s", special, "innocent.txt"])
     for path in (special, "innocent.txt"):
@@ -133,7 +133,7 @@ async def test_what_is_no_ordinary_file_is_refused_and_blocks_nobody(computer: C
             assert (await refusal(call)).startswith("files.")
 
 
-async def test_links_are_links(computer: Computer) -> None:
+async def test_links_are_not_followed(computer: Computer) -> None:
     files = computer.files
     await files.write("target", b"seen")
     await computer.run(
@@ -154,7 +154,7 @@ async def test_links_are_links(computer: Computer) -> None:
 
 
 async def test_a_removal_does_not_follow_a_folder_swapped_for_a_link(computer: Computer) -> None:
-    """With a racing process that swaps all the time, what the link points to stays whole."""
+    """A process swaps the folder for a link all the time; the target of the link stays complete."""
     await computer.run("mkdir ~/precious; touch ~/precious/a ~/precious/b; mkdir -p tree/victim; touch tree/victim/x")
     swap = "cd tree; while :; do mv victim v2; ln -s ~/precious victim; rm victim; mv v2 victim; mkdir -p victim; touch victim/x; done"
     async with await computer.spawn(swap):
@@ -232,7 +232,7 @@ async def test_search(computer: Computer) -> None:
     assert (await files.search(".", "deep")).hits == []
 
 
-async def test_a_pattern_without_end_holds_up_nobody(computer: Computer) -> None:
+async def test_a_slow_search_pattern_blocks_nothing_else(computer: Computer) -> None:
     await computer.files.write("trap", b"a" * 40 + b"!")
     task = asyncio.ensure_future(computer.files.search("(a+)+$", regex=True))
     assert (await computer.run("echo quick")).stdout == b"quick\n"
@@ -243,7 +243,7 @@ async def test_a_pattern_without_end_holds_up_nobody(computer: Computer) -> None
     assert (await computer.run("echo quick")).stdout == b"quick\n"
 
 
-async def test_batches_answer_in_order_and_one_failure_stops_nothing(computer: Computer) -> None:
+async def test_batches_reply_in_order_and_a_failure_does_not_stop_the_rest(computer: Computer) -> None:
     files = computer.files
     assert await files.write_many({"a": b"1", "b/c": b"22", "d": b""}) == [None, None, None]
     errors = await files.write_many({"a/below": b"no", "e": b"yes"})
@@ -272,7 +272,7 @@ async def test_a_batch_larger_than_a_message_is_sent_in_several(computer: Comput
     assert await computer.files.list() == []
 
 
-async def test_folders_are_copied_and_moved_whole_even_across_mounts(computer: Computer) -> None:
+async def test_folders_are_copied_and_moved_across_mounts(computer: Computer) -> None:
     await computer.run("mkdir -p t/s; echo x > t/s/f; chmod 750 t/s; ln -s f t/s/l; touch -d 2001-02-03 t/s/f")
     await computer.files.copy("t", "/home/agent/t")
     await computer.files.move("t", "/tmp/t")
@@ -282,7 +282,7 @@ async def test_folders_are_copied_and_moved_whole_even_across_mounts(computer: C
     assert await computer.files.list() == []
 
 
-async def test_a_full_disk_is_an_error_and_not_the_end(tmp_path: Path) -> None:
+async def test_a_full_disk_is_an_error_and_the_computer_goes_on(tmp_path: Path) -> None:
     async with Computer.start(limits=Limits(tmp=1024 * 1024, memory=256 * 1024 * 1024)) as computer:
         assert await refusal(computer.files.write("/tmp/big", b"x" * 3_000_000)) == "files.no-space"
         assert await computer.files.list("/tmp") == []

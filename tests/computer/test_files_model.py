@@ -1,4 +1,4 @@
-"""Files against a model: a dictionary that behaves as a file system should."""
+"""File operations compared with a model: a dictionary that behaves as a file system."""
 
 import asyncio
 import posixpath

@@ -1,7 +1,9 @@
-"""One that floods neither starves the others nor fills memory on either side."""
+"""A process that floods its output neither starves others nor fills memory on either side."""
 
 import asyncio
 from pathlib import Path
+
+from tests.computer.machines import host_pid
 
 from freehold.computer import Computer
 
@@ -14,7 +16,7 @@ def memory(pid: int | str = "self") -> int:
 
 
 async def test_floods_do_not_starve_a_small_command(computer: Computer) -> None:
-    """Ten floods that are read as fast as they come, and a hundred small commands that all get through."""
+    """Ten processes flood their output while a hundred small commands all finish."""
     counts = [0] * 10
     stop = asyncio.Event()
 
@@ -34,9 +36,9 @@ async def test_floods_do_not_starve_a_small_command(computer: Computer) -> None:
 
 
 async def test_memory_stays_bounded_on_both_sides(computer: Computer) -> None:
-    """Half a gigabyte through one link, and twenty floods that nobody reads, leave a few windows behind and no more."""
+    """Half a gigabyte through one link, and twenty unread floods, use a few windows of memory and no more."""
     assert computer.machine is not None
-    before_here, before_there = memory(), memory(computer.machine.pid)
+    before_here, before_there = memory(), memory(host_pid(computer))
     unread = [await computer.spawn("yes") for _ in range(20)]
     async with await computer.spawn("yes | head -c 500000000") as process:
         size = 0
@@ -44,20 +46,20 @@ async def test_memory_stays_bounded_on_both_sides(computer: Computer) -> None:
             size += len(part)
         assert size == 500_000_000
     assert memory() - before_here < 20 * 512 * 1024 + 32 * 1024 * 1024
-    assert memory(computer.machine.pid) - before_there < 8 * 1024 * 1024
+    assert memory(host_pid(computer)) - before_there < 8 * 1024 * 1024
     for flood in unread:
         await flood.close()
 
 
-async def test_input_that_nobody_reads_stops_at_the_window(computer: Computer) -> None:
+async def test_unread_input_stops_at_the_window(computer: Computer) -> None:
     assert computer.machine is not None
-    before = memory(computer.machine.pid)
+    before = memory(host_pid(computer))
     async with await computer.spawn("sleep 1000") as process:
         feeding = asyncio.ensure_future(process.write(b"x" * 50_000_000))
         for _ in range(5):
             assert (await computer.run("echo fine")).ok
         assert not feeding.done()
-        assert memory(computer.machine.pid) - before < 8 * 1024 * 1024
+        assert memory(host_pid(computer)) - before < 8 * 1024 * 1024
         feeding.cancel()
         await asyncio.gather(feeding, return_exceptions=True)
 
@@ -69,7 +71,7 @@ async def test_a_billion_lines_end_at_the_time_limit(computer: Computer) -> None
     assert result.truncated > 0
 
 
-async def test_reading_a_large_file_does_not_hold_up_the_others(computer: Computer) -> None:
+async def test_reading_a_large_file_does_not_block_commands(computer: Computer) -> None:
     await computer.run("head -c 200000000 /dev/zero > large")
     stream = computer.files.stream("large")
     assert await anext(stream)

@@ -2,10 +2,11 @@ import asyncio
 from pathlib import Path
 
 from tests.computer.hostile import Peer, hostile_guest
-from tests.computer.patience import until
+from tests.computer.waits import until
 
-from freehold.computer.link import Link
-from freehold.computer.pulse import Pulse
+from freehold.computer.contract.transport import SocketTransport
+from freehold.computer.library.heartbeat import Heartbeat
+from freehold.computer.library.link import Link
 
 
 async def healthy(link: Link) -> bool:
@@ -22,13 +23,13 @@ class Clock:
 
 def test_silence_is_unhealthy_after_ten_seconds_and_lost_after_thirty() -> None:
     clock = Clock()
-    pulse = Pulse(clock)
+    pulse = Heartbeat(clock)
     seen = []
     for seconds in (0, 9.9, 10, 29.9, 30):
         clock.now = 100.0 + seconds
         seen.append(pulse.health)
     assert seen == ["healthy", "healthy", "unhealthy", "unhealthy", "lost"]
-    pulse.hear()
+    pulse.record_activity()
     assert pulse.health == "healthy"
 
 
@@ -39,19 +40,19 @@ async def test_a_silent_guest_loses_its_link(tmp_path: Path) -> None:
 
     clock = Clock()
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path, clock=clock)
+        link = await Link.connect(SocketTransport(path), clock=clock)
         assert await healthy(link)
         clock.now += 12
-        link.beat()
+        link.send_heartbeat()
         assert link.health == "unhealthy"
         assert not link.ended.done()
         clock.now += 20
-        link.beat()
+        link.send_heartbeat()
         assert (await link.ended).code == "link.lost"
 
 
 async def test_a_guest_that_answers_pings_stays_healthy(tmp_path: Path) -> None:
-    from freehold.computer import frames
+    from freehold.computer.library import frames
 
     answered = asyncio.Event()
 
@@ -65,16 +66,16 @@ async def test_a_guest_that_answers_pings_stays_healthy(tmp_path: Path) -> None:
 
     clock = Clock()
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path, clock=clock)
+        link = await Link.connect(SocketTransport(path), clock=clock)
         clock.now += 12
-        link.beat()
+        link.send_heartbeat()
         await answered.wait()
         await until(lambda: healthy(link))
         link.close()
 
 
-async def test_our_own_sleep_is_not_taken_for_the_guests_silence(tmp_path: Path) -> None:
-    """A host whose loop stood still for a minute asked nothing meanwhile, and so was answered nothing."""
+async def test_a_suspended_host_does_not_count_as_a_silent_guest(tmp_path: Path) -> None:
+    """A host whose loop stopped for a minute sent no pings, so it got no answers."""
 
     async def script(peer: Peer) -> None:
         await peer.greet()
@@ -82,9 +83,9 @@ async def test_our_own_sleep_is_not_taken_for_the_guests_silence(tmp_path: Path)
 
     clock = Clock()
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path, clock=clock)
+        link = await Link.connect(SocketTransport(path), clock=clock)
         clock.now += 60
         link._last_beat -= 60
-        link.beat()
+        link.send_heartbeat()
         assert await healthy(link)
         link.close()

@@ -1,4 +1,4 @@
-"""The limits: which mechanism holds each, what is told at 80 % and at the limit, and that room made is room given back."""
+"""The limits: which mechanism enforces each, events at 80 % and at the limit, and recovery below it."""
 
 import asyncio
 import os
@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.computer.patience import until
+from tests.computer.waits import until
 
-from freehold.computer import sealing
-from freehold.computer.backend import LimitEvent
-from freehold.computer.cgroups import Parent, find_parents, make_cgroup
-from freehold.computer.computer import Computer
-from freehold.computer.disk import measure
-from freehold.computer.limits import describe_mechanisms
-from freehold.computer.spec import GIB, KIB, MIB, Limits
+from freehold.computer.bubblewrap import sandbox
+from freehold.computer.bubblewrap.cgroups import CgroupParent, find_parents, make_cgroup
+from freehold.computer.bubblewrap.disk_guard import measure_disk
+from freehold.computer.bubblewrap.limit_watch import describe_mechanisms
+from freehold.computer.contract.report import LimitEvent
+from freehold.computer.contract.spec import GIB, KIB, MIB, Limits
+from freehold.computer.library.computer import Computer
 
 SMALL = Limits(
     memory=192 * MIB, processes=40, disk=8 * MIB, inodes=400, tmp=16 * MIB, file_size=64 * MIB, open_files=128
@@ -23,7 +23,7 @@ SMALL = Limits(
 
 
 class Heard:
-    """The events of one computer, to be waited for."""
+    """Collects the events of one computer, and waits for them."""
 
     def __init__(self) -> None:
         self.events: list[LimitEvent] = []
@@ -56,8 +56,8 @@ def is_about(kind: str, limit: str) -> Callable[[LimitEvent], bool]:
     return lambda event: (event.kind, event.limit) == (kind, limit)
 
 
-async def test_disk_is_warned_of_held_and_given_back() -> None:
-    """At 80 % a warning, at the limit writes fail while deleting works, and below it writing works again."""
+async def test_the_disk_limit_warns_blocks_writes_and_releases_them() -> None:
+    """A warning at 80 %. At the limit writes fail and deleting works. Below it writing works again."""
     async with limited() as (computer, heard):
         await computer.run("head -c 7000000 /dev/zero > most")
         warning = await heard.wait_for(is_about("warning", "disk"))
@@ -77,7 +77,7 @@ async def test_disk_is_warned_of_held_and_given_back() -> None:
         await until(works)
 
 
-async def test_inodes_are_warned_of_and_held() -> None:
+async def test_the_inode_limit_warns_and_blocks() -> None:
     async with limited() as (computer, heard):
         await computer.run("mkdir many; cd many; for i in $(seq 340); do : > $i; done")
         assert (await heard.wait_for(is_about("warning", "inodes"))).allowed == 400
@@ -85,8 +85,8 @@ async def test_inodes_are_warned_of_and_held() -> None:
         assert (await heard.wait_for(is_about("reached", "inodes"))).setting == "computer.limits.inodes"
 
 
-async def test_memory_is_warned_of_and_its_limit_is_named() -> None:
-    """Whoever sees a command killed can ask why: the counter grew, and the event names the setting."""
+async def test_the_memory_limit_warns_and_is_named_in_the_event() -> None:
+    """After a command was killed the counter has grown, and the event names the setting."""
     async with limited() as (computer, heard):
         assert computer.machine is not None
         before = computer.machine.usage().out_of_memory or 0
@@ -102,8 +102,8 @@ async def test_memory_is_warned_of_and_its_limit_is_named() -> None:
             assert (await heard.wait_for(is_about("reached", "memory"))).setting == "computer.limits.memory"
 
 
-async def test_each_command_that_memory_ends_is_told_why() -> None:
-    """The second in a row as well as the first, though the watch itself tells one story only once."""
+async def test_every_command_that_the_memory_limit_kills_names_it() -> None:
+    """The second command as well as the first, although the watcher reports a limit once per interval."""
     async with limited() as (computer, heard):
         assert computer.machine is not None
         if computer.machine.isolation.limits["memory"] == "watch":
@@ -115,7 +115,7 @@ async def test_each_command_that_memory_ends_is_told_why() -> None:
             assert len([event for event in heard.events if is_about("reached", "memory")(event)]) == number
 
 
-async def test_processes_are_counted_and_their_limit_is_named() -> None:
+async def test_the_process_limit_is_counted_and_named() -> None:
     async with limited() as (computer, heard):
         ran = await computer.run("for i in $(seq 60); do sleep 3 & done; wait", timeout=20)
         assert b"fork" in ran.stderr.lower()
@@ -124,7 +124,7 @@ async def test_processes_are_counted_and_their_limit_is_named() -> None:
         assert (await heard.wait_for(is_about("reached", "processes"))).setting == "computer.limits.processes"
 
 
-async def test_nobody_is_told_after_unsubscribing() -> None:
+async def test_no_event_arrives_after_unsubscribing() -> None:
     async with Computer.start(limits=SMALL) as computer:
         assert computer.machine is not None
         heard, silent = Heard(), Heard()
@@ -137,7 +137,7 @@ async def test_nobody_is_told_after_unsubscribing() -> None:
         assert silent.events == []
 
 
-async def test_the_largest_file_and_the_open_files_are_bounded() -> None:
+async def test_file_size_and_open_files_are_limited() -> None:
     async with limited(Limits(file_size=MIB, open_files=64)) as (computer, _):
         assert not (await computer.run("head -c 2000000 /dev/zero > large")).ok
         assert (await computer.run("stat -c %s large")).text.strip() == str(MIB)
@@ -145,8 +145,8 @@ async def test_the_largest_file_and_the_open_files_are_bounded() -> None:
         assert (await computer.run(["python3", "-c", many])).text.strip() == "24"
 
 
-async def test_the_processor_share_is_held_where_groups_are() -> None:
-    """A computer with a fifth of a processor gets about that, however many programs want more."""
+async def test_the_cpu_limit_is_enforced_with_cgroups() -> None:
+    """A computer with a fifth of a core gets about that, however many programs run."""
     async with limited(Limits(cpus=0.2)) as (computer, _):
         assert computer.machine is not None
         if computer.machine.isolation.limits["cpus"] == "affinity":
@@ -154,23 +154,23 @@ async def test_the_processor_share_is_held_where_groups_are() -> None:
         before = computer.machine.usage().cpu_seconds or 0.0
         await computer.run("for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait")
         used = (computer.machine.usage().cpu_seconds or 0.0) - before
-        # Four greedy programs of a second each would have used as much as the machine has.
+        # Without the limit, four busy programs would use a second each.
         assert used < 0.8
 
 
-async def test_temporary_files_never_crowd_out_the_programs() -> None:
-    """/tmp and /dev/shm are each at most a quarter of the memory, whatever was asked for."""
+async def test_temporary_files_get_at_most_a_quarter_of_the_memory() -> None:
+    """/tmp and /dev/shm are each at most a quarter of the memory, whatever the spec says."""
     async with limited(Limits(memory=256 * MIB, tmp=GIB)) as (computer, _):
         sizes = (await computer.run("df -k --output=size /tmp /dev/shm | tail -n +2")).text.split()
         assert sizes == [str(64 * KIB)] * 2
 
 
-# Without control groups, as an owner without root has it.
+# Without cgroups, as for an owner without root.
 
 
-async def test_without_groups_the_limits_are_held_by_other_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory by adding up and ending the largest, processes by rlimit; and `isolation` says so."""
-    monkeypatch.setattr(sealing, "find_parents", dict)
+async def test_without_cgroups_other_mechanisms_enforce_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory by the watcher, which kills the largest process; processes by rlimit; and `isolation` says so."""
+    monkeypatch.setattr(sandbox, "find_parents", dict)
     async with limited() as (computer, heard):
         assert computer.machine is not None
         told = computer.machine.isolation.limits
@@ -188,7 +188,7 @@ async def test_without_groups_the_limits_are_held_by_other_means(monkeypatch: py
         assert b"Function not implemented" in memory.stderr
 
 
-def test_each_mechanism_is_told_as_it_is() -> None:
+def test_isolation_names_the_mechanism_of_each_limit() -> None:
     assert describe_mechanisms(None)["memory"] == "watch"
     group = make_cgroup(Limits(), find_parents())
     if group is None:
@@ -199,7 +199,7 @@ def test_each_mechanism_is_told_as_it_is() -> None:
         assert group.remove()
 
 
-# Control groups of version 2, as a folder laid out like one: this kernel's are version 1.
+# Cgroups of version 2, imitated by a folder, because this kernel has version 1.
 
 
 @pytest.fixture
@@ -211,10 +211,10 @@ def version_2(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root makes its group at the top")
-def test_version_2_groups_are_found_and_given_their_limits(version_2: Path) -> None:
+def test_version_2_cgroups_are_found_and_limited(version_2: Path) -> None:
     (version_2 / "cgroup.subtree_control").write_text("memory pids cpu")
 
-    parents = {name: Parent(version_2, 2) for name in ("memory", "pids", "cpu")}
+    parents = {name: CgroupParent(version_2, 2) for name in ("memory", "pids", "cpu")}
     group = make_cgroup(Limits(memory=GIB, processes=7, cpus=1.5), parents)
     assert group is not None
     folder = group.folders["memory"]
@@ -222,13 +222,13 @@ def test_version_2_groups_are_found_and_given_their_limits(version_2: Path) -> N
     assert (folder / "memory.swap.max").read_text() == "0"
     assert (folder / "pids.max").read_text() == "7"
     assert (folder / "cpu.max").read_text() == "150000 100000"
-    assert group.entrances == (folder / "cgroup.procs",)
+    assert group.process_files == (folder / "cgroup.procs",)
     assert describe_mechanisms(group)["processes"] == "cgroup v2"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root makes its group at the top")
 def test_version_2_counters_are_read(version_2: Path) -> None:
-    group = make_cgroup(Limits(), {name: Parent(version_2, 2) for name in ("memory", "pids", "cpu")})
+    group = make_cgroup(Limits(), {name: CgroupParent(version_2, 2) for name in ("memory", "pids", "cpu")})
     assert group is not None
     folder = group.folders["memory"]
     (folder / "memory.current").write_text("1000000\n")
@@ -244,28 +244,28 @@ def test_version_2_counters_are_read(version_2: Path) -> None:
     assert (folder / "cgroup.freeze").read_text() == "1"
 
 
-def test_a_controller_that_takes_no_limit_is_not_believed(tmp_path: Path) -> None:
-    """Where the limit cannot be written, nothing is held: the next mechanism must be told of."""
-    parents = {"memory": Parent(tmp_path / "missing", 2)}
+def test_a_controller_that_refuses_its_limit_is_not_reported(tmp_path: Path) -> None:
+    """If the limit cannot be written, it is not enforced, and the next mechanism is reported."""
+    parents = {"memory": CgroupParent(tmp_path / "missing", 2)}
     assert make_cgroup(Limits(), parents) is None
 
 
-def test_groups_of_nobody_are_none(tmp_path: Path) -> None:
+def test_without_permission_there_is_no_cgroup(tmp_path: Path) -> None:
     assert find_parents(tmp_path, "5:memory:/x\n0::/\n") == {}
 
 
-# Measuring.
+# Measurement
 
 
-def test_disk_is_measured_as_the_disk_sees_it(tmp_path: Path) -> None:
-    """Holes take nothing, a second name takes nothing, a link is not followed."""
+def test_disk_use_counts_blocks_and_hard_links_once(tmp_path: Path) -> None:
+    """Holes and second names use no space, and links are not followed."""
     (tmp_path / "full").write_bytes(bytes(range(256)) * 4096)
     with (tmp_path / "hole").open("wb") as hole:
         hole.truncate(GIB)
     os.link(tmp_path / "full", tmp_path / "second")
     (tmp_path / "link").symlink_to("/usr")
-    use = measure([tmp_path])
+    use = measure_disk([tmp_path])
     assert use.inodes == 3
     assert MIB <= use.size < 2 * MIB
     assert not use.too_deep
-    assert measure([tmp_path / "gone"]).inodes == 0
+    assert measure_disk([tmp_path / "gone"]).inodes == 0

@@ -1,4 +1,4 @@
-"""What a hostile guest can do to the host: get itself cut off, and nothing else."""
+"""A hostile guest can only lose its link; it cannot harm the host."""
 
 import asyncio
 from pathlib import Path
@@ -9,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.computer.hostile import Peer, hostile_guest
 
-from freehold.computer import Computer, frames
-from freehold.computer.link import MAX_GUEST_CHANNELS, MAX_UNSETTLED, Link
+from freehold.computer import Computer
+from freehold.computer.contract.transport import SocketTransport
+from freehold.computer.library import frames
+from freehold.computer.library.link import MAX_GUEST_CHANNELS, MAX_UNSETTLED, Link
 from freehold.errors import FreeholdError
 
 
 class Witness:
-    """A receiver that notes what it is told."""
+    """A receiver that records what it receives."""
 
     def __init__(self) -> None:
         self.heard: list[object] = []
@@ -56,7 +58,7 @@ class Witness:
         ("a ping", frames.PING, 1, b""),
     ],
 )
-async def test_a_guest_that_breaks_the_protocol_is_cut_off(
+async def test_a_guest_that_violates_the_protocol_loses_its_link(
     tmp_path: Path, name: str, kind: int, channel: int, payload: bytes
 ) -> None:
     cut = asyncio.Event()
@@ -70,7 +72,7 @@ async def test_a_guest_that_breaks_the_protocol_is_cut_off(
         cut.set()
 
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path)
+        link = await Link.connect(SocketTransport(path))
         witness = Witness()
         link.open({"op": "anything"}, witness)
         error = await witness.over
@@ -89,7 +91,7 @@ async def test_garbage_instead_of_a_greeting_is_refused(tmp_path: Path) -> None:
 
     async with hostile_guest(tmp_path / "link", script) as path:
         with pytest.raises(FreeholdError) as caught:
-            await Link.connect(path)
+            await Link.connect(SocketTransport(path))
     assert caught.value.code == "link.protocol"
 
 
@@ -100,13 +102,13 @@ async def test_another_version_is_refused_at_the_handshake(tmp_path: Path) -> No
 
     async with hostile_guest(tmp_path / "link", script) as path:
         with pytest.raises(FreeholdError) as caught:
-            await Link.connect(path)
+            await Link.connect(SocketTransport(path))
     assert caught.value.code == "link.version"
 
 
 async def test_the_guest_refuses_another_version(computer: Computer, tmp_path: Path) -> None:
-    """And goes on serving those who speak its own."""
-    reader, writer = await asyncio.open_unix_connection(computer.socket_path)
+    """And still serves clients of its own version."""
+    reader, writer = await asyncio.open_unix_connection(computer.transport.address)
     writer.write(b"freehold-link 02")
     assert await reader.read() == frames.PREAMBLE
     writer.close()
@@ -114,19 +116,19 @@ async def test_the_guest_refuses_another_version(computer: Computer, tmp_path: P
     assert (await computer.run("echo still here")).stdout == b"still here\n"
 
 
-async def test_a_guest_that_leaves_channels_unclosed_is_cut_off(tmp_path: Path) -> None:
+async def test_a_guest_that_does_not_close_channels_loses_its_link(tmp_path: Path) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         await peer.until_cut()
 
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path)
+        link = await Link.connect(SocketTransport(path))
         for _ in range(MAX_UNSETTLED + 1):
             link.open({"op": "x"}, Witness()).close()
         assert (await link.ended).code == "link.protocol"
 
 
-async def test_a_guest_that_opens_too_many_channels_is_cut_off(tmp_path: Path) -> None:
+async def test_a_guest_that_opens_too_many_channels_loses_its_link(tmp_path: Path) -> None:
     def take(link: Link, number: int, message: dict[str, Any]) -> None:
         link.adopt(number, Witness())
 
@@ -137,11 +139,11 @@ async def test_a_guest_that_opens_too_many_channels_is_cut_off(tmp_path: Path) -
         await peer.until_cut()
 
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path, accept=take)
+        link = await Link.connect(SocketTransport(path), accept=take)
         assert (await link.ended).code == "link.protocol"
 
 
-async def test_a_guest_that_reads_nothing_is_cut_off_before_memory_is_full(tmp_path: Path) -> None:
+async def test_a_guest_that_reads_nothing_loses_its_link_before_memory_is_full(tmp_path: Path) -> None:
     done = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -149,9 +151,9 @@ async def test_a_guest_that_reads_nothing_is_cut_off_before_memory_is_full(tmp_p
         await done.wait()
 
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path)
+        link = await Link.connect(SocketTransport(path))
         request = {"op": "x" * 200_000}
-        with pytest.raises(FreeholdError, match="does not take"):
+        with pytest.raises(FreeholdError, match="has not read"):
             await _open_without_end(link, request)
         done.set()
 
@@ -174,7 +176,7 @@ async def _open_without_end(link: Link, request: dict[str, Any]) -> None:
         ("a row that is none", [b'{"part":[["a","file",1]]}\n{"ok":{}}\n']),
     ],
 )
-async def test_answers_about_files_are_believed_in_nothing(tmp_path: Path, name: str, payloads: list[bytes]) -> None:
+async def test_malformed_replies_about_files_are_refused(tmp_path: Path, name: str, payloads: list[bytes]) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         channel, _ = await peer.receive_open()
@@ -192,7 +194,7 @@ async def test_answers_about_files_are_believed_in_nothing(tmp_path: Path, name:
         assert caught.value.code == "link.protocol", name
 
 
-async def test_frames_that_crossed_our_close_are_no_offence(tmp_path: Path) -> None:
+async def test_frames_sent_before_the_guest_saw_a_close_are_accepted(tmp_path: Path) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         channel, _ = await peer.receive_open()
@@ -209,7 +211,7 @@ async def test_frames_that_crossed_our_close_are_no_offence(tmp_path: Path) -> N
         await peer.until_cut()
 
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path)
+        link = await Link.connect(SocketTransport(path))
         link.open({"op": "first"}, Witness()).close()
         witness = Witness()
         link.open({"op": "second"}, witness)
@@ -239,11 +241,11 @@ PAYLOADS = st.one_of(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(KINDS, CHANNELS, PAYLOADS), max_size=30))
-def test_no_sequence_of_frames_raises_or_is_taken_for_another_error(sent: list[tuple[int, int, bytes]]) -> None:
-    """Drives a whole link, with commands and files waiting on it, by frames of every sort."""
-    from freehold.computer.batch import Collector
-    from freehold.computer.process import Capture, Process
-    from freehold.computer.terminal import Terminal
+def test_every_sequence_of_frames_is_accepted_or_a_protocol_error(sent: list[tuple[int, int, bytes]]) -> None:
+    """Random frames on a link with waiting commands and file operations."""
+    from freehold.computer.library.batch import BatchCollector
+    from freehold.computer.library.process import OutputCapture, Process
+    from freehold.computer.library.terminal import Terminal
 
     class Nowhere(asyncio.Transport):
         def write(self, data: object) -> None:
@@ -258,7 +260,7 @@ def test_no_sequence_of_frames_raises_or_is_taken_for_another_error(sent: list[t
     async def drive() -> None:
         link = Link()
         link.connection_made(Nowhere())
-        for receiver in (Capture(1000), Process(), Collector(1, 100, 100), Terminal()):
+        for receiver in (OutputCapture(1000), Process(), BatchCollector(1, 100, 100), Terminal()):
             link.open({"op": "x"}, receiver)
         stream = frames.PREAMBLE + b"".join(
             frames.HEADER.pack(len(payload), kind, channel) + payload for kind, channel, payload in sent
@@ -276,7 +278,7 @@ def test_no_sequence_of_frames_raises_or_is_taken_for_another_error(sent: list[t
     asyncio.run(drive())
 
 
-async def test_a_broken_link_harms_no_other(computer: Computer, tmp_path: Path) -> None:
+async def test_a_broken_link_does_not_affect_another(computer: Computer, tmp_path: Path) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         await peer.receive_open()
@@ -284,7 +286,7 @@ async def test_a_broken_link_harms_no_other(computer: Computer, tmp_path: Path) 
         await peer.until_cut()
 
     async with hostile_guest(tmp_path / "link", script) as path:
-        link = await Link.connect(path)
+        link = await Link.connect(SocketTransport(path))
         link.open({"op": "x"}, Witness())
         assert (await link.ended).code == "link.protocol"
     assert (await computer.run("echo fine")).stdout == b"fine\n"

@@ -1,6 +1,6 @@
 import pytest
 
-from freehold.computer import Computer, Pool
+from freehold.computer import Computer, ComputerPool
 from freehold.errors import FreeholdError
 
 
@@ -12,11 +12,11 @@ async def test_each_computer_is_used_once() -> None:
             async with pool.checkout() as computer:
                 assert await computer.files.list() == []
                 await computer.files.write("mine", b"")
-                hosts.add(computer.socket_path)
+                hosts.add(computer.transport.address)
         assert len(hosts) == 4
 
 
-async def test_a_dead_one_is_not_given_out() -> None:
+async def test_a_dead_computer_is_not_handed_out() -> None:
     async with Computer.pool(1) as pool:
         await pool.wait_ready()
         warm = pool._ready.get_nowait()
@@ -28,11 +28,11 @@ async def test_a_dead_one_is_not_given_out() -> None:
             assert (await computer.run("true")).ok
 
 
-async def test_why_none_can_be_started_is_told() -> None:
+async def test_waiting_callers_get_the_error_of_a_failed_start() -> None:
     async def refuse() -> Computer:
         raise FreeholdError("computer.no-isolation", "no walls here")
 
-    async with Pool(refuse, 2) as pool:
+    async with ComputerPool(refuse, 2) as pool:
         with pytest.raises(FreeholdError, match="no walls here"):
             await pool.wait_ready()
         with pytest.raises(FreeholdError, match="no walls here"):
@@ -42,7 +42,7 @@ async def test_why_none_can_be_started_is_told() -> None:
         Computer.pool(0)
 
 
-async def test_stats_stand_against_the_limits(computer: Computer) -> None:
+async def test_stats_show_use_and_limits(computer: Computer) -> None:
     async with await computer.spawn("sleep 1000 & sleep 1000 & echo up; wait") as process:
         await process.stdout.read()
         stats = await computer.stats()
@@ -53,7 +53,7 @@ async def test_stats_stand_against_the_limits(computer: Computer) -> None:
     assert stats.cpu_seconds is not None
     assert 0 <= stats.cpu_seconds < 60
     assert stats.share("processes") == stats.processes / computer.limits.processes
-    async with Computer.connect(computer.socket_path) as other:
+    async with Computer.connect(computer.transport) as other:
         seen = await other.stats()
         assert seen.memory is not None
         assert seen.memory > 0

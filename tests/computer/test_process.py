@@ -1,7 +1,7 @@
 import signal
 
 import pytest
-from tests.computer.patience import until, until_quiet, until_there
+from tests.computer.waits import until, until_quiet, until_there
 
 from freehold.computer import Computer
 from freehold.errors import FreeholdError
@@ -46,7 +46,7 @@ async def test_signals_reach_the_whole_group(computer: Computer) -> None:
         assert (await process.wait()).code == 9
 
 
-async def test_terminate_is_a_signal_that_ends(computer: Computer) -> None:
+async def test_terminate_sends_sigterm(computer: Computer) -> None:
     process = await computer.spawn(["sleep", "1000"])
     process.terminate()
     assert (await process.wait()).signal == signal.SIGTERM
@@ -65,9 +65,9 @@ time.sleep(1000)
 
 @pytest.mark.parametrize("how", ["kill", "leave", "lose"])
 async def test_a_killed_command_leaves_no_orphan(computer: Computer, how: str) -> None:
-    """A daemon that forked twice and left its session is found by the mark that it inherited."""
+    """A daemon that forked twice and left its Unix session is found by the marker that it inherited."""
     await computer.files.write("daemon.py", DAEMON)
-    async with Computer.connect(computer.socket_path) as other:
+    async with Computer.connect(computer.transport) as other:
         process = await other.spawn("python3 daemon.py & sleep 1000")
         await until_there(computer, "daemon")
         assert len(await computer.processes()) >= 3
@@ -84,8 +84,8 @@ async def test_orphans_are_reaped(computer: Computer) -> None:
     await until_quiet(computer)
 
 
-async def test_a_process_that_nobody_reads_waits(computer: Computer) -> None:
-    """It gets no further than the window and the pipe, however long it is left alone."""
+async def test_a_process_whose_output_is_not_read_waits(computer: Computer) -> None:
+    """It writes no more than the window and the pipe can hold."""
     async with await computer.spawn("yes; echo never") as process:
         await computer.run("sleep 0.2")
         held = sum(len(part) for part in process.stdout._parts)
@@ -94,7 +94,7 @@ async def test_a_process_that_nobody_reads_waits(computer: Computer) -> None:
         assert running.state == "S"
 
 
-async def test_the_tree_shows_who_started_whom(computer: Computer) -> None:
+async def test_the_process_tree_shows_parents_and_children(computer: Computer) -> None:
     async with await computer.spawn("sleep 1000 & echo up; wait") as process:
         await process.stdout.read()
         await until(lambda: runs(computer, "sleep"))  # forked, not yet become it
@@ -105,8 +105,8 @@ async def test_the_tree_shows_who_started_whom(computer: Computer) -> None:
         assert top.children[0].process.command == ["sleep", "1000"]
 
 
-async def test_a_process_of_a_lost_link_tells_so(computer: Computer) -> None:
-    other = await Computer.connect(computer.socket_path)
+async def test_a_process_on_a_lost_link_raises(computer: Computer) -> None:
+    other = await Computer.connect(computer.transport)
     process = await other.spawn("cat")
     await other.close()
     with pytest.raises(FreeholdError) as caught:
@@ -116,8 +116,8 @@ async def test_a_process_of_a_lost_link_tells_so(computer: Computer) -> None:
         await process.stdout.read()
 
 
-async def test_whoever_holds_a_socket_is_found(computer: Computer) -> None:
-    """In a session that is apart, too: the guest sees what nobody else inside may."""
+async def test_the_owner_of_a_socket_is_found(computer: Computer) -> None:
+    """Also for a process of another group: the guest can inspect all processes."""
     listen = (
         "import socket, time; s = socket.create_server(('127.0.0.1', 4321)); print('ready', flush=True); time.sleep(60)"
     )

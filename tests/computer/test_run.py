@@ -5,18 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.computer.patience import until_quiet, until_there
+from tests.computer.waits import until_quiet, until_there
 
 from freehold import Computer as exported
 from freehold.computer import Computer, Limits
 from freehold.errors import FreeholdError
 
 
-def test_the_front_door_is_the_package() -> None:
+def test_the_package_exports_computer() -> None:
     assert exported is Computer
 
 
-async def test_a_command_gives_its_output_and_its_end(computer: Computer) -> None:
+async def test_a_command_returns_output_and_exit_code(computer: Computer) -> None:
     result = await computer.run("echo out; echo err >&2; exit 3")
     assert (result.stdout, result.stderr, result.exit_code, result.signal) == (b"out\n", b"err\n", 3, None)
     assert result.duration > 0
@@ -40,7 +40,7 @@ async def test_folder_environment_and_stdin(computer: Computer) -> None:
     assert (await computer.run("cat", stdin=b"x" * 3_000_000)).stdout == b"x" * 3_000_000
 
 
-async def test_a_signal_is_told(computer: Computer) -> None:
+async def test_a_signal_is_reported(computer: Computer) -> None:
     result = await computer.run("kill -SEGV $$")
     assert (result.exit_code, result.signal) == (-signal.SIGSEGV, signal.SIGSEGV)
 
@@ -54,12 +54,12 @@ async def test_a_signal_is_told(computer: Computer) -> None:
         ("true", {"env": {"A=B": "c"}}, "computer.bad-request", "A=B"),
         (["a\0b"], {}, "computer.bad-request", "NUL"),
         ([], {}, "computer.bad-request", "at least a program"),
-        ([b"ls"], {}, "computer.bad-request", "a list of texts, not [b'ls']"),
-        (["ls", Path("x")], {}, "computer.bad-request", "a list of texts"),
+        ([b"ls"], {}, "computer.bad-request", "a list of strings, not [b'ls']"),
+        (["ls", Path("x")], {}, "computer.bad-request", "a list of strings"),
         (42, {}, "computer.bad-request", "not 42"),
     ],
 )
-async def test_what_cannot_be_started_says_why(
+async def test_a_command_that_cannot_start_names_the_reason(
     computer: Computer, command: str | list[str], options: dict[str, str], code: str, words: str
 ) -> None:
     with pytest.raises(FreeholdError) as caught:
@@ -69,7 +69,7 @@ async def test_what_cannot_be_started_says_why(
     assert (await computer.run(["true"])).ok
 
 
-async def test_output_beyond_its_limit_is_counted_and_dropped(computer: Computer) -> None:
+async def test_output_beyond_the_limit_is_counted_and_discarded(computer: Computer) -> None:
     limits = replace(computer.limits, output=1000)
     result = await computer.run("yes | head -c 5000000; echo some >&2", limits=limits)
     assert result.stdout == b"y\n" * 500
@@ -116,7 +116,7 @@ async def test_cancelling_ends_the_command(computer: Computer) -> None:
     await until_quiet(computer)
 
 
-async def test_what_is_left_in_the_background_lives_on_and_is_not_waited_for(computer: Computer) -> None:
+async def test_background_processes_keep_running_and_are_not_waited_for(computer: Computer) -> None:
     began = time.monotonic()
     result = await computer.run("sleep 1000 & echo started")
     assert result.stdout == b"started\n"

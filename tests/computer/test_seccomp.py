@@ -1,8 +1,8 @@
-"""The filters on system calls: what is on neither list, and how the two filters fit together."""
+"""The system-call filters: unknown calls, and how the two filters work together."""
 
-from freehold.computer.computer import Computer
-from freehold.computer.seccomp import compile_filters
-from freehold.computer.syscalls import ALLOWED, REFUSED
+from freehold.computer.bubblewrap.seccomp import compile_filters
+from freehold.computer.bubblewrap.syscalls import ALLOWED, REFUSED
+from freehold.computer.library.computer import Computer
 
 MUST_BE_REFUSED = {
     "mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsmount", "fsconfig", "fspick", "mount_setattr",
@@ -18,7 +18,7 @@ def test_no_call_is_on_both_lists() -> None:
     assert len(ALLOWED) == len(set(ALLOWED))
 
 
-def test_what_leads_out_is_refused_by_name() -> None:
+def test_dangerous_calls_are_refused_by_name() -> None:
     assert set(REFUSED) >= MUST_BE_REFUSED
     assert not {"clone3", *MUST_BE_REFUSED} & set(ALLOWED)
 
@@ -30,8 +30,8 @@ def test_the_programs_are_compiled_once() -> None:
     assert compile_filters(nameless_files=False) != first
 
 
-async def test_both_filters_are_loaded_and_a_call_nobody_knows_is_as_if_absent(computer: Computer) -> None:
-    """A call that a later kernel adds answers ENOSYS, and the two filters are both in force."""
+async def test_both_filters_are_loaded_and_unknown_calls_fail_with_enosys(computer: Computer) -> None:
+    """A call of a later kernel fails with ENOSYS, and both filters are active."""
     program = (
         "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
         "print(libc.syscall(9999), ctypes.get_errno())\n"
@@ -41,6 +41,6 @@ async def test_both_filters_are_loaded_and_a_call_nobody_knows_is_as_if_absent(c
 
 
 async def test_threads_and_children_work_without_clone3(computer: Computer) -> None:
-    """clone3 answers ENOSYS, and the C library goes on with clone."""
+    """clone3 fails with ENOSYS, and the C library uses clone."""
     program = "import threading, subprocess; t = threading.Thread(target=print, args=('thread',)); t.start(); t.join(); subprocess.run(['echo', 'child'])"
     assert set((await computer.run(["python3", "-c", program])).text.split()) == {"thread", "child"}

@@ -1,7 +1,7 @@
 import signal
 
 import pytest
-from tests.computer.patience import until, until_quiet
+from tests.computer.waits import until, until_quiet
 
 from freehold.computer import Computer
 from freehold.errors import FreeholdError
@@ -10,7 +10,7 @@ SHELL = ["/bin/sh", "-i"]
 QUIET = {"PS1": "$ ", "ENV": None}
 
 
-async def test_a_terminal_is_one(computer: Computer) -> None:
+async def test_a_terminal_is_a_tty(computer: Computer) -> None:
     async with await computer.terminal(SHELL, rows=30, cols=100, env=QUIET) as terminal:
         await terminal.write(b"tty; stty size; echo en''d\n")
         shown = await terminal.read_until(b"end\r\n")
@@ -37,15 +37,15 @@ async def test_ctrl_c_and_signals_go_to_the_foreground(computer: Computer) -> No
         assert (await terminal.wait()).code == 5
 
 
-async def test_a_terminal_outlives_its_link_and_shows_what_was_missed(computer: Computer) -> None:
-    gone = await Computer.connect(computer.socket_path)
+async def test_a_terminal_outlives_its_link_and_shows_missed_output(computer: Computer) -> None:
+    gone = await Computer.connect(computer.transport)
     terminal = await gone.terminal(SHELL, env=QUIET)
     await terminal.write(b"echo fir''st\n")
     await terminal.read_until(b"first\r\n$ ")
     await terminal.write(b"while [ ! -e go ]; do sleep 0.01; done; echo sec''ond; touch done\n")
     await gone.close()
     await computer.files.write("go", b"")
-    async with Computer.connect(computer.socket_path) as back:
+    async with Computer.connect(computer.transport) as back:
         (info,) = await back.terminals()
         assert info.id == terminal.id
         assert info.viewers == 0
@@ -60,7 +60,7 @@ async def test_a_terminal_outlives_its_link_and_shows_what_was_missed(computer: 
         assert await back.terminals() == []
 
 
-async def test_an_end_that_nobody_saw_is_kept_until_somebody_did(computer: Computer) -> None:
+async def test_an_ended_terminal_is_kept_until_a_viewer_has_seen_its_end(computer: Computer) -> None:
     terminal = await computer.terminal("while [ ! -e go ]; do sleep 0.01; done; echo words; exit 3")
     await terminal.detach()
     await computer.files.write("go", b"")
@@ -87,7 +87,7 @@ async def test_scrollback_is_bounded(computer: Computer) -> None:
     await terminal.close()
 
 
-async def test_several_at_once_do_not_mix(computer: Computer) -> None:
+async def test_the_output_of_several_terminals_does_not_mix(computer: Computer) -> None:
     terminals = [await computer.terminal(f"echo I am {number}; cat") for number in range(8)]
     for number, terminal in enumerate(terminals):
         assert await terminal.read_until(b"\r\n") == f"I am {number}\r\n".encode()
@@ -97,7 +97,7 @@ async def test_several_at_once_do_not_mix(computer: Computer) -> None:
     await until_quiet(computer)
 
 
-async def test_closing_ends_all_that_runs_in_it(computer: Computer) -> None:
+async def test_closing_a_terminal_kills_everything_in_it(computer: Computer) -> None:
     terminal = await computer.terminal("(setsid sleep 1000 &); echo up; sleep 1001")
     await terminal.read_until(b"up\r\n")
     await computer.close_terminal(terminal.id)
@@ -114,7 +114,7 @@ async def test_a_flooding_terminal_waits_for_its_only_viewer(computer: Computer)
             assert await terminal.read()
 
 
-async def test_there_cannot_be_endless_terminals(computer: Computer) -> None:
+async def test_the_number_of_terminals_is_limited(computer: Computer) -> None:
     for _ in range(64):
         await computer.terminal(["cat"])
     with pytest.raises(FreeholdError) as caught:
@@ -122,7 +122,7 @@ async def test_there_cannot_be_endless_terminals(computer: Computer) -> None:
     assert caught.value.code == "computer.too-many-terminals"
 
 
-async def test_a_size_that_is_none_is_passed_over(computer: Computer) -> None:
+async def test_an_invalid_size_is_ignored(computer: Computer) -> None:
     async with await computer.terminal("cat", rows=10, cols=20) as terminal:
         terminal.resize(0, -5)
         terminal.resize(10**9, 10)

@@ -2,7 +2,7 @@ import asyncio
 import os
 
 import pytest
-from tests.computer.patience import until
+from tests.computer.waits import until
 
 from freehold.computer import Computer, Tunnel
 from freehold.errors import FreeholdError
@@ -58,7 +58,7 @@ async def test_a_stream_to_a_port_or_socket_inside(computer: Computer, where: in
             assert await tunnel.read() == b""
 
 
-async def test_much_passes_both_ways_at_once(computer: Computer) -> None:
+async def test_large_data_passes_in_both_directions_at_once(computer: Computer) -> None:
     content = os.urandom(2_000_000).hex().encode()
     async with await computer.spawn(["python3", "-c", SERVER, "port", "8123"]) as server:
         await server.stdout.read()
@@ -80,7 +80,7 @@ async def test_much_passes_both_ways_at_once(computer: Computer) -> None:
             assert got == content.upper() + b"<end>"
 
 
-async def test_a_port_where_nothing_listens_says_so(computer: Computer) -> None:
+async def test_a_port_without_a_listener_is_an_error(computer: Computer) -> None:
     for where in (4, "/tmp/none.sock"):
         with pytest.raises(FreeholdError) as caught:
             await computer.forward(where)
@@ -90,7 +90,7 @@ async def test_a_port_where_nothing_listens_says_so(computer: Computer) -> None:
 
 
 @pytest.mark.parametrize("where", [3128, "/tmp/relay.sock"])
-async def test_a_connection_made_inside_comes_to_a_handler_here(computer: Computer, where: int | str) -> None:
+async def test_a_connection_from_inside_reaches_the_handler(computer: Computer, where: int | str) -> None:
     kind = "port" if isinstance(where, int) else "path"
     async with await computer.listen(where, echo):
         result = await computer.run(["python3", "-c", CLIENT, kind, str(where), "1000000"])
@@ -108,15 +108,15 @@ async def test_many_connections_at_once(computer: Computer) -> None:
     assert result.stdout == b"good\n", result.stderr
 
 
-async def test_more_connections_than_the_host_admits_wait_their_turn(computer: Computer) -> None:
-    """A hostile program opens thousands; the link lives, and those beyond the bound wait in the kernel's queue."""
+async def test_connections_beyond_the_limit_wait(computer: Computer) -> None:
+    """A hostile program opens thousands. The link survives, and connections beyond the limit wait in the kernel's queue."""
     listening = await computer.listen(0, echo)
     client = f"import socket\nall = []\nfor _ in range(1500):\n s = socket.socket(); s.setblocking(False); s.connect_ex(('127.0.0.1', {listening.port})); all.append(s)\n"
     client += "print('open', flush=True)\nimport time; time.sleep(1000)"
     async with await computer.spawn(["python3", "-c", client]) as process:
         assert await process.stdout.read() == b"open\n"
         assert (await computer.run("echo fine")).stdout == b"fine\n"
-    assert computer.alive
+    assert computer.is_connected
 
     async def served() -> bool:
         result = await computer.run(["python3", "-c", CLIENT, "port", str(listening.port), "3"])
@@ -132,7 +132,7 @@ async def test_a_taken_port_is_an_error(computer: Computer) -> None:
         assert caught.value.code == "computer.cannot-listen"
 
 
-async def test_a_listener_that_is_closed_or_never_was_is_forgotten(computer: Computer) -> None:
+async def test_a_closed_or_failed_listener_is_forgotten(computer: Computer) -> None:
     known = len(computer._connection.accepts)
     for _ in range(5):
         async with await computer.listen(3128, echo):
@@ -154,7 +154,7 @@ async def test_a_handler_that_fails_ends_only_its_own_connection(
     assert "a bug in the handler" in caplog.text
 
 
-async def test_a_slow_handler_holds_back_its_sender_and_nobody_else(computer: Computer) -> None:
+async def test_a_slow_handler_slows_down_only_its_own_sender(computer: Computer) -> None:
     release = asyncio.Event()
 
     async def slow(tunnel: Tunnel) -> None:

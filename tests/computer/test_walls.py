@@ -1,4 +1,4 @@
-"""How the walls stand: what is inside, who it is on the host, and that none is ever left out."""
+"""The walls: what is visible inside, the user on the host, and that no wall is ever left out."""
 
 import asyncio
 import os
@@ -10,15 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.computer.machines import host_pid
 
-from freehold.computer import isolation, sealing, seccomp
-from freehold.computer.bubblewrap import Bubblewrap
-from freehold.computer.computer import Computer
-from freehold.computer.isolation import Tools, diagnose, find_tools, isolation_problems, parse_version
-from freehold.computer.layout import check_mounts
-from freehold.computer.ownership import claim_folder
-from freehold.computer.removal import remove_tree
-from freehold.computer.spec import ComputerSpec, Mount
+from freehold.computer.bubblewrap import requirements, sandbox, seccomp
+from freehold.computer.bubblewrap.backend import Bubblewrap
+from freehold.computer.bubblewrap.layout import check_mounts
+from freehold.computer.bubblewrap.ownership import chown_tree
+from freehold.computer.bubblewrap.requirements import (
+    SandboxTools,
+    explain_bwrap_error,
+    find_missing_requirements,
+    find_tools,
+    parse_version,
+)
+from freehold.computer.contract.spec import ComputerSpec, Mount
+from freehold.computer.library.computer import Computer
+from freehold.computer.library.removal import remove_tree
 from freehold.errors import FreeholdError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="shows what a keeper started by root does")
@@ -26,7 +33,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="shows what a keeper star
 
 @pytest.fixture
 def private() -> Iterator[Path]:
-    """A home as root keeps it: nobody else may even walk into it."""
+    """A home of root, which no other user may enter."""
     folder = Path(tempfile.mkdtemp(prefix="fh-", dir="/var/tmp"))
     for name in ("workspace", "home", "vault"):
         (folder / name).mkdir()
@@ -37,13 +44,13 @@ def private() -> Iterator[Path]:
 
 
 @as_root
-async def test_a_keeper_started_by_root_seals_a_computer_that_is_nobody(private: Path) -> None:
-    """Inside is uid 1000; on the host it is the unprivileged uid, which cannot enter the home that holds its folders."""
+async def test_a_computer_that_root_starts_runs_as_an_unprivileged_user(private: Path) -> None:
+    """The uid is 1000 inside, and on the host an unprivileged one that cannot enter the home."""
     async with Computer.start(private / "workspace", private / "home") as computer:
         assert (await computer.run("id -u; echo made > /workspace/made; echo kept > ~/kept")).stdout == b"1000\n"
         assert computer.machine is not None
-        assert computer.machine.isolation.uid == 64242
-        status = Path(f"/proc/{computer.machine.pid}/status").read_text()
+        assert computer.machine.isolation.runs_as == "uid 64242"
+        status = Path(f"/proc/{host_pid(computer)}/status").read_text()
         assert "Uid:\t64242\t64242\t64242\t64242" in status
         assert "Groups:\t \n" in status or "Groups:\t\n" in status
     assert (private / "workspace" / "made").stat().st_uid == 64242
@@ -56,22 +63,23 @@ async def test_a_keeper_started_by_root_seals_a_computer_that_is_nobody(private:
 
 def test_a_computer_is_never_root() -> None:
     if os.geteuid() == 0:
-        with pytest.raises(FreeholdError, match="never runs as root"):
+        with pytest.raises(FreeholdError, match="must not run as root"):
             Bubblewrap(uid=0)
 
 
-async def test_the_walls_told_are_the_walls_seen() -> None:
-    """`isolation` names what the kernel shows around the guest, and a process without walls is found out."""
+async def test_the_reported_walls_are_those_that_the_kernel_shows() -> None:
+    """`isolation` names the walls that the kernel shows, and a process without walls is detected."""
     async with Computer.start() as computer:
         assert computer.machine is not None
-        told = computer.machine.isolation
-        assert sealing.find_missing_wall(computer.machine.pid, told.uid) == ""
-        assert {"user namespace", "net namespace", "no capabilities", "filtered system calls"} <= set(told.walls)
-        assert set(told.limits) == set(computer.limits.__dataclass_fields__)
-    assert sealing.find_missing_wall(os.getpid(), os.getuid()) != ""
+        isolation = computer.machine.isolation
+        uid = 64242 if os.geteuid() == 0 else os.geteuid()
+        assert sandbox.find_missing_wall(host_pid(computer), uid) == ""
+        assert {"user namespace", "net namespace", "no capabilities", "filtered system calls"} <= set(isolation.walls)
+        assert set(isolation.limits) == set(computer.limits.__dataclass_fields__)
+    assert sandbox.find_missing_wall(os.getpid(), os.getuid()) != ""
 
 
-async def test_folders_persist_and_all_else_does_not(private: Path) -> None:
+async def test_only_the_persistent_folders_persist(private: Path) -> None:
     async with Computer.start(private / "workspace", private / "home") as computer:
         await computer.run("echo 1 > /workspace/a; echo 2 > ~/b; echo 3 > /tmp/c; echo 4 > /dev/shm/d; echo 5 > /run/e")
     async with Computer.start(private / "workspace", private / "home") as computer:
@@ -80,7 +88,7 @@ async def test_folders_persist_and_all_else_does_not(private: Path) -> None:
         ]  # fmt: skip
 
 
-async def test_a_mount_is_read_only_unless_said_otherwise(private: Path) -> None:
+async def test_a_mount_is_read_only_by_default(private: Path) -> None:
     for name in ("given", "open"):
         (private / name).mkdir()
         (private / name / "file").write_text(name)
@@ -99,14 +107,14 @@ async def test_a_mount_is_read_only_unless_said_otherwise(private: Path) -> None
     ["/", "/etc", "/etc/ssl", "/proc", "/proc/sys", "/dev/shm", "/usr/bin", "/bin", "/tmp/x", "/workspace", "/home/agent", "/home",
      "relative", "/mnt/../etc", "/opt/freehold", "/opt/freehold/guest.pyz", "/lib64/x", "/run/x", "/sys"],
 )  # fmt: skip
-def test_a_mount_cannot_hide_a_wall(target: str, tmp_path: Path) -> None:
+def test_a_mount_cannot_cover_a_part_of_the_computer(target: str, tmp_path: Path) -> None:
     spec = ComputerSpec(workspace=tmp_path, home=tmp_path, mounts=(Mount(tmp_path, target),))
     with pytest.raises(FreeholdError) as caught:
         check_mounts(spec)
     assert caught.value.code == "computer.mount-refused"
 
 
-def test_a_missing_or_doubled_mount_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_or_duplicate_mount(tmp_path: Path) -> None:
     missing = ComputerSpec(workspace=tmp_path, home=tmp_path, mounts=(Mount(tmp_path / "no", "/mnt/no"),))
     with pytest.raises(FreeholdError, match="does not exist"):
         check_mounts(missing)
@@ -115,8 +123,8 @@ def test_a_missing_or_doubled_mount_is_named(tmp_path: Path) -> None:
         check_mounts(ComputerSpec(workspace=tmp_path, home=tmp_path, mounts=twice))
 
 
-async def test_only_what_is_asked_for_is_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the keeper's variables goes inside, and none inside steers the programs that build the walls."""
+async def test_the_environment_contains_only_what_the_spec_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the keeper is visible inside, and none of the spec reaches the programs that build the walls."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     wanted = {"GREETING": "hello world", "LD_PRELOAD": "/workspace/evil.so", "BASH_ENV": "/workspace/evil"}
     async with Computer.start(environment=wanted) as computer:
@@ -125,13 +133,13 @@ async def test_only_what_is_asked_for_is_in_the_environment(monkeypatch: pytest.
         assert "secret" not in shown
         assert "HTTPS_PROXY=http://127.0.0.1:3128" in shown
         assert computer.machine is not None
-        helper = int(Path(f"/proc/{computer.machine.pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        helper = int(Path(f"/proc/{host_pid(computer)}/stat").read_text().rsplit(")", 1)[1].split()[1])
         assert b"hello" not in Path(f"/proc/{helper}/cmdline").read_bytes()
         assert b"LD_PRELOAD" not in Path(f"/proc/{helper}/environ").read_bytes()
 
 
-async def test_an_image_takes_the_place_of_the_hosts_system() -> None:
-    """Its /usr and /opt are there and read-only; its /etc, home and everything else are not."""
+async def test_an_image_replaces_the_system_of_the_host() -> None:
+    """Its /usr and /opt are visible and read-only; its /etc, home and everything else are not visible."""
     async with Computer.start(image="/") as computer:
         seen = (await computer.run("ls /; ls /opt; id -un; echo x > /opt/x")).text.split()
         assert {"usr", "opt", "workspace", "agent", "freehold"} <= set(seen)
@@ -140,12 +148,13 @@ async def test_an_image_takes_the_place_of_the_hosts_system() -> None:
 
 
 async def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "usr").mkdir()
     with pytest.raises(FreeholdError) as caught:
-        await Computer.start(image=tmp_path)
+        await Computer.start(image=str(tmp_path))
     assert caught.value.code == "computer.no-python"
 
 
-# Fail closed.
+# No computer starts with a wall missing
 
 
 @pytest.fixture
@@ -164,12 +173,12 @@ async def test_without_its_programs_no_computer_starts(missing: str, monkeypatch
         await Computer.start()
     assert caught.value.code == "computer.no-isolation"
     assert "apt install" in caught.value.hint
-    assert [problem.wall for problem in isolation_problems()] == ["sandbox"]
+    assert [problem.wall for problem in find_missing_requirements()] == ["sandbox"]
 
 
 @pytest.mark.usefixtures("tools_forgotten")
 @pytest.mark.parametrize("version", ["bubblewrap 0.7.0", "bubblewrap 0.3", "what?", ""])
-async def test_too_old_a_bubblewrap_is_refused(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_old_bubblewrap_is_refused(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bwrap"
     fake.write_text(f"#!/bin/sh\necho '{version}'\n")
     fake.chmod(0o755)
@@ -197,25 +206,27 @@ async def test_without_libseccomp_no_computer_starts(monkeypatch: pytest.MonkeyP
     try:
         with pytest.raises(FreeholdError, match="filter on system calls"):
             await Computer.start()
-        assert [problem.wall for problem in isolation_problems()] == ["system calls"]
+        assert [problem.wall for problem in find_missing_requirements()] == ["system calls"]
     finally:
         seccomp.compile_filters.cache_clear()
 
 
-async def test_a_sandbox_that_cannot_be_built_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """bubblewrap's own words are in the error, and nothing is left running."""
+async def test_the_error_explains_why_the_sandbox_cannot_be_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error contains bubblewrap's message, and nothing is left running."""
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
     real = find_tools()
-    monkeypatch.setattr(sealing, "find_tools", lambda: Tools(str(fake), real.setpriv, real.version))
+    monkeypatch.setattr(sandbox, "find_tools", lambda: SandboxTools(str(fake), real.setpriv, real.version))
     with pytest.raises(FreeholdError) as caught:
         await Computer.start()
     assert caught.value.code == "computer.no-isolation"
 
 
-async def test_a_sandbox_that_builds_no_walls_is_not_believed(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that says it started a child which is not sealed is found out by looking, and ended."""
+async def test_a_sandbox_without_walls_is_detected(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sandbox that reports a child without walls is detected and killed."""
     fake = private / "bwrap"
     fake.write_text(
         "#!/usr/bin/python3\n"
@@ -229,9 +240,9 @@ async def test_a_sandbox_that_builds_no_walls_is_not_believed(private: Path, mon
     fake.chmod(0o755)
     private.chmod(0o755)
     real = find_tools()
-    monkeypatch.setattr(sealing, "find_tools", lambda: Tools(str(fake), real.setpriv, real.version))
-    monkeypatch.setattr(sealing, "PATIENCE", 1.0)
-    with pytest.raises(FreeholdError, match="did not build all walls"):
+    monkeypatch.setattr(sandbox, "find_tools", lambda: SandboxTools(str(fake), real.setpriv, real.version))
+    monkeypatch.setattr(sandbox, "START_TIMEOUT", 1.0)
+    with pytest.raises(FreeholdError, match="did not build every wall"):
         await Computer.start()
 
 
@@ -245,26 +256,26 @@ async def test_a_sandbox_that_builds_no_walls_is_not_believed(private: Path, mon
         ("", "", "bwrap: something new", "sandbox", "freehold doctor"),
     ],
 )  # fmt: skip
-def test_a_missing_wall_is_named_with_the_way_to_get_it(
+def test_a_missing_wall_is_named_with_a_hint(
     setting: str, value: str, said: str, wall: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(isolation, "_setting", lambda name: value if name == setting else None)
-    problem = diagnose(said)
+    monkeypatch.setattr(requirements, "_read_sysctl", lambda name: value if name == setting else None)
+    problem = explain_bwrap_error(said)
     assert problem.wall == wall
     assert hint in problem.hint
     assert said in problem.message
 
 
 def test_this_machine_has_no_missing_wall() -> None:
-    assert isolation_problems() == []
+    assert find_missing_requirements() == []
 
 
-# Folders.
+# Folders
 
 
 @as_root
-def test_claiming_a_folder_follows_no_link_and_gives_nothing_else_away(private: Path) -> None:
-    """A planted link, or a second name of a file elsewhere, does not hand the host's file to the computer."""
+def test_changing_the_owner_of_a_folder_follows_no_link(private: Path) -> None:
+    """A symbolic link or a hard link does not give a file of the host to the computer."""
     outside = private / "vault" / "key"
     inside = private / "workspace"
     (inside / "deep").mkdir()
@@ -272,7 +283,7 @@ def test_claiming_a_folder_follows_no_link_and_gives_nothing_else_away(private: 
     (inside / "link").symlink_to(outside)
     (inside / "folder-link").symlink_to(private / "vault")
     os.link(outside, inside / "second-name")
-    claim_folder(inside, 64242)
+    chown_tree(inside, 64242)
     assert inside.stat().st_uid == 64242
     assert (inside / "deep" / "own").stat().st_uid == 64242
     assert (inside / "link").lstat().st_uid == 64242

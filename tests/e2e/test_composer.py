@@ -1,16 +1,16 @@
 """The place to write: files, commands, images, options and drafts."""
 
 import base64
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
-from tests.agents.whole import Whole
-from tests.e2e.owner import PHONE, Desk, at_desk, lived_in
+from tests.support.browser import PHONE, OwnerPage, open_owner_page
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+FREEHOLD = FreeholdOptions(agents=("builtin",))
 
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAF0lEQVR4nGOQj/EiCTGMahjVMKphqGoAAEFCSgFvN3OjAAAAAElFTkSuQmCC"
@@ -27,167 +27,167 @@ GIVE = """([how, name, type, data]) => {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Whole]:
-    async with lived_in(tmp_path_factory.mktemp("composer")) as whole:
-        for name in ("src/main.ts", "src/domain.ts", "docs/the plan.md"):
-            whole.file(name).parent.mkdir(exist_ok=True)
-            whole.file(name).write_text("x\n")
-        yield whole
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(whole: Whole) -> str:
-    """One that has met its agent."""
-    session = await whole.open("builtin")
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, "SAY hello")
+async def session(freehold: RunningFreehold) -> str:
+    """A session that has had a turn, in a workspace with files."""
+    for name in ("src/main.ts", "src/domain.ts", "docs/the plan.md"):
+        freehold.file(name).parent.mkdir(exist_ok=True)
+        freehold.file(name).write_text("x\n")
+    session = await freehold.open("builtin")
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, "SAY hello")
         await watch.until("turn.ended")
     return session
 
 
-async def prompts(whole: Whole, session: str) -> list[dict[str, Any]]:
-    return [one["data"]["prompt"] for one in await whole.events(session) if one["kind"] == "turn.started"]
+async def prompts(freehold: RunningFreehold, session: str) -> list[dict[str, Any]]:
+    return [one["data"]["prompt"] for one in await freehold.events(session) if one["kind"] == "turn.started"]
 
 
-async def test_a_file_is_picked_and_goes_along(whole: Whole, desk: Desk, session: str) -> None:
+async def test_a_file_is_picked_and_goes_along(freehold: RunningFreehold, owner_page: OwnerPage, session: str) -> None:
     """By keys: @, some letters, the second of two, and Enter; then one with a space in its name, and out again."""
-    await desk.open(session)
-    await desk.message.press_sequentially("SAY read @mai")
-    files = desk.page.get_by_role("listbox", name="Files")
+    await owner_page.open_session(session)
+    await owner_page.message.press_sequentially("SAY read @mai")
+    files = owner_page.page.get_by_role("listbox", name="Files")
     await expect(files.get_by_role("option")).to_have_text(["src/main.ts", "src/domain.ts"])
-    await desk.message.press("ArrowDown")
+    await owner_page.message.press("ArrowDown")
     await expect(files.get_by_role("option", selected=True)).to_have_text("src/domain.ts")
-    await desk.message.press("ArrowUp")
-    await desk.message.press("Enter")
+    await owner_page.message.press("ArrowUp")
+    await owner_page.message.press("Enter")
     await expect(files).to_have_count(0)
-    await expect(desk.message).to_have_value("SAY read @src/main.ts ")
-    await desk.message.press_sequentially("@plan")
+    await expect(owner_page.message).to_have_value("SAY read @src/main.ts ")
+    await owner_page.message.press_sequentially("@plan")
     await expect(files.get_by_role("option")).to_have_count(1)
-    await desk.message.press("Tab")
-    along = desk.page.get_by_role("list", name="Goes along")
+    await owner_page.message.press("Tab")
+    along = owner_page.page.get_by_role("list", name="Attachments")
     await expect(along.get_by_role("listitem")).to_have_count(2)
-    await along.get_by_role("button", name="Leave out docs/the plan.md").click()
-    await expect(desk.message).to_have_value("SAY read @src/main.ts ")
-    await desk.message.press("Enter")
-    await expect(desk.message).to_have_value("")
-    await expect(desk.talk).to_contain_text("read @src/main.ts")
-    assert (await prompts(whole, session))[-1]["files"] == ["src/main.ts"]
+    await along.get_by_role("button", name="Remove docs/the plan.md").click()
+    await expect(owner_page.message).to_have_value("SAY read @src/main.ts ")
+    await owner_page.message.press("Enter")
+    await expect(owner_page.message).to_have_value("")
+    await expect(owner_page.transcript).to_contain_text("read @src/main.ts")
+    assert (await prompts(freehold, session))[-1]["files"] == ["src/main.ts"]
 
 
-async def test_an_open_list_is_closed_by_escape_and_not_the_turn(desk: Desk, session: str) -> None:
-    await desk.open(session)
-    await desk.message.press_sequentially("@")
-    await expect(desk.page.get_by_role("listbox", name="Files")).to_be_visible()
-    await desk.message.press("Escape")
-    await expect(desk.page.get_by_role("listbox", name="Files")).to_have_count(0)
-    await expect(desk.message).to_have_value("@")
-    await desk.message.fill("")
+async def test_an_open_list_is_closed_by_escape_and_not_the_turn(owner_page: OwnerPage, session: str) -> None:
+    await owner_page.open_session(session)
+    await owner_page.message.press_sequentially("@")
+    await expect(owner_page.page.get_by_role("listbox", name="Files")).to_be_visible()
+    await owner_page.message.press("Escape")
+    await expect(owner_page.page.get_by_role("listbox", name="Files")).to_have_count(0)
+    await expect(owner_page.message).to_have_value("@")
+    await owner_page.message.fill("")
 
 
-async def test_a_command_of_the_agent_is_offered_and_sent(whole: Whole, desk: Desk, session: str) -> None:
+async def test_a_command_of_the_agent_is_offered_and_sent(
+    freehold: RunningFreehold, owner_page: OwnerPage, session: str
+) -> None:
     """Also in a session that has not met its agent yet: another has."""
-    for each in (session, await whole.open("builtin")):
-        await desk.open(each)
-        await desk.message.press_sequentially("/com")
-        await expect(desk.page.get_by_role("listbox", name="Commands of the agent")).to_contain_text("compact")
-        await desk.message.press("Enter")
-        await expect(desk.message).to_have_value("/compact ")
-        await desk.message.fill("")
-    await desk.open(session)
-    async with whole.watching(session, (await whole.events(session))[-1]["seq"]) as watch:
-        await desk.message.press_sequentially("/compact")
-        await desk.message.press("Enter")
+    for each in (session, await freehold.open("builtin")):
+        await owner_page.open_session(each)
+        await owner_page.message.press_sequentially("/com")
+        await expect(owner_page.page.get_by_role("listbox", name="Commands of the agent")).to_contain_text("compact")
+        await owner_page.message.press("Enter")
+        await expect(owner_page.message).to_have_value("/compact ")
+        await owner_page.message.fill("")
+    await owner_page.open_session(session)
+    async with freehold.watch(session, (await freehold.events(session))[-1]["seq"]) as watch:
+        await owner_page.message.press_sequentially("/compact")
+        await owner_page.message.press("Enter")
         await watch.until("turn.ended")
-    assert (await prompts(whole, session))[-1]["text"] == "/compact"
+    assert (await prompts(freehold, session))[-1]["text"] == "/compact"
 
 
-async def test_images_are_pasted_dropped_left_out_and_sent(whole: Whole, desk: Desk, session: str) -> None:
-    await desk.open(session)
+async def test_images_are_pasted_dropped_left_out_and_sent(
+    freehold: RunningFreehold, owner_page: OwnerPage, session: str
+) -> None:
+    await owner_page.open_session(session)
     picture = base64.b64encode(DOT).decode()
-    thumbs = desk.page.get_by_role("list", name="Goes along").get_by_role("img")
-    await desk.page.evaluate(GIVE, ["paste", "dot.png", "image/png", picture])
+    thumbs = owner_page.page.get_by_role("list", name="Attachments").get_by_role("img")
+    await owner_page.page.evaluate(GIVE, ["paste", "dot.png", "image/png", picture])
     await expect(thumbs).to_have_count(1)
-    await desk.page.evaluate(GIVE, ["drop", "other.png", "image/png", picture])
+    await owner_page.page.evaluate(GIVE, ["drop", "other.png", "image/png", picture])
     await expect(thumbs).to_have_count(2)
     # What only calls itself an image is refused, and so is one that could run.
     liar = base64.b64encode(b"<svg onload='window.pwned=1' xmlns='http://www.w3.org/2000/svg'/>").decode()
-    await desk.page.evaluate(GIVE, ["drop", "liar.png", "image/png", liar])
-    await expect(desk.page.get_by_text("liar.png is no image that can be sent")).to_be_visible()
-    await desk.page.get_by_role("button", name="Put away").click()
+    await owner_page.page.evaluate(GIVE, ["drop", "liar.png", "image/png", liar])
+    await expect(owner_page.page.get_by_text("liar.png is not an image that can be sent")).to_be_visible()
+    await owner_page.page.get_by_role("button", name="Dismiss").click()
     await expect(thumbs).to_have_count(2)
-    await desk.page.get_by_role("button", name="Leave out other.png").click()
+    await owner_page.page.get_by_role("button", name="Remove other.png").click()
     await expect(thumbs).to_have_count(1)
-    await desk.say("SAY a dot")
+    await owner_page.send_prompt("SAY a dot")
     await expect(thumbs).to_have_count(0)
-    await expect(desk.talk).to_contain_text("a dot")
-    images = (await prompts(whole, session))[-1]["images"]
+    await expect(owner_page.transcript).to_contain_text("a dot")
+    images = (await prompts(freehold, session))[-1]["images"]
     assert [image["mime"] for image in images] == ["image/png"]
 
 
-async def test_an_option_of_the_agent_is_chosen(whole: Whole, desk: Desk, session: str) -> None:
-    await desk.open(session)
-    async with whole.watching(session, (await whole.events(session))[-1]["seq"]) as watch:
-        await desk.page.get_by_role("button", name="Options of the agent").click()
-        mode = desk.page.get_by_role("dialog", name="Options of the agent").get_by_role("combobox")
+async def test_an_option_of_the_agent_is_chosen(freehold: RunningFreehold, owner_page: OwnerPage, session: str) -> None:
+    await owner_page.open_session(session)
+    async with freehold.watch(session, (await freehold.events(session))[-1]["seq"]) as watch:
+        await owner_page.page.get_by_role("button", name="Agent options").click()
+        mode = owner_page.page.get_by_role("dialog", name="Agent options").get_by_role("combobox")
         await mode.select_option("Read only")
         await watch.until("options", mode="read-only")
-    await expect(desk.page.get_by_role("button", name="Options of the agent: Read only")).to_be_visible()
+    await expect(owner_page.page.get_by_role("button", name="Agent options: Read only")).to_be_visible()
     await mode.select_option("Ask")
-    await expect(desk.page.get_by_role("button", name="Options of the agent: Ask")).to_be_visible()
+    await expect(owner_page.page.get_by_role("button", name="Agent options: Ask")).to_be_visible()
     await mode.press("Escape")
-    await expect(desk.page.get_by_role("dialog")).to_have_count(0)
+    await expect(owner_page.page.get_by_role("dialog")).to_have_count(0)
     # Of a session that has not met its agent it is known what can be chosen, and not what is; choosing starts the agent.
-    fresh = await whole.open("builtin")
-    await desk.open(fresh)
-    await desk.page.get_by_role("button", name="Options of the agent: Options").click()
+    fresh = await freehold.open("builtin")
+    await owner_page.open_session(fresh)
+    await owner_page.page.get_by_role("button", name="Agent options: Options").click()
     await mode.select_option("Accept edits")
-    await expect(desk.page.get_by_role("button", name="Options of the agent: Accept edits")).to_be_visible()
-    assert [one["kind"] for one in await whole.events(fresh)].count("turn.started") == 0
+    await expect(owner_page.page.get_by_role("button", name="Agent options: Accept edits")).to_be_visible()
+    assert [one["kind"] for one in await freehold.events(fresh)].count("turn.started") == 0
 
 
-async def test_a_draft_belongs_to_its_session_and_stays(whole: Whole, desk: Desk) -> None:
-    first, second = await whole.open("builtin"), await whole.open("builtin")
-    await desk.open(first)
-    await desk.message.fill("half a thought")
-    await desk.open(second)
-    await expect(desk.message).to_have_value("")
-    await desk.open(first)
-    await expect(desk.message).to_have_value("half a thought")
-    await desk.message.fill("")
+async def test_a_draft_belongs_to_its_session_and_stays(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    first, second = await freehold.open("builtin"), await freehold.open("builtin")
+    await owner_page.open_session(first)
+    await owner_page.message.fill("half a thought")
+    await owner_page.open_session(second)
+    await expect(owner_page.message).to_have_value("")
+    await owner_page.open_session(first)
+    await expect(owner_page.message).to_have_value("half a thought")
+    await owner_page.message.fill("")
 
 
-async def test_signing_out_leaves_no_draft_behind(whole: Whole, browser: Browser) -> None:
-    session = await whole.open("builtin")
-    async with at_desk(browser, whole) as desk:
-        await desk.open(session)
-        await desk.message.fill("for my eyes only")
-        await desk.page.keyboard.press("Control+k")
-        await desk.page.get_by_role("option", name="Sign out").click()
-        await expect(desk.message).to_have_count(0)
-        kept = await desk.page.evaluate("JSON.stringify(localStorage)")
+async def test_signing_out_leaves_no_draft_behind(freehold: RunningFreehold, browser: Browser) -> None:
+    session = await freehold.open("builtin")
+    async with open_owner_page(browser, freehold) as owner_page:
+        await owner_page.open_session(session)
+        await owner_page.message.fill("for my eyes only")
+        await owner_page.page.keyboard.press("Control+k")
+        await owner_page.page.get_by_role("option", name="Sign out").click()
+        await expect(owner_page.message).to_have_count(0)
+        kept = await owner_page.page.evaluate("JSON.stringify(localStorage)")
         assert "for my eyes only" not in kept
 
 
-async def test_an_archived_session_takes_no_words_until_it_is_taken_out(whole: Whole, desk: Desk) -> None:
-    session = await whole.open("builtin")
-    await whole.call("PATCH", f"/v1/sessions/{session}", archived=True)
-    await desk.go(f"/sessions?id={session}")
-    await expect(desk.page.get_by_text("This session is archived.")).to_be_visible()
-    await expect(desk.message).to_have_count(0)
-    await desk.page.get_by_role("button", name="Take it out").click()
-    await expect(desk.message).to_be_visible()
+async def test_an_archived_session_takes_no_words_until_it_is_taken_out(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    session = await freehold.open("builtin")
+    await freehold.call("PATCH", f"/v1/sessions/{session}", archived=True)
+    await owner_page.go(f"/sessions?id={session}")
+    await expect(owner_page.page.get_by_text("This session is archived.")).to_be_visible()
+    await expect(owner_page.message).to_have_count(0)
+    await owner_page.page.get_by_role("button", name="Move out of the archive").click()
+    await expect(owner_page.message).to_be_visible()
 
 
-async def test_on_a_phone_everything_is_in_reach(whole: Whole, browser: Browser, session: str) -> None:
-    async with at_desk(browser, whole, PHONE, touch=True) as phone:
-        await phone.open(session)
+async def test_on_a_phone_everything_is_in_reach(freehold: RunningFreehold, browser: Browser, session: str) -> None:
+    async with open_owner_page(browser, freehold, PHONE, touch=True) as phone:
+        await phone.open_session(session)
         await phone.message.press_sequentially("SAY see @domain")
         await phone.page.get_by_role("option", name="src/domain.ts").tap()
         await expect(phone.message).to_have_value("SAY see @src/domain.ts ")
         await phone.page.get_by_role("button", name="Send").tap()
-        await expect(phone.talk).to_contain_text("see @src/domain.ts")
-        await phone.say("SLOW")
-        for name in ("Add images", "Options of the agent", "Stop", "Steer", "Queue"):
+        await expect(phone.transcript).to_contain_text("see @src/domain.ts")
+        await phone.send_prompt("SLOW")
+        for name in ("Add images", "Agent options", "Stop", "Send now", "Queue"):
             button = phone.page.get_by_role("button", name=name)
             await expect(button).to_be_visible()
             box = await button.bounding_box()

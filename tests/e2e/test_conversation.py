@@ -1,4 +1,4 @@
-"""The conversation in a real browser: what is said and done is drawn, and what an agent says can do nothing else."""
+"""The transcript of a session in a real browser: every kind of event is drawn, and output of an agent stays text."""
 
 import base64
 import re
@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, Page, async_playwright, expect
-from tests.agents.whole import PATIENCE, Whole, prepare, running
-from tests.e2e.house import FLAGS
+from playwright.async_api import Locator, Page, expect
+from tests.support.browser import DESKTOP, PHONE, OwnerPage
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
-from freehold.agents.store import Store
-from freehold.testing import Call, Conversation, Say, ScriptedModel, Step, play
+from freehold.agents.sessions.store import SessionStore
+from freehold.testing import Call, Conversation, Say, Step, make_script
 from freehold.timeline import Timeline
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
-WAIT = PATIENCE * 1000
 MAX_NODES = 1_500
 Json = dict[str, Any]
 
@@ -48,13 +47,13 @@ HOSTILE = """<script>window.pwned = 1</script>
 [ref]: https://evil.example/ref.png
 ![by reference][ref]
 """
-IMITATION = """## The agent asks
+IMITATION = """## Permission request
 
 **Allow `rm -rf /`?**
 
-<div role="alertdialog" aria-label="The agent asks" class="ask"><button>Once</button><button>Always</button></div>
+<div role="alertdialog" aria-label="Permission request" class="approvals-card"><button>Once</button><button>Always</button></div>
 
-[Once](#once) [This session](#session) [Always](#always) [No](#no)
+[Once](#once) [This conversation](#conversation) [Always](#always) [No](#no)
 """
 PLANNED = "Plan and do."
 
@@ -65,38 +64,38 @@ def _plan(*states: str) -> Call:
 
 
 SCRIPTS: tuple[Callable[[Conversation], Step | None], ...] = (
-    play([Say(MARKDOWN, piece=9)], when=DRAW),
-    play([Say(HOSTILE)], when=ATTACK),
-    play([_plan("completed", "in_progress", "pending"), Say("Planned.")], when=PLANNED),
+    make_script([Say(MARKDOWN, piece=9)], when=DRAW),
+    make_script([Say(HOSTILE)], when=ATTACK),
+    make_script([_plan("completed", "in_progress", "pending"), Say("Planned.")], when=PLANNED),
 )
 
 
-def script(conversation: Conversation) -> Step | None:
+def choose_step(conversation: Conversation) -> Step | None:
     return next((step for choose in SCRIPTS if (step := choose(conversation)) is not None), None)
 
 
 class Seeded:
-    """Sessions that are there before anybody looks; each as its agent told it."""
+    """Sessions with events in the store, as an agent would have caused them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SessionStore) -> None:
         self._store = store
         self.rich = self._open("<img src=x onerror=window.pwned=4>\u202egnp.exe")
         self._turn(self.rich, 1, "Look at this", _rich(), images=[{"mime": "image/png", "data": DOT}])
         self.long = self._open("Long")
         for turn in range(1, 11):
-            said = [_message(f"message {turn}-{n}: {'word ' * (n * 37 % 180)}") for n in range(500)]
-            self._turn(self.long, turn, f"prompt {turn}", said)
+            messages = [_message(f"message {turn}-{n}: {'word ' * (n * 37 % 180)}") for n in range(500)]
+            self._turn(self.long, turn, f"prompt {turn}", messages)
         self.short = self._open("Short")
         for turn in range(1, 31):
             self._turn(self.short, turn, f"prompt {turn}", [_message(f"answer {turn}")])
 
     def _open(self, title: str) -> str:
-        return self._store.open("builtin", title, None, who="owner").id
+        return self._store.create("builtin", title, None, who="owner").id
 
     def _turn(self, session: str, number: int, text: str, events: list[tuple[str, Json]], images: Any = ()) -> None:
         prompt = {"text": text, "files": ["src/theme.css"] if images else [], "images": list(images)}
-        turn, _ = self._store.add_turn(session, f"k{number}", prompt, first=False, waits=False, who="owner")
-        self._store.begin_turn(session, turn, None, who="owner")
+        turn, _ = self._store.turns.add(session, f"k{number}", prompt, first=False, waits=False, who="owner")
+        self._store.turns.begin(session, turn, None, who="owner")
         ended = {"stop_reason": "end_turn", "changes": None, "usage": None}
         self._store.append(session, turn.turn, [*events, ("turn.ended", ended)], status="idle", ended=True)
 
@@ -124,55 +123,32 @@ def _tool(name: str, title: str, kind: str, status: str, content: list[Json], pl
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Whole, Seeded]]:
-    async with ScriptedModel(script) as model:
-        stead = prepare(tmp_path_factory.mktemp("whole"), model.url, ("builtin",))
-        with Timeline(stead.home.timeline) as timeline:
-            store = Store(timeline)
-            store.prepare()
-            seeded = Seeded(store)
-        whole = Whole(stead)
-        with running(whole):
-            yield whole, seeded
-            await whole.http.aclose()
+async def freehold(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningFreehold]:
+    options = FreeholdOptions(("builtin",), choose_step)
+    async with run_freehold(tmp_path_factory.mktemp("freehold"), options) as freehold:
+        yield freehold
 
 
 @pytest.fixture(scope="module")
-def whole(house: tuple[Whole, Seeded]) -> Whole:
-    return house[0]
+def seeded(freehold: RunningFreehold) -> Seeded:
+    with Timeline(freehold.home.timeline) as timeline:
+        return Seeded(SessionStore(timeline))
 
 
-@pytest.fixture(scope="module")
-def seeded(house: tuple[Whole, Seeded]) -> Seeded:
-    return house[1]
+@pytest.fixture
+def page(owner_page: OwnerPage) -> Page:
+    return owner_page.page
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(whole: Whole) -> AsyncIterator[Page]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
-        page = await browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(WAIT)
-        wrong: list[str] = []
-        page.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        link = whole.stead.run("open", "--print", check=True).stdout.strip()
-        async with page.expect_response("**/v1/sign-in/link"):
-            await page.goto(link)
-        yield page
-        assert wrong == []
-        await browser.close()
-
-
-async def shown(page: Page, whole: Whole, session: str) -> Locator:
-    await page.goto(f"http://localhost:{whole.stead.gateway_port}/sessions?id={session}")
+async def shown(page: Page, freehold: RunningFreehold, session: str) -> Locator:
+    await page.goto(f"{freehold.url}/sessions?id={session}")
     return page.get_by_role("log")
 
 
-async def prompted(page: Page, whole: Whole, text: str, **more: Any) -> tuple[str, Locator]:
-    session = await whole.open("builtin", **more)
-    log = await shown(page, whole, session)
-    await whole.prompt(session, text)
+async def prompted(page: Page, freehold: RunningFreehold, text: str, **more: Any) -> tuple[str, Locator]:
+    session = await freehold.open("builtin", **more)
+    log = await shown(page, freehold, session)
+    await freehold.prompt(session, text)
     return session, log
 
 
@@ -180,13 +156,13 @@ async def nodes(log: Locator) -> int:
     return int(await log.evaluate("log => log.querySelectorAll('*').length"))
 
 
-async def test_markdown_is_drawn_as_it_comes(whole: Whole, page: Page) -> None:
-    _, log = await prompted(page, whole, DRAW)
+async def test_markdown_is_drawn_as_it_comes(freehold: RunningFreehold, page: Page) -> None:
+    _, log = await prompted(page, freehold, DRAW)
     said = log.get_by_role("article", name="Agent")
     await expect(said.get_by_role("heading", name="Findings")).to_be_visible()
     await expect(said.get_by_role("cell", name="black")).to_be_visible()
     await expect(said.get_by_label("done")).to_have_text("☑")
-    await expect(said.locator(".code .tok-keyword").first).to_have_text("def")
+    await expect(said.locator(".code-block .tok-keyword").first).to_have_text("def")
     await expect(said.get_by_role("button", name="Copy")).to_be_visible()
     docs = said.get_by_role("link", name="the docs")
     assert await docs.get_attribute("rel") == "noopener noreferrer"
@@ -196,11 +172,11 @@ async def test_markdown_is_drawn_as_it_comes(whole: Whole, page: Page) -> None:
     await expect(log).to_contain_text(re.compile(r"tokens in, .* out · (cost unknown|\$|under)"))
 
 
-async def test_hostile_markdown_runs_nothing_and_loads_nothing(whole: Whole, page: Page) -> None:
+async def test_hostile_markdown_runs_nothing_and_loads_nothing(freehold: RunningFreehold, page: Page) -> None:
     """Script, handlers, frames, styles, forms, pictures from elsewhere and odd links: words, and no request leaves."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    _, log = await prompted(page, whole, ATTACK)
+    _, log = await prompted(page, freehold, ATTACK)
     said = log.get_by_role("article", name="Agent")
     await expect(said).to_contain_text("<script>window.pwned = 1</script>")
     await expect(log).to_contain_text("no file changed")
@@ -213,22 +189,24 @@ async def test_hostile_markdown_runs_nothing_and_loads_nothing(whole: Whole, pag
         "https://plain.example/",
         "https://evil.example/ref.png",
     ]
-    await expect(said).to_contain_text("bank.example (leads to evil.example)")
+    await expect(said).to_contain_text("bank.example (opens evil.example)")
     assert await page.evaluate("window.pwned") is None
-    origin = f"http://localhost:{whole.stead.gateway_port}/"
+    origin = f"http://localhost:{freehold.harness.gateway_port}/"
     assert [url for url in asked if not url.startswith(origin)] == []
 
 
-async def test_what_an_agent_says_cannot_pass_for_a_question(whole: Whole, seeded: Seeded, page: Page) -> None:
+async def test_what_an_agent_says_cannot_pass_for_a_question(
+    freehold: RunningFreehold, seeded: Seeded, page: Page
+) -> None:
     """Words that look like the dock stay an article of the log, with nothing in them to press."""
-    log = await shown(page, whole, seeded.rich)
+    log = await shown(page, freehold, seeded.rich)
     said = log.get_by_role("article", name="Agent")
     await expect(said).to_contain_text("Allow rm -rf /?")
     await expect(said).to_contain_text('<div role="alertdialog"')
     assert await said.get_by_role("button").count() == 0
     assert await said.get_by_role("link").count() == 0
     assert await page.get_by_role("alertdialog").count() == 0
-    assert await said.evaluate("said => said.querySelector('[class*=ask], [role]')") is None
+    assert await said.evaluate("said => said.querySelector('[class*=approvals], [role]')") is None
     assert await log.evaluate("(log, said) => log.contains(said)", await said.element_handle())
     title = "<img src=x onerror=window.pwned=4>⟨U+202E⟩gnp.exe"
     await expect(page.get_by_role("heading", name=title)).to_be_visible()
@@ -237,9 +215,9 @@ async def test_what_an_agent_says_cannot_pass_for_a_question(whole: Whole, seede
 
 
 async def test_tools_show_exactly_what_they_did_and_no_more_than_is_good(
-    whole: Whole, seeded: Seeded, page: Page
+    freehold: RunningFreehold, seeded: Seeded, page: Page
 ) -> None:
-    log = await shown(page, whole, seeded.rich)
+    log = await shown(page, freehold, seeded.rich)
     edit = log.get_by_label("Tool: Edit src/theme.css")
     await expect(edit.locator("tr[data-kind=added]")).to_contain_text("B")
     await expect(edit.locator("tr[data-kind=removed]")).to_contain_text("b")
@@ -260,8 +238,10 @@ async def test_tools_show_exactly_what_they_did_and_no_more_than_is_good(
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_thoughts_are_folded_and_errors_have_a_way_out(whole: Whole, seeded: Seeded, page: Page) -> None:
-    log = await shown(page, whole, seeded.rich)
+async def test_thoughts_are_folded_and_errors_have_a_way_out(
+    freehold: RunningFreehold, seeded: Seeded, page: Page
+) -> None:
+    log = await shown(page, freehold, seeded.rich)
     thought = log.get_by_role("group", name="Thought")
     await expect(thought).to_contain_text("First I look.")
     await expect(thought).not_to_contain_text("Then I think")
@@ -272,33 +252,35 @@ async def test_thoughts_are_folded_and_errors_have_a_way_out(whole: Whole, seede
     await expect(log).to_contain_text("tokens unknown · cost unknown")
 
 
-async def test_a_prompt_has_its_pictures_and_files(whole: Whole, seeded: Seeded, page: Page) -> None:
-    log = await shown(page, whole, seeded.rich)
+async def test_a_prompt_has_its_pictures_and_files(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
+    log = await shown(page, freehold, seeded.rich)
     mine = log.get_by_role("article", name="You")
     picture = mine.get_by_role("img", name="Image 1 of 1")
     await expect(picture).to_be_visible()
     await expect(picture).to_have_js_property("naturalWidth", 16)
     await expect(mine.get_by_role("link", name="src/theme.css")).to_be_visible()
-    answer = await whole.http.get(f"/v1/sessions/{seeded.rich}/turns/1/images/0")
+    answer = await freehold.http.get(f"/v1/sessions/{seeded.rich}/turns/1/images/0")
     assert answer.content == base64.b64decode(DOT)
     assert answer.headers["content-type"] == "image/png"
-    assert (await whole.http.get(f"/v1/sessions/{seeded.rich}/turns/1/images/1")).status_code == 404
+    assert (await freehold.http.get(f"/v1/sessions/{seeded.rich}/turns/1/images/1")).status_code == 404
 
 
-async def test_nothing_is_wider_than_a_phone(whole: Whole, seeded: Seeded, page: Page) -> None:
-    await page.set_viewport_size({"width": 390, "height": 844})
+async def test_nothing_is_wider_than_a_phone(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
+    await page.set_viewport_size(PHONE)
     try:
-        log = await shown(page, whole, seeded.rich)
+        log = await shown(page, freehold, seeded.rich)
         await expect(log).to_contain_text("The model is overloaded")
         assert await page.evaluate("document.scrollingElement.scrollWidth") <= 390
         assert await log.evaluate("log => log.scrollWidth <= log.clientWidth")
     finally:
-        await page.set_viewport_size({"width": 1280, "height": 800})
+        await page.set_viewport_size(DESKTOP)
 
 
-async def test_five_thousand_messages_are_few_nodes_and_all_there(whole: Whole, seeded: Seeded, page: Page) -> None:
+async def test_five_thousand_messages_are_few_nodes_and_all_there(
+    freehold: RunningFreehold, seeded: Seeded, page: Page
+) -> None:
     """From the end to the very first and back, reading older ones on the way; only what is in view is drawn."""
-    log = await shown(page, whole, seeded.long)
+    log = await shown(page, freehold, seeded.long)
     await expect(log).to_contain_text("message 10-499")
     first = log.get_by_text("prompt 1", exact=True)
     while await first.count() == 0:
@@ -307,7 +289,7 @@ async def test_five_thousand_messages_are_few_nodes_and_all_there(whole: Whole, 
         await page.wait_for_function(
             """before => {
                 const log = document.querySelector('[role=log]');
-                const first = log.querySelector('.mine')?.textContent === 'prompt 1';
+                const first = log.querySelector('.conversation-prompt')?.textContent === 'prompt 1';
                 return first || log.scrollHeight > before;
             }""",
             arg=before,
@@ -320,9 +302,9 @@ async def test_five_thousand_messages_are_few_nodes_and_all_there(whole: Whole, 
     await expect(page.get_by_role("button", name="Latest")).to_have_count(0)
 
 
-async def test_words_are_found_in_the_whole_session(whole: Whole, seeded: Seeded, page: Page) -> None:
+async def test_words_are_found_in_the_whole_session(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
     """Ctrl-F sees what is not drawn, and what is not even read yet."""
-    log = await shown(page, whole, seeded.long)
+    log = await shown(page, freehold, seeded.long)
     await expect(log).to_contain_text("message 10-499")
     await log.press("Control+f")
     field = page.get_by_role("searchbox", name="Find in this session")
@@ -334,16 +316,16 @@ async def test_words_are_found_in_the_whole_session(whole: Whole, seeded: Seeded
     await expect(field).to_have_count(0)
 
 
-async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(whole: Whole, seeded: Seeded, page: Page) -> None:
-    log = await shown(page, whole, seeded.short)
+async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(
+    freehold: RunningFreehold, seeded: Seeded, page: Page
+) -> None:
+    log = await shown(page, freehold, seeded.short)
     await expect(log).to_contain_text("answer 30")
     await log.evaluate("log => log.scrollTop = 300")
     await expect(page.get_by_role("button", name="Latest")).to_be_visible()
-    place = (
-        "log => [...log.querySelectorAll('.talk-row')].map(row => [row.textContent, row.getBoundingClientRect().top])"
-    )
+    place = "log => [...log.querySelectorAll('.conversation-row')].map(row => [row.textContent, row.getBoundingClientRect().top])"
     before = {words: top for words, top in await log.evaluate(place) if words.startswith("answer")}
-    await whole.prompt(seeded.short, "SAY the newest words")
+    await freehold.prompt(seeded.short, "SAY the newest words")
     await expect(page.get_by_role("button", name="New messages")).to_be_visible()
     after = {words: top for words, top in await log.evaluate(place) if words.startswith("answer")}
     assert before
@@ -353,71 +335,71 @@ async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(whole: Whol
     await expect(log).to_be_visible()
 
 
-async def test_who_comes_in_the_middle_of_a_message_has_all_of_it(whole: Whole, page: Page) -> None:
-    session = await whole.open("builtin")
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, "SLOW")
+async def test_who_comes_in_the_middle_of_a_message_has_all_of_it(freehold: RunningFreehold, page: Page) -> None:
+    session = await freehold.open("builtin")
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, "SLOW")
         await watch.until("turn.started")
-        log = await shown(page, whole, session)
+        log = await shown(page, freehold, session)
         await expect(log).to_contain_text("tick 04")
         await page.reload()
         await expect(log).to_contain_text(re.compile(r"^.*tick 00 tick 01 tick 02 tick 03 tick 04 tick 05"))
-        await whole.call("POST", f"/v1/sessions/{session}/cancel")
+        await freehold.call("POST", f"/v1/sessions/{session}/cancel")
         await watch.until("turn.ended")
     await expect(log).to_contain_text("Stopped")
 
 
-async def test_a_plan_shows_where_it_is(whole: Whole, page: Page) -> None:
-    _, log = await prompted(page, whole, PLANNED)
+async def test_a_plan_shows_where_it_is(freehold: RunningFreehold, page: Page) -> None:
+    _, log = await prompted(page, freehold, PLANNED)
     plan = log.get_by_role("group", name="Plan")
     await expect(plan).to_contain_text("1 of 3 done")
     assert await plan.get_by_role("img").evaluate_all("marks => marks.map(one => one.ariaLabel)") == [
         "done",
-        "now",
+        "in progress",
         "to do",
     ]
     await expect(log).to_contain_text("Planned.")
 
 
-async def test_a_turn_is_undone_and_done_again_beside_its_words(whole: Whole, page: Page) -> None:
+async def test_a_turn_is_undone_and_done_again_beside_its_words(freehold: RunningFreehold, page: Page) -> None:
     """The state of the files is history's, so that it is the same after a reload; other files stay as they are."""
-    session = await whole.open("builtin")
-    log = await shown(page, whole, session)
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, "RUN mkdir made && echo one > made/one.txt && echo two > two.txt")
+    session = await freehold.open("builtin")
+    log = await shown(page, freehold, session)
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, "RUN mkdir made && echo one > made/one.txt && echo two > two.txt")
         await watch.answer("once")
         await watch.until("turn.ended")
-    files = log.get_by_role("group", name="Files of this turn")
+    files = log.get_by_role("group", name="Files changed in this turn")
     await expect(files).to_contain_text("added")
     await files.get_by_role("button", name=re.compile("added")).click()
     await expect(files.get_by_role("link", name="workspace/made/one.txt")).to_be_visible()
-    whole.file("other.txt").write_text("the owner's own")
+    freehold.file("other.txt").write_text("the owner's own")
     await files.get_by_role("button", name="Undo this turn").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("workspace/made/one.txt")
-    await dialog.get_by_role("button", name="Take back").click()
+    await dialog.get_by_role("button", name="Revert").click()
     await expect(dialog).to_have_count(0)
-    assert not whole.file("two.txt").exists()
-    assert not whole.file("made").exists()
-    assert whole.file("other.txt").exists()
+    assert not freehold.file("two.txt").exists()
+    assert not freehold.file("made").exists()
+    assert freehold.file("other.txt").exists()
     await expect(files).to_contain_text("undone")
     await page.reload()
     await expect(files).to_contain_text("undone")
     await files.get_by_role("button", name="Redo this turn").click()
-    await dialog.get_by_role("button", name="Do again").click()
+    await dialog.get_by_role("button", name="Redo").click()
     await expect(dialog).to_have_count(0)
-    assert whole.file("made/one.txt").read_text() == "one\n"
+    assert freehold.file("made/one.txt").read_text() == "one\n"
     await expect(files.get_by_role("button", name="Undo this turn")).to_be_visible()
     await expect(files).not_to_contain_text("undone")
 
 
-async def test_a_conversation_is_rewound_and_its_files_stay(whole: Whole, page: Page) -> None:
-    session = await whole.open("builtin")
-    log = await shown(page, whole, session)
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, "SAY the first answer")
+async def test_a_conversation_is_rewound_and_its_files_stay(freehold: RunningFreehold, page: Page) -> None:
+    session = await freehold.open("builtin")
+    log = await shown(page, freehold, session)
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, "SAY the first answer")
         await watch.until("turn.ended")
-        await whole.prompt(session, "RUN echo kept > rewound.txt\nSAY the second answer")
+        await freehold.prompt(session, "RUN echo kept > rewound.txt\nSAY the second answer")
         await watch.answer("once")
         await watch.until("turn.ended")
     await expect(log).to_contain_text("the second answer")
@@ -432,5 +414,5 @@ async def test_a_conversation_is_rewound_and_its_files_stay(whole: Whole, page: 
     await expect(dialog).to_have_count(0)
     await expect(log).not_to_contain_text("the second answer")
     await expect(log).to_contain_text("the first answer")
-    await expect(log).to_contain_text("taken back to here")
-    assert whole.file("rewound.txt").read_text() == "kept\n"
+    await expect(log).to_contain_text("rewound to here")
+    assert freehold.file("rewound.txt").read_text() == "kept\n"

@@ -2,15 +2,15 @@
 
 import struct
 import zlib
-from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
-from tests.agents.whole import Whole
-from tests.e2e.owner import DESK, PHONE, Desk, at_desk, browser_running, lived_in
+from tests.support.browser import DESKTOP, PHONE, OwnerPage
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+FREEHOLD = FreeholdOptions(agents=("builtin",))
 
 BEFORE = "import os\n\ndef total(items):\n    result = 0\n    return result\n" + "".join(
     f"\ndef f{number}(x):\n    return x + {number}\n" for number in range(20)
@@ -28,44 +28,37 @@ def png(*colour: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(raw)) + part(b"IEND", b"")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    folder = tmp_path_factory.mktemp("diff")
-    async with lived_in(folder) as whole, browser_running() as browser, at_desk(browser, whole) as desk:
-        yield desk
-
-
-async def state(whole: Whole) -> int:
+async def state(freehold: RunningFreehold) -> int:
     """The entry that the files are in now."""
-    return int((await whole.call("GET", "/v1/history/compare"))["new"]["id"])
+    return int((await freehold.call("GET", "/v1/history/compare"))["new"]["id"])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def points(desk: Desk) -> tuple[int, int]:
+async def points(owner_page: OwnerPage) -> tuple[int, int]:
     """Two states: text changed, one file came and one went, a picture changed, and something that is neither."""
-    workspace = desk.whole.stead.home.workspace
+    workspace = owner_page.freehold.harness.home.workspace
     (workspace / "src").mkdir()
     (workspace / "src/basket.py").write_text(BEFORE)
     (workspace / "src/old.py").write_text("print('old')\n")
     (workspace / "dot.png").write_bytes(png(200, 30, 30))
-    first = await state(desk.whole)
+    first = await state(owner_page.freehold)
     (workspace / "src/basket.py").write_text(AFTER)
     (workspace / "src/old.py").unlink()
     (workspace / "src/new.ts").write_text("export const a = 1;\n")
     (workspace / "dot.png").write_bytes(png(30, 200, 30))
     (workspace / "blob.bin").write_bytes(b"\0" * 2_000)
     (workspace / "vast.log").write_bytes(b"x\n" * 700_000)
-    return first, await state(desk.whole)
+    return first, await state(owner_page.freehold)
 
 
-async def look(desk: Desk, points: tuple[int, int], file: str) -> Page:
-    await desk.go(f"/history/diff?old={points[0]}&new={points[1]}&file={file}")
-    await expect(desk.page.get_by_role("heading", name=file)).to_be_visible()
-    return desk.page
+async def look(owner_page: OwnerPage, points: tuple[int, int], file: str) -> Page:
+    await owner_page.go(f"/history/diff?old={points[0]}&new={points[1]}&file={file}")
+    await expect(owner_page.page.get_by_role("heading", name=file)).to_be_visible()
+    return owner_page.page
 
 
-async def test_every_file_is_shown_in_the_form_that_suits_it(desk: Desk, points: tuple[int, int]) -> None:
-    page = await look(desk, points, "workspace/src/basket.py")
+async def test_every_file_is_shown_in_the_form_that_suits_it(owner_page: OwnerPage, points: tuple[int, int]) -> None:
+    page = await look(owner_page, points, "workspace/src/basket.py")
     files = page.get_by_role("complementary", name="Changed files")
     await expect(files).to_contain_text("6 files")
     await expect(files.get_by_role("button", name="basket.py")).to_contain_text("+2")
@@ -76,18 +69,20 @@ async def test_every_file_is_shown_in_the_form_that_suits_it(desk: Desk, points:
     await expect(new).not_to_contain_text("def f5(x)")
 
     await files.get_by_role("button", name="dot.png").click()
-    await expect(page.locator(".pictures img")).to_have_count(2)
+    await expect(page.locator(".diff-images img")).to_have_count(2)
     await files.get_by_role("button", name="blob.bin").click()
-    await expect(page.get_by_text("Not text: nothing → 2.0 kB")).to_be_visible()
+    await expect(page.get_by_text("Not a text file: no file → 2.0 kB")).to_be_visible()
     await files.get_by_role("button", name="vast.log").click()
-    await expect(page.get_by_text("Too large to show: nothing → 1.4 MB")).to_be_visible()
+    await expect(page.get_by_text("Too large to show: no file → 1.4 MB")).to_be_visible()
     await files.get_by_role("button", name="old.py").click()
     await expect(old).to_contain_text("print('old')")
     await expect(new).to_have_text("")
 
 
-async def test_keys_go_from_change_to_change_and_on_to_the_next_file(desk: Desk, points: tuple[int, int]) -> None:
-    page = await look(desk, points, "workspace/src/basket.py")
+async def test_keys_go_from_change_to_change_and_on_to_the_next_file(
+    owner_page: OwnerPage, points: tuple[int, int]
+) -> None:
+    page = await look(owner_page, points, "workspace/src/basket.py")
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_visible()
     await page.keyboard.press("n")
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_focused()
@@ -102,10 +97,12 @@ async def test_keys_go_from_change_to_change_and_on_to_the_next_file(desk: Desk,
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_visible()
 
 
-async def test_points_are_picked_now_and_the_last_known_good_among_them(desk: Desk, points: tuple[int, int]) -> None:
-    page = await look(desk, points, "workspace/src/basket.py")
-    await desk.whole.call("POST", f"/v1/history/{points[0]}/good")
-    (desk.whole.stead.home.workspace / "later.txt").write_text("later\n")
+async def test_points_are_picked_now_and_the_last_known_good_among_them(
+    owner_page: OwnerPage, points: tuple[int, int]
+) -> None:
+    page = await look(owner_page, points, "workspace/src/basket.py")
+    await owner_page.freehold.call("POST", f"/v1/history/{points[0]}/good")
+    (owner_page.freehold.harness.home.workspace / "later.txt").write_text("later\n")
     await page.get_by_role("combobox", name="From", exact=True).select_option("good")
     await page.get_by_role("combobox", name="To", exact=True).select_option("now")
     files = page.get_by_role("complementary", name="Changed files")
@@ -118,13 +115,15 @@ async def test_points_are_picked_now_and_the_last_known_good_among_them(desk: De
 
 async def comment(page: Page, text: str) -> None:
     await page.get_by_role("textbox", name="Comment").fill(text)
-    await page.get_by_role("button", name="Keep comment").click()
+    await page.get_by_role("button", name="Save comment").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-async def test_comments_on_old_and_new_lines_reach_the_agent_as_one_prompt(desk: Desk, points: tuple[int, int]) -> None:
+async def test_comments_on_old_and_new_lines_reach_the_agent_as_one_prompt(
+    owner_page: OwnerPage, points: tuple[int, int]
+) -> None:
     """By key and by click, over a reload, on a line that is gone; the prompt says where, quotes the line and comments."""
-    page = await look(desk, points, "workspace/src/basket.py")
+    page = await look(owner_page, points, "workspace/src/basket.py")
     await expect(page.locator(".cm-merge-b .cm-content")).to_contain_text("Decimal")
     await page.keyboard.press("n")
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_focused()
@@ -133,26 +132,28 @@ async def test_comments_on_old_and_new_lines_reach_the_agent_as_one_prompt(desk:
     await page.locator(".cm-merge-a .cm-lineNumbers .cm-gutterElement").get_by_text("4", exact=True).click()
     await comment(page, "Keep this one")
     await page.reload()
-    await expect(page.locator(".cm-merge-b .comment")).to_have_text("Why a <b>Decimal</b>?")
-    await expect(page.locator(".cm-merge-a .comment")).to_have_text("Keep this one")
+    await expect(page.locator(".cm-merge-b .diff-comment")).to_have_text("Why a <b>Decimal</b>?")
+    await expect(page.locator(".cm-merge-a .diff-comment")).to_have_text("Keep this one")
     await page.get_by_role("button", name="Send to an agent…").click()
     await page.get_by_role("dialog").get_by_role("button", name="Send").click()
     await expect(page.get_by_role("log")).to_contain_text("Keep this one")
-    (session,) = (await desk.whole.call("GET", "/v1/sessions"))["sessions"]
-    started = next(one for one in await desk.whole.events(session["id"]) if one["kind"] == "turn.started")
+    (session,) = (await owner_page.freehold.call("GET", "/v1/sessions"))["sessions"]
+    started = next(one for one in await owner_page.freehold.events(session["id"]) if one["kind"] == "turn.started")
     assert started["data"]["prompt"]["text"] == (
-        "Please look at these comments on what was changed:\n\n"
+        "Please address these comments on your changes:\n\n"
         "src/basket.py:4\n>     result = Decimal(0)\nWhy a <b>Decimal</b>?\n\n"
-        "src/basket.py:4 (a line that was removed or replaced; the number is the old one)\n>     result = 0\nKeep this one"
+        "src/basket.py:4 (removed or replaced; this is the old line number)\n>     result = 0\nKeep this one"
     )
     await page.go_back()
     await expect(page.get_by_role("heading", name="workspace/src/basket.py")).to_be_visible()
-    await expect(page.locator(".comment")).to_have_count(0)
+    await expect(page.locator(".diff-comment")).to_have_count(0)
 
 
-async def test_a_phone_has_one_column_in_which_everything_can_be_done(desk: Desk, points: tuple[int, int]) -> None:
-    await desk.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    page = await look(desk, points, "workspace/src/basket.py")
+async def test_a_phone_has_one_column_in_which_everything_can_be_done(
+    owner_page: OwnerPage, points: tuple[int, int]
+) -> None:
+    await owner_page.page.set_viewport_size(PHONE)
+    page = await look(owner_page, points, "workspace/src/basket.py")
     lines = page.get_by_role("region", name="Changes of workspace/src/basket.py")
     await expect(lines).to_contain_text("result = Decimal(0)")
     await expect(lines).not_to_contain_text("def f5(x)")
@@ -160,26 +161,26 @@ async def test_a_phone_has_one_column_in_which_everything_can_be_done(desk: Desk
     await expect(lines).to_contain_text("def f5(x)")
     await lines.get_by_role("button", name="Comment on removed line 4").click()
     await comment(page, "from the phone")
-    await expect(lines.locator(".comment")).to_have_text("from the phone")
-    await lines.locator(".comment").click()
-    await page.get_by_role("button", name="Remove", exact=True).click()
-    await expect(page.locator(".comment")).to_have_count(0)
+    await expect(lines.locator(".diff-comment")).to_have_text("from the phone")
+    await lines.locator(".diff-comment").click()
+    await page.get_by_role("button", name="Remove comment").click()
+    await expect(page.locator(".diff-comment")).to_have_count(0)
     assert not await page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
-    await page.set_viewport_size(DESK)  # type: ignore[arg-type]
+    await page.set_viewport_size(DESKTOP)
 
 
-async def test_names_and_lines_are_only_text(desk: Desk) -> None:
-    workspace = desk.whole.stead.home.workspace
+async def test_names_and_lines_are_only_text(owner_page: OwnerPage) -> None:
+    workspace = owner_page.freehold.harness.home.workspace
     name = "<img src=x onerror='window.pwned=1'>.txt"
     (workspace / name).write_text("<script>window.pwned=1</script>\n")
     (workspace / "evil.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='window.pwned=1'/>\n")
-    await desk.go(f"/history/diff?new={await state(desk.whole)}")
-    files = desk.page.get_by_role("complementary", name="Changed files")
+    await owner_page.go(f"/history/diff?new={await state(owner_page.freehold)}")
+    files = owner_page.page.get_by_role("complementary", name="Changed files")
     await files.get_by_role("button", name="evil.svg").click()
-    await expect(desk.page.locator(".cm-merge-b .cm-content")).to_contain_text("onload")
+    await expect(owner_page.page.locator(".cm-merge-b .cm-content")).to_contain_text("onload")
     await files.get_by_role("button", name=name).click()
-    await expect(desk.page.locator(".cm-merge-b .cm-content")).to_contain_text("<script>")
-    await desk.page.get_by_role("button", name="Unified").click()
-    await expect(desk.page.locator(".diff-lines")).to_contain_text("<script>window.pwned=1</script>")
-    assert await desk.page.evaluate("window.pwned") is None
-    assert await desk.page.locator("main img, main svg[onload]").count() == 0
+    await expect(owner_page.page.locator(".cm-merge-b .cm-content")).to_contain_text("<script>")
+    await owner_page.page.get_by_role("button", name="Unified").click()
+    await expect(owner_page.page.locator(".diff-lines")).to_contain_text("<script>window.pwned=1</script>")
+    assert await owner_page.page.evaluate("window.pwned") is None
+    assert await owner_page.page.locator("main img, main svg[onload]").count() == 0

@@ -1,66 +1,37 @@
-"""The files page in a real browser: found, seen, changed, brought in and kept up to date, however many there are."""
+"""The files page in a real browser: search, viewers, editor, uploads, live updates, and a folder of 50,000 files."""
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import APIResponse, BrowserContext, Dialog, Page, Route, expect, sync_playwright
-from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+from playwright.sync_api import APIResponse, Dialog, Page, Route, expect
+from tests.support.browser import PHONE
+from tests.support.condition import DEADLINE
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
-
-PATIENCE = 30_000
-PHONE = {"width": 390, "height": 844}
+FREEHOLD = FreeholdOptions(manifest='[history]\nignore = ["many/"]\n')
 MANY = 50_000
 
 
-@pytest.fixture(scope="module")
-def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
-    with freehold_up(tmp_path_factory.mktemp("files")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def context(freehold: Freehold) -> Iterator[BrowserContext]:
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield signed_in(browser, freehold)
-        browser.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A tab that fails the test when the content policy stopped anything, or when something else went wrong in it."""
-    opened = context.new_page()
-    opened.set_default_timeout(PATIENCE)
-    opened.set_viewport_size({"width": 1280, "height": 800})
-    wrong: list[str] = []
-    opened.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    yield opened
-    assert wrong == []
-    assert opened.evaluate("window.pwned") is None
-    opened.close(run_before_unload=False)
-
-
-def go(page: Page, freehold: Freehold, path: str = "/files") -> None:
+def go(page: Page, freehold: RunningFreehold, path: str = "/files") -> None:
     page.goto(freehold.url + path)
     page.get_by_text("Live", exact=True).wait_for(state="attached")
 
 
-def until(page: Page, holds: Callable[[], bool]) -> None:
-    """The page's events are heard meanwhile."""
-    for _ in range(600):
-        if holds():
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError("it never came to that")
+def wait_for_events(page: Page, condition: Callable[[], bool]) -> None:
+    """Wait for a condition that events of the page make true; they are delivered only while Playwright waits."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end
+        page.wait_for_timeout(20)
 
 
 def pdf(pages: int) -> bytes:
-    """A small PDF that would like to run something when it is opened."""
+    """A small PDF that tries to run a script when it is opened."""
     parts = [
         "<< /Type /Catalog /Pages 2 0 R /OpenAction << /S /JavaScript /JS (app.alert\\(1\\)) >> >>",
         f"<< /Type /Pages /Kids [{' '.join(f'{4 + 2 * n} 0 R' for n in range(pages))}] /Count {pages} >>",
@@ -83,7 +54,7 @@ def pdf(pages: int) -> bytes:
     return made + f"{end}startxref\n{len(made)}\n%%EOF".encode()
 
 
-def test_text_is_found_and_opened_at_its_line(freehold: Freehold, page: Page) -> None:
+def test_text_is_found_and_opened_at_its_line(freehold: RunningFreehold, page: Page) -> None:
     workspace = freehold.home.workspace
     (workspace / "code").mkdir()
     (workspace / "code/long.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 400)))
@@ -92,7 +63,7 @@ def test_text_is_found_and_opened_at_its_line(freehold: Freehold, page: Page) ->
     go(page, freehold)
     page.get_by_role("button", name="Text", exact=True).click()
     page.get_by_label("Find in files").fill("LINE_301")
-    hits = page.locator(".text-hit")
+    hits = page.locator(".files-hit")
     expect(hits).to_have_count(1)
     expect(hits).to_contain_text("301")
     page.get_by_role("button", name="Aa").click()
@@ -110,73 +81,76 @@ def test_text_is_found_and_opened_at_its_line(freehold: Freehold, page: Page) ->
     )
 
 
-def test_what_is_ignored_is_shown_on_wish(freehold: Freehold, page: Page) -> None:
+def test_ignored_files_are_shown_on_request(freehold: RunningFreehold, page: Page) -> None:
     (freehold.home.workspace / ".git").mkdir(exist_ok=True)
     (freehold.home.workspace / ".git/config").write_text("x\n")
     (freehold.home.workspace / "seen.txt").write_text("x\n")
     go(page, freehold)
     expect(page.get_by_role("treeitem", name="seen.txt")).to_be_visible()
     expect(page.get_by_role("treeitem", name=".git")).to_have_count(0)
-    page.get_by_label("Show ignored").check()
+    page.get_by_label("Show ignored files").check()
     expect(page.get_by_role("treeitem", name=".git")).to_be_visible()
-    page.get_by_label("Show ignored").uncheck()
+    page.get_by_label("Show ignored files").uncheck()
     expect(page.get_by_role("treeitem", name=".git")).to_have_count(0)
 
 
-def test_a_pdf_is_drawn_and_can_do_nothing_else(freehold: Freehold, page: Page) -> None:
-    """On canvases by a worker of ours: no script, no link, no form, nothing fetched."""
+def test_a_pdf_is_drawn_and_can_do_nothing_else(freehold: RunningFreehold, page: Page) -> None:
+    """It is drawn on a canvas: no script, no link, no form, no request."""
     (freehold.home.workspace / "paper.pdf").write_bytes(pdf(3))
     (freehold.home.workspace / "broken.pdf").write_bytes(b"%PDF-1.7\n" + b"nonsense" * 100)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     go(page, freehold, "/files?path=paper.pdf")
     canvas = page.get_by_role("img", name="Page 1 of 3")
     expect(canvas).to_be_visible()
     drawn = "(canvas) => [...canvas.getContext('2d').getImageData(canvas.width / 2, canvas.height * 0.9, 1, 1).data]"
     assert canvas.evaluate(drawn) == [0, 153, 102, 255]
-    assert page.locator(".pdf a, .pdf input, .pdf iframe, .pdf object, .pdf embed").count() == 0
+    assert (
+        page.locator(".files-pdf a, .files-pdf input, .files-pdf iframe, .files-pdf object, .files-pdf embed").count()
+        == 0
+    )
     canvas.click()
     go(page, freehold, "/files?path=broken.pdf")
     expect(page.get_by_text("This PDF cannot be shown")).to_be_visible()
-    assert all(url.startswith((freehold.url, "blob:")) for url in asked)
+    assert all(url.startswith((freehold.url, "blob:")) for url in requested)
 
 
-def test_a_large_file_is_not_fetched_to_say_so(freehold: Freehold, page: Page) -> None:
+def test_a_file_too_large_to_edit_is_not_downloaded(freehold: RunningFreehold, page: Page) -> None:
     with (freehold.home.workspace / "large.bin").open("wb") as file:
         file.truncate(200 * 1024**2)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     go(page, freehold, "/files?path=large.bin")
     expect(page.get_by_text("too large to edit here (210 MB)")).to_be_visible()
-    assert not any("/v1/files/content" in url for url in asked)
+    assert not any("/v1/files/content" in url for url in requested)
     (freehold.home.workspace / "large.bin").unlink()
 
 
-def test_text_that_was_not_saved_is_kept_and_asked_about(freehold: Freehold, page: Page) -> None:
-    """Going to another file or page loses nothing; leaving altogether is asked about, until it is saved."""
+def test_unsaved_text_is_kept_and_leaving_needs_a_confirmation(freehold: RunningFreehold, page: Page) -> None:
+    """Another file or page keeps it. Closing the tab asks first, until it is saved."""
     (freehold.home.workspace / "draft.txt").write_text("old\n")
     (freehold.home.workspace / "else.txt").write_text("else\n")
     go(page, freehold, "/files?path=draft.txt")
-    editor = page.locator(".editor-host .cm-content")
+    editor = page.locator(".files-editor .cm-content")
     expect(editor).to_contain_text("old")
     editor.click()
     page.keyboard.press("Control+End")
     page.keyboard.type("typed")
-    expect(page.locator(".file-head").get_by_text("not saved")).to_be_visible()
+    expect(page.locator(".split-detail-head").get_by_text("not saved")).to_be_visible()
     page.get_by_role("treeitem", name="else.txt").click()
     expect(editor).to_contain_text("else")
     expect(page.get_by_role("treeitem", name="draft.txt").get_by_label("not saved")).to_be_visible()
     page.get_by_role("link", name="Terminal").click()
     expect(page.get_by_role("heading", name="Terminal")).to_be_attached()
-    asked: list[str] = []
+    requested: list[str] = []
 
     def refuse(dialog: Dialog) -> None:
-        asked.append(dialog.type)
+        requested.append(dialog.type)
         dialog.dismiss()
 
     page.once("dialog", refuse)
     page.close(run_before_unload=True)
-    until(page, lambda: asked == ["beforeunload"])
+    wait_for_events(page, lambda: requested == ["beforeunload"])
     page.get_by_role("link", name="Files").click()
     page.get_by_role("treeitem", name="draft.txt").click()
     expect(editor).to_contain_text("typed")
@@ -195,7 +169,9 @@ DROP = """(files) => {
 }"""
 
 
-def test_files_are_dropped_picked_and_whole_folders_brought(freehold: Freehold, page: Page, tmp_path: Path) -> None:
+def test_files_are_dropped_and_chosen_and_whole_folders_uploaded(
+    freehold: RunningFreehold, page: Page, tmp_path: Path
+) -> None:
     workspace = freehold.home.workspace
     go(page, freehold)
     page.get_by_role("button", name="New folder").click()
@@ -211,9 +187,9 @@ def test_files_are_dropped_picked_and_whole_folders_brought(freehold: Freehold, 
     uploads = page.get_by_role("region", name="Uploads")
     expect(uploads).to_contain_text("landing/one.txt")
     assert (workspace / "landing/one.txt").read_text() == "1"
-    uploads.get_by_role("button", name="Replace it").click()
+    uploads.get_by_role("button", name="Replace the file").click()
     expect(uploads).to_have_count(0)
-    expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    expect(page.get_by_text("1 file uploaded", exact=True)).to_be_visible()
     assert (workspace / "landing/one.txt").read_text() == "another"
 
     (tmp_path / "kit/deep").mkdir(parents=True)
@@ -224,8 +200,10 @@ def test_files_are_dropped_picked_and_whole_folders_brought(freehold: Freehold, 
     assert (workspace / "kit/deep/b.txt").read_text() == "b"
 
 
-def test_a_large_upload_says_how_far_it_is_and_can_be_stopped(freehold: Freehold, page: Page, tmp_path: Path) -> None:
-    """Held back on its way, it is seen under way; stopped, nothing of it is there."""
+def test_an_upload_shows_its_progress_and_can_be_cancelled(
+    freehold: RunningFreehold, page: Page, tmp_path: Path
+) -> None:
+    """A cancelled upload leaves nothing behind."""
     (tmp_path / "vast.bin").write_bytes(b"x" * 1_000_000)
     held: list[Route] = []
     page.route("**/v1/files/content*", lambda route: held.append(route))
@@ -234,13 +212,13 @@ def test_a_large_upload_says_how_far_it_is_and_can_be_stopped(freehold: Freehold
     uploads = page.get_by_role("region", name="Uploads")
     expect(uploads.get_by_role("progressbar")).to_be_visible()
     expect(uploads).to_contain_text("of 1.0 MB")
-    uploads.get_by_role("button", name="Stop uploading").click()
+    uploads.get_by_role("button", name="Cancel the upload").click()
     expect(uploads).to_have_count(0)
     assert not (freehold.home.workspace / "vast.bin").exists()
     page.unroute("**/v1/files/content*")
 
 
-def test_a_file_is_downloaded_as_it_is(freehold: Freehold, page: Page) -> None:
+def test_a_file_is_downloaded_as_it_is(freehold: RunningFreehold, page: Page) -> None:
     (freehold.home.workspace / "page.html").write_text("<script>window.pwned=1</script>")
     go(page, freehold, "/files?path=page.html")
     with page.expect_download() as downloading:
@@ -249,17 +227,17 @@ def test_a_file_is_downloaded_as_it_is(freehold: Freehold, page: Page) -> None:
     assert Path(downloading.value.path()).read_text() == "<script>window.pwned=1</script>"
 
 
-def test_a_change_during_the_listing_is_not_lost(freehold: Freehold, page: Page) -> None:
-    """The list that arrives left before the file was there, and the news of it came while it was waited for."""
+def test_a_change_during_the_listing_is_not_lost(freehold: RunningFreehold, page: Page) -> None:
+    """The answer to the listing was made before the change, and the event of the change arrives before the answer."""
     late = freehold.home.workspace / "late.txt"
     held: list[tuple[Route, APIResponse]] = []
     frames: list[str] = []
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(str(frame))))
     page.route(re.compile("/v1/files/tree"), lambda route: held.append((route, route.fetch())), times=1)
     page.goto(freehold.url + "/files")
-    until(page, lambda: len(held) == 1)
+    wait_for_events(page, lambda: len(held) == 1)
     late.write_text("late\n")
-    until(page, lambda: any("workspace/late.txt" in frame for frame in frames))
+    wait_for_events(page, lambda: any("workspace/late.txt" in frame for frame in frames))
     route, left_before = held.pop()
     route.fulfill(response=left_before)
     expect(page.get_by_role("treeitem", name="late.txt")).to_be_visible()
@@ -267,48 +245,37 @@ def test_a_change_during_the_listing_is_not_lost(freehold: Freehold, page: Page)
     expect(page.get_by_role("treeitem", name="late.txt")).to_have_count(0)
 
 
-def test_everything_can_be_done_on_a_phone(freehold: Freehold, page: Page) -> None:
+def test_everything_can_be_done_on_a_phone(freehold: RunningFreehold, page: Page) -> None:
     (freehold.home.workspace / "pocket.txt").write_text("in the pocket\n")
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     go(page, freehold)
     page.get_by_role("treeitem", name="pocket.txt").click()
-    expect(page.locator(".editor-host .cm-content")).to_contain_text("in the pocket")
+    expect(page.locator(".files-editor .cm-content")).to_contain_text("in the pocket")
     expect(page.get_by_role("treeitem", name="pocket.txt")).not_to_be_visible()
     assert not page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
     page.get_by_role("button", name="Back to the files").click()
     expect(page.get_by_role("treeitem", name="pocket.txt")).to_be_visible()
     page.get_by_role("button", name="Text", exact=True).click()
     page.get_by_label("Find in files").fill("pocket")
-    expect(page.locator(".text-hit").first).to_be_visible()
+    expect(page.locator(".files-hit").first).to_be_visible()
     assert not page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
 
 
-def test_fifty_thousand_files_are_listed_scrolled_and_kept_up_to_date(
-    tmp_path: Path, context: BrowserContext, page: Page
-) -> None:
-    """All of them are there, a screenful is drawn, the last is reached, and a change among them is flashed."""
-    (tmp_path / "home").mkdir(mode=0o700)
-    (tmp_path / "home/freehold.toml").write_text('[history]\nignore = ["many/"]\n')
-    with freehold_up(tmp_path) as large:
-        folder = large.home.workspace / "many"
-        folder.mkdir()
-        for number in range(MANY):
-            os.close(os.open(folder / f"file-{number:05d}.txt", os.O_CREAT | os.O_WRONLY, 0o644))
-        browser = context.browser
-        assert browser is not None
-        visitor = signed_in(browser, large)
-        tab = visitor.new_page()
-        tab.set_default_timeout(PATIENCE)
-        go(tab, large)
-        tab.get_by_role("treeitem", name="many").click()
-        expect(tab.get_by_role("treeitem", name="file-00000.txt")).to_be_visible()
-        assert tab.get_by_role("treeitem").count() < 100
-        tab.locator(".tree").evaluate("(tree) => tree.scrollTo(0, tree.scrollHeight)")
-        expect(tab.get_by_role("treeitem", name="file-49999.txt")).to_be_visible()
-        (folder / "file-49998.txt").write_text("changed\n")
-        expect(tab.locator("[data-path='many/file-49998.txt'][data-flash]")).to_be_visible()
-        (folder / "file-49999b.txt").write_text("new\n")
-        expect(tab.get_by_role("treeitem", name="file-49999b.txt")).to_be_visible()
-        tab.get_by_label("Find by name").fill("file-31415")
-        expect(tab.get_by_role("treeitem")).to_have_count(1)
-        visitor.close()
+def test_fifty_thousand_files_are_listed_scrolled_and_kept_up_to_date(freehold: RunningFreehold, page: Page) -> None:
+    """Only a screenful is drawn, the last one can be reached, and a change among them is highlighted."""
+    folder = freehold.home.workspace / "many"
+    folder.mkdir()
+    for number in range(MANY):
+        os.close(os.open(folder / f"file-{number:05d}.txt", os.O_CREAT | os.O_WRONLY, 0o644))
+    go(page, freehold)
+    page.get_by_role("treeitem", name="many").click()
+    expect(page.get_by_role("treeitem", name="file-00000.txt")).to_be_visible()
+    assert page.get_by_role("treeitem").count() < 100
+    page.locator(".files-tree").evaluate("(tree) => tree.scrollTo(0, tree.scrollHeight)")
+    expect(page.get_by_role("treeitem", name="file-49999.txt")).to_be_visible()
+    (folder / "file-49998.txt").write_text("changed\n")
+    expect(page.locator("[data-path='many/file-49998.txt'][data-flash]")).to_be_visible()
+    (folder / "file-49999b.txt").write_text("new\n")
+    expect(page.get_by_role("treeitem", name="file-49999b.txt")).to_be_visible()
+    page.get_by_label("Find by name").fill("file-31415")
+    expect(page.get_by_role("treeitem")).to_have_count(1)

@@ -1,14 +1,13 @@
-"""The preview page in a real browser: what runs in the computer, in a frame of its own origin."""
+"""The preview page in a real browser: a server in the computer, shown in a frame with an origin of its own."""
 
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page, expect, sync_playwright
-from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+from playwright.sync_api import FrameLocator, Page, expect
+from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
 
-PATIENCE = 30_000
 PORT = 8123
 APP = """
 import http.server, itertools
@@ -39,37 +38,14 @@ LISTED = """(port) => fetch('/v1/preview/ports').then((answer) => answer.json())
 STOP = "(id) => fetch('/v1/terminals/' + id, {method: 'DELETE'}).then((answer) => answer.status)"
 
 
-@pytest.fixture(scope="module")
-def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
-    with freehold_up(tmp_path_factory.mktemp("up")) as running:
-        (running.home.workspace / "app.py").write_text(APP % PORT)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def context(freehold: Freehold) -> Iterator[BrowserContext]:
-    with sync_playwright() as playwright:
-        browser: Browser = launch(playwright)
-        yield signed_in(browser, freehold)
-        browser.close()
+@pytest.fixture(autouse=True)
+def program(freehold: RunningFreehold) -> None:
+    (freehold.home.workspace / "app.py").write_text(APP % PORT)
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A tab that fails the test when the content policy stopped anything of ours."""
-    opened = context.new_page()
-    opened.set_default_timeout(PATIENCE)
-    wrong: list[str] = []
-    opened.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    yield opened
-    assert wrong == []
-    opened.close()
-
-
-@pytest.fixture
-def app(page: Page, freehold: Freehold) -> Iterator[str]:
-    """The terminal that the app runs in, for as long as a test lasts."""
+def app(page: Page, freehold: RunningFreehold) -> Iterator[str]:
+    """Runs the app in a terminal for one test. Returns the terminal's id."""
     page.goto(freehold.url + "/settings")
     terminal = start(page)
     yield terminal
@@ -83,19 +59,19 @@ def start(page: Page) -> str:
     return terminal
 
 
-def look(page: Page, freehold: Freehold, path: str = f"/preview?port={PORT}") -> FrameLocator:
+def open_preview(page: Page, freehold: RunningFreehold, path: str = f"/preview?port={PORT}") -> FrameLocator:
     page.goto(freehold.url + path)
     return page.frame_locator(f"iframe[title='Preview of port {PORT}']")
 
 
-def test_what_begins_to_listen_is_shown_by_itself(freehold: Freehold, page: Page) -> None:
-    """Nothing runs, the page says how to begin; something runs, and is there without a reload of ours."""
+def test_a_server_that_starts_is_shown_without_a_reload(freehold: RunningFreehold, page: Page) -> None:
+    """While nothing runs, the page says how to start something."""
     page.goto(freehold.url + "/preview")
-    page.get_by_role("heading", name="Nothing runs yet").wait_for()
+    page.get_by_role("heading", name="No server is running").wait_for()
     page.evaluate("window.same = true")
     terminal = start(page)
     frame = page.frame_locator("iframe")
-    expect(frame.get_by_role("heading", name="/", exact=True)).to_be_visible(timeout=PATIENCE)
+    expect(frame.get_by_role("heading", name="/", exact=True)).to_be_visible()
     expect(page.get_by_label("Port")).to_contain_text(f"{PORT} · python3")
     origin = f"{PORT}.preview.localhost"
     expect(page.locator(".preview-origin")).to_contain_text(origin)
@@ -104,39 +80,39 @@ def test_what_begins_to_listen_is_shown_by_itself(freehold: Freehold, page: Page
     assert ".freehold" not in inside.url
 
     page.evaluate(STOP, terminal)
-    page.get_by_role("heading", name="Nothing runs yet").wait_for()
+    page.get_by_role("heading", name="No server is running").wait_for()
     assert page.evaluate("window.same") is True
 
 
-def test_an_app_that_comes_back_is_shown_again(freehold: Freehold, page: Page, app: str) -> None:
-    frame = look(page, freehold)
-    expect(frame.get_by_text("seen 1 times")).to_be_visible(timeout=PATIENCE)
+def test_an_app_that_restarts_is_shown_again(freehold: RunningFreehold, page: Page, app: str) -> None:
+    frame = open_preview(page, freehold)
+    expect(frame.get_by_text("seen 1 times")).to_be_visible()
     page.get_by_role("button", name="Reload").click()
-    expect(frame.get_by_text("seen 2 times")).to_be_visible(timeout=PATIENCE)
+    expect(frame.get_by_text("seen 2 times")).to_be_visible()
     page.evaluate(STOP, app)
-    away = page.get_by_text(f"Nothing listens on port {PORT}.")
-    away.wait_for()
+    absent = page.get_by_text(f"No program listens on port {PORT}.")
+    absent.wait_for()
     again = start(page)
-    expect(away).to_have_count(0, timeout=PATIENCE)
-    expect(frame.get_by_text("seen 1 times")).to_be_visible(timeout=PATIENCE)
+    expect(absent).to_have_count(0)
+    expect(frame.get_by_text("seen 1 times")).to_be_visible()
     page.evaluate(STOP, again)
 
 
-def test_a_path_is_typed_and_a_way_out_is_not_taken(freehold: Freehold, page: Page, app: str) -> None:
-    frame = look(page, freehold)
+def test_a_path_can_be_typed_and_another_origin_cannot(freehold: RunningFreehold, page: Page, app: str) -> None:
+    frame = open_preview(page, freehold)
     path = page.get_by_label("Path")
     path.fill("about?x=1")
     path.press("Enter")
-    expect(frame.get_by_role("heading", name="/about?x=1")).to_be_visible(timeout=PATIENCE)
+    expect(frame.get_by_role("heading", name="/about?x=1")).to_be_visible()
     path.fill("http://localhost:1/elsewhere")
     path.press("Enter")
     expect(path).to_have_attribute("aria-invalid", "true")
     expect(frame.get_by_role("heading", name="/about?x=1")).to_be_visible()
 
 
-def test_the_app_cannot_take_the_tab_elsewhere(freehold: Freehold, page: Page, app: str) -> None:
-    """Not by a script, nor by a link that the owner presses."""
-    frame = look(page, freehold)
+def test_the_app_cannot_take_the_tab_elsewhere(freehold: RunningFreehold, page: Page, app: str) -> None:
+    """Neither by a script nor by a link that the owner clicks."""
+    frame = open_preview(page, freehold)
     frame.get_by_role("link", name="leave").click()
     (inside,) = [one for one in page.frames if one != page.main_frame]
     refused = inside.evaluate("(() => { try { top.location = '/away'; return 'gone' } catch { return 'refused' } })()")
@@ -146,11 +122,11 @@ def test_the_app_cannot_take_the_tab_elsewhere(freehold: Freehold, page: Page, a
     assert page.url.startswith(freehold.url)
 
 
-def test_it_is_drawn_as_wide_as_a_phone_or_a_tablet(freehold: Freehold, page: Page, app: str) -> None:
-    """Even where there is less room than that."""
+def test_it_is_drawn_as_wide_as_a_phone_or_a_tablet(freehold: RunningFreehold, page: Page, app: str) -> None:
+    """Even in a window that is narrower than that."""
     page.set_viewport_size({"width": 900, "height": 700})
-    frame = look(page, freehold)
-    expect(frame.get_by_role("heading")).to_be_visible(timeout=PATIENCE)
+    frame = open_preview(page, freehold)
+    expect(frame.get_by_role("heading")).to_be_visible()
     (inside,) = [one for one in page.frames if one != page.main_frame]
     for name, wide in (("Phone", 390), ("Tablet", 820)):
         page.get_by_role("button", name=name).click()
@@ -163,23 +139,23 @@ def test_it_is_drawn_as_wide_as_a_phone_or_a_tablet(freehold: Freehold, page: Pa
     inside.wait_for_function("innerWidth !== 820 && innerWidth > 600")
 
 
-def test_it_opens_in_a_tab_of_its_own(freehold: Freehold, page: Page, app: str) -> None:
-    frame = look(page, freehold)
-    expect(frame.get_by_role("heading")).to_be_visible(timeout=PATIENCE)
+def test_it_opens_in_a_tab_of_its_own(freehold: RunningFreehold, page: Page, app: str) -> None:
+    frame = open_preview(page, freehold)
+    expect(frame.get_by_role("heading")).to_be_visible()
     with page.context.expect_page() as opened:
-        page.get_by_role("button", name="Open in a tab").click()
+        page.get_by_role("button", name="Open in a new tab").click()
     tab = opened.value
     tab.get_by_role("heading", name="/", exact=True).wait_for()
     assert tab.evaluate("[location.hostname, location.pathname, opener]") == [f"{PORT}.preview.localhost", "/", None]
     tab.close()
 
 
-def test_it_fits_a_phone(freehold: Freehold, page: Page, app: str) -> None:
-    """With all its width, whatever was chosen on a larger screen."""
-    frame = look(page, freehold)
+def test_it_fits_a_phone(freehold: RunningFreehold, page: Page, app: str) -> None:
+    """At full width, even if a device was chosen on a larger screen."""
+    frame = open_preview(page, freehold)
     page.get_by_role("button", name="Tablet").click()
     page.set_viewport_size({"width": 390, "height": 844})
-    expect(frame.get_by_role("heading")).to_be_visible(timeout=PATIENCE)
+    expect(frame.get_by_role("heading")).to_be_visible()
     (inside,) = [one for one in page.frames if one != page.main_frame]
     inside.wait_for_function("innerWidth === 390")
     assert page.evaluate("document.body.scrollWidth <= innerWidth")
@@ -188,15 +164,15 @@ def test_it_fits_a_phone(freehold: Freehold, page: Page, app: str) -> None:
     assert (box["width"], box["height"] > 500) == (390, True)
 
 
-def test_the_keyboard_and_the_palette_lead_here(freehold: Freehold, page: Page) -> None:
+def test_the_keyboard_and_the_palette_lead_here(freehold: RunningFreehold, page: Page) -> None:
     page.goto(freehold.url + "/settings")
     page.get_by_role("heading", name="Settings").first.wait_for()
     page.keyboard.press("g")
     page.keyboard.press("p")
-    page.get_by_role("heading", name="Nothing runs yet").wait_for()
-    page.get_by_role("button", name="Ask an agent").click()
+    page.get_by_role("heading", name="No server is running").wait_for()
+    page.get_by_role("button", name="Open a session").click()
     page.wait_for_url("**/sessions**")
     page.keyboard.press("Control+k")
     page.keyboard.type("preview")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Nothing runs yet").wait_for()
+    page.get_by_role("heading", name="No server is running").wait_for()

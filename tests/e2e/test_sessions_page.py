@@ -1,138 +1,133 @@
 """The list of sessions: how each stands, and what can be done with it."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
-from tests.agents.whole import Whole
-from tests.e2e.owner import PHONE, Desk, at_desk, lived_in
+from tests.support.browser import PHONE, OwnerPage, open_owner_page
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+FREEHOLD = FreeholdOptions(agents=("builtin",))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Whole]:
-    async with lived_in(tmp_path_factory.mktemp("sessions")) as whole:
-        yield whole
+def row(owner_page: OwnerPage, title: str) -> Locator:
+    return owner_page.page.get_by_role("complementary", name="Sessions").get_by_role("listitem").filter(has_text=title)
 
 
-def row(desk: Desk, title: str) -> Locator:
-    return desk.page.get_by_role("complementary", name="Sessions").get_by_role("listitem").filter(has_text=title)
+async def choose(owner_page: OwnerPage, title: str, what: str) -> None:
+    await owner_page.page.get_by_role("complementary").get_by_role("button", name=f"Menu of {title}").click()
+    await owner_page.page.get_by_role("menuitem", name=what).click()
 
 
-async def choose(desk: Desk, title: str, what: str) -> None:
-    await desk.page.get_by_role("complementary").get_by_role("button", name=f"More for {title}").click()
-    await desk.page.get_by_role("menuitem", name=what).click()
-
-
-async def test_the_default_is_one_click_away_and_others_are_chosen(whole: Whole, desk: Desk) -> None:
+async def test_the_default_is_one_click_away_and_others_are_chosen(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
     """One that is not installed is shown with the way to add it, and cannot be chosen."""
-    await desk.go("/sessions")
-    await desk.page.get_by_role("button", name="New", exact=True).click()
-    await expect(desk.message).to_be_visible()
-    await desk.page.get_by_role("button", name="New with a choice of agent and model").click()
-    dialog = desk.page.get_by_role("dialog", name="New session")
+    await owner_page.go("/sessions")
+    await owner_page.page.get_by_role("button", name="New", exact=True).click()
+    await expect(owner_page.message).to_be_visible()
+    await owner_page.page.get_by_role("button", name="New session with another agent or model").click()
+    dialog = owner_page.page.get_by_role("dialog", name="New session")
     await expect(dialog.get_by_role("radio", name="Freehold's own agent")).to_be_checked()
     await expect(dialog.get_by_role("radio", name="Claude Code")).to_be_disabled()
     await expect(dialog).to_contain_text("freehold agents add claude")
     await dialog.get_by_label("Model").select_option("local")
     await dialog.get_by_role("button", name="Start").click()
     await expect(dialog).to_have_count(0)
-    await expect(desk.page.locator(".session-head")).to_contain_text("local")
-    sessions = (await whole.call("GET", "/v1/sessions"))["sessions"]
+    await expect(owner_page.page.locator(".sessions-header")).to_contain_text("local")
+    sessions = (await freehold.call("GET", "/v1/sessions"))["sessions"]
     assert sessions[0]["model"] == "local"
     assert sessions[0]["agent"] == "builtin"
 
 
-async def test_each_says_how_it_stands_and_what_is_new(whole: Whole, desk: Desk) -> None:
+async def test_each_says_how_it_stands_and_what_is_new(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     """Working, needs you, done and failed, as they happen in the list; reading takes the mark away."""
-    mine, theirs = await whole.open("builtin", title="mine"), await whole.open("builtin", title="theirs")
-    await desk.open(mine)
-    async with whole.watching(theirs) as watch:
-        await whole.prompt(theirs, "SLOW")
+    mine, theirs = await freehold.open("builtin", title="mine"), await freehold.open("builtin", title="theirs")
+    await owner_page.open_session(mine)
+    async with freehold.watch(theirs) as watch:
+        await freehold.prompt(theirs, "SLOW")
         await watch.until("turn.started")
-        await expect(row(desk, "theirs")).to_contain_text("working")
-        await whole.call("POST", f"/v1/sessions/{theirs}/cancel")
+        await expect(row(owner_page, "theirs")).to_contain_text("working")
+        await freehold.call("POST", f"/v1/sessions/{theirs}/cancel")
         await watch.until("turn.ended")
-        await expect(row(desk, "theirs")).to_contain_text("done")
-        await expect(row(desk, "theirs").get_by_text("unread")).to_have_count(1)
-        await whole.prompt(theirs, "RUN true")
-        await expect(row(desk, "theirs")).to_contain_text("needs you")
+        await expect(row(owner_page, "theirs")).to_contain_text("done")
+        await expect(row(owner_page, "theirs").get_by_text("unread")).to_have_count(1)
+        await freehold.prompt(theirs, "RUN true")
+        await expect(row(owner_page, "theirs")).to_contain_text("needs you")
         await watch.answer("reject")
         await watch.until("turn.ended")
-        await whole.prompt(theirs, "FAIL 500")
-        await expect(row(desk, "theirs")).to_contain_text("failed")
-    await row(desk, "theirs").get_by_role("link").click()
-    await expect(row(desk, "theirs").get_by_text("unread")).to_have_count(0)
-    await desk.open(mine)
-    await expect(row(desk, "theirs")).to_be_visible()
-    await expect(row(desk, "theirs").get_by_text("unread")).to_have_count(0)
+        await freehold.prompt(theirs, "FAIL 500")
+        await expect(row(owner_page, "theirs")).to_contain_text("failed")
+    await row(owner_page, "theirs").get_by_role("link").click()
+    await expect(row(owner_page, "theirs").get_by_text("unread")).to_have_count(0)
+    await owner_page.open_session(mine)
+    await expect(row(owner_page, "theirs")).to_be_visible()
+    await expect(row(owner_page, "theirs").get_by_text("unread")).to_have_count(0)
 
 
-async def test_one_is_found_by_its_title_and_by_its_words(whole: Whole, desk: Desk) -> None:
-    session = await whole.open("builtin", title="a needle")
-    other = await whole.open("builtin", title="a haystack")
-    async with whole.watching(other) as watch:
-        await whole.prompt(other, "SAY zanzibar")
+async def test_one_is_found_by_its_title_and_by_its_words(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    session = await freehold.open("builtin", title="a needle")
+    other = await freehold.open("builtin", title="a haystack")
+    async with freehold.watch(other) as watch:
+        await freehold.prompt(other, "SAY zanzibar")
         await watch.until("turn.ended")
-    await desk.open(session)
-    find = desk.page.get_by_label("Find a session")
+    await owner_page.open_session(session)
+    find = owner_page.page.get_by_label("Find a session")
     await find.fill("needle")
-    await expect(row(desk, "a haystack")).to_have_count(0)
-    await expect(row(desk, "a needle")).to_have_count(1)
+    await expect(row(owner_page, "a haystack")).to_have_count(0)
+    await expect(row(owner_page, "a needle")).to_have_count(1)
     await find.fill("zanzibar")
-    await expect(row(desk, "a haystack")).to_have_count(1)
-    await expect(row(desk, "a needle")).to_have_count(0)
+    await expect(row(owner_page, "a haystack")).to_have_count(1)
+    await expect(row(owner_page, "a needle")).to_have_count(0)
     await find.fill("nowhere at all")
-    await expect(desk.page.get_by_text("No session has these words.")).to_be_visible()
+    await expect(owner_page.page.get_by_text("No session matches.")).to_be_visible()
     await find.fill("")
-    await expect(row(desk, "a needle")).to_have_count(1)
+    await expect(row(owner_page, "a needle")).to_have_count(1)
 
 
-async def test_one_is_renamed_forked_archived_and_deleted(whole: Whole, desk: Desk) -> None:
-    session = await whole.open("builtin", title="first name")
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, "SAY something to keep")
+async def test_one_is_renamed_forked_archived_and_deleted(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    session = await freehold.open("builtin", title="first name")
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, "SAY something to keep")
         await watch.until("turn.ended")
-    await desk.open(session)
-    await choose(desk, "first name", "Rename")
-    await desk.page.get_by_label("Title").fill("<b>second</b> name")
-    await desk.page.get_by_role("button", name="Rename").click()
-    await expect(row(desk, "<b>second</b> name")).to_have_count(1)
-    await choose(desk, "<b>second</b> name", "Fork")
-    await expect(desk.page.locator(".session-head h2")).to_have_text("<b>second</b> name (fork)")
-    await expect(desk.talk).to_contain_text("something to keep")
-    await choose(desk, "<b>second</b> name (fork)", "Archive")
-    await expect(row(desk, "(fork)")).to_have_count(0)
-    await desk.page.get_by_role("button", name="More about sessions").click()
-    await desk.page.get_by_role("menuitem", name="Show the archive").click()
-    await expect(row(desk, "(fork)")).to_have_count(1)
-    await choose(desk, "<b>second</b> name (fork)", "Take out of the archive")
-    await expect(desk.page.get_by_text("Nothing is archived.")).to_be_visible()
-    await desk.page.get_by_role("button", name="Back to the others").click()
-    await expect(row(desk, "(fork)")).to_have_count(1)
-    await choose(desk, "<b>second</b> name (fork)", "Delete")
-    dialog = desk.page.get_by_role("dialog", name="Delete this session?")
-    await dialog.get_by_role("button", name="Keep it").click()
-    await expect(row(desk, "(fork)")).to_have_count(1)
-    await choose(desk, "<b>second</b> name (fork)", "Delete")
+    await owner_page.open_session(session)
+    await choose(owner_page, "first name", "Rename")
+    await owner_page.page.get_by_label("Title").fill("<b>second</b> name")
+    await owner_page.page.get_by_role("button", name="Rename").click()
+    await expect(row(owner_page, "<b>second</b> name")).to_have_count(1)
+    await choose(owner_page, "<b>second</b> name", "Fork")
+    await expect(owner_page.page.locator(".sessions-header h2")).to_have_text("<b>second</b> name (fork)")
+    await expect(owner_page.transcript).to_contain_text("something to keep")
+    await choose(owner_page, "<b>second</b> name (fork)", "Archive")
+    await expect(row(owner_page, "(fork)")).to_have_count(0)
+    await owner_page.page.get_by_role("button", name="Sessions menu").click()
+    await owner_page.page.get_by_role("menuitem", name="Show the archive").click()
+    await expect(row(owner_page, "(fork)")).to_have_count(1)
+    await choose(owner_page, "<b>second</b> name (fork)", "Move out of the archive")
+    await expect(owner_page.page.get_by_text("The archive is empty.")).to_be_visible()
+    await owner_page.page.get_by_role("button", name="Close the archive").click()
+    await expect(row(owner_page, "(fork)")).to_have_count(1)
+    await choose(owner_page, "<b>second</b> name (fork)", "Delete")
+    dialog = owner_page.page.get_by_role("dialog", name="Delete this session?")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(row(owner_page, "(fork)")).to_have_count(1)
+    await choose(owner_page, "<b>second</b> name (fork)", "Delete")
     await dialog.get_by_role("button", name="Delete").click()
-    await expect(row(desk, "(fork)")).to_have_count(0)
-    await expect(desk.page).to_have_url(desk.address("/sessions"))
+    await expect(row(owner_page, "(fork)")).to_have_count(0)
+    await expect(owner_page.page).to_have_url(owner_page.address("/sessions"))
 
 
-async def test_one_is_taken_home_as_markdown_and_as_json(whole: Whole, desk: Desk) -> None:
-    session = await whole.open("builtin", title="to export")
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, "SAY words to keep")
+async def test_one_is_taken_home_as_markdown_and_as_json(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    session = await freehold.open("builtin", title="to export")
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, "SAY words to keep")
         await watch.until("turn.ended")
-    await desk.open(session)
+    await owner_page.open_session(session)
     for what, ending in (("Export as Markdown", "md"), ("Export as JSON", "json")):
-        async with desk.page.expect_download() as download:
-            await choose(desk, "to export", what)
+        async with owner_page.page.expect_download() as download:
+            await choose(owner_page, "to export", what)
         file = await download.value
         assert file.suggested_filename == f"session-{session}.{ending}"
         text = Path(await file.path()).read_text()
@@ -141,31 +136,31 @@ async def test_one_is_taken_home_as_markdown_and_as_json(whole: Whole, desk: Des
             json.loads(text)
 
 
-async def test_the_list_and_its_menus_are_walked_by_keys(whole: Whole, desk: Desk) -> None:
-    await desk.go("/sessions")
-    links = desk.page.get_by_role("complementary").get_by_role("listitem").get_by_role("link")
+async def test_the_list_and_its_menus_are_walked_by_keys(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    await owner_page.go("/sessions")
+    links = owner_page.page.get_by_role("complementary").get_by_role("listitem").get_by_role("link")
     await links.first.focus()
-    await desk.page.keyboard.press("ArrowDown")
+    await owner_page.page.keyboard.press("ArrowDown")
     await expect(links.nth(1)).to_be_focused()
-    await desk.page.get_by_role("button", name="More about sessions").focus()
-    await desk.page.keyboard.press("ArrowDown")
-    await expect(desk.page.get_by_role("menuitem", name="Show the archive")).to_be_focused()
-    await desk.page.keyboard.press("ArrowUp")
-    await expect(desk.page.get_by_role("menuitem", name="Stop every agent now")).to_be_focused()
-    await desk.page.keyboard.press("Escape")
-    await expect(desk.page.get_by_role("menu")).to_have_count(0)
-    await expect(desk.page.get_by_role("button", name="More about sessions")).to_be_focused()
+    await owner_page.page.get_by_role("button", name="Sessions menu").focus()
+    await owner_page.page.keyboard.press("ArrowDown")
+    await expect(owner_page.page.get_by_role("menuitem", name="Show the archive")).to_be_focused()
+    await owner_page.page.keyboard.press("ArrowUp")
+    await expect(owner_page.page.get_by_role("menuitem", name="Stop all agents now")).to_be_focused()
+    await owner_page.page.keyboard.press("Escape")
+    await expect(owner_page.page.get_by_role("menu")).to_have_count(0)
+    await expect(owner_page.page.get_by_role("button", name="Sessions menu")).to_be_focused()
 
 
-async def test_one_that_is_not_there_is_told_with_a_way_back(desk: Desk) -> None:
-    await desk.go("/sessions?id=nothing")
-    await desk.page.get_by_role("button", name="Back to the sessions").click()
-    await expect(desk.page).to_have_url(desk.address("/sessions"))
+async def test_one_that_is_not_there_is_told_with_a_way_back(owner_page: OwnerPage) -> None:
+    await owner_page.go("/sessions?id=nothing")
+    await owner_page.page.get_by_role("button", name="Back to the sessions").click()
+    await expect(owner_page.page).to_have_url(owner_page.address("/sessions"))
 
 
-async def test_on_a_phone_one_goes_to_a_session_and_back(whole: Whole, browser: Browser) -> None:
-    await whole.open("builtin", title="on the phone")
-    async with at_desk(browser, whole, PHONE, touch=True) as phone:
+async def test_on_a_phone_one_goes_to_a_session_and_back(freehold: RunningFreehold, browser: Browser) -> None:
+    await freehold.open("builtin", title="on the phone")
+    async with open_owner_page(browser, freehold, PHONE, touch=True) as phone:
         await phone.go("/sessions")
         await row(phone, "on the phone").get_by_role("link").tap()
         await expect(phone.message).to_be_visible()

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
+from tests.e2e.atproto.app_server import serve
 from tests.e2e.atproto.certificates import make_certificates
-from tests.e2e.atproto.conftest import FLAGS, TAMPER
+from tests.e2e.atproto.conftest import TAMPER
 from tests.e2e.atproto.localnet import PASSWORD, LocalNetwork, local_network
-from tests.e2e.atproto.serving import serve
-from tests.gateway.running import listen
+from tests.gateway.running_gateway import listen
 from tests.identity.nameserver import nameserver
+from tests.support.browser import PAGE_TIMEOUT, run_sync_browser
 
 from freehold.gateway.app import build_app
-from freehold.gateway.house import House, open_house
+from freehold.gateway.services import Services, open_services
 from freehold.home import Home, ensure_private_folder
-from freehold.identity.atproto.fetch import Network
-from freehold.identity.keys import ensure_keys
-from freehold.identity.sessions import COOKIE
+from freehold.identity.atproto.fetcher import NetworkOverrides
+from freehold.identity.keys import ensure_client_key
+from freehold.identity.sign_ins import COOKIE
 from freehold.manifest import load_manifest
 
 pytestmark = pytest.mark.shared_processes
@@ -35,14 +36,14 @@ class Door:
     """One profile of the gateway. `address` is where the browser begins."""
 
     address: str
-    house: House
+    house: Services
     net: LocalNetwork
     browser: Browser
 
     def begin(self, way: str = "/", *, other: str | None = None) -> Page:
         """From the front door to the page of the PDS that asks for a password."""
         page = self.browser.new_context(base_url=self.address).new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PAGE_TIMEOUT)
         if other is not None:
             page.add_init_script(TAMPER % other)
         page.goto(way)
@@ -73,7 +74,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def _home(root: Path) -> Home:
     home = Home(root=root, run=root / "run")
     ensure_private_folder(home.run)
-    ensure_keys(home)
+    ensure_client_key(home)
     return home
 
 
@@ -88,17 +89,17 @@ def _public_door(root: Path, stack: ExitStack) -> Door:
         )
     )
     assert net.tls_port is not None
-    network = Network(
+    network = NetworkOverrides(
         routes=dict.fromkeys(NAMES[1:], ("127.0.0.1", net.tls_port)),
         authority=certificates.authority,
         nameserver=stack.enter_context(nameserver({})),
     )
     home.manifest.write_text(f'[owner]\ndid = "{net.dids["alice.test"]}"\n[gateway]\npublic_url = "https://{PUBLIC}"\n')
-    house = stack.enter_context(open_house(home, load_manifest(home.manifest, {}), network))
+    house = stack.enter_context(open_services(home, load_manifest(home.manifest, {}), network))
     stack.enter_context(serve(build_app(house), listener, certificates, lifespan=True))
     rules = f"MAP {PUBLIC}:443 127.0.0.1:{port}, MAP pds.atp.internal:443 127.0.0.1:{net.tls_port}, MAP * ~NOTFOUND"
     flags = [f"--host-resolver-rules={rules}", f"--ignore-certificate-errors-spki-list={certificates.fingerprint}"]
-    return Door(f"https://{PUBLIC}", house, net, _browser(stack, flags))
+    return Door(f"https://{PUBLIC}", house, net, stack.enter_context(run_sync_browser(*flags)))
 
 
 def _loopback_door(root: Path, stack: ExitStack) -> Door:
@@ -107,7 +108,7 @@ def _loopback_door(root: Path, stack: ExitStack) -> Door:
     port: int = listener.getsockname()[1]
     net = stack.enter_context(local_network(root / "pds", HANDLES))
     directory = f"http://localhost:{net.directory_port}"
-    network = Network(
+    network = NetworkOverrides(
         routes={"alice.test": ("127.0.0.1", net.pds_port)},
         plain=frozenset({f"http://localhost:{net.pds_port}", directory}),
         nameserver=stack.enter_context(nameserver({})),
@@ -115,17 +116,9 @@ def _loopback_door(root: Path, stack: ExitStack) -> Door:
     home.manifest.write_text(
         f'[owner]\ndid = "{net.dids["alice.test"]}"\nplc_url = "{directory}"\n[gateway]\nport = {port}\n'
     )
-    house = stack.enter_context(open_house(home, load_manifest(home.manifest, {}), network))
+    house = stack.enter_context(open_services(home, load_manifest(home.manifest, {}), network))
     stack.enter_context(serve(build_app(house), listener, lifespan=True))
-    flags = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"]
-    return Door(f"http://localhost:{port}", house, net, _browser(stack, flags))
-
-
-def _browser(stack: ExitStack, flags: list[str]) -> Browser:
-    playwright = stack.enter_context(sync_playwright())
-    browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*FLAGS, *flags])
-    stack.callback(browser.close)
-    return browser
+    return Door(f"http://localhost:{port}", house, net, stack.enter_context(run_sync_browser()))
 
 
 def _is_signed_in(page: Page) -> bool:
@@ -138,7 +131,7 @@ def test_the_owner_is_let_in(door: Door) -> None:
     assert door.decide(page, "Authorize") == 303
     assert _is_signed_in(page)
     assert "?" not in page.url
-    (session,) = door.house.sessions.list()
+    (session,) = door.house.sign_ins.list()
     assert (session.did, session.method) == (door.net.dids["alice.test"], "atproto")
     kinds = [event.kind for event in door.house.timeline.read()]
     assert "identity.signed_in" in kinds
@@ -153,13 +146,13 @@ def test_one_who_came_for_a_page_is_led_there(door: Door) -> None:
     page.wait_for_selector("input[autocomplete=current-password]")
     assert door.decide(page, "Authorize") == 303
     assert page.get_by_label("Code").input_value() == "BCDF-GHJK"
-    assert "way" not in " ".join(cookie["name"] for cookie in page.context.cookies())
+    assert "freehold-return" not in " ".join(cookie["name"] for cookie in page.context.cookies())
 
 
 def test_another_account_gets_a_page_that_says_so(door: Door) -> None:
     page = door.begin(other="bob.test")
     assert door.decide(page, "Authorize") == 403
-    assert page.get_by_role("heading").inner_text() == "This is not your house"
+    assert page.get_by_role("heading").inner_text() == "This Freehold belongs to someone else"
     assert door.net.dids["alice.test"] not in page.content()
     assert COOKIE not in {cookie["name"] for cookie in page.context.cookies()}
     assert not _is_signed_in(page)

@@ -1,103 +1,77 @@
-"""The first project under a real Freehold in a real browser: a change is seen without a reload, and so is its undo."""
+"""The first project in a real browser: a change and its undo are visible without a reload."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, WebSocket, expect, sync_playwright
-from tests.e2e.house import PATIENCE, REPOSITORY, Freehold, freehold_up, launch, signed_in
+from playwright.sync_api import BrowserContext, Page, WebSocket, expect
+from tests.support.agents import AGENT_CACHE, link_agents
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold, prepare_harness, run_harness
 
 from freehold.home import Home
-from freehold.starter.kit import NAME, fetch_kit
+from freehold.starter.packages import NAME, install_packages
 
 pytestmark = pytest.mark.shared_processes
 
-SECONDS = 30_000
-CACHE = Home(root=REPOSITORY / ".cache" / "agents", run=REPOSITORY / ".cache" / "agents")
 LIGHT = "rgb(251, 250, 247)"
 DARK = "rgb(16, 16, 16)"
 
 
-def link_kit(target: Path) -> None:
-    """As fetched once for all tests: by hard links, there at once and of no size."""
-    fetch_kit(CACHE)
-    for name in (NAME, ".node"):
-        shutil.copytree(CACHE.agents / name, target / name, symlinks=True, copy_function=os.link)
-
-
 @pytest.fixture(scope="module")
-def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
-    folder = tmp_path_factory.mktemp("up")
-    home = folder / "home"
-    (home / "agents").mkdir(parents=True)
-    link_kit(home / "agents")
-    settings = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
-    words = [sys.executable, "-m", "freehold.cli.main", "starter", "--if-new", "--home", str(home)]
-    done = subprocess.run(words, env=settings, capture_output=True, text=True, timeout=PATIENCE, check=True)
-    assert "A first page is in" in done.stdout
-    with freehold_up(folder) as running:
-        yield running
+def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFreehold]:
+    """With the first project in its workspace."""
+    install_packages(Home(root=AGENT_CACHE.parent, run=AGENT_CACHE.parent))
+    harness = prepare_harness(tmp_path_factory.mktemp("freehold"), FreeholdOptions())
+    link_agents(harness.home.agents, (NAME,))
+    assert "Created a first project in" in harness.run("starter", "--if-new", check=True).stdout
+    with run_harness(harness) as freehold:
+        yield freehold
 
 
-@pytest.fixture(scope="module")
-def context(freehold: Freehold) -> Iterator[BrowserContext]:
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield signed_in(browser, freehold)
-        browser.close()
+def run(freehold: RunningFreehold, *words: str) -> str:
+    done = freehold.harness.run(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def verb(freehold: Freehold, *words: str) -> str:
-    running = freehold.verb(*words)
-    said, wrong = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 0, wrong
-    return said
-
-
-def paper(page: Page) -> str:
+def background(page: Page) -> str:
     return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
-def test_make_it_dark_and_back_again_without_a_reload(freehold: Freehold, context: BrowserContext) -> None:
-    """Vite's own socket brings each change; what was clicked meanwhile is still counted."""
+def test_make_it_dark_and_back_again_without_a_reload(freehold: RunningFreehold, context: BrowserContext) -> None:
+    """Vite sends each change over its socket, and the state of the page stays."""
     page = context.new_page()
-    page.set_default_timeout(SECONDS)
-    heard: list[str] = []
+    frames: list[str] = []
 
     def listen(socket: WebSocket) -> None:
-        socket.on("framereceived", lambda frame: heard.append(str(frame)))
+        socket.on("framereceived", lambda frame: frames.append(str(frame)))
 
     page.on("websocket", listen)
-    opened = json.loads(verb(freehold, "preview", "5173", "--json"))
+    opened = json.loads(run(freehold, "preview", "5173", "--json"))
     page.goto(opened["address"])
     page.get_by_role("heading", name="This page is yours.").wait_for()
     assert page.url == f"{opened['origin']}/"
     page.get_by_role("button").click()
-    assert paper(page) == LIGHT
+    assert background(page) == LIGHT
 
     theme = freehold.home.workspace / "src" / "theme.css"
     theme.write_text(theme.read_text().replace("--paper: #fbfaf7", "--paper: #101010"))
     page.wait_for_function(f"getComputedStyle(document.body).backgroundColor === '{DARK}'")
     expect(page.get_by_role("button")).to_have_text("Clicked 1 time")
-    verb(freehold, "undo")
+    run(freehold, "undo")
     page.wait_for_function(f"getComputedStyle(document.body).backgroundColor === '{LIGHT}'")
     expect(page.get_by_role("button")).to_have_text("Clicked 1 time")
-    updates = [frame for frame in heard if '"type":"update"' in frame and "/src/theme.css" in frame]
+    updates = [frame for frame in frames if '"type":"update"' in frame and "/src/theme.css" in frame]
     assert len(updates) >= 2
-    assert not any("full-reload" in frame for frame in heard)
+    assert not any("full-reload" in frame for frame in frames)
     page.close()
 
 
-def test_the_packages_are_neither_in_history_nor_writable(freehold: Freehold) -> None:
-    """The workspace holds a link; what Vite makes of it lies in the computer's own /tmp."""
-    kept = verb(freehold, "diff", "1", "--stat")
-    assert "theme.css" in kept
-    assert "react-dom" not in kept
+def test_the_packages_are_neither_in_history_nor_writable(freehold: RunningFreehold) -> None:
+    """The workspace has a link to them; Vite writes its own files to the /tmp of the computer."""
+    stat = run(freehold, "diff", "1", "--stat")
+    assert "theme.css" in stat
+    assert "react-dom" not in stat
     assert {path.name for path in freehold.home.workspace.iterdir()} == {
         "AGENTS.md",
         "index.html",
@@ -106,25 +80,23 @@ def test_the_packages_are_neither_in_history_nor_writable(freehold: Freehold) ->
         "src",
         "vite.config.js",
     }
-    tried = freehold.verb("run", "touch", "/workspace/node_modules/mine")
-    tried.communicate(timeout=PATIENCE)
-    assert tried.returncode != 0
+    assert freehold.harness.run("run", "touch", "/workspace/node_modules/mine").returncode != 0
 
 
-def test_the_verb_lists_what_listens_and_who(freehold: Freehold) -> None:
-    (port,) = json.loads(verb(freehold, "preview", "--json"))
+def test_the_preview_command_lists_ports_and_their_programs(freehold: RunningFreehold) -> None:
+    (port,) = json.loads(run(freehold, "preview", "--json"))
     assert port == {"port": 5173, "process": "node vite.js", "service": "web"}
-    refused = freehold.verb("preview", "22")
-    _, wrong = refused.communicate(timeout=PATIENCE)
+    refused = freehold.harness.run("preview", "22")
     assert refused.returncode == 1
-    assert "Port 22 is not between" in wrong
+    assert "Port 22 is not between" in refused.stderr
 
 
-def test_a_service_that_is_killed_comes_back_and_the_page_with_it(freehold: Freehold, context: BrowserContext) -> None:
-    """The page that says that nothing listens looks again by itself."""
+def test_a_service_that_is_killed_comes_back_and_the_page_with_it(
+    freehold: RunningFreehold, context: BrowserContext
+) -> None:
+    """The page that says that nothing listens reloads by itself."""
     page = context.new_page()
-    page.set_default_timeout(SECONDS)
-    verb(freehold, "run", "sh", "-c", "kill -9 $(pgrep -f '[v]ite.js')")
-    page.goto(json.loads(verb(freehold, "preview", "5173", "--json"))["address"])
+    run(freehold, "run", "sh", "-c", "kill -9 $(pgrep -f '[v]ite.js')")
+    page.goto(json.loads(run(freehold, "preview", "5173", "--json"))["address"])
     page.get_by_role("heading", name="This page is yours.").wait_for()
     page.close()

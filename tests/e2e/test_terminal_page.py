@@ -1,66 +1,39 @@
-"""Terminals in a real browser: found in, copied from, named, linked, typed into by thumb, and still there afterwards."""
+"""Terminals in a real browser: search, copy and paste, names, links, sizes, and the keys of a phone."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
-from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+from playwright.sync_api import Locator, Page, expect
+from tests.support.browser import DESKTOP, PHONE
+from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
 
-PATIENCE = 30_000
-PHONE = {"width": 390, "height": 844}
 
-
-@pytest.fixture(scope="module")
-def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
-    with freehold_up(tmp_path_factory.mktemp("terminal")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def context(freehold: Freehold) -> Iterator[BrowserContext]:
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        made = signed_in(browser, freehold)
-        made.grant_permissions(["clipboard-read", "clipboard-write"], origin=freehold.url)
-        yield made
-        browser.close()
-
-
-@pytest.fixture
-def page(freehold: Freehold, context: BrowserContext) -> Iterator[Page]:
-    """A tab with a fresh terminal; fails the test when the content policy stopped anything, or a script of another ran."""
-    opened = context.new_page()
-    opened.set_default_timeout(PATIENCE)
-    opened.set_viewport_size({"width": 1280, "height": 800})
-    wrong: list[str] = []
-    opened.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.goto(freehold.url + "/terminal")
-    opened.get_by_text("Live", exact=True).wait_for(state="attached")
-    with opened.expect_response(lambda answer: answer.url.endswith("/v1/terminals") and answer.status == 201) as made:
-        opened.get_by_role("button", name=re.compile("Open a terminal|New terminal")).first.click()
-    fresh = opened.locator(f".screen[data-terminal='{made.value.json()['id']}']:not([hidden])")
-    expect(fresh.locator(".xterm-rows")).to_contain_text("$")
-    yield opened
-    assert wrong == []
-    assert opened.evaluate("window.pwned") is None
-    opened.close()
+@pytest.fixture(autouse=True)
+def terminal(freehold: RunningFreehold, page: Page) -> None:
+    """A new terminal in the page, which may use the clipboard."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=freehold.url)
+    page.set_viewport_size(DESKTOP)
+    page.goto(freehold.url + "/terminal")
+    page.get_by_text("Live", exact=True).wait_for(state="attached")
+    with page.expect_response(lambda answer: answer.url.endswith("/v1/terminals") and answer.status == 201) as made:
+        page.get_by_role("button", name=re.compile("Open a terminal|New terminal")).first.click()
+    screen = page.locator(f".terminal-screen[data-terminal='{made.value.json()['id']}']:not([hidden])")
+    expect(screen.locator(".xterm-rows")).to_contain_text("$")
 
 
 def screen(page: Page) -> Locator:
-    return page.locator(".screen:not([hidden]) .xterm-rows")
+    return page.locator(".terminal-screen:not([hidden]) .xterm-rows")
 
 
-def typed(page: Page, text: str) -> None:
-    page.locator(".screen:not([hidden]) textarea").focus()
+def type_text(page: Page, text: str) -> None:
+    page.locator(".terminal-screen:not([hidden]) textarea").focus()
     page.keyboard.type(text)
 
 
-def test_words_are_found_far_up_in_what_was_shown(page: Page) -> None:
-    typed(page, "for i in $(seq 1 300); do echo row-$i-; done; echo done-$((1+1))\n")
+def test_search_finds_text_in_the_scrollback(page: Page) -> None:
+    type_text(page, "for i in $(seq 1 300); do echo row-$i-; done; echo done-$((1+1))\n")
     expect(screen(page)).to_contain_text("done-2")
     expect(screen(page)).not_to_contain_text("row-7-")
     page.keyboard.press("Control+f")
@@ -71,22 +44,22 @@ def test_words_are_found_far_up_in_what_was_shown(page: Page) -> None:
     field.fill("row-")
     expect(page.get_by_role("search")).to_contain_text(re.compile(r"of 30[01]"))
     field.fill("nowhere to be seen")
-    expect(page.get_by_role("search")).to_contain_text("none")
+    expect(page.get_by_role("search")).to_contain_text("no match")
     page.keyboard.press("Escape")
     expect(page.get_by_role("search")).to_have_count(0)
-    typed(page, "echo again-$((2+2))\n")
+    type_text(page, "echo again-$((2+2))\n")
     expect(screen(page)).to_contain_text("again-4")
 
 
 def test_text_is_copied_and_pasted_by_keys(page: Page) -> None:
-    typed(page, "clear; echo copied-$((3+4))\n")
+    type_text(page, "clear; echo copied-$((3+4))\n")
     row = screen(page).locator("div", has_text="copied-7").last
     expect(row).to_be_visible()
     row.dblclick(position={"x": 20, "y": 6}, force=True)
     page.keyboard.press("Control+Shift+C")
     page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('copied'))")
     page.evaluate("navigator.clipboard.writeText('echo pasted-$((5+5))')")
-    page.locator(".screen:not([hidden]) textarea").focus()
+    page.locator(".terminal-screen:not([hidden]) textarea").focus()
     page.keyboard.press("Control+Shift+V")
     expect(screen(page)).to_contain_text("echo pasted-$((5+5))")
     page.keyboard.press("Enter")
@@ -97,15 +70,15 @@ def test_no_escape_sequence_writes_the_clipboard(page: Page) -> None:
     page.evaluate("navigator.clipboard.writeText('mine')")
     for end in ("\\007", "\\033\\\\"):
         for where in ("c", "p", "", "cs0"):
-            typed(page, f"printf '\\033]52;{where};cHduZWQ={end}'\n")
-    typed(page, "printf '\\033]52;c;?\\007'; echo over-$((6+6))\n")
+            type_text(page, f"printf '\\033]52;{where};cHduZWQ={end}'\n")
+    type_text(page, "printf '\\033]52;c;?\\007'; echo over-$((6+6))\n")
     expect(screen(page)).to_contain_text("over-12")
     assert page.evaluate("navigator.clipboard.readText()") == "mine"
 
 
 def press_link(page: Page, address: str, words: str, *, opens: bool) -> None:
-    """Prints a link with words of its own, and presses it."""
-    typed(page, f"clear; printf '\\033]8;;{address}\\033\\\\{words}\\033]8;;\\033\\\\ after-%s\\n' {words}\n")
+    """Print a link with a text of its own, and click it."""
+    type_text(page, f"clear; printf '\\033]8;;{address}\\033\\\\{words}\\033]8;;\\033\\\\ after-%s\\n' {words}\n")
     expect(screen(page)).to_contain_text(f"{words} after-{words}")
     place = screen(page).locator("div", has_text=f"{words} after-{words}").first.bounding_box()
     assert place is not None
@@ -113,7 +86,7 @@ def press_link(page: Page, address: str, words: str, *, opens: bool) -> None:
     page.mouse.move(x, y + 200)
     page.mouse.move(x, y)
     if opens:
-        expect(page.locator(".screen:not([hidden]) .xterm-cursor-pointer")).to_be_attached()
+        expect(page.locator(".terminal-screen:not([hidden]) .xterm-cursor-pointer")).to_be_attached()
     page.mouse.click(x, y)
 
 
@@ -136,7 +109,7 @@ def test_a_link_that_a_program_made_says_where_it_leads_before_it_is_opened(page
 
 
 def test_colours_of_24_bits_are_shown_under_the_content_policy(page: Page) -> None:
-    typed(page, "clear; printf '\\033[38;2;200;30;40mtrue-red\\033[0m\\n'\n")
+    type_text(page, "clear; printf '\\033[38;2;200;30;40mtrue-red\\033[0m\\n'\n")
     red = screen(page).locator("span", has_text=re.compile("^true-red$"))
     expect(red).to_have_css("color", "rgb(200, 30, 40)")
 
@@ -151,33 +124,35 @@ def test_a_terminal_keeps_the_name_it_was_given(page: Page) -> None:
     expect(page.get_by_role("tab", name="<b>builds</b>")).to_be_visible()
 
 
-def test_the_program_hears_of_a_new_size_and_outlives_the_page(page: Page) -> None:
-    typed(page, "trap 'echo now-$(tput cols)' WINCH; echo wide-$(tput cols)\n")
+def test_the_program_learns_the_new_size_and_survives_a_reload(page: Page) -> None:
+    type_text(page, "trap 'echo now-$(tput cols)' WINCH; echo wide-$(tput cols)\n")
     expect(screen(page)).to_contain_text(re.compile(r"wide-1[0-9]{2}"))
     page.set_viewport_size({"width": 800, "height": 700})
     expect(screen(page)).to_contain_text(re.compile(r"now-[4-9][0-9]\b"))
     page.reload()
     expect(screen(page)).to_contain_text("wide-1")
-    typed(page, "echo back-$((8+8))\n")
+    type_text(page, "echo back-$((8+8))\n")
     expect(screen(page)).to_contain_text("back-16")
 
 
 def test_a_phone_has_the_keys_that_its_keyboard_lacks(page: Page) -> None:
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     keys = page.get_by_role("toolbar", name="Keys")
     expect(keys).to_be_visible()
-    typed(page, "cat > /dev/null\n")
+    type_text(page, "cat > /dev/null\n")
     keys.get_by_role("button", name="Control").click()
-    typed(page, "c")
-    typed(page, "echo free-$((9+9))\n")
+    type_text(page, "c")
+    # The terminal drops what is typed before the interrupt has ended the program.
+    expect(screen(page)).to_contain_text(re.compile(r"\^C\s*\S*\$"))
+    type_text(page, "echo free-$((9+9))\n")
     expect(screen(page)).to_contain_text("free-18")
     expect(keys.get_by_role("button", name="Control")).to_have_attribute("aria-pressed", "false")
     keys.get_by_role("button", name="Up").click()
     page.keyboard.press("Enter")
     expect(screen(page).get_by_text("free-18", exact=True)).to_have_count(2)
-    typed(page, "touch onlyhere && echo made-$((5+6))\n")
+    type_text(page, "touch onlyhere && echo made-$((5+6))\n")
     expect(screen(page)).to_contain_text("made-11")
-    typed(page, "ls onl")
+    type_text(page, "ls onl")
     keys.get_by_role("button", name="Tab").click()
     expect(screen(page)).to_contain_text("ls onlyhere")
     assert not page.evaluate("document.querySelector('main').scrollWidth > innerWidth")

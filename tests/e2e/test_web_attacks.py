@@ -1,4 +1,4 @@
-"""What other pages, and what comes out of the computer, try against the control center in its owner's own browser."""
+"""Attacks on the control center in the owner's browser, by other pages and by output of the computer."""
 
 import re
 import threading
@@ -7,15 +7,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from tests.e2e.house import Freehold, freehold_up, launch, signed_in
+from playwright.sync_api import BrowserContext, Page, expect
+from tests.support.running_freehold import RunningFreehold
 
-from freehold.identity.sessions import COOKIE
+from freehold.identity.sign_ins import COOKIE
 
 pytestmark = pytest.mark.shared_processes
 
-PATIENCE = 30_000
-# Same site with ours, so that the browser sends the owner's cookie along; and another site.
+# A page of the same site, to which the browser attaches the owner's cookie, and one of another site.
 NEIGHBOURS = ("localhost", "127.0.0.1")
 PATHS = ("/", "/sign-in", "/device", "/sessions", "/settings", "/v1/me", "/v1/files/content?path=note.txt")
 FRAMES = """(addresses) => Promise.all(addresses.flatMap((address) => ['iframe', 'object', 'embed'].map((kind) => {
@@ -75,7 +74,7 @@ class _Foreign(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads it."""
+        """Nothing is logged."""
 
 
 @pytest.fixture(scope="module")
@@ -89,35 +88,24 @@ def foreign() -> Iterator[int]:
         thread.join()
 
 
-@pytest.fixture(scope="module")
-def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freehold]:
-    with freehold_up(tmp_path_factory.mktemp("up")) as running:
-        (running.home.workspace / "note.txt").write_text("window.pwned = 1\n")
-        yield running
-
-
-@pytest.fixture(scope="module")
-def context(freehold: Freehold) -> Iterator[BrowserContext]:
-    with sync_playwright() as playwright:
-        browser: Browser = launch(playwright)
-        yield signed_in(browser, freehold)
-        browser.close()
+@pytest.fixture(autouse=True)
+def note(freehold: RunningFreehold) -> None:
+    (freehold.home.workspace / "note.txt").write_text("window.pwned = 1\n")
 
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    opened = context.new_page()
-    opened.set_default_timeout(PATIENCE)
-    yield opened
-    assert opened.evaluate("window.pwned") is None
-    opened.close()
+    """A tab of another page. Fails if a script of its own ran in ours."""
+    page = context.new_page()
+    yield page
+    assert page.evaluate("window.pwned") is None
+    page.close()
 
 
 @pytest.fixture
-def ours(context: BrowserContext, freehold: Freehold) -> Iterator[Page]:
-    """A tab of ours: whatever another one did, the owner is still in and nothing has changed."""
+def ours(context: BrowserContext, freehold: RunningFreehold) -> Iterator[Page]:
+    """A tab of the control center. Fails if the owner is signed out or anything has changed at the end."""
     opened = context.new_page()
-    opened.set_default_timeout(PATIENCE)
     opened.goto(freehold.url + "/settings")
     opened.wait_for_function("fetch('/v1/files/list').then((answer) => answer.ok)")
     before = _state(opened)
@@ -134,14 +122,16 @@ def _state(page: Page) -> Any:
     )
 
 
-def _go(page: Page, freehold: Freehold, path: str) -> None:
+def go(page: Page, freehold: RunningFreehold, path: str) -> None:
     page.goto(freehold.url + path)
     page.get_by_text("Live", exact=True).wait_for(state="attached")
 
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
-def test_no_page_of_another_frames_us(freehold: Freehold, foreign: int, page: Page, name: str) -> None:
-    """Nor the keeper's recovery page: there is nothing under an invisible button to be pressed."""
+def test_no_other_page_can_frame_the_control_center(
+    freehold: RunningFreehold, foreign: int, page: Page, name: str
+) -> None:
+    """Nor the recovery page: a click on an invisible frame would press its buttons."""
     page.goto(f"http://{name}:{foreign}/")
     addresses = [freehold.url + path for path in PATHS] + [freehold.keeper_url]
     assert set(page.evaluate(FRAMES, addresses)) <= {"closed", ""}
@@ -151,8 +141,10 @@ def test_no_page_of_another_frames_us(freehold: Freehold, foreign: int, page: Pa
 
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
-def test_no_page_of_another_asks_or_acts(freehold: Freehold, foreign: int, page: Page, ours: Page, name: str) -> None:
-    """Reads nothing, and what it sends blindly is refused, even where the browser sends the owner's cookie along."""
+def test_no_other_page_can_read_or_act(
+    freehold: RunningFreehold, foreign: int, page: Page, ours: Page, name: str
+) -> None:
+    """It reads nothing, and its requests are refused, even if the browser attaches the owner's cookie."""
     wire = page.context.new_cdp_session(page)
     answers: dict[str, int] = {}
     theirs: set[str] = set()
@@ -181,7 +173,9 @@ def test_no_page_of_another_asks_or_acts(freehold: Freehold, foreign: int, page:
 
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
-def test_no_page_of_another_opens_a_socket(freehold: Freehold, foreign: int, page: Page, ours: Page, name: str) -> None:
+def test_no_other_page_can_open_a_socket(
+    freehold: RunningFreehold, foreign: int, page: Page, ours: Page, name: str
+) -> None:
     address = freehold.url.replace("http", "ws")
     ours.evaluate("fetch('/v1/terminals', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{}'})")
     terminal = ours.evaluate("fetch('/v1/terminals').then((answer) => answer.json())")[0]["id"]
@@ -193,8 +187,8 @@ def test_no_page_of_another_opens_a_socket(freehold: Freehold, foreign: int, pag
     assert closed == 200
 
 
-def test_an_opaque_page_opens_no_socket(freehold: Freehold, foreign: int, page: Page) -> None:
-    """One whose origin is `null`, as in a sandboxed frame."""
+def test_a_page_with_the_origin_null_cannot_open_a_socket(freehold: RunningFreehold, foreign: int, page: Page) -> None:
+    """A sandboxed frame has that origin."""
     page.goto(f"http://localhost:{foreign}/")
     page.evaluate(
         """() => new Promise((done) => {
@@ -210,10 +204,10 @@ def test_an_opaque_page_opens_no_socket(freehold: Freehold, foreign: int, page: 
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
 @pytest.mark.parametrize("path", ["/v1/sign-out", "/v1/stop", "/v1/terminals"])
-def test_a_form_of_another_is_refused(
-    freehold: Freehold, foreign: int, page: Page, ours: Page, name: str, path: str
+def test_a_form_of_another_page_is_refused(
+    freehold: RunningFreehold, foreign: int, page: Page, ours: Page, name: str, path: str
 ) -> None:
-    """A form may navigate to us with a cookie, where no script may."""
+    """A form can navigate to us with a cookie where a script cannot."""
     page.goto(f"http://{name}:{foreign}/")
     with page.expect_response(freehold.url + path) as answered:
         page.evaluate(FORM, [freehold.url + path, "text/plain"])
@@ -221,16 +215,16 @@ def test_a_form_of_another_is_refused(
     assert answered.value.status in (401, 403)
 
 
-def test_nothing_of_ours_is_a_part_of_another_page(freehold: Freehold, foreign: int, page: Page) -> None:
-    """What the owner may read is no script, picture, sheet or film elsewhere; the page fixture sees if it ran."""
+def test_no_other_page_can_include_our_answers(freehold: RunningFreehold, foreign: int, page: Page) -> None:
+    """Neither as a script nor as an image, style sheet or video. The fixture sees if a script ran."""
     page.goto(f"http://localhost:{foreign}/")
     addresses = [freehold.url + path for path in ("/v1/files/content?path=note.txt", "/v1/me", "/icon.svg")]
     assert set(page.evaluate(INCLUDE, addresses)) == {None}
 
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
-def test_a_window_that_another_opened_is_out_of_its_reach(
-    freehold: Freehold, foreign: int, page: Page, name: str
+def test_a_window_that_another_page_opened_is_out_of_its_reach(
+    freehold: RunningFreehold, foreign: int, page: Page, name: str
 ) -> None:
     page.goto(f"http://{name}:{foreign}/")
     with page.context.expect_page() as opened:
@@ -243,21 +237,21 @@ def test_a_window_that_another_opened_is_out_of_its_reach(
 
 
 @pytest.mark.parametrize("name", ["page.html", "picture.svg", "page.xhtml", "program.js", "sheet.xml", "page.mhtml"])
-def test_a_file_is_never_a_page_of_ours(freehold: Freehold, page: Page, name: str) -> None:
-    """Its own address gives it to be kept, whatever is in it and whatever it is called."""
+def test_a_file_is_never_a_page_of_ours(freehold: RunningFreehold, page: Page, name: str) -> None:
+    """Its address is a download, no matter what it contains and what it is called."""
     body = "<svg xmlns='http://www.w3.org/2000/svg'><script>window.pwned=1</script></svg>"
     (freehold.home.workspace / name).write_text(body)
-    _go(page, freehold, "/settings")
+    go(page, freehold, "/settings")
     with page.expect_download() as kept:
         page.evaluate("(path) => { location.href = path }", f"/v1/files/content?path={name}")
     assert kept.value.path().read_text() == body
     assert page.url.endswith("/settings")
 
 
-def test_a_file_is_never_a_worker_of_ours(freehold: Freehold, page: Page) -> None:
-    """A service worker would stay and see every answer: not even a script of our own page could plant one."""
+def test_a_file_is_never_a_worker_of_ours(freehold: RunningFreehold, page: Page) -> None:
+    """A service worker would stay and see every answer. Not even a script in our own page can register one."""
     (freehold.home.workspace / "worker.js").write_text("onfetch = (event) => event.respondWith(new Response('pwned'))")
-    _go(page, freehold, "/settings")
+    go(page, freehold, "/settings")
     for path in ("/v1/files/content?path=worker.js", "data:text/javascript,1"):
         registered = page.evaluate(
             "(path) => navigator.serviceWorker.register(path).then(() => 'registered', () => 'refused')", path
@@ -290,21 +284,21 @@ ODD = (
 )
 
 
-def test_a_file_of_any_name_is_shown_and_opened(freehold: Freehold, page: Page) -> None:
+def test_a_file_of_any_name_is_shown_and_opened(freehold: RunningFreehold, page: Page) -> None:
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     folder = freehold.home.workspace / "odd"
     folder.mkdir()
     for number, name in enumerate(ODD):
         (folder / name).write_text(f"number {number}.\n")
-    _go(page, freehold, "/files")
+    go(page, freehold, "/files")
     page.get_by_role("treeitem", name="odd", exact=True).click()
     rows = page.locator("[role=treeitem][aria-level='2']")
     expect(rows).to_have_count(len(ODD))
     shown: set[int] = set()
     for row in range(len(ODD)):
         rows.nth(row).click()
-        content = page.locator(".editor-host .cm-content")
+        content = page.locator(".files-editor .cm-content")
         expect(rows.nth(row)).to_have_attribute("aria-selected", "true")
         expect(content).to_contain_text(re.compile(r"number \d+\."))
         expect(content).not_to_contain_text(re.compile("|".join(f"number {seen}\\." for seen in shown) or "none"))
@@ -313,21 +307,21 @@ def test_a_file_of_any_name_is_shown_and_opened(freehold: Freehold, page: Page) 
     assert wrong == []
 
 
-def test_a_terminal_answers_nothing_that_a_shell_would_run(freehold: Freehold, page: Page) -> None:
-    """Programs inside ask for the title, the settings, the colours: none of it comes back as something typed."""
-    _go(page, freehold, "/terminal")
+def test_a_terminal_answers_nothing_that_a_shell_would_run(freehold: RunningFreehold, page: Page) -> None:
+    """Programs inside query title, settings and colours. No answer arrives as if it were typed."""
+    go(page, freehold, "/terminal")
     page.get_by_role("button", name="Open a terminal").click()
-    screen = page.locator(".screen:not([hidden]) .xterm-rows")
+    screen = page.locator(".terminal-screen:not([hidden]) .xterm-rows")
     screen.get_by_text("$").first.wait_for()
     script = (
         r"printf '\033]0;\rtouch pwned\r\007\033[21t\033[20t\033P$qtouch pwned\r\033\\\033]50;?\007\033[?6n'; "
         r"read -r -n 400 -t 1 -s said; printf '%s' \"$said\" | od -An -c | tr -d ' \n'; echo \" heard-$((1+1))\"" + "\n"
     )
-    page.locator(".screen:not([hidden]) textarea").focus()
+    page.locator(".terminal-screen:not([hidden]) textarea").focus()
     page.keyboard.type(script)
-    expect(screen).to_contain_text("heard-2", timeout=PATIENCE)
+    expect(screen).to_contain_text("heard-2")
     page.keyboard.type("echo over-$((2+2))\n")
-    expect(screen).to_contain_text("over-4", timeout=PATIENCE)
+    expect(screen).to_contain_text("over-4")
     heard = screen.inner_text().rpartition("heard-2")[0].rpartition("\n")[2]
     assert "touch" not in heard
     assert not (freehold.home.workspace / "pwned").exists()

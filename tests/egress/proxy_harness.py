@@ -1,6 +1,7 @@
-"""A street to try the way out in: the proxy behind a real socket, real servers behind real names."""
+"""The egress proxy behind a real socket, with real servers behind fake names."""
 
 import asyncio
+import base64
 import datetime
 import ipaddress
 import ssl
@@ -15,8 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from freehold.egress import Egress, EgressSettings, Limits, Mode
+from freehold.egress import EgressLimits, EgressService, EgressSettings, Mode
 from freehold.egress.addresses import no_address, why_refused
+from freehold.egress.credentials import ProxyCredentials
 from freehold.egress.names import IPAddress
 from freehold.egress.stream import SocketStream
 from freehold.timeline import Timeline
@@ -24,14 +26,14 @@ from freehold.timeline import Timeline
 HERE = IPv4Address("127.0.0.1")
 
 
-class Names:
-    """A resolver that knows only what it was told, and remembers what it was asked."""
+class FakeResolver:
+    """A resolver that knows only the names it was given, and records the names it was asked for."""
 
     def __init__(self) -> None:
         self.known: dict[str, list[Sequence[str]]] = {}
         self.asked: list[str] = []
 
-    def tell(self, name: str, *answers: Sequence[str]) -> None:
+    def set(self, name: str, *answers: Sequence[str]) -> None:
         """Each answer is a list of addresses; the last one is repeated."""
         self.known[name] = list(answers)
 
@@ -45,19 +47,19 @@ class Names:
 
 
 def pretend_public(address: IPAddress) -> str | None:
-    """The seam: servers of the test live on 127.0.0.1 and 127.77.0.0/16 and pass for public ones; the rest is judged for real."""
+    """Treats 127.0.0.1 and 127.77.0.0/16, where test servers listen, as public. Other addresses are checked for real."""
     if address == HERE or address in ipaddress.ip_network("127.77.0.0/16"):
         return None
     return why_refused(address)
 
 
 @dataclass
-class Door:
-    """A running egress with a socket in front of it, as the guest's port 3128 would be."""
+class RunningProxy:
+    """A running egress behind a socket, in place of the guest's port 3128."""
 
-    egress: Egress
+    egress: EgressService
     timeline: Timeline
-    names: Names
+    names: FakeResolver
     port: int
 
     @property
@@ -67,7 +69,7 @@ class Door:
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
-    async def say(self, data: bytes) -> bytes:
+    async def send(self, data: bytes) -> bytes:
         """Sends the bytes and returns all that comes back until the end."""
         reader, writer = await self.open()
         try:
@@ -79,10 +81,19 @@ class Door:
         finally:
             await hang_up(writer)
 
-    async def connect(self, target: str) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
+    def address_for(self, session: str) -> str:
+        """The proxy's address with the credentials of a session, as its programs find it in their environment."""
+        return f"http://{session}:{self.egress.credentials.issue(session)}@127.0.0.1:{self.port}"
+
+    def authorization_for(self, session: str) -> str:
+        """The header line with the credentials of a session."""
+        encoded = base64.b64encode(f"{session}:{self.egress.credentials.issue(session)}".encode()).decode()
+        return f"Proxy-Authorization: Basic {encoded}\r\n"
+
+    async def connect(self, target: str, headers: str = "") -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
         """CONNECT, and the status line that came back."""
         reader, writer = await self.open()
-        writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
+        writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{headers}\r\n".encode())
         async with asyncio.timeout(20):
             status = await reader.readline()
             if status.startswith(b"HTTP/1.1 200"):
@@ -90,7 +101,7 @@ class Door:
         return status, reader, writer
 
     async def event(self, kind: str) -> dict[str, object]:
-        """The first event of this kind, waited for if need be."""
+        """The first event of this kind. Waits for it."""
         async with asyncio.timeout(20), aclosing(self.timeline.follow(0, (f"egress.{kind}",))) as events:
             async for event in events:
                 return {**event.data, "who": event.who}
@@ -109,20 +120,23 @@ async def hang_up(writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def door(
+async def run_proxy(
     folder: Path,
     *,
     mode: Mode = "deny",
     allow: Sequence[str] = (),
     deny: Sequence[str] = (),
-    limits: Limits | None = None,
+    limits: EgressLimits | None = None,
     check: Callable[[IPAddress], str | None] = pretend_public,
-    names: Names | None = None,
-) -> AsyncIterator[Door]:
-    names = names or Names()
+    names: FakeResolver | None = None,
+    credentials: ProxyCredentials | None = None,
+) -> AsyncIterator[RunningProxy]:
+    names = names or FakeResolver()
     settings = EgressSettings(mode, tuple(allow), tuple(deny))
     with Timeline(folder / "timeline.db") as timeline:
-        async with Egress(timeline, settings, limits=limits, resolve=names, check=check) as egress:
+        async with EgressService(
+            timeline, settings, limits=limits, resolve=names, check=check, credentials=credentials
+        ) as egress:
             open_streams: set[asyncio.Task[None]] = set()
 
             async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -136,7 +150,7 @@ async def door(
 
             server = await asyncio.start_server(accept, "127.0.0.1", 0)
             try:
-                yield Door(egress, timeline, names, server.sockets[0].getsockname()[1])
+                yield RunningProxy(egress, timeline, names, server.sockets[0].getsockname()[1])
             finally:
                 server.close()
                 for connection in egress.connections:
@@ -146,8 +160,8 @@ async def door(
 
 
 @dataclass
-class Upstream:
-    """What a server on the street saw."""
+class FakeServer:
+    """What a test server received."""
 
     port: int
     heads: list[bytes] = field(default_factory=list)
@@ -156,14 +170,14 @@ class Upstream:
     served: asyncio.Queue[int] = field(default_factory=asyncio.Queue)
 
 
-Answering = Callable[[Upstream, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Respond = Callable[[FakeServer, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def upstream(
-    answering: Answering, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[Upstream]:
-    seen = Upstream(0)
+async def run_server(
+    answering: Respond, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[FakeServer]:
+    seen = FakeServer(0)
     running: set[asyncio.Task[None]] = set()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -192,10 +206,10 @@ async def upstream(
             await asyncio.wait(running, timeout=10)
 
 
-def plain(answer: bytes) -> Answering:
-    """Reads one request with its Content-Length or chunked body, remembers it, answers and closes."""
+def respond_once(answer: bytes) -> Respond:
+    """Reads one request with its body, records it, sends the response and closes."""
 
-    async def answering(seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answering(seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         seen.heads.append(head)
         lower = head.lower()
@@ -215,8 +229,8 @@ def plain(answer: bytes) -> Answering:
     return answering
 
 
-async def echo(_seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Sends back what comes, and ends its half when the other side has."""
+async def echo(_seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Sends back what it receives, and ends its half when the client has ended."""
     while piece := await reader.read(65536):
         writer.write(piece)
         await writer.drain()

@@ -4,7 +4,7 @@ import asyncio
 from ipaddress import ip_address
 
 import pytest
-from tests.egress.street import echo, upstream
+from tests.egress.proxy_harness import echo, run_server
 
 from freehold.egress.addresses import dial, why_refused, why_refused_here
 from freehold.errors import FreeholdError
@@ -88,7 +88,7 @@ def test_this_machines_own_address_is_refused_however_it_is_classed() -> None:
 
 
 async def test_the_first_address_that_answers_is_used() -> None:
-    async with upstream(echo) as server:
+    async with run_server(echo) as server:
         addresses = [ip_address("127.77.9.9"), ip_address("127.0.0.1")]
         stream = await dial(addresses, server.port, timeout=5)
         assert stream.peer == ip_address("127.0.0.1")
@@ -98,7 +98,7 @@ async def test_the_first_address_that_answers_is_used() -> None:
 
 
 async def test_nobody_answering_is_an_error_that_names_no_address() -> None:
-    async with upstream(echo) as server:
+    async with run_server(echo) as server:
         port = server.port
     with pytest.raises(FreeholdError) as refusal:
         await dial([ip_address("127.0.0.1")], port, timeout=5)
@@ -107,7 +107,7 @@ async def test_nobody_answering_is_an_error_that_names_no_address() -> None:
 
 
 async def test_dialling_can_be_given_up_at_any_time() -> None:
-    async with upstream(echo) as server:
+    async with run_server(echo) as server:
         task = asyncio.ensure_future(dial([ip_address("127.0.0.1")], server.port, timeout=5))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

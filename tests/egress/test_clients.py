@@ -1,7 +1,8 @@
-"""The programs an agent really uses, through the proxy."""
+"""Programs that agents use, through the proxy."""
 
 import asyncio
 import io
+import json
 import os
 import shutil
 import sys
@@ -9,9 +10,20 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.egress.street import Authority, Door, Names, Upstream, door, make_authority, plain, upstream
+from tests.egress.proxy_harness import (
+    Authority,
+    FakeResolver,
+    FakeServer,
+    RunningProxy,
+    make_authority,
+    respond_once,
+    run_proxy,
+    run_server,
+)
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
+
+from freehold.egress.credentials import PROXY_VARIABLES
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 26\r\n\r\n<a href='x-1.tar.gz'>x</a>"
 
@@ -22,15 +34,15 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture
-def names() -> Names:
-    known = Names()
-    known.tell("example.org", ["127.0.0.1"])
+def names() -> FakeResolver:
+    known = FakeResolver()
+    known.set("example.org", ["127.0.0.1"])
     return known
 
 
-async def run(way: Door, *command: str, **environment: str) -> tuple[int, str]:
+async def run(proxy: RunningProxy, *command: str, **environment: str) -> tuple[int, str]:
     """Runs a program as it would run inside: with the proxy in its environment and nothing else of ours."""
-    proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), way.address)
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy.address)
     process = await asyncio.create_subprocess_exec(
         *command,
         env={"PATH": os.environ["PATH"], **proxies, **environment},
@@ -44,25 +56,25 @@ async def run(way: Door, *command: str, **environment: str) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-async def test_curl(tmp_path: Path, names: Names, authority: Authority) -> None:
+async def test_curl(tmp_path: Path, names: FakeResolver, authority: Authority) -> None:
     async with (
-        upstream(plain(PAGE)) as server,
-        upstream(plain(PAGE), tls=authority.server) as secure,
-        door(tmp_path, allow=[f"example.org:{server.port}", f"example.org:{secure.port}"], names=names) as way,
+        run_server(respond_once(PAGE)) as server,
+        run_server(respond_once(PAGE), tls=authority.server) as secure,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}", f"example.org:{secure.port}"], names=names) as proxy,
     ):
-        code, output = await run(way, "curl", "-sS", "--fail", f"http://example.org:{server.port}/")
+        code, output = await run(proxy, "curl", "-sS", "--fail", f"http://example.org:{server.port}/")
         assert (code, output) == (0, "<a href='x-1.tar.gz'>x</a>")
         ca = str(authority.ca_file)
-        code, output = await run(way, "curl", "-sS", "--fail", "--cacert", ca, f"https://example.org:{secure.port}/")
+        code, output = await run(proxy, "curl", "-sS", "--fail", "--cacert", ca, f"https://example.org:{secure.port}/")
         assert (code, output) == (0, "<a href='x-1.tar.gz'>x</a>")
         upload = tmp_path / "upload"
         upload.write_bytes(os.urandom(2_000_000))
-        code, _ = await run(way, "curl", "-sS", "--fail", "-T", str(upload), f"http://example.org:{server.port}/")
+        code, _ = await run(proxy, "curl", "-sS", "--fail", "-T", str(upload), f"http://example.org:{server.port}/")
         assert code == 0
         assert server.bodies == [upload.read_bytes()]
-        code, output = await run(way, "curl", "-sS", "http://denied.example/")
+        code, output = await run(proxy, "curl", "-sS", "http://denied.example/")
         assert "freehold egress allow denied.example:80" in output
-        code, output = await run(way, "curl", "-sS", "https://denied.example/")
+        code, output = await run(proxy, "curl", "-sS", "https://denied.example/")
         assert code == 56
         assert "403" in output
 
@@ -75,14 +87,14 @@ print(urllib.request.urlopen(url, context=context, data=b"x" * 100000).read().de
 """
 
 
-async def test_urllib(tmp_path: Path, names: Names, authority: Authority) -> None:
+async def test_urllib(tmp_path: Path, names: FakeResolver, authority: Authority) -> None:
     async with (
-        upstream(plain(PAGE)) as server,
-        upstream(plain(PAGE), tls=authority.server) as secure,
-        door(tmp_path, allow=[f"example.org:{server.port}", f"example.org:{secure.port}"], names=names) as way,
+        run_server(respond_once(PAGE)) as server,
+        run_server(respond_once(PAGE), tls=authority.server) as secure,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}", f"example.org:{secure.port}"], names=names) as proxy,
     ):
         for url in (f"http://example.org:{server.port}/", f"https://example.org:{secure.port}/"):
-            code, output = await run(way, sys.executable, "-c", URLLIB, url, str(authority.ca_file))
+            code, output = await run(proxy, sys.executable, "-c", URLLIB, url, str(authority.ca_file))
             assert (code, output.strip()) == (0, "<a href='x-1.tar.gz'>x</a>")
         assert server.bodies == secure.bodies == [b"x" * 100000]
 
@@ -100,7 +112,7 @@ def wheel() -> bytes:
     return packed.getvalue()
 
 
-async def package_index(seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def package_index(seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     head = await reader.readuntil(b"\r\n\r\n")
     seen.heads.append(head)
     body = wheel() if b".whl" in head else b"<a href='x-1-py3-none-any.whl'>x-1-py3-none-any.whl</a>"
@@ -109,35 +121,96 @@ async def package_index(seen: Upstream, reader: asyncio.StreamReader, writer: as
     await writer.drain()
 
 
-async def test_pip(tmp_path: Path, names: Names, authority: Authority) -> None:
+async def test_pip(tmp_path: Path, names: FakeResolver, authority: Authority) -> None:
     async with (
-        upstream(package_index, tls=authority.server) as secure,
-        door(tmp_path, allow=[f"example.org:{secure.port}"], names=names) as way,
+        run_server(package_index, tls=authority.server) as secure,
+        run_proxy(tmp_path, allow=[f"example.org:{secure.port}"], names=names) as proxy,
     ):
         index = f"https://example.org:{secure.port}/simple"
         options = ("--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps")
         places = ("--cert", str(authority.ca_file), "--index-url", index, "--dest", str(tmp_path / "got"))
-        code, output = await run(way, sys.executable, "-m", "pip", "download", *options, *places, "x")
+        code, output = await run(proxy, sys.executable, "-m", "pip", "download", *options, *places, "x")
         assert code == 0, output
         assert (tmp_path / "got" / "x-1-py3-none-any.whl").read_bytes() == wheel()
 
 
-async def test_websocket(tmp_path: Path, names: Names) -> None:
+NODE = Path(__file__).parents[2] / ".cache" / "agents" / "agents" / ".node" / "bin" / "node"
+"""The one that agents run with: older ones ignore the environment."""
+
+CLIENTS = {
+    "curl": ["curl", "-sS", "--fail", "--cacert", "{ca}", "{url}"],
+    "wget": ["wget", "-qO-", "--ca-certificate={ca}", "{url}"],
+    "urllib": [sys.executable, "-c", URLLIB, "{url}", "{ca}"],
+    "httpx": [
+        sys.executable,
+        "-c",
+        "import httpx2, sys; print(httpx2.get(sys.argv[1], verify=sys.argv[2]).text)",
+        "{url}",
+        "{ca}",
+    ],
+    "node": [str(NODE), "-e", "fetch(process.argv[1]).then(a => a.text()).then(console.log)", "{url}"],
+    "npm": ["npm", "view", "x", "name", "--registry", "{url}", "--cafile", "{ca}", "--fetch-retries", "0"],
+    "git": ["git", "-c", "http.sslCAInfo={ca}", "ls-remote", "{url}repository"],
+}
+"""Each fetches the URL. httpx is what the built-in agent uses."""
+
+
+async def serve_everything(seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A page, an npm package or the references of a git repository."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    seen.heads.append(head)
+    kind, body = "text/plain", b"reached"
+    if b"/x " in head or b"/x?" in head:
+        versions = {"1.0.0": {"name": "reached", "version": "1.0.0", "dist": {"tarball": "http://x/x.tgz"}}}
+        package = {"name": "x", "dist-tags": {"latest": "1.0.0"}, "versions": versions}
+        kind, body = "application/json", json.dumps(package).encode()
+    elif b"git-upload-pack" in head:
+        line = b"a" * 40 + b" refs/heads/reached\0agent=x\n"
+        body = b"001e# service=git-upload-pack\n0000%04x%b0000" % (len(line) + 4, line)
+        kind = "application/x-git-upload-pack-advertisement"
+    writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    await writer.drain()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_client_is_known_by_the_credentials_in_its_environment(
+    tmp_path: Path, names: FakeResolver, authority: Authority, client: str
+) -> None:
+    """With the credentials of its session it connects, without them it does not; the server never sees them."""
+    if shutil.which(CLIENTS[client][0]) is None:
+        pytest.skip(f"{client} is not installed")
+    async with run_server(serve_everything, tls=authority.server) as server, run_proxy(tmp_path, names=names) as proxy:
+        await proxy.egress.allow_session("one", f"example.org:{server.port}", "conversation", who="session:one")
+        ca, url = str(authority.ca_file), f"https://example.org:{server.port}/"
+        command = [word.format(ca=ca, url=url) if word != URLLIB else word for word in CLIENTS[client]]
+        more = {"NODE_EXTRA_CA_CERTS": ca, "NODE_USE_ENV_PROXY": "1", "HOME": str(tmp_path)}
+        own = proxy.egress.credentials.environment("one")
+        for session, allowed in (("one", True), ("another", False), (None, False)):
+            address = proxy.address if session is None else proxy.address_for(session)
+            given = dict.fromkeys(PROXY_VARIABLES, address)
+            given["GIT_HTTP_PROXY_AUTHMETHOD"] = str(own["GIT_HTTP_PROXY_AUTHMETHOD"])
+            _code, output = await run(proxy, *command, **given, **more)
+            assert ("reached" in output) == allowed, (session, output)
+        assert server.heads
+        assert b"proxy-authorization" not in b"".join(server.heads).lower()
+
+
+async def test_websocket(tmp_path: Path, names: FakeResolver) -> None:
     async def talk(socket: ServerConnection) -> None:
         async for message in socket:
             await socket.send(message)
 
     async with serve(talk, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        async with door(tmp_path, allow=[f"example.org:{port}"], names=names) as way:
-            async with connect(f"ws://example.org:{port}/", proxy=way.address) as socket:
+        async with run_proxy(tmp_path, allow=[f"example.org:{port}"], names=names) as proxy:
+            async with connect(f"ws://example.org:{port}/", proxy=proxy.address) as socket:
                 await socket.send("through CONNECT")
                 assert await socket.recv() == "through CONNECT"
-            await _websocket_over_plain_http(way, port)
+            await _websocket_over_plain_http(proxy, port)
 
 
-async def _websocket_over_plain_http(way: Door, port: int) -> None:
-    reader, writer = await way.open()
+async def _websocket_over_plain_http(proxy: RunningProxy, port: int) -> None:
+    reader, writer = await proxy.open()
     writer.write(
         f"GET http://example.org:{port}/ HTTP/1.1\r\nHost: example.org:{port}\r\nConnection: keep-alive, Upgrade\r\n"
         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()

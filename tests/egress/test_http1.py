@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from freehold.egress import http1
 from freehold.egress.http1 import parse_request
-from freehold.egress.stream import Inlet
+from freehold.egress.stream import PushbackReader
 from freehold.errors import FreeholdError
 
 
 class Script:
-    """A stream that says what it was given, in the pieces it was given, and then ends."""
+    """A stream that returns the given pieces and then ends."""
 
     def __init__(self, *pieces: bytes) -> None:
         self.pieces = list(pieces)
@@ -119,7 +119,7 @@ def test_hop_by_hop_fields_and_those_named_by_connection_stay_here() -> None:
 
 async def body_of(framing: http1.Framing, *pieces: bytes) -> tuple[bytes, bytes]:
     """The body, and what is left behind it."""
-    inlet = Inlet(Script(*pieces))
+    inlet = PushbackReader(Script(*pieces))
     body = b"".join([piece async for piece in http1.read_body(inlet, framing)])
     return body, await inlet.read()
 
@@ -156,7 +156,7 @@ async def test_a_chunked_body_with_two_readings_is_refused(body: bytes) -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=8), st.integers(1, 40))
 def test_chunks_come_back_as_they_went(pieces: list[bytes], cut: int) -> None:
-    whole = b"".join(http1.encode_piece(piece) for piece in pieces) + http1.LAST_PIECE + b"rest"
+    whole = b"".join(http1.encode_chunk(piece) for piece in pieces) + http1.LAST_CHUNK + b"rest"
     cuts = [whole[start : start + cut] for start in range(0, len(whole), cut)]
     body, left = asyncio.run(body_of("chunked", *cuts))
     assert body == b"".join(pieces)
@@ -189,7 +189,7 @@ def test_a_length_is_given_once_or_the_request_is_refused(fields: list[bytes]) -
 
 
 def test_many_small_messages_in_one_piece_cost_no_more_than_their_length() -> None:
-    class Counted(Inlet):
+    class Counted(PushbackReader):
         copied = 0
 
         def put_back(self, data: bytes) -> None:

@@ -5,18 +5,18 @@ from ipaddress import ip_address
 import pytest
 
 from freehold.egress.names import parse_host
-from freehold.egress.policy import Mode, Policy, Rule, Verdict, parse_pattern
+from freehold.egress.policy import EgressPolicy, EgressRule, Mode, Verdict, parse_pattern
 from freehold.errors import FreeholdError
 
 
-def policy(mode: Mode, *, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> Policy:
-    rules = [Rule("allow", parse_pattern(text)) for text in allow] + [
-        Rule("deny", parse_pattern(text)) for text in deny
+def policy(mode: Mode, *, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> EgressPolicy:
+    rules = [EgressRule("allow", parse_pattern(text)) for text in allow] + [
+        EgressRule("deny", parse_pattern(text)) for text in deny
     ]
-    return Policy(mode, tuple(rules))
+    return EgressPolicy(mode, tuple(rules))
 
 
-def verdict(rules: Policy, host: str, port: int = 443) -> Verdict:
+def verdict(rules: EgressPolicy, host: str, port: int = 443) -> Verdict:
     return rules.decide(parse_host(host), port).verdict
 
 

@@ -5,15 +5,15 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.egress.street import OK, Names, Upstream, door, echo, hang_up, plain, upstream
+from tests.egress.proxy_harness import OK, FakeResolver, FakeServer, echo, hang_up, respond_once, run_proxy, run_server
 
-from freehold.egress import Limits
+from freehold.egress import EgressLimits
 
 
 @pytest.fixture
-def names() -> Names:
-    known = Names()
-    known.tell("example.org", ["127.0.0.1"])
+def names() -> FakeResolver:
+    known = FakeResolver()
+    known.set("example.org", ["127.0.0.1"])
     return known
 
 
@@ -21,20 +21,23 @@ def get(target: str, *fields: str, method: str = "GET", body: bytes = b"") -> by
     return "\r\n".join([f"{method} {target} HTTP/1.1", *fields, "", ""]).encode() + body
 
 
-async def test_a_request_arrives_as_the_server_expects_it(tmp_path: Path, names: Names) -> None:
-    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
-        answer = await way.say(
+async def test_a_request_arrives_as_the_server_expects_it(tmp_path: Path, names: FakeResolver) -> None:
+    async with (
+        run_server(respond_once(OK)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
+        answer = await proxy.send(
             get(
                 f"http://EXAMPLE.org:{server.port}/a?b=c",
                 f"Host: example.org:{server.port}",
                 "Proxy-Connection: keep-alive",
-                "Proxy-Authorization: Basic c2VjcmV0",
+                proxy.authorization_for("one").strip(),
                 "Accept: */*",
             )
         )
         head = server.heads[0]
-        (event,) = way.events("connection_allowed")
-        assert (event["rule"], event["who"]) == (f"allow example.org:{server.port}", "agent:test")
+        (event,) = proxy.events("connection_allowed")
+        assert (event["rule"], event["who"]) == (f"allow example.org:{server.port}", "session:one")
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert answer.endswith(b"\r\n\r\nhello")
     assert b"Connection: close" in answer
@@ -45,18 +48,21 @@ async def test_a_request_arrives_as_the_server_expects_it(tmp_path: Path, names:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_is_passed_on(tmp_path: Path, names: Names, chunked: bool) -> None:
+async def test_a_body_is_passed_on(tmp_path: Path, names: FakeResolver, chunked: bool) -> None:
     body = bytes(range(256)) * 2000
-    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+    async with (
+        run_server(respond_once(OK)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
         target = f"http://example.org:{server.port}/"
         if chunked:
             framed = b"".join(b"%x\r\n%b\r\n" % (1000, body[at : at + 1000]) for at in range(0, len(body), 1000))
             request = get(target, "Transfer-Encoding: chunked", method="POST", body=framed + b"0\r\n\r\n")
         else:
             request = get(target, f"Content-Length: {len(body)}", method="POST", body=body)
-        assert (await way.say(request)).endswith(b"hello")
+        assert (await proxy.send(request)).endswith(b"hello")
         assert server.bodies == [body]
-        assert way.egress.counters.bytes_up > len(body)
+        assert proxy.egress.counters.bytes_up > len(body)
 
 
 ANSWERS = {
@@ -75,13 +81,13 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
-async def test_answers_of_every_framing_are_passed_on(tmp_path: Path, names: Names, kind: str) -> None:
+async def test_answers_of_every_framing_are_passed_on(tmp_path: Path, names: FakeResolver, kind: str) -> None:
     sent, expected = ANSWERS[kind]
     async with (
-        upstream(plain(sent)) as server,
-        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+        run_server(respond_once(sent)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
     ):
-        answer = await way.say(get(f"http://example.org:{server.port}/"))
+        answer = await proxy.send(get(f"http://example.org:{server.port}/"))
     assert answer.partition(b"\r\n\r\n")[2].rpartition(b"\r\n\r\n" if b"Hints" in answer else b"\0")[2] == expected
     if kind == "both lengths":
         assert b"content-length" not in answer.lower()
@@ -98,42 +104,51 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-async def test_an_answer_with_two_readings_is_not_passed_on(tmp_path: Path, names: Names, kind: str) -> None:
+async def test_an_answer_with_two_readings_is_not_passed_on(tmp_path: Path, names: FakeResolver, kind: str) -> None:
     async with (
-        upstream(plain(BROKEN[kind])) as server,
-        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+        run_server(respond_once(BROKEN[kind])) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
     ):
-        answer = await way.say(get(f"http://example.org:{server.port}/"))
+        answer = await proxy.send(get(f"http://example.org:{server.port}/"))
     assert answer.split()[1] in (b"502", b"431")
 
 
-async def test_a_truncated_answer_stays_truncated(tmp_path: Path, names: Names) -> None:
+async def test_a_truncated_answer_stays_truncated(tmp_path: Path, names: FakeResolver) -> None:
     cut = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nwo"
-    async with upstream(plain(cut)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
-        answer = await way.say(get(f"http://example.org:{server.port}/"))
+    async with (
+        run_server(respond_once(cut)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
+        answer = await proxy.send(get(f"http://example.org:{server.port}/"))
     assert not answer.endswith(b"0\r\n\r\n")
 
 
-async def test_what_follows_a_request_is_never_read_as_another(tmp_path: Path, names: Names) -> None:
-    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+async def test_what_follows_a_request_is_never_read_as_another(tmp_path: Path, names: FakeResolver) -> None:
+    async with (
+        run_server(respond_once(OK)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
         target = f"http://example.org:{server.port}/"
-        answer = await way.say(get(target) + get("http://smuggled.example/"))
+        answer = await proxy.send(get(target) + get("http://smuggled.example/"))
         assert server.connected == 1
         assert b"smuggled" not in b"".join(server.heads)
     assert answer.count(b"HTTP/1.1") == 1
-    assert way.names.asked == ["example.org"]
+    assert proxy.names.asked == ["example.org"]
 
 
-async def test_expect_is_the_servers_to_answer(tmp_path: Path, names: Names) -> None:
-    async def patient(seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def test_expect_is_the_servers_to_answer(tmp_path: Path, names: FakeResolver) -> None:
+    async def patient(seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen.heads.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         seen.bodies.append(await reader.readexactly(4))
         writer.write(OK)
         await writer.drain()
 
-    async with upstream(patient) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
-        reader, writer = await way.open()
+    async with (
+        run_server(patient) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
+        reader, writer = await proxy.open()
         target = f"http://example.org:{server.port}/"
         writer.write(get(target, "Expect: 100-continue", "Content-Length: 4", method="PUT"))
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -141,26 +156,29 @@ async def test_expect_is_the_servers_to_answer(tmp_path: Path, names: Names) -> 
         assert (await reader.read()).endswith(b"hello")
         await hang_up(writer)
         assert server.bodies == [b"body"]
-        assert (await way.say(get(target, "Expect: miracles"))).startswith(b"HTTP/1.1 417")
+        assert (await proxy.send(get(target, "Expect: miracles"))).startswith(b"HTTP/1.1 417")
 
 
-async def test_a_server_may_answer_before_it_has_read_everything(tmp_path: Path, names: Names) -> None:
-    async def curt(_seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def test_a_server_may_answer_before_it_has_read_everything(tmp_path: Path, names: FakeResolver) -> None:
+    async def curt(_seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
         await writer.drain()
 
-    async with upstream(curt) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
-        answer = await way.say(
+    async with (
+        run_server(curt) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
+        answer = await proxy.send(
             get(f"http://example.org:{server.port}/", "Content-Length: 5000000", method="POST", body=bytes(1000))
         )
     assert answer.startswith(b"HTTP/1.1 413")
 
 
-async def test_an_answer_is_streamed_and_not_gathered(tmp_path: Path, names: Names) -> None:
+async def test_an_answer_is_streamed_and_not_gathered(tmp_path: Path, names: FakeResolver) -> None:
     go_on = asyncio.Event()
 
-    async def slow(_seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def slow(_seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
         await writer.drain()
@@ -168,8 +186,11 @@ async def test_an_answer_is_streamed_and_not_gathered(tmp_path: Path, names: Nam
         writer.write(b"world")
         await writer.drain()
 
-    async with upstream(slow) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
-        reader, writer = await way.open()
+    async with (
+        run_server(slow) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
+        reader, writer = await proxy.open()
         writer.write(get(f"http://example.org:{server.port}/"))
         await reader.readuntil(b"\r\n\r\nhello")
         go_on.set()
@@ -177,11 +198,11 @@ async def test_an_answer_is_streamed_and_not_gathered(tmp_path: Path, names: Nam
         await hang_up(writer)
 
 
-async def test_a_slow_reader_holds_the_server_back(tmp_path: Path, names: Names) -> None:
+async def test_a_slow_reader_holds_the_server_back(tmp_path: Path, names: FakeResolver) -> None:
     sent = 0
     stuck = asyncio.Event()
 
-    async def flood(_seen: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def flood(_seen: FakeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal sent
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -195,8 +216,11 @@ async def test_a_slow_reader_holds_the_server_back(tmp_path: Path, names: Names)
                 return
             sent += 65536
 
-    async with upstream(flood) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
-        _reader, writer = await way.open()
+    async with (
+        run_server(flood) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
+        _reader, writer = await proxy.open()
         writer.write(get(f"http://example.org:{server.port}/"))
         async with asyncio.timeout(20):
             await stuck.wait()
@@ -206,22 +230,24 @@ async def test_a_slow_reader_holds_the_server_back(tmp_path: Path, names: Names)
 
 
 async def test_a_hanging_head_is_told_so(tmp_path: Path) -> None:
-    async with door(tmp_path, limits=Limits(head=0.2)) as way:
-        reader, writer = await way.open()
+    async with run_proxy(tmp_path, limits=EgressLimits(head=0.2)) as proxy:
+        reader, writer = await proxy.open()
         writer.write(b"GET http://example.org/ HTTP/1.1\r\nX-A: ")
         assert (await reader.read()).startswith(b"HTTP/1.1 408")
         await hang_up(writer)
 
 
-async def test_one_connection_too_many_is_told_so(tmp_path: Path, names: Names) -> None:
+async def test_one_connection_too_many_is_told_so(tmp_path: Path, names: FakeResolver) -> None:
     async with (
-        upstream(echo) as server,
-        door(tmp_path, allow=[f"example.org:{server.port}"], names=names, limits=Limits(connections=1)) as way,
+        run_server(echo) as server,
+        run_proxy(
+            tmp_path, allow=[f"example.org:{server.port}"], names=names, limits=EgressLimits(connections=1)
+        ) as proxy,
     ):
-        status, _reader, writer = await way.connect(f"example.org:{server.port}")
+        status, _reader, writer = await proxy.connect(f"example.org:{server.port}")
         assert status.startswith(b"HTTP/1.1 200")
-        assert (await way.say(b"")).startswith(b"HTTP/1.1 503")
-        assert (await way.event("limit_neared"))["reason"] == "80% of the 1 connections are open"
+        assert (await proxy.send(b"")).startswith(b"HTTP/1.1 503")
+        assert (await proxy.event("limit_neared"))["reason"] == "80% of the 1 connections are open"
         await hang_up(writer)
 
 
@@ -239,19 +265,21 @@ async def test_one_connection_too_many_is_told_so(tmp_path: Path, names: Names) 
         ("http://unknown.example/", b"403"),
     ],
 )
-async def test_odd_targets_are_refused_in_words(tmp_path: Path, names: Names, target: str, status: bytes) -> None:
-    async with door(tmp_path, allow=["example.org"], names=names) as way:
-        answer = await way.say(get(target))
+async def test_odd_targets_are_refused_in_words(
+    tmp_path: Path, names: FakeResolver, target: str, status: bytes
+) -> None:
+    async with run_proxy(tmp_path, allow=["example.org"], names=names) as proxy:
+        answer = await proxy.send(get(target))
     assert answer.split()[1] == status
     assert b"text/plain" in answer
-    assert way.names.asked == []
+    assert proxy.names.asked == []
 
 
 async def test_a_refusal_names_the_way_to_allow_it(tmp_path: Path) -> None:
-    async with door(tmp_path) as way:
-        answer = await way.say(get("http://example.org/"))
+    async with run_proxy(tmp_path) as proxy:
+        answer = await proxy.send(get("http://example.org/"))
         assert b"freehold egress allow example.org:80" in answer
-        assert way.events("connection_refused")[0]["target"] == "example.org:80"
+        assert proxy.events("connection_refused")[0]["target"] == "example.org:80"
 
 
 class Pieces:
@@ -293,7 +321,7 @@ SEEDS = (
 async def test_whatever_is_said_is_answered_or_ends(tmp_path: Path) -> None:
     """Two thousand damaged requests: each is refused in words or cut off, none is let out, nothing is raised."""
     chance = random.Random(20261115)
-    async with door(tmp_path, deny=["example.org"]) as way:
+    async with run_proxy(tmp_path, deny=["example.org"]) as proxy:
         for _ in range(2000):
             data = bytearray(chance.choice(SEEDS))
             for _ in range(chance.randint(0, 4)):
@@ -314,43 +342,46 @@ async def test_whatever_is_said_is_answered_or_ends(tmp_path: Path) -> None:
             cut = chance.randint(1, len(data))
             stream = Pieces(bytes(data[:cut]), bytes(data[cut:])) if cut < len(data) else Pieces(bytes(data))
             async with asyncio.timeout(20):
-                await way.egress.handle(stream)
+                await proxy.egress.handle(stream)
             assert stream.closed
             assert stream.told.split()[1] in (b"400", b"403", b"417", b"431", b"501"), (bytes(data), stream.told)
-        assert way.names.asked == []
-        assert way.egress.counters.allowed == 0
-        assert len(way.egress.connections) == 0
+        assert proxy.names.asked == []
+        assert proxy.egress.counters.allowed == 0
+        assert len(proxy.egress.connections) == 0
 
 
-async def test_an_old_client_gets_its_body_without_chunks(tmp_path: Path, names: Names) -> None:
+async def test_an_old_client_gets_its_body_without_chunks(tmp_path: Path, names: FakeResolver) -> None:
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
     interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     async with (
-        upstream(plain(interim + chunked)) as server,
-        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+        run_server(respond_once(interim + chunked)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
     ):
-        answer = await way.say(f"GET http://example.org:{server.port}/ HTTP/1.0\r\n\r\n".encode())
+        answer = await proxy.send(f"GET http://example.org:{server.port}/ HTTP/1.0\r\n\r\n".encode())
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
     assert b"chunked" not in head
     assert body == b"hello"
 
 
-async def test_an_answer_to_head_has_no_body(tmp_path: Path, names: Names) -> None:
+async def test_an_answer_to_head_has_no_body(tmp_path: Path, names: FakeResolver) -> None:
     head_only = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
     async with (
-        upstream(plain(head_only)) as server,
-        door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way,
+        run_server(respond_once(head_only)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
     ):
-        answer = await way.say(get(f"http://example.org:{server.port}/", method="HEAD"))
+        answer = await proxy.send(get(f"http://example.org:{server.port}/", method="HEAD"))
     assert b"Content-Length: 5000" in answer
     assert answer.endswith(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize("wish", ["h2c", "websocket, h2c", "TLS/1.0"])
-async def test_no_other_protocol_is_switched_to(tmp_path: Path, names: Names, wish: str) -> None:
-    async with upstream(plain(OK)) as server, door(tmp_path, allow=[f"example.org:{server.port}"], names=names) as way:
+async def test_no_other_protocol_is_switched_to(tmp_path: Path, names: FakeResolver, wish: str) -> None:
+    async with (
+        run_server(respond_once(OK)) as server,
+        run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names) as proxy,
+    ):
         fields = ("Connection: Upgrade, HTTP2-Settings", f"Upgrade: {wish}", "HTTP2-Settings: AAMAAABkAAQAAP__")
-        assert (await way.say(get(f"http://example.org:{server.port}/", *fields))).endswith(b"hello")
+        assert (await proxy.send(get(f"http://example.org:{server.port}/", *fields))).endswith(b"hello")
         assert b"upgrade" not in server.heads[0].lower()
         assert b"http2" not in server.heads[0].lower()

@@ -12,7 +12,7 @@ VALUE = "sk-something-very-secret-1234567890"
 
 def test_a_secret_comes_back_and_its_value_is_nowhere_on_the_disk(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
-    vault.put("openai", VALUE)
+    vault.set("openai", VALUE)
     assert vault.get("openai").reveal() == VALUE
     assert VALUE not in repr(vault.get("openai")) + str(vault.list())
     for path in (tmp_path / "vault").iterdir():
@@ -24,8 +24,8 @@ def test_a_secret_comes_back_and_its_value_is_nowhere_on_the_disk(tmp_path: Path
 def test_the_list_tells_when_it_was_set_and_used(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
     assert vault.list() == []
-    vault.put("b", VALUE)
-    vault.put("a", VALUE)
+    vault.set("b", VALUE)
+    vault.set("a", VALUE)
     vault.get("b")
     listed = vault.list()
     assert [kept.name for kept in listed] == ["a", "b"]
@@ -36,8 +36,8 @@ def test_the_list_tells_when_it_was_set_and_used(tmp_path: Path) -> None:
 
 def test_a_removed_or_replaced_secret_is_gone(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
-    vault.put("a", VALUE)
-    vault.put("a", "another")
+    vault.set("a", VALUE)
+    vault.set("a", "another")
     assert vault.get("a").reveal() == "another"
     vault.remove("a")
     for act in (vault.get, vault.remove):
@@ -51,8 +51,8 @@ def test_a_box_under_another_name_does_not_open(tmp_path: Path) -> None:
     import sqlite3
 
     vault = Vault(tmp_path)
-    vault.put("a", VALUE)
-    vault.put("b", "other")
+    vault.set("a", VALUE)
+    vault.set("b", "other")
     with sqlite3.connect(tmp_path / "secrets.db") as database:
         database.execute("UPDATE secret SET box = (SELECT box FROM secret WHERE name = 'a') WHERE name = 'b'")
     database.close()
@@ -63,7 +63,7 @@ def test_a_box_under_another_name_does_not_open(tmp_path: Path) -> None:
 
 def test_a_key_that_others_may_read_is_not_used(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
-    vault.put("a", VALUE)
+    vault.set("a", VALUE)
     (tmp_path / "secrets.key").chmod(0o644)
     with pytest.raises(FreeholdError) as refused:
         vault.get("a")
@@ -73,12 +73,12 @@ def test_a_key_that_others_may_read_is_not_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "../a", "a/b", "a b", "-a", "a" * 101, "ä"])
 def test_an_odd_name_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(FreeholdError) as refused:
-        Vault(tmp_path).put(name, VALUE)
+        Vault(tmp_path).set(name, VALUE)
     assert refused.value.code == "secret.bad-name"
 
 
 @pytest.mark.parametrize("value", ["", " a", "a\n", "a\r\nX: y", "a\0b", "x" * 70_000])
 def test_what_could_not_be_sent_is_not_kept(value: str, tmp_path: Path) -> None:
     with pytest.raises(FreeholdError):
-        Vault(tmp_path).put("a", value)
+        Vault(tmp_path).set("a", value)
     assert Vault(tmp_path).list() == []

@@ -1,4 +1,4 @@
-"""Full disks, I/O errors and clocks that jump: the state before is intact, the owner is told, and it goes on afterwards."""
+"""Full disks, I/O errors and clock jumps: earlier entries stay intact, the error is reported, and history works afterwards."""
 
 import errno
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.history.tree import differences, look, write
+from tests.history.tree import differences, read_tree, write
 
 from freehold.errors import FreeholdError
-from freehold.history import History, Settings, restoring
-from freehold.history.contents import Contents
+from freehold.history import History, HistorySettings, file_writer
+from freehold.history.contents import ContentStore
 
-QUIET = Settings(quiet=0)
+QUIET = HistorySettings(quiet=0)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 
 
@@ -32,13 +32,13 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 @needs_root
 @pytest.mark.parametrize("large", [True, False])
-def test_a_full_disk_fails_the_snapshot_and_spares_everything_taken_before(tmp_path: Path, large: bool) -> None:
+def test_a_full_disk_fails_the_snapshot_and_keeps_earlier_entries_intact(tmp_path: Path, large: bool) -> None:
     workspace = tmp_path / "workspace"
     write(workspace / "file", "one")
-    before = look(workspace)
+    before = read_tree(workspace)
     with (
         small_disk(tmp_path / "disk", "3M") as disk,
-        History(disk / "history", {"workspace": workspace}, Settings(quiet=0, quota=1 << 30)) as history,
+        History(disk / "history", {"workspace": workspace}, HistorySettings(quiet=0, quota=1 << 30)) as history,
     ):
         history.start()
         history.snapshot()
@@ -59,16 +59,16 @@ def test_a_full_disk_fails_the_snapshot_and_spares_everything_taken_before(tmp_p
         history.collect()
         assert history.snapshot("turn").changed
         assert history.undo().unsettled == ()
-        assert not differences(before, look(workspace))
+        assert not differences(before, read_tree(workspace))
 
 
 @needs_root
-def test_a_disk_that_fills_up_during_a_restore_says_which_paths_and_can_be_finished(tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_during_a_restore_is_reported_by_path_and_can_be_finished(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "6M") as disk:
         workspace = disk / "workspace"
         for number in range(10):
             write(workspace / f"f{number}", os.urandom(100_000))
-        before = look(workspace)
+        before = read_tree(workspace)
         with History(tmp_path / "history", {"workspace": workspace}, QUIET) as history:
             history.snapshot()
             for number in range(10):
@@ -87,7 +87,7 @@ def test_a_disk_that_fills_up_during_a_restore_says_which_paths_and_can_be_finis
             assert not list(workspace.glob(".freehold-restore*"))
             ballast.unlink()
             assert history.restore(1).unsettled == ()
-            assert not differences(before, look(workspace))
+            assert not differences(before, read_tree(workspace))
 
 
 @pytest.mark.parametrize("part", ["_write_chunk", "sync"])
@@ -105,8 +105,8 @@ def test_an_io_error_of_the_store_is_explained_and_leaves_no_half_entry(
             raise OSError(errno.EIO, "Input/output error")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Contents, part, broken)
-            with pytest.raises(FreeholdError, match="everything taken before is intact") as refused:
+            patch.setattr(ContentStore, part, broken)
+            with pytest.raises(FreeholdError, match="Earlier entries are intact") as refused:
                 history.snapshot("turn")
             assert refused.value.code == "history.store-failed"
         assert [each.id for each in history.log()] == [1]
@@ -115,7 +115,7 @@ def test_an_io_error_of_the_store_is_explained_and_leaves_no_half_entry(
         assert (workspace / "file").read_text() == "one"
 
 
-def test_an_io_error_while_restoring_is_told_for_its_path_and_the_others_are_done(
+def test_an_io_error_during_a_restore_is_reported_for_its_path_and_the_others_are_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = tmp_path / "workspace"
@@ -125,7 +125,7 @@ def test_an_io_error_while_restoring_is_told_for_its_path_and_the_others_are_don
         history.snapshot()
         for name in ("a", "bad", "c"):
             write(workspace / name, "new")
-        real = restoring.Restorer._put_file
+        real = file_writer.FileWriter._write_file
 
         def broken(self: Any, parent: int, step: Any, target: Any) -> None:
             if step.path[-1] == b"bad":
@@ -133,7 +133,7 @@ def test_an_io_error_while_restoring_is_told_for_its_path_and_the_others_are_don
             real(self, parent, step, target)
 
         with monkeypatch.context() as patch:
-            patch.setattr(restoring.Restorer, "_put_file", broken)
+            patch.setattr(file_writer.FileWriter, "_write_file", broken)
             outcome = history.undo()
         assert outcome.unsettled == ((b"workspace/bad", os.strerror(errno.EIO)),)
         assert [(workspace / name).read_text() for name in ("a", "bad", "c")] == ["old", "new", "old"]

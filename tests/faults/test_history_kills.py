@@ -1,4 +1,4 @@
-"""Kill -9 at every write of the store and of a restore: the state before is intact, and the next start says what happened."""
+"""Kill -9 at every write of the store and of a restore: earlier entries stay intact, and the next start reports it."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from tests.history.tree import Found, differences, look, write
+from tests.history.tree import TreeItem, differences, read_tree, write
 
-from freehold.history import History, Settings
+from freehold.history import History, HistorySettings
 
 # What changes something on disk, by the name under which the interpreter reports the call.
 WRITES = frozenset(
@@ -42,11 +42,11 @@ WRITES = frozenset(
 )
 WRAPPED = frozenset({"_rename", "sync"})  # foreign functions, reported by the function around them
 
-QUIET = Settings(quiet=0)
+QUIET = HistorySettings(quiet=0)
 
 
 def die_at(number: int) -> None:
-    """From now on, end this process with SIGKILL right before its `number`-th write."""
+    """End this process with SIGKILL just before its `number`-th write from now on."""
     count = 0
 
     def profile(frame: FrameType, event: str, function: Any) -> None:
@@ -61,7 +61,7 @@ def die_at(number: int) -> None:
 
 
 def was_killed(action: Callable[[], object], number: int) -> bool:
-    """Run in a copy of this process that dies at its `number`-th write; False when it ended before."""
+    """Run in a fork that is killed at its `number`-th write. False when it finished before."""
     child = os.fork()
     if child == 0:
         code = 70
@@ -78,8 +78,8 @@ def was_killed(action: Callable[[], object], number: int) -> bool:
     return False
 
 
-class Scene:
-    """A tree with three states, all of them in history but the last, to be played anew for every kill."""
+class KillScenario:
+    """A tree with three states, of which the last is not recorded yet. It is set up again for every kill."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -89,7 +89,7 @@ class Scene:
         write(self.tree / "goes" / "deep", "deep\n", 0o600)
         write(self.tree / "large", bytes(range(256)) * 1200)
         (self.tree / "link").symlink_to("text")
-        self.states: list[dict[bytes, Found]] = [look(self.tree)]
+        self.states: list[dict[bytes, TreeItem]] = [read_tree(self.tree)]
         with self.open() as history:
             history.snapshot()
         write(self.tree / "text", "two\n")
@@ -98,62 +98,62 @@ class Scene:
         write(self.tree / "large", bytes(range(256)) * 1200 + b"more")
         (self.tree / "link").unlink()
         (self.tree / "link").mkdir()
-        self.states.append(look(self.tree))
+        self.states.append(read_tree(self.tree))
 
     def open(self) -> History:
         return History(self.base / "history", {"workspace": self.tree}, QUIET)
 
-    def copy(self, to: Path) -> "Scene":
-        """As it was, times included."""
+    def copy(self, to: Path) -> "KillScenario":
+        """The original state, with its times."""
         shutil.copytree(self.base, to, symlinks=True)
-        scene = object.__new__(Scene)
-        scene.base, scene.tree, scene.states = to, to / "workspace", self.states
-        return scene
+        scenario = object.__new__(KillScenario)
+        scenario.base, scenario.tree, scenario.states = to, to / "workspace", self.states
+        return scenario
 
 
 @pytest.fixture
-def stage() -> Iterator[Path]:
-    """In memory where possible: hundreds of scenes are played, and what is tested is no power cut."""
+def scratch() -> Iterator[Path]:
+    """In memory where possible: there are hundreds of scenarios, and a power cut is not tested."""
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     yield folder
     shutil.rmtree(folder)
 
 
 @pytest.fixture
-def scenes(stage: Path) -> Callable[[bool], Iterator[Scene]]:
-    def play(taken: bool) -> Iterator[Scene]:
-        first = Scene(stage / "first")
-        if taken:
+def make_scenarios(scratch: Path) -> Callable[[bool], Iterator[KillScenario]]:
+    def generate(recorded: bool) -> Iterator[KillScenario]:
+        first = KillScenario(scratch / "first")
+        if recorded:
             with first.open() as history:
                 history.snapshot("turn")
         for number in range(1, 2000):
-            scene = first.copy(stage / str(number))
-            yield scene
-            shutil.rmtree(scene.base)
+            scenario = first.copy(scratch / str(number))
+            yield scenario
+            shutil.rmtree(scenario.base)
 
-    return play
+    return generate
 
 
-def test_a_snapshot_killed_at_any_write_leaves_every_earlier_state_and_can_be_taken_again(
-    scenes: Callable[[bool], Iterator[Scene]],
+def test_a_snapshot_killed_at_any_write_keeps_earlier_entries_and_can_be_repeated(
+    make_scenarios: Callable[[bool], Iterator[KillScenario]],
 ) -> None:
     dropped = 0
-    for number, scene in enumerate(scenes(False), 1):
+    for number, scenario in enumerate(make_scenarios(False), 1):
 
-        def action(scene: Scene = scene) -> None:
-            with scene.open() as history:
+        def action(scenario: KillScenario = scenario) -> None:
+            with scenario.open() as history:
                 history.snapshot("turn")
 
         killed = was_killed(action, number)
-        with scene.open() as history:
-            dropped += any(notice.code == "history.half-taken" for notice in history.notices())
+        with scenario.open() as history:
+            dropped += any(notice.code == "history.half-recorded" for notice in history.notices())
             assert history.verify().damages == ()
             second = history.snapshot("turn").entry
             assert second == 2
             assert history.restore(1).unsettled == ()
-            assert not differences(scene.states[0], look(scene.tree))
+            assert not differences(scenario.states[0], read_tree(scenario.tree))
             assert history.restore(second).unsettled == ()
-            assert not differences(scene.states[1], look(scene.tree))
+            assert not differences(scenario.states[1], read_tree(scenario.tree))
             history.collect()
             assert history.verify().damages == ()
         if not killed:
@@ -161,18 +161,18 @@ def test_a_snapshot_killed_at_any_write_leaves_every_earlier_state_and_can_be_ta
     assert number > 20
 
 
-def test_a_restore_killed_at_any_write_is_noticed_and_can_be_finished_or_taken_back(
-    scenes: Callable[[bool], Iterator[Scene]],
+def test_a_restore_killed_at_any_write_is_reported_and_can_be_finished_or_reversed(
+    make_scenarios: Callable[[bool], Iterator[KillScenario]],
 ) -> None:
     interrupted = 0
-    for number, scene in enumerate(scenes(True), 1):
+    for number, scenario in enumerate(make_scenarios(True), 1):
 
-        def action(scene: Scene = scene) -> None:
-            with scene.open() as history:
+        def action(scenario: KillScenario = scenario) -> None:
+            with scenario.open() as history:
                 history.undo()
 
         killed = was_killed(action, number)
-        with scene.open() as history:
+        with scenario.open() as history:
             assert history.verify().damages == ()
             found = history.interrupted()
             if found is not None:
@@ -181,20 +181,20 @@ def test_a_restore_killed_at_any_write_is_noticed_and_can_be_finished_or_taken_b
                 assert (found.kind, found.before, found.target) == ("undo", 2, 1)
                 assert any(notice.code == "history.interrupted" for notice in history.notices())
                 assert history.recover(finish=finish).unsettled == ()
-                assert not differences(scene.states[0 if finish else 1], look(scene.tree))
+                assert not differences(scenario.states[0 if finish else 1], read_tree(scenario.tree))
                 assert history.interrupted() is None
                 assert history.notices() == []
             for entry in (2, 1):
                 assert history.restore(entry).unsettled == ()
-                assert not differences(scene.states[entry - 1], look(scene.tree))
-        assert not list((scene.base / "history" / "staging").iterdir())
+                assert not differences(scenario.states[entry - 1], read_tree(scenario.tree))
+        assert not list((scenario.base / "history" / "staging").iterdir())
         if not killed:
             break
     assert interrupted > 20
 
 
-def test_a_collection_killed_at_any_write_loses_nothing_that_is_kept(stage: Path) -> None:
-    base = stage / "first"
+def test_a_garbage_collection_killed_at_any_write_loses_nothing_that_is_kept(scratch: Path) -> None:
+    base = scratch / "first"
     tree = base / "workspace"
     tree.mkdir(parents=True)
     day = 86_400.0
@@ -206,24 +206,24 @@ def test_a_collection_killed_at_any_write_loses_nothing_that_is_kept(stage: Path
             (tree / f"only-in-{number}").unlink()
         history.snapshot("turn")
         newest = history.newest()
-    state = look(tree)
+    state = read_tree(tree)
     for number in range(1, 2000):
-        scene = stage / str(number)
-        shutil.copytree(base, scene, symlinks=True)
+        scenario = scratch / str(number)
+        shutil.copytree(base, scenario, symlinks=True)
 
-        def action(scene: Path = scene) -> None:
-            with History(scene / "history", {"workspace": scene / "workspace"}, QUIET) as history:
+        def action(scenario: Path = scenario) -> None:
+            with History(scenario / "history", {"workspace": scenario / "workspace"}, QUIET) as history:
                 history.collect(now=time.time() + 30 * day)
 
         killed = was_killed(action, number)
-        with History(scene / "history", {"workspace": scene / "workspace"}, QUIET) as history:
+        with History(scenario / "history", {"workspace": scenario / "workspace"}, QUIET) as history:
             assert history.verify().damages == ()
-            (scene / "workspace" / "large").unlink()
+            (scenario / "workspace" / "large").unlink()
             assert history.restore(newest).unsettled == ()
-            assert not differences(state, look(scene / "workspace"))
+            assert not differences(state, read_tree(scenario / "workspace"))
             history.collect()
             assert history.verify().damages == ()
-        shutil.rmtree(scene)
+        shutil.rmtree(scenario)
         if not killed:
             break
     assert number > 20

@@ -1,4 +1,4 @@
-"""Disks that are full or read-only: explained, survived, and made good when there is room again."""
+"""Full and read-only disks are explained, the keeper survives them, and continues when there is space again."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.keeper.running import Stead
+from tests.support.freehold import FreeholdHarness
 
 from freehold.timeline import Timeline
 
@@ -39,21 +39,21 @@ def fill(folder: Path) -> Path:
 
 
 @needs_root
-def test_a_disk_that_fills_up_neither_ends_the_keeper_nor_breaks_the_timeline(tmp_path: Path) -> None:
+def test_a_full_disk_neither_ends_the_keeper_nor_damages_the_timeline(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "24M") as disk:
-        stead = Stead(disk)
-        with stead.keeper() as keeper:
+        harness = FreeholdHarness(disk)
+        with harness.keeper() as keeper:
             keeper.next("ready")
             ballast = fill(disk)
             os.kill(keeper.pid_of("computer"), signal.SIGKILL)
             keeper.next("lost")
             keeper.next("sealed")
-            status = stead.call("status")
-            assert status["ready"]
-            assert status["timeline_trouble"], "the owner is told that events wait"
+            status = harness.status()
+            assert status.ready
+            assert status.timeline_trouble, "the owner is told that events wait"
             ballast.unlink()
             assert keeper.stop() == 0
-        with Timeline(stead.home.timeline, readonly=True) as timeline:
+        with Timeline(harness.home.timeline, readonly=True) as timeline:
             assert timeline.verify() == []
             assert [event.data["program"] for event in timeline.read(kinds=["program.died"])] == ["computer"]
 
@@ -61,9 +61,9 @@ def test_a_disk_that_fills_up_neither_ends_the_keeper_nor_breaks_the_timeline(tm
 @needs_root
 def test_a_boot_on_a_full_disk_is_explained_and_ends(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1M") as disk:
-        stead = Stead(disk)
+        harness = FreeholdHarness(disk)
         fill(disk)
-        with stead.keeper() as keeper:
+        with harness.keeper() as keeper:
             failed = keeper.next("failed")
             assert keeper.process.wait() == 1
             assert "space" in failed["message"].lower() or "full" in failed["message"].lower()
@@ -73,12 +73,12 @@ def test_a_boot_on_a_full_disk_is_explained_and_ends(tmp_path: Path) -> None:
 @needs_root
 def test_a_read_only_home_is_explained_and_nothing_is_left_behind(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "8M") as disk:
-        stead = Stead(disk)
-        stead.home.root.mkdir(mode=0o700)
+        harness = FreeholdHarness(disk)
+        harness.home.root.mkdir(mode=0o700)
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-        with stead.keeper() as keeper:
+        with harness.keeper() as keeper:
             failed = keeper.next("failed")
             assert failed["code"] == "home.not-writable"
-            assert str(stead.home.root) in failed["message"]
+            assert str(harness.home.root) in failed["message"]
             assert keeper.process.wait() == 1
-        assert list(stead.home.root.iterdir()) == []
+        assert list(harness.home.root.iterdir()) == []

@@ -1,10 +1,10 @@
-"""Whatever is killed, Freehold comes back, and nothing of it outlives its keeper."""
+"""After any kill Freehold starts again, and no process outlives its keeper."""
 
 import os
 import signal
 from pathlib import Path
 
-from tests.keeper.running import Stead
+from tests.support.freehold import FreeholdHarness
 
 from freehold.keeper.seal import read_seal
 from freehold.timeline import Timeline
@@ -14,10 +14,10 @@ KILLS_PER_ROUND = 4
 
 
 def test_fifty_kills_of_every_child_and_of_the_keeper_end_healthy_with_a_timeline_that_verifies(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
+    harness = FreeholdHarness(tmp_path)
     killed = 0
     for _ in range(ROUNDS):
-        with stead.keeper() as keeper:
+        with harness.keeper() as keeper:
             keeper.next("ready")
             for number in range(KILLS_PER_ROUND):
                 victim = ("computer", "gateway", "computer", "computer")[number]
@@ -25,32 +25,32 @@ def test_fifty_kills_of_every_child_and_of_the_keeper_end_healthy_with_a_timelin
                 killed += 1
                 keeper.next("lost")
                 keeper.next("sealed")
-            assert read_seal(stead.home) is not None
+            assert read_seal(harness.home) is not None
             keeper.kill()
             killed += 1
-            assert read_seal(stead.home) is None, "a seal whose keeper is dead is void"
+            assert read_seal(harness.home) is None, "a seal whose keeper is dead is void"
     assert killed == 50
-    with stead.keeper() as keeper:
+    with harness.keeper() as keeper:
         keeper.next("ready")
-        status = stead.call("status")
-        assert status["ready"]
-        assert {program["state"] for program in status["programs"]} == {"ready"}
+        status = harness.status()
+        assert status.ready
+        assert {program.state for program in status.programs} == {"ready"}
         assert keeper.stop() == 0
-    with Timeline(stead.home.timeline, readonly=True) as timeline:
+    with Timeline(harness.home.timeline, readonly=True) as timeline:
         assert timeline.verify() == []
         deaths = timeline.read(kinds=["program.died"], limit=1000)
         assert len(deaths) == ROUNDS * KILLS_PER_ROUND
         assert len(timeline.read(kinds=["boot.started"], limit=1000)) == ROUNDS + 1
 
 
-def test_a_second_keeper_is_refused_and_told_who_holds_the_home(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    with stead.keeper() as first:
+def test_a_second_keeper_is_refused_with_the_holder_of_the_home(tmp_path: Path) -> None:
+    harness = FreeholdHarness(tmp_path)
+    with harness.keeper() as first:
         first.next("ready")
-        with stead.keeper() as second:
+        with harness.keeper() as second:
             failed = second.next("failed")
             assert failed["code"] == "keeper.already-running"
             assert f"pid {first.process.pid}" in failed["message"]
             assert second.process.wait() == 1
-        assert stead.call("status")["ready"], "the first is unharmed"
+        assert harness.status().ready, "the first is unharmed"
         assert first.stop() == 0

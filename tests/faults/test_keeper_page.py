@@ -1,28 +1,24 @@
-"""With the gateway and the computer dead and kept from starting, the owner undoes an `rm -rf` in a real browser."""
+"""While the gateway and the computer cannot start, the owner undoes an `rm -rf` in a real browser."""
 
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
-from tests.keeper.running import Stead
+from playwright.sync_api import Page
+from tests.support.browser import PAGE_TIMEOUT, run_sync_browser
+from tests.support.freehold import FreeholdHarness
 
-from freehold.identity.sessions import Sessions
-
-CHROMIUM = shutil.which("chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+from freehold.history.calls import MarkFiles, RequestAuthor
+from freehold.identity.sign_ins import SignIns
 
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        context = browser.new_context(java_script_enabled=False)
-        yield context.new_page()
-        browser.close()
+    with run_sync_browser() as browser:
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.set_default_timeout(PAGE_TIMEOUT)
+        yield page
 
 
 def plant(workspace: Path) -> dict[str, bytes]:
@@ -50,27 +46,27 @@ def read(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def test_the_owner_undoes_rm_rf_with_everything_else_dead(tmp_path: Path, page: Page) -> None:
-    stead = Stead(tmp_path)
-    with stead.keeper("--broken", "--loop-deaths", "2") as keeper:
+def test_the_owner_undoes_rm_rf_with_every_other_program_down(tmp_path: Path, page: Page) -> None:
+    harness = FreeholdHarness(tmp_path)
+    with harness.keeper("--broken", "--loop-deaths", "2") as keeper:
         assert "computer is crash-looping" in " ".join(keeper.next("not-ready")["missing"])
-        before = plant(stead.home.workspace)
-        stead.call("mark", {"phase": "before"})
-        shutil.rmtree(stead.home.workspace / "project")
-        stead.call("mark", {"phase": "after", "kind": "command", "who": {"by": "terminal"}, "why": "rm -rf project"})
-        with Sessions(stead.home.identity) as sessions:
-            code = sessions.create_link("keeper")
+        before = plant(harness.home.workspace)
+        harness.call(MarkFiles("before"))
+        shutil.rmtree(harness.home.workspace / "project")
+        harness.call(MarkFiles("after", "command", RequestAuthor(by="terminal"), "rm -rf project"))
+        with SignIns(harness.home.identity) as sign_ins:
+            code = sign_ins.create_link("keeper")
 
-        page.goto(f"http://localhost:{stead.keeper_port}/")
+        page.goto(f"http://localhost:{harness.keeper_port}/")
         page.fill("#code", code)
         page.click("text=Sign in >> nth=-1")
         assert "crash-looping" in page.inner_text("main")
         assert "rm -rf project" in page.inner_text("main")
         page.click("text=Undo the last change")
         assert "project/src/module_7.py" in page.inner_text("main")
-        assert not (stead.home.workspace / "project").exists(), "a preview writes nothing"
+        assert not (harness.home.workspace / "project").exists(), "a preview writes nothing"
         page.click("button:has-text('Undo')")
         assert "Undone" in page.inner_text("[role=status]")
 
-        assert read(stead.home.workspace / "project") == before
+        assert read(harness.home.workspace / "project") == before
         assert keeper.stop() == 0

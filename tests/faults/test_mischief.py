@@ -5,10 +5,10 @@ import json
 import urllib.request
 from pathlib import Path
 
-from tests.keeper.running import Stead
+from tests.support.freehold import FreeholdHarness
 
-from freehold.computer.cgroups import find_parents
-from freehold.computer.computer import Computer
+from freehold.computer.bubblewrap.cgroups import find_parents
+from freehold.computer.library.computer import Computer
 from freehold.errors import FreeholdError
 
 SECONDS = 8
@@ -97,37 +97,37 @@ async def misbehave(link: Path, seconds: float) -> None:
 
 
 async def test_whatever_is_done_inside_the_house_answers_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    stead = Stead(tmp_path)
-    with stead.keeper() as keeper:
+    harness = FreeholdHarness(tmp_path)
+    with harness.keeper() as keeper:
         keeper.next("ready")
         pid = keeper.process.pid
         async with asyncio.TaskGroup() as group:
-            doing = group.create_task(misbehave(stead.home.computer_socket, SECONDS))
+            doing = group.create_task(misbehave(harness.home.computer_socket(), SECONDS))
             asked = 0
             while not doing.done():
-                status = json.loads((await asyncio.to_thread(stead.run, "status", "--json")).stdout)
+                status = json.loads((await asyncio.to_thread(harness.run, "status", "--json")).stdout)
                 assert status["keeper"]["pid"] == pid
-                alive = await asyncio.to_thread(get, stead.gateway_port, "/livez")
+                alive = await asyncio.to_thread(get, harness.gateway_port, "/livez")
                 assert alive == {"alive": True}
                 asked += 1
             assert asked
         async with Computer.start() as neighbour:
             assert (await neighbour.run("echo well")).stdout == b"well\n"
-        await asyncio.to_thread(stead.run, "restart", "computer", check=True)
-        before = json.loads((await asyncio.to_thread(stead.run, "log", "--json", check=True)).stdout)
+        await asyncio.to_thread(harness.run, "restart", "computer", check=True)
+        before = json.loads((await asyncio.to_thread(harness.run, "log", "--json", check=True)).stdout)
         assert before
-        undone = await asyncio.to_thread(stead.run, "undo", "--json")
+        undone = await asyncio.to_thread(harness.run, "undo", "--json")
         # Sockets and pipes are not kept, and a folder that holds them stays: that is told, and all else is done.
         assert undone.returncode in (0, 1)
         assert "Traceback" not in undone.stderr
-        async with Computer.connect(stead.home.computer_socket) as computer:
+        async with Computer.connect(harness.home.computer_socket()) as computer:
             assert (await computer.run("echo again")).stdout == b"again\n"
         keeper.process.terminate()
         keeper.next("stopped")
         assert keeper.process.wait(timeout=60) == 0
-    assert "none changed" in (await asyncio.to_thread(stead.run, "timeline", "verify", check=True)).stdout
+    assert "none changed" in (await asyncio.to_thread(harness.run, "timeline", "verify", check=True)).stdout
     assert not [left for parent in find_parents().values() for left in parent.folder.glob(f"freehold-{pid}-*")]
-    assert not (stead.home.run.exists() and list(stead.home.run.glob("*.sock")))
+    assert not (harness.home.run.exists() and list(harness.home.run.glob("*.sock")))
 
 
 def get(port: int, path: str) -> object:

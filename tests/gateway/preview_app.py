@@ -39,7 +39,7 @@ def answer(writer: asyncio.StreamWriter, body: bytes, *fields: str, status: str 
 
 
 async def endless(writer: asyncio.StreamWriter) -> None:
-    """Until the other side takes no more for a second, and then on."""
+    """Send until the receiver accepts nothing for a second, and then continue."""
     global written
     writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
     while True:

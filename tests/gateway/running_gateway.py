@@ -1,4 +1,4 @@
-"""A gateway that really listens, in this process: the application, guard and server settings that are shipped."""
+"""A gateway that listens in this process, with the application, guard and server settings of the product."""
 
 import asyncio
 import contextlib
@@ -15,18 +15,18 @@ import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 
 from freehold.gateway.app import build_app
-from freehold.gateway.feeds import Feeds
-from freehold.gateway.guard import Guard
-from freehold.gateway.house import House, open_house
-from freehold.gateway.serving import server_config
+from freehold.gateway.guard import RequestGuard
+from freehold.gateway.server import make_server_config
+from freehold.gateway.services import Services, open_services
+from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.home import Home, ensure_private_folder
-from freehold.identity.sessions import COOKIE
+from freehold.identity.sign_ins import COOKIE
 from freehold.identity.tokens import Scope
 from freehold.manifest import load_manifest
 
 
-class QuietServer(uvicorn.Server):
-    """Signals are the test's."""
+class UnsignalledServer(uvicorn.Server):
+    """Leaves signal handlers to the test."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -34,12 +34,12 @@ class QuietServer(uvicorn.Server):
 
 
 @dataclass(frozen=True)
-class Running:
-    """A listening gateway. `http` speaks as a script: no cookie, no origin."""
+class RunningGateway:
+    """A listening gateway. `http` sends no cookie and no origin, as a script does."""
 
-    house: House
-    app: Guard
-    feeds: Feeds
+    services: Services
+    app: RequestGuard
+    publisher: TopicPublisher
     port: int
     http: httpx2.AsyncClient
 
@@ -53,12 +53,12 @@ class Running:
 
     def token(self, *scopes: Scope, name: str = "script") -> dict[str, str]:
         """Headers of a new token with these scopes."""
-        _, secret = self.house.tokens.create(name, scopes, None)
+        _, secret = self.services.tokens.create(name, scopes, None)
         return {"authorization": f"Bearer {secret}"}
 
     def browser(self) -> dict[str, str]:
         """Headers of a browser that has signed in."""
-        _, secret = self.house.sessions.create(None, label="test", address="127.0.0.1", method="link")
+        _, secret = self.services.sign_ins.create(None, label="test", address="127.0.0.1", method="link")
         return {"cookie": f"{COOKIE}={secret}", "origin": self.origin}
 
     def socket(self, headers: dict[str, str], path: str = "/v1/socket") -> connect:
@@ -74,7 +74,7 @@ class Running:
 
 
 def listen() -> socket.socket:
-    """A free port. asyncio turns off Nagle's delay only for sockets that say that they are TCP."""
+    """A listening socket on a free port. asyncio sets TCP_NODELAY only when the protocol is given as TCP."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(512)
@@ -82,8 +82,8 @@ def listen() -> socket.socket:
 
 
 @asynccontextmanager
-async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Running]:
-    """Until the block ends. There is no keeper and no computer: their routes answer that they are away."""
+async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[RunningGateway]:
+    """Run a gateway until the block ends. There is no keeper and no computer; their routes answer 503."""
     home = Home(root=root, run=root / "run")
     for folder in (home.root, home.run, home.vault):
         ensure_private_folder(folder)
@@ -92,10 +92,10 @@ async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Runni
     home.manifest.write_text(f"[gateway]\nport = {port}\n{manifest}")
     loaded = load_manifest(home.manifest, {}, home=home.root)
     ready = asyncio.Event()
-    with open_house(home, loaded) as house:
-        feeds = Feeds(house)
-        app = build_app(house, feeds=feeds, on_ready=ready.set)
-        server = QuietServer(server_config(app, "127.0.0.1", port))
+    with listener, open_services(home, loaded) as services:
+        publisher = TopicPublisher(services)
+        app = build_app(services, publisher=publisher, on_ready=ready.set)
+        server = UnsignalledServer(make_server_config(app, "127.0.0.1", port))
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(server.serve(sockets=[listener]))
             waiting = group.create_task(ready.wait())
@@ -103,13 +103,13 @@ async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Runni
             assert ready.is_set(), "the gateway did not start"
             try:
                 async with httpx2.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as http:
-                    yield Running(house, app, feeds, port, http)
+                    yield RunningGateway(services, app, publisher, port, http)
             finally:
                 server.should_exit = True
 
 
 async def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
-    """The next message of this kind; others before it are read past."""
+    """The next message of this kind. Other messages are skipped."""
     async with asyncio.timeout(10):
         while True:
             message: dict[str, Any] = json.loads(await socket.recv())

@@ -1,4 +1,4 @@
-"""Every route, method and socket of the gateway and of the keeper's page, tried by everybody who must not get in.
+"""Every route, method and socket of the gateway and of the recovery page, tried by every caller that must be refused.
 
 The list is the running application's own, so a route that is added tomorrow is tried tomorrow.
 """
@@ -16,23 +16,23 @@ import pytest
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
-from tests.gateway.running import Running, listen
+from tests.gateway.running_gateway import RunningGateway, listen
 from websockets.exceptions import InvalidStatus
 
-from freehold.gateway.limits import RateLimit
-from freehold.gateway.needs import Declared, Need
+from freehold.gateway.rate_limit import RateLimit
 from freehold.gateway.routes.pages import PAGES, STATIC
+from freehold.gateway.routing import RouteScope, ScopedRoute
 from freehold.identity import tokens
-from freehold.identity.sessions import COOKIE, RECOVERY_COOKIE, Sessions
-from freehold.keeper.desk import Desk
+from freehold.identity.sign_ins import COOKIE, RECOVERY_COOKIE, SignIns
+from freehold.keeper.api import KeeperApi
 from freehold.keeper.page.guard import OPEN
-from freehold.keeper.page.routes import Routes
+from freehold.keeper.page.routes import PageRoutes
 from freehold.keeper.page.server import serve_page
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 UNSAFE = frozenset(METHODS) - {"GET", "HEAD", "OPTIONS"}
 
-# Whatever a proxy, a framework or a load balancer has ever believed.
+# Headers that proxies, frameworks and load balancers have trusted.
 SPOOFED = {
     "x-forwarded-for": "127.0.0.1",
     "x-forwarded-host": "localhost:{port}",
@@ -49,7 +49,7 @@ SPOOFED = {
 
 @dataclass
 class Recorder:
-    """Stands where the application stands, and notes who gets through."""
+    """Replaces the application, and counts the requests that pass the guard."""
 
     reached: list[str] = field(default_factory=list)
 
@@ -64,19 +64,19 @@ class Recorder:
 
 
 @dataclass(frozen=True)
-class Door:
-    """The gateway with its application taken out: only the guard is left."""
+class GuardWithoutApp:
+    """The gateway without its application: only the guard."""
 
-    gateway: Running
+    gateway: RunningGateway
     inside: Recorder
 
-    def routes(self) -> Iterator[tuple[Declared, str, str]]:
+    def routes(self) -> Iterator[tuple[ScopedRoute, str, str]]:
         """Each declared route with each of its methods, at a path that fits it."""
-        for route in self.gateway.app.needs.declared:
+        for route in self.gateway.app.routes.routes:
             for method in sorted(route.methods):
                 yield route, method, re.sub(r"\{[^}]+\}", "1", route.path)
 
-    async def knock(self, route: Declared, method: str, path: str, headers: dict[str, str]) -> int:
+    async def knock(self, route: ScopedRoute, method: str, path: str, headers: dict[str, str]) -> int:
         """The status that is answered; 101 for a socket that opens."""
         if route.kind == "http":
             return (await self.gateway.http.request(method, path, headers=headers)).status_code
@@ -86,11 +86,13 @@ class Door:
         except InvalidStatus as refused:
             return refused.response.status_code
 
-    async def everyone_is_refused(self, headers: dict[str, str], status: int, *, but: tuple[Need, ...] = ()) -> None:
+    async def everyone_is_refused(
+        self, headers: dict[str, str], status: int, *, but: tuple[RouteScope, ...] = ()
+    ) -> None:
         """On every route, except those that need only one of `but`."""
         tried = 0
         for route, method, path in self.routes():
-            if route.need not in but:
+            if route.scope not in but:
                 assert await self.knock(route, method, path, headers) == status, f"{method} {path}"
                 tried += 1
         assert tried
@@ -98,34 +100,34 @@ class Door:
 
 
 @pytest.fixture
-async def door(gateway: Running) -> AsyncIterator[Door]:
+async def door(gateway: RunningGateway) -> AsyncIterator[GuardWithoutApp]:
     recorder = Recorder()
     app: ASGIApp = gateway.app._app
     gateway.app._app = recorder
     gateway.app._anonymous_limit = RateLimit(rate=1e9, burst=1e9)
-    yield Door(gateway, recorder)
+    yield GuardWithoutApp(gateway, recorder)
     gateway.app._app = app  # it takes part in the shutdown
 
 
-async def test_there_is_something_to_try(door: Door) -> None:
+async def test_there_are_routes_to_try(door: GuardWithoutApp) -> None:
     found = {(route.kind, method, route.path) for route, method, _ in door.routes()}
     assert ("http", "POST", "/v1/tokens") in found
     assert ("websocket", "GET", "/v1/socket") in found
     assert len(found) > 30
 
 
-async def test_the_owner_gets_through_everywhere(door: Door) -> None:
+async def test_the_owner_passes_the_guard_everywhere(door: GuardWithoutApp) -> None:
     """Without this, the refusals below would prove nothing."""
     headers = door.gateway.browser()
     for route, method, path in door.routes():
         assert await door.knock(route, method, path, headers) in (204, 101), f"{method} {path}"
 
 
-async def test_without_credentials(door: Door) -> None:
+async def test_no_route_opens_without_credentials(door: GuardWithoutApp) -> None:
     await door.everyone_is_refused({}, 401, but=("anyone",))
 
 
-async def test_what_is_open_to_anyone_is_named_here(door: Door) -> None:
+async def test_the_routes_that_are_open_to_anyone_are_listed_here(door: GuardWithoutApp) -> None:
     """A route that opens to the world changes this list, and somebody has to say so.
 
     The control center's own files are open, too: they hold no secret.
@@ -134,7 +136,7 @@ async def test_what_is_open_to_anyone_is_named_here(door: Door) -> None:
     assert {
         f"{method} {route.path}"
         for route, method, _ in door.routes()
-        if route.need == "anyone" and route.path not in files
+        if route.scope == "anyone" and route.path not in files
     } == {
         "GET /health",
         "GET /livez",
@@ -150,32 +152,32 @@ async def test_what_is_open_to_anyone_is_named_here(door: Door) -> None:
     }
 
 
-async def test_with_a_revoked_session(door: Door) -> None:
+async def test_no_route_opens_with_a_revoked_sign_in(door: GuardWithoutApp) -> None:
     headers = door.gateway.browser()
-    door.gateway.house.sessions.revoke_all()
+    door.gateway.services.sign_ins.revoke_all()
     await door.everyone_is_refused(headers, 401, but=("anyone",))
 
 
-async def test_with_a_revoked_token(door: Door) -> None:
+async def test_no_route_opens_with_a_revoked_token(door: GuardWithoutApp) -> None:
     headers = door.gateway.token("admin")
-    door.gateway.house.tokens.revoke("script")
+    door.gateway.services.tokens.revoke("script")
     await door.everyone_is_refused(headers, 401, but=("anyone",))
 
 
 @pytest.mark.parametrize("scope", get_args(tokens.Scope))
-async def test_with_a_token_of_another_scope(door: Door, scope: tokens.Scope) -> None:
+async def test_no_route_opens_with_a_token_of_another_scope(door: GuardWithoutApp, scope: tokens.Scope) -> None:
     headers = door.gateway.token(scope)
-    allowed: tuple[Need, ...] = ("anyone", scope) if scope != "admin" else ("anyone", *get_args(tokens.Scope))
+    allowed: tuple[RouteScope, ...] = ("anyone", scope) if scope != "admin" else ("anyone", *get_args(tokens.Scope))
     await door.everyone_is_refused(headers, 403, but=allowed)
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1"])
-async def test_with_a_foreign_origin(door: Door, origin: str) -> None:
+async def test_no_route_opens_from_a_foreign_origin(door: GuardWithoutApp, origin: str) -> None:
     await door.everyone_is_refused({**door.gateway.browser(), "origin": origin}, 403)
     await door.everyone_is_refused({**door.gateway.token("admin"), "origin": origin}, 403)
 
 
-async def test_with_a_cookie_and_no_origin(door: Door) -> None:
+async def test_no_route_acts_with_a_cookie_and_no_origin(door: GuardWithoutApp) -> None:
     headers = {"cookie": door.gateway.browser()["cookie"]}
     for route, method, path in door.routes():
         if route.kind == "websocket" or method in UNSAFE:
@@ -183,7 +185,7 @@ async def test_with_a_cookie_and_no_origin(door: Door) -> None:
     assert door.inside.reached == []
 
 
-async def test_with_a_wrong_host(door: Door) -> None:
+async def test_no_route_opens_at_a_wrong_host(door: GuardWithoutApp) -> None:
     for headers in (door.gateway.browser(), door.gateway.token("admin")):
         for route, method, path in door.routes():
             if route.kind == "http":
@@ -192,8 +194,8 @@ async def test_with_a_wrong_host(door: Door) -> None:
     assert door.inside.reached == []
 
 
-async def test_with_spoofed_headers(door: Door) -> None:
-    """They are no credential, no name and no address."""
+async def test_no_route_opens_with_spoofed_headers(door: GuardWithoutApp) -> None:
+    """They count as no credential, no host name and no address."""
     spoofed = {name: value.format(port=door.gateway.port) for name, value in SPOOFED.items()}
     await door.everyone_is_refused(spoofed, 401, but=("anyone",))
     for route, method, path in door.routes():
@@ -203,11 +205,11 @@ async def test_with_spoofed_headers(door: Door) -> None:
     assert door.inside.reached == []
 
 
-async def test_with_every_other_method(door: Door) -> None:
-    """What a route was not made for never reaches the application, whoever asks."""
+async def test_no_route_accepts_another_method(door: GuardWithoutApp) -> None:
+    """A method that a route does not accept never reaches the application."""
     owner = door.gateway.browser()
     for path in sorted({path for route, _, path in door.routes() if route.kind == "http"}):
-        taken = set(door.gateway.app.needs.methods(path))
+        taken = set(door.gateway.app.routes.list_methods(path))
         for method in sorted(set(METHODS) - taken - ({"HEAD"} if "GET" in taken else set())):
             assert (await door.gateway.http.request(method, path)).status_code == 401, f"{method} {path}"
             assert (await door.gateway.http.request(method, path, headers=owner)).status_code == 405, f"{method} {path}"
@@ -219,50 +221,50 @@ async def test_with_every_other_method(door: Door) -> None:
 
 @dataclass(frozen=True)
 class Page:
-    """The keeper's page as it is served, over a desk that must never be reached."""
+    """The recovery page as it is served, with an API object that must not be reached."""
 
     routes: tuple[tuple[str, str], ...]
-    sessions: Sessions
+    sign_ins: SignIns
     port: int
     http: httpx2.AsyncClient
 
     def owner(self) -> dict[str, str]:
-        _, secret = self.sessions.create(None, label="test", address="127.0.0.1", method="link")
+        _, secret = self.sign_ins.create(None, label="test", address="127.0.0.1", method="link")
         return {"cookie": f"{COOKIE}={secret}", "origin": f"http://localhost:{self.port}"}
 
     async def is_refused(self, method: str, path: str, headers: dict[str, str]) -> bool:
         """By the guard: refused outright, or sent to the sign-in page."""
         answer = await self.http.request(method, path, headers=headers)
-        at_the_door = answer.status_code == 303 and answer.headers["location"] == "/sign-in"
-        return at_the_door or answer.status_code in (401, 403, 421)
+        is_sent_to_sign_in = answer.status_code == 303 and answer.headers["location"] == "/sign-in"
+        return is_sent_to_sign_in or answer.status_code in (401, 403, 421)
 
 
-class NoDesk:
-    """Whatever is asked of it is a hole in the guard."""
+class UnusedKeeperApi:
+    """A request that reaches it has passed the guard."""
 
-    def __init__(self, sessions: Sessions, home: Path) -> None:
-        self.sessions = sessions
+    def __init__(self, sign_ins: SignIns, home: Path) -> None:
+        self.sign_ins = sign_ins
         self.plan = SimpleNamespace(keeper_host="127.0.0.1", public_url=None, home=home)
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the desk was asked for {name}")
+        raise AssertionError(f"the guard let a request through to {name}")
 
 
 @asynccontextmanager
 async def _serve(root: Path) -> AsyncIterator[Page]:
-    with Sessions(root / "vault" / "identity.db") as sessions:
-        desk = cast(Desk, NoDesk(sessions, root))
-        table = Routes(desk).table()
+    with SignIns(root / "vault" / "identity.db") as sign_ins:
+        api = cast(KeeperApi, UnusedKeeperApi(sign_ins, root))
+        table = PageRoutes(api).table()
         routes = tuple(
             (method, re.sub(r"\{[^}]+\}", "1", route.path)) for route in table for method in route.methods or ()
         )
         listener = listen()
         port = listener.getsockname()[1]
         async with (
-            serve_page(desk, [listener]),
+            serve_page(api, [listener]),
             httpx2.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as http,
         ):
-            yield Page(routes, sessions, port, http)
+            yield Page(routes, sign_ins, port, http)
 
 
 @pytest.fixture
@@ -271,11 +273,11 @@ async def page(tmp_path: Path) -> AsyncIterator[Page]:
         yield served
 
 
-async def test_the_keeper_opens_only_its_door(page: Page) -> None:
-    """Without credentials, with revoked ones, and with those that count elsewhere."""
+async def test_the_keeper_opens_only_its_sign_in_page(page: Page) -> None:
+    """Without credentials, with revoked ones, and with those of other programs."""
     revoked = page.owner()
-    page.sessions.revoke_all()
-    _, other = page.sessions.create(None, label="", address="", method="link")
+    page.sign_ins.revoke_all()
+    _, other = page.sign_ins.create(None, label="", address="", method="link")
     strangers: list[dict[str, str]] = [
         {},
         revoked,
@@ -302,7 +304,7 @@ async def test_the_keeper_takes_forms_only_from_its_own_page(page: Page, origin:
             assert await page.is_refused(method, path, sent), f"{method} {path}"
 
 
-async def test_the_keeper_answers_to_no_other_name(page: Page) -> None:
+async def test_the_keeper_serves_no_other_host_name(page: Page) -> None:
     for method, path in page.routes:
         headers = {**page.owner(), "host": "evil.example", "x-forwarded-host": f"localhost:{page.port}"}
         answer = await page.http.request(method, path, headers=headers)

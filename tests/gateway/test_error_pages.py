@@ -1,12 +1,12 @@
-"""A browser at an address where nothing is: a page with a way back, and no word more than the API says."""
+"""A browser at a wrong address gets a page with a link, and no more information than the API gives."""
 
 import pytest
-from tests.gateway.running import Running
+from tests.gateway.running_gateway import RunningGateway
 
 PAGE = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
-async def test_the_owner_at_a_wrong_address_gets_a_page_with_a_way_back(gateway: Running) -> None:
+async def test_the_owner_at_a_wrong_address_gets_a_page_with_a_link(gateway: RunningGateway) -> None:
     answer = await gateway.http.get("/nowhere", headers={**gateway.browser(), **PAGE})
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
@@ -16,7 +16,7 @@ async def test_the_owner_at_a_wrong_address_gets_a_page_with_a_way_back(gateway:
     assert "nowhere" not in answer.text
 
 
-async def test_a_stranger_sees_the_same_page_at_every_address(gateway: Running) -> None:
+async def test_every_address_shows_the_same_page_without_a_sign_in(gateway: RunningGateway) -> None:
     answers = [await gateway.http.get(path, headers=PAGE) for path in ("/nowhere", "/.git/config", "/metrics")]
     assert {answer.status_code for answer in answers} == {401}
     assert len({answer.text for answer in answers}) == 1
@@ -25,13 +25,13 @@ async def test_a_stranger_sees_the_same_page_at_every_address(gateway: Running) 
 
 
 @pytest.mark.parametrize("path", ["/v1/nowhere", "/v1"])
-async def test_the_api_answers_in_its_shape_whoever_asks(gateway: Running, path: str) -> None:
+async def test_the_api_answers_browsers_with_json_too(gateway: RunningGateway, path: str) -> None:
     answer = await gateway.http.get(path, headers={**gateway.browser(), **PAGE})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "request.not-found")
     assert (await gateway.http.get(path, headers=PAGE)).json()["error"]["code"] == "identity.not-signed-in"
 
 
-async def test_who_asks_for_no_page_gets_none(gateway: Running) -> None:
+async def test_a_client_that_does_not_accept_html_gets_json(gateway: RunningGateway) -> None:
     browser = gateway.browser()
     assert (await gateway.http.get("/nowhere", headers=browser)).json()["error"]["code"] == "request.not-found"
     assert (await gateway.http.post("/nowhere", headers={**browser, **PAGE})).json()["error"][

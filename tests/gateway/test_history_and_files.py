@@ -1,45 +1,49 @@
 """History, files and the timeline over HTTP, with a real keeper and a real computer behind them."""
 
+import re
+import time
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import httpx2
 import pytest
-from tests.gateway.running import Running
-from tests.keeper.running import Stead
+from tests.gateway.running_gateway import RunningGateway
+from tests.support.freehold import FreeholdHarness
 from websockets.sync.client import connect
 
 from freehold.client import Freehold
-from freehold.identity.tokens import Scope, Tokens
+from freehold.identity.sign_ins import COOKIE, SignIns
+from freehold.identity.tokens import ApiTokens, Scope
 
 ALL: tuple[Scope, ...] = ("read", "files", "history")
 
 
 @pytest.fixture(scope="module")
-def stead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stead]:
-    stead = Stead(tmp_path_factory.mktemp("stead"))
-    stead.run("init", check=True)
-    with stead.keeper() as keeper:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeholdHarness]:
+    harness = FreeholdHarness(tmp_path_factory.mktemp("harness"))
+    harness.run("init", check=True)
+    with harness.keeper() as keeper:
         keeper.next("ready")
-        yield stead
+        yield harness
 
 
-def client(stead: Stead, *scopes: Scope) -> httpx2.Client:
-    with Tokens(stead.home.identity, owner=None) as tokens:
+def client(harness: FreeholdHarness, *scopes: Scope) -> httpx2.Client:
+    with ApiTokens(harness.home.identity, owner=None) as tokens:
         _, secret = tokens.create(f"test-{'-'.join(scopes)}", scopes, None)
     headers = {"authorization": f"Bearer {secret}"}
     return httpx2.Client(
-        base_url=f"http://localhost:{stead.gateway_port}", headers=headers, trust_env=False, timeout=60
+        base_url=f"http://localhost:{harness.gateway_port}", headers=headers, trust_env=False, timeout=60
     )
 
 
-def test_the_python_client_compares_marks_and_reads_backwards(stead: Stead) -> None:
-    with Tokens(stead.home.identity, owner=None) as tokens:
+def test_the_python_client_compares_marks_and_reads_backwards(harness: FreeholdHarness) -> None:
+    with ApiTokens(harness.home.identity, owner=None) as tokens:
         _, secret = tokens.create("client", ALL, None)
-    (stead.home.workspace / "by-client.txt").write_text("one\n")
-    with Freehold.sync(f"http://localhost:{stead.gateway_port}", token=secret, timeout=60) as home:
+    (harness.home.workspace / "by-client.txt").write_text("one\n")
+    with Freehold.sync(f"http://localhost:{harness.gateway_port}", token=secret, timeout=60) as home:
         first = home.history.compare().new.id
-        (stead.home.workspace / "by-client.txt").write_text("two\n")
+        (harness.home.workspace / "by-client.txt").write_text("two\n")
         found = home.history.compare(first, "now", path="workspace/by-client.txt")
         assert [file["word"] for file in found.files] == ["changed"]
         assert home.history.mark_good(first).good
@@ -50,8 +54,8 @@ def test_the_python_client_compares_marks_and_reads_backwards(stead: Stead) -> N
 
 
 @pytest.fixture(scope="module")
-def http(stead: Stead) -> Iterator[httpx2.Client]:
-    with client(stead, *ALL) as made:
+def http(harness: FreeholdHarness) -> Iterator[httpx2.Client]:
+    with client(harness, *ALL) as made:
         yield made
 
 
@@ -69,7 +73,7 @@ pytestmark = pytest.mark.shared_processes
 
 
 def test_two_points_are_compared_and_now_is_one_of_them(http: httpx2.Client) -> None:
-    """Also what history has not taken yet is in the comparison with now."""
+    """The comparison with now includes changes that are not recorded yet."""
     put(http, "compared.txt", "one\n")
     first = get(http, "/v1/history/compare")["new"]["id"]
     put(http, "compared.txt", "two\n")
@@ -82,7 +86,7 @@ def test_two_points_are_compared_and_now_is_one_of_them(http: httpx2.Client) -> 
 
 
 @pytest.mark.parametrize("query", [{"old": "-1"}, {"old": "then"}, {"new": "good"}, {"new": "1e3"}, {"limit": 0}])
-def test_points_that_are_none_are_refused(http: httpx2.Client, query: dict[str, Any]) -> None:
+def test_invalid_points_are_refused(http: httpx2.Client, query: dict[str, Any]) -> None:
     assert http.get("/v1/history/compare", params=query).status_code == 422
 
 
@@ -101,15 +105,33 @@ def test_a_known_good_point_is_marked_compared_with_and_recorded(http: httpx2.Cl
     assert http.post("/v1/history/999999/good", json={}).json()["error"]["code"] == "history.no-such-entry"
 
 
-def test_marking_and_comparing_need_their_scopes(stead: Stead) -> None:
-    with client(stead, "read") as reader, client(stead, "files") as other:
+@pytest.mark.parametrize("method", ["changes", "diff"])
+def test_the_gateway_and_the_keeper_answer_alike_for_an_entry_that_does_not_exist(
+    harness: FreeholdHarness, http: httpx2.Client, method: str
+) -> None:
+    gateway = http.get(f"/v1/history/999999{'' if method == 'changes' else '/diff'}")
+    with SignIns(harness.home.identity, owner=None) as sign_ins:
+        _, secret = sign_ins.create(None, label="test", address="127.0.0.1", method="link")
+    keeper = httpx2.get(
+        f"http://localhost:{harness.keeper_port}/v1/history/{method}",
+        params={"entry": 999999},
+        headers={"cookie": f"{COOKIE}={secret}"},
+        trust_env=False,
+    )
+    assert gateway.json()["error"]["code"] == "history.no-such-entry"
+    assert (gateway.status_code, gateway.json()) == (404, keeper.json())
+    assert keeper.status_code == 404
+
+
+def test_marking_and_comparing_need_their_scopes(harness: FreeholdHarness) -> None:
+    with client(harness, "read") as reader, client(harness, "files") as other:
         assert reader.post("/v1/history/1/good", json={}).status_code == 403
         assert reader.get("/v1/history/compare").status_code == 200
         assert other.get("/v1/history/compare").status_code == 403
         assert reader.get("/v1/files/search", params={"query": "x"}).status_code == 403
 
 
-def test_text_is_searched_without_what_package_managers_keep(http: httpx2.Client) -> None:
+def test_search_skips_folders_of_package_managers(http: httpx2.Client) -> None:
     put(http, "src/haystack.py", "a = 1\nneedle = 2\n")
     put(http, "node_modules/x/index.js", "needle\n")
     put(http, ".venv/lib.py", "needle\n")
@@ -127,11 +149,11 @@ def test_text_is_searched_without_what_package_managers_keep(http: httpx2.Client
     assert http.get("/v1/files/search", params={"query": "(", "regex": True}).status_code == 400
 
 
-async def test_the_timeline_is_read_backwards(gateway: Running) -> None:
-    """The newest before a number, in order, page by page to the beginning."""
+async def test_the_timeline_is_read_backwards(gateway: RunningGateway) -> None:
+    """The newest events before a number, in order, page by page to the beginning."""
     for number in range(5):
-        gateway.house.timeline.append("test.happened", {"number": number})
-    gateway.house.timeline.append("other.happened", {})
+        gateway.services.timeline.append("test.happened", {"number": number})
+    gateway.services.timeline.append("other.happened", {})
     headers = gateway.token("read")
     seen: list[int] = []
     before: int | None = 2**53
@@ -143,23 +165,23 @@ async def test_the_timeline_is_read_backwards(gateway: Running) -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
-def test_what_is_saved_moved_and_removed_by_hand_is_the_owners_and_says_why(http: httpx2.Client) -> None:
+def test_changes_through_the_files_api_are_recorded_with_author_and_reason(http: httpx2.Client) -> None:
     before = get(http, "/v1/history/compare")["new"]["id"]
     put(http, "by-hand.txt", "one\n")
     assert http.post("/v1/files/move", json={"path": "by-hand.txt", "to": "moved.txt"}).status_code == 200
     assert http.post("/v1/files/remove", json={"path": "not-there"}).status_code == 404
     entry = get(http, "/v1/history/compare")["new"]
     assert entry["id"] > before
-    assert entry["who"] == {"by": "owner", "agent": "token:test-read-files-history"}
+    assert entry["who"] == {"by": "owner", "via": "token", "token": "test-read-files-history"}
     assert entry["why"] == "saved by-hand.txt, moved by-hand.txt to moved.txt"
     assert http.post("/v1/files/remove", json={"path": "moved.txt"}).status_code == 200
     assert get(http, "/v1/history/compare")["new"]["why"] == "removed moved.txt"
 
 
-def test_what_is_written_in_a_terminal_of_the_page_is_that_terminals(stead: Stead, http: httpx2.Client) -> None:
-    with client(stead, "read", "terminal") as made:
+def test_changes_in_a_terminal_are_recorded_as_that_terminals(harness: FreeholdHarness, http: httpx2.Client) -> None:
+    with client(harness, "read", "terminal") as made:
         opened = made.post("/v1/terminals", json={}).json()["id"]
-        address = f"ws://localhost:{stead.gateway_port}/v1/terminals/{opened}/socket"
+        address = f"ws://localhost:{harness.gateway_port}/v1/terminals/{opened}/socket"
         headers = {"authorization": made.headers["authorization"]}
         with connect(address, additional_headers=headers, proxy=None) as socket:
             socket.send(b"echo x > typed.txt; echo do''ne\n")
@@ -170,3 +192,108 @@ def test_what_is_written_in_a_terminal_of_the_page_is_that_terminals(stead: Stea
     entry = get(http, "/v1/history/compare")["new"]
     assert entry["who"] == {"by": "terminal", "terminal": opened}
     assert entry["why"] == "worked in a terminal"
+
+
+@pytest.fixture
+def browser(harness: FreeholdHarness) -> Iterator[tuple[httpx2.Client, httpx2.Client, str]]:
+    """One sign-in, at the gateway and at the recovery page, and its id."""
+    with SignIns(harness.home.identity, owner=None) as sign_ins:
+        sign_in, secret = sign_ins.create(None, label="test", address="127.0.0.1", method="link")
+    addresses = [f"http://localhost:{port}" for port in (harness.gateway_port, harness.keeper_port)]
+    gateway, page = (
+        httpx2.Client(
+            base_url=address, headers={"cookie": f"{COOKIE}={secret}", "origin": address}, trust_env=False, timeout=60
+        )
+        for address in addresses
+    )
+    with gateway, page:
+        yield gateway, page, sign_in.id
+
+
+def read_listed_fates(html: str) -> list[tuple[str, str]]:
+    """The words and paths that the recovery page lists."""
+    listed = re.findall(r'<span class="fate">(.*?)</span><span class="mono">(.*?)</span>', html)
+    return [(unescape(word), unescape(path)) for word, path in listed]
+
+
+def test_the_recovery_page_and_the_gateway_show_the_same_fates(
+    harness: FreeholdHarness, browser: tuple[httpx2.Client, httpx2.Client, str]
+) -> None:
+    gateway, page, _ = browser
+    folder = harness.home.workspace / "fates"
+    folder.mkdir()
+    for name in ("changed", "gone", "script"):
+        (folder / name).write_text(name)
+    first = get(gateway, "/v1/history/compare")["new"]["id"]
+    (folder / "changed").write_text("new")
+    (folder / "gone").unlink()
+    (folder / "script").chmod(0o755)
+    (folder / "<added>").write_text("x")
+    entry = get(gateway, "/v1/history/compare")["new"]["id"]
+    assert entry == first + 1
+
+    plan = gateway.post("/v1/history/plan", json={"action": "undo", "entry": entry}).json()
+    planned = [(step["word"], step["path"].removeprefix("workspace/fates/")) for step in plan["steps"]]
+    assert planned == [("remove", "<added>"), ("restore", "changed"), ("restore", "gone"), ("set mode", "script")]
+    preview = page.get("/undo", params={"entry": entry}).text
+    assert read_listed_fates(preview) == [(step["word"], step["path"]) for step in plan["steps"]]
+    assert plan["summary"] in preview
+
+    done = page.post("/undo", data={"entry": entry})
+    assert done.status_code == 303, done.text
+    result = page.get(done.headers["location"]).text
+    by_page = read_listed_fates(result)
+    assert gateway.post("/v1/history/redo", json={}).status_code == 200
+    report = gateway.post("/v1/history/undo", json={"entry": entry}).json()
+    assert by_page == [(fate["word"], fate["path"]) for fate in report["fates"]]
+    assert [path for _, path in by_page] == [step["path"] for step in plan["steps"]]
+    assert report["counts"] == plan["counts"]
+    assert report["summary"] in result
+
+
+def test_every_way_to_undo_records_who_asked(
+    harness: FreeholdHarness, http: httpx2.Client, browser: tuple[httpx2.Client, httpx2.Client, str]
+) -> None:
+    gateway, page, sign_in = browser
+    token = "test-read-files-history"
+
+    def read_last() -> tuple[dict[str, str], dict[str, Any], str, str]:
+        entry = get(http, "/v1/history", limit=1)["entries"][0]
+        kinds = ["history.undone", "history.redone", "history.restored", "history.reverted"]
+        deadline = time.monotonic() + 20
+        while True:  # the keeper adds the event to the timeline a moment after its reply
+            event = get(http, "/v1/timeline", kind=kinds, before=2**53, limit=1)["events"][-1]
+            if event["data"]["entry"] == entry["id"] or time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        assert event["data"]["entry"] == entry["id"]
+        return entry["who"], event["data"]["asked_by"], event["who"], event["kind"]
+
+    put(http, "who.txt", "one\n")
+    first = get(http, "/v1/history/compare")["new"]["id"]
+    put(http, "who.txt", "two\n")
+    second = get(http, "/v1/history/compare")["new"]["id"]
+
+    by_browser = {"by": "owner", "via": "browser", "sign_in": sign_in}
+    by_token = {"by": "owner", "via": "token", "token": token}
+    by_page = {"by": "owner", "via": "recovery_page", "sign_in": sign_in}
+    by_command = {"by": "owner", "via": "command_line"}
+
+    assert gateway.post("/v1/history/undo", json={}).status_code == 200
+    assert read_last() == (by_browser, by_browser, "owner", "history.undone")
+    assert http.post("/v1/history/redo", json={}).status_code == 200
+    assert read_last() == (by_token, by_token, f"token:{token}", "history.redone")
+    assert http.post("/v1/history/restore", json={"entry": first}).status_code == 200
+    assert read_last() == (by_token, by_token, f"token:{token}", "history.restored")
+    assert gateway.post("/v1/history/revert", json={"entry": second, "choose": {"": "old"}}).status_code == 200
+    assert read_last() == (by_browser, by_browser, "owner", "history.reverted")
+    assert page.post("/undo").status_code == 303
+    assert read_last() == (by_page, by_page, "owner", "history.undone")
+    assert f"by owner (recovery page, sign-in {sign_in})" in page.get("/").text
+    # The page knows who asks; a request cannot claim to be someone else.
+    assert page.post("/v1/history/redo", json={"who": {"by": "agent", "agent": "claude"}}).status_code == 200
+    assert read_last() == (by_page, by_page, "owner", "history.redone")
+    harness.environment.pop("SSH_CONNECTION", None)
+    assert harness.run("restore", str(second)).returncode == 0
+    assert read_last() == (by_command, by_command, "owner", "history.restored")
+    assert "owner (command line)" in harness.run("log", "-n", "1").stdout

@@ -1,18 +1,16 @@
-"""Where a browser is told to go when the gateway is down."""
+"""The address of the recovery page in `/v1/me`."""
 
 from pathlib import Path
 
 import pytest
-from tests.gateway.running import running_gateway
+from tests.gateway.running_gateway import running_gateway
 
 OWNER = '[owner]\ndid = "did:plc:abcdefghijklmnopqrstuvwx"\n'
 
 
 @pytest.mark.parametrize(("owner", "name"), [("", "localhost"), (OWNER, "127.0.0.1")])
-async def test_the_recovery_page_goes_by_the_name_that_the_browser_is_known_by(
-    owner: str, name: str, tmp_path: Path
-) -> None:
-    """A cookie of one name is not sent to the other, though both lead here."""
+async def test_the_recovery_page_has_the_host_name_of_the_cookie(owner: str, name: str, tmp_path: Path) -> None:
+    """A cookie of localhost is not sent to 127.0.0.1, and the other way round."""
     async with running_gateway(tmp_path, owner + "[keeper]\nport = 8123\n") as gateway:
         told = (await gateway.http.get("/v1/me", headers=gateway.token("read"))).json()
         assert told["recovery"] == f"http://{name}:8123/"

@@ -1,9 +1,9 @@
-"""Models, money, secrets and the kill switch over the gateway's own API."""
+"""Models, budgets, secrets and the kill switch over the API."""
 
 from pathlib import Path
 
 import pytest
-from tests.gateway.running import Running, running_gateway
+from tests.gateway.running_gateway import RunningGateway, running_gateway
 
 from freehold.testing import ScriptedModel
 
@@ -16,14 +16,14 @@ budget = { day_tokens = 1000 }
 """
 
 
-async def test_without_a_model_it_explains_how_to_connect_one(gateway: Running) -> None:
+async def test_without_a_model_it_explains_how_to_connect_one(gateway: RunningGateway) -> None:
     found = (await gateway.http.get("/v1/models", headers=gateway.token("read"))).json()
     assert found["models"] == []
     assert "freehold secret set" in found["help"]
     assert "11434" in found["help"]
 
 
-async def test_a_provider_says_what_it_lacks_until_its_key_is_there(tmp_path: Path) -> None:
+async def test_a_provider_reports_its_missing_key(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, PROVIDER) as gateway:
         headers = gateway.token("read", "admin")
         (row,) = (await gateway.http.get("/v1/models", headers=headers)).json()["models"]
@@ -34,7 +34,7 @@ async def test_a_provider_says_what_it_lacks_until_its_key_is_there(tmp_path: Pa
         assert row["problem"] is None
 
 
-async def test_a_secret_goes_in_and_never_comes_out(gateway: Running) -> None:
+async def test_a_secret_can_be_set_and_never_read(gateway: RunningGateway) -> None:
     headers, value = gateway.token("admin"), "sk-abcdefgh12345678"
     answers = [
         await gateway.http.put("/v1/secrets/openai", json={"value": value}, headers=headers),
@@ -50,7 +50,7 @@ async def test_a_secret_goes_in_and_never_comes_out(gateway: Running) -> None:
     assert (await gateway.http.delete("/v1/secrets/openai", headers=headers)).status_code == 404
 
 
-async def test_budgets_are_set_lifted_and_given_back(tmp_path: Path) -> None:
+async def test_budgets_are_set_lifted_and_reset(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, PROVIDER) as gateway:
         headers = gateway.token("admin")
         (row,) = (await gateway.http.get("/v1/budgets", headers=headers)).json()["budgets"]
@@ -68,12 +68,12 @@ async def test_budgets_are_set_lifted_and_given_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body", [{"scope": "nobody", "day_cost": 1}, {"scope": "*", "day_cost": 0}, {"scope": "*", "daily": 1}, {}]
 )
-async def test_a_budget_that_means_nothing_is_refused(body: dict[str, object], gateway: Running) -> None:
+async def test_an_invalid_budget_is_refused(body: dict[str, object], gateway: RunningGateway) -> None:
     answer = await gateway.http.put("/v1/budgets", json=body, headers=gateway.token("admin"))
     assert 400 <= answer.status_code < 500
 
 
-async def test_who_may_prompt_may_stop_and_only_an_admin_lifts(gateway: Running) -> None:
+async def test_a_prompt_token_may_stop_and_only_an_admin_lifts(gateway: RunningGateway) -> None:
     prompt, admin = gateway.token("prompt", name="p"), gateway.token("admin", "read", name="a")
     stopped = (await gateway.http.post("/v1/stop", json={"why": "enough"}, headers=prompt)).json()
     assert stopped["stopped"] is True
@@ -83,7 +83,7 @@ async def test_who_may_prompt_may_stop_and_only_an_admin_lifts(gateway: Running)
     assert (await gateway.http.post("/v1/stop/lift", headers=admin)).json()["stopped"] is False
 
 
-async def test_usage_is_reported_by_each_word(gateway: Running) -> None:
+async def test_usage_is_reported_by_every_grouping(gateway: RunningGateway) -> None:
     headers = gateway.token("read")
     for by in ("day", "day_model", "model", "provider", "session", "turn"):
         assert (await gateway.http.get(f"/v1/usage?by={by}", headers=headers)).json() == {"by": by, "rows": []}
@@ -91,13 +91,13 @@ async def test_usage_is_reported_by_each_word(gateway: Running) -> None:
     assert (await gateway.http.get("/v1/usage?since=yesterday", headers=headers)).status_code == 422
 
 
-async def test_a_row_names_its_key_and_never_holds_it(tmp_path: Path) -> None:
+async def test_a_provider_names_its_key_and_never_shows_it(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, PROVIDER) as gateway:
         (row,) = (await gateway.http.get("/v1/models", headers=gateway.token("read"))).json()["models"]
         assert (row["key"], row["default"]) == ("secret:local", True)
 
 
-async def test_a_provider_is_tried_by_an_admin(tmp_path: Path) -> None:
+async def test_an_admin_can_test_a_provider(tmp_path: Path) -> None:
     async with ScriptedModel() as provider:
         models = PROVIDER.replace("http://127.0.0.1:9", provider.url)
         async with running_gateway(tmp_path, models) as gateway:

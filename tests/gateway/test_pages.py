@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from freehold.gateway.routes.pages import add_pages, takes_gzip
+from freehold.gateway.routes.pages import accepts_gzip, add_pages
 
 SCRIPT = b"console.log(1);" * 200
 
@@ -29,7 +29,7 @@ async def _get(app: FastAPI, path: str, accepted: str) -> httpx2.Response:
         return await http.get(path, headers={"accept-encoding": accepted})
 
 
-async def test_a_file_is_sent_packed_to_whoever_takes_it_so(app: FastAPI) -> None:
+async def test_a_file_is_sent_compressed_when_accepted(app: FastAPI) -> None:
     packed = await _get(app, "/assets/page-1.js", "gzip, deflate, br")
     plain = await _get(app, "/assets/page-1.js", "identity")
     assert (packed.headers["content-encoding"], packed.content) == ("gzip", SCRIPT)
@@ -41,7 +41,7 @@ async def test_a_file_is_sent_packed_to_whoever_takes_it_so(app: FastAPI) -> Non
     assert packed.headers["etag"] != plain.headers["etag"]
 
 
-async def test_the_packed_file_has_no_address_of_its_own(app: FastAPI) -> None:
+async def test_the_compressed_file_has_no_address_of_its_own(app: FastAPI) -> None:
     assert (await _get(app, "/assets/page-1.js.gz", "gzip")).status_code == 404
     assert (await _get(app, "/icon.svg", "gzip")).text == "<svg/>"
 
@@ -58,5 +58,5 @@ async def test_the_packed_file_has_no_address_of_its_own(app: FastAPI) -> None:
         ("x-gzip", False),
     ],
 )
-def test_who_refuses_gzip_does_not_get_it(accepted: str, taken: bool) -> None:
-    assert takes_gzip(accepted) is taken
+def test_gzip_is_not_sent_when_refused(accepted: str, taken: bool) -> None:
+    assert accepts_gzip(accepted) is taken

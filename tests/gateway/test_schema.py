@@ -1,4 +1,4 @@
-"""The API keeps to its own description: nothing made up from it gets a 500, or an answer that it does not describe."""
+"""The API matches its description: no generated request gets a 500 or an answer that is not described."""
 
 import asyncio
 from contextlib import suppress
@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import CHECKS, not_a_server_error
 from schemathesis.core.result import Ok
-from tests.gateway.running import Running, running_gateway
+from tests.gateway.running_gateway import RunningGateway, running_gateway
 
-from freehold.gateway.limits import RateLimit
+from freehold.gateway.rate_limit import RateLimit
 
 EXAMPLES = 5
 CHECKED = ("response_schema_conformance", "content_type_conformance", "status_code_conformance")
 
 
 async def test_no_request_gets_an_answer_that_is_not_described(tmp_path: Path) -> None:
-    """Every operation, with what its schema allows and with what it does not."""
+    """Every operation, with valid and with invalid requests."""
     async with running_gateway(tmp_path) as gateway:
         unlimited = RateLimit(rate=1e9, burst=1e9)
         gateway.app._anonymous_limit = gateway.app._owner_limit = unlimited
@@ -29,7 +29,7 @@ async def test_no_request_gets_an_answer_that_is_not_described(tmp_path: Path) -
     assert tried == sum(len(operations) for operations in description["paths"].values())
 
 
-def _try_everything(gateway: Running, description: dict[str, Any]) -> int:
+def _try_everything(gateway: RunningGateway, description: dict[str, Any]) -> int:
     schema = schemathesis.openapi.from_dict(description)
     tried = 0
     for found in schema.get_all_operations():
@@ -42,7 +42,7 @@ def _try_everything(gateway: Running, description: dict[str, Any]) -> int:
     return tried
 
 
-def _try_operation(gateway: Running, operation: Any, mode: schemathesis.GenerationMode) -> None:
+def _try_operation(gateway: RunningGateway, operation: Any, mode: schemathesis.GenerationMode) -> None:
     checks = [not_a_server_error, *(CHECKS.get_one(name) for name in CHECKED)]
 
     @given(case=operation.as_strategy(generation_mode=mode))
@@ -68,7 +68,7 @@ def _try_operation(gateway: Running, operation: Any, mode: schemathesis.Generati
 
 
 @pytest.mark.parametrize("path", ["/v1/timeline?limit=0", "/v1/timeline?after=x", "/v1/timeline?after=" + "9" * 40])
-async def test_a_wrong_query_is_named(gateway: Running, path: str) -> None:
+async def test_a_wrong_query_is_named(gateway: RunningGateway, path: str) -> None:
     answer = await gateway.http.get(path, headers=gateway.token("read"))
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "request.invalid"

@@ -1,4 +1,4 @@
-"""Nothing answers ready without the word of a keeper that lives."""
+"""Freehold is ready only with the seal of a running keeper."""
 
 from pathlib import Path
 
@@ -20,6 +20,6 @@ def test_the_seal_of_a_dead_keeper_is_void(home: Home) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff", b'{"since": "x"}'])
-def test_an_unreadable_seal_is_none(home: Home, text: bytes) -> None:
+def test_an_unreadable_seal_counts_as_missing(home: Home, text: bytes) -> None:
     home.seal.write_bytes(text)
     assert find_seal(home) is None

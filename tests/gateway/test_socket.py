@@ -1,4 +1,4 @@
-"""`/v1/socket`: nothing lost, nothing doubled, nobody can make it grow."""
+"""`/v1/socket`: nothing is lost or repeated, and memory stays bounded."""
 
 import asyncio
 import json
@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.gateway.running import Running, next_message
+from tests.gateway.running_gateway import RunningGateway, next_message
 from websockets.asyncio.client import ClientConnection
 
 from freehold.gateway import socket as socket_module
-from freehold.gateway.socket import MAX_TOPICS, MAX_WAITING, SocketReader, Subscribe, _subscribe
-from freehold.gateway.topics import Encoded, Topic, Topics, encode_message
+from freehold.gateway.socket import MAX_QUEUED, MAX_TOPICS, SocketReader, SubscribeMessage, _subscribe
+from freehold.gateway.topics import EncodedMessage, Topic, Topics, encode_message
 
 
 async def subscribe(socket: ClientConnection, topic: str, after: int | None = None) -> None:
@@ -20,11 +20,13 @@ async def subscribe(socket: ClientConnection, topic: str, after: int | None = No
     await socket.send(json.dumps(word if after is None else {**word, "after": after}))
 
 
-async def test_a_subscriber_gets_what_happens(gateway: Running) -> None:
+async def test_a_subscriber_gets_new_events(gateway: RunningGateway) -> None:
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "timeline")
         seen = await next_message(socket, "subscribed")
-        event = await asyncio.to_thread(gateway.house.timeline.append, "test.happened", {"what": "this"}, who="owner")
+        event = await asyncio.to_thread(
+            gateway.services.timeline.append, "test.happened", {"what": "this"}, who="owner"
+        )
         message = await next_message(socket, "event")
         assert message["topic"] == "timeline"
         assert message["seq"] > seen["seq"]
@@ -33,26 +35,26 @@ async def test_a_subscriber_gets_what_happens(gateway: Running) -> None:
         assert (message["data"]["kind"], message["data"]["data"]) == ("test.happened", {"what": "this"})
 
 
-async def test_a_reader_resumes_from_the_durable_record(gateway: Running) -> None:
-    """Events from before the gateway started are in nobody's memory but the timeline's."""
+async def test_a_reader_resumes_from_the_durable_record(gateway: RunningGateway) -> None:
+    """Events from before the start of the gateway are only in the timeline."""
     for number in range(5):
-        await asyncio.to_thread(gateway.house.timeline.append, "test.counted", {"number": number}, who="owner")
+        await asyncio.to_thread(gateway.services.timeline.append, "test.counted", {"number": number}, who="owner")
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "timeline", after=0)
         seen = [await next_message(socket, "event") for _ in range(5)]
     assert [message["seq"] for message in seen] == list(range(1, len(seen) + 1))
 
 
-async def test_a_number_from_the_future_means_list_anew(gateway: Running) -> None:
+async def test_a_number_from_the_future_means_resync(gateway: RunningGateway) -> None:
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "files", after=7_000)
-        assert (await next_message(socket, "resync"))["seq"] == gateway.feeds.files.last
-        gateway.feeds.files.publish({"path": "x"})
+        assert (await next_message(socket, "resync"))["seq"] == gateway.publisher.files.last
+        gateway.publisher.files.publish({"path": "x"})
         assert (await next_message(socket, "event"))["data"] == {"path": "x"}
 
 
-async def test_more_than_is_remembered_means_list_anew(gateway: Running) -> None:
-    gateway.feeds.topics.add(short := Topic("short", kept=3))
+async def test_messages_that_are_no_longer_stored_mean_resync(gateway: RunningGateway) -> None:
+    gateway.publisher.topics.add(short := Topic("short", kept=3))
     for number in range(10):
         short.publish({"number": number})
     async with gateway.socket(gateway.token("read")) as socket:
@@ -62,62 +64,62 @@ async def test_more_than_is_remembered_means_list_anew(gateway: Running) -> None
         assert [(await next_message(socket, "event"))["seq"] for _ in range(3)] == [8, 9, 10]
 
 
-async def test_more_was_missed_than_a_queue_holds(gateway: Running) -> None:
-    """Handed over as fast as it is taken; never so much at once that the reader is dropped for being slow."""
-    gateway.feeds.topics.add(long := Topic("long", kept=5 * MAX_WAITING))
-    for number in range(3 * MAX_WAITING):
+async def test_a_backlog_longer_than_the_queue_is_sent_in_batches(gateway: RunningGateway) -> None:
+    """The backlog is sent as fast as it is read, so that the reader is not dropped as too slow."""
+    gateway.publisher.topics.add(long := Topic("long", kept=5 * MAX_QUEUED))
+    for number in range(3 * MAX_QUEUED):
         long.publish({"number": number})
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "long", after=0)
-        for seq in range(1, 3 * MAX_WAITING + 1):
+        for seq in range(1, 3 * MAX_QUEUED + 1):
             assert (await next_message(socket, "event"))["seq"] == seq
 
 
-async def test_a_slow_reader_is_dropped_and_loses_nothing(gateway: Running) -> None:
-    """It is told to come back, and gets the rest when it does."""
-    topic = gateway.feeds.topics.add(Topic("busy", kept=10 * MAX_WAITING))
+async def test_a_slow_reader_is_dropped_and_loses_nothing(gateway: RunningGateway) -> None:
+    """It is told to reconnect, and then gets the rest."""
+    topic = gateway.publisher.topics.add(Topic("busy", kept=10 * MAX_QUEUED))
     headers = gateway.token("read")
     async with gateway.socket(headers) as socket:
         await subscribe(socket, "busy")
         await next_message(socket, "subscribed")
-        for number in range(MAX_WAITING + 1):  # faster than anybody could read: the loop is not given away once
+        for number in range(MAX_QUEUED + 1):  # faster than anybody could read: the loop is not given away once
             topic.publish({"number": number})
         await socket.wait_closed()
         assert socket.close_code == socket_module.TOO_SLOW
     assert topic.readers == 0
     async with gateway.socket(headers) as socket:
         await subscribe(socket, "busy", after=0)
-        assert [(await next_message(socket, "event"))["seq"] for _ in range(MAX_WAITING + 1)] == list(
-            range(1, MAX_WAITING + 2)
+        assert [(await next_message(socket, "event"))["seq"] for _ in range(MAX_QUEUED + 1)] == list(
+            range(1, MAX_QUEUED + 2)
         )
 
 
-async def test_deltas_are_passed_on_and_not_remembered(gateway: Running) -> None:
-    topic = gateway.feeds.topics.add(Topic("session:1"))
+async def test_deltas_are_sent_and_not_stored(gateway: RunningGateway) -> None:
+    topic = gateway.publisher.topics.add(Topic("session:1"))
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "session:1")
         await next_message(socket, "subscribed")
-        topic.pass_on({"text": "Hel"})
+        topic.publish_delta({"text": "Hel"})
         assert (await next_message(socket, "delta"))["data"] == {"text": "Hel"}
         assert topic.last == 0
 
 
-async def test_one_who_unsubscribes_hears_no_more(gateway: Running) -> None:
+async def test_an_unsubscribed_reader_gets_no_more_messages(gateway: RunningGateway) -> None:
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "files")
         await next_message(socket, "subscribed")
         await socket.send('{"type": "unsubscribe", "topic": "files"}')
         await socket.send('{"type": "ping"}')
         await next_message(socket, "pong")
-        assert gateway.feeds.files.readers == 0
-        gateway.feeds.files.publish({"path": "x"})
+        assert gateway.publisher.files.readers == 0
+        gateway.publisher.files.publish({"path": "x"})
         await socket.send('{"type": "ping"}')
         assert json.loads(await socket.recv()) == {"type": "pong"}
 
 
-async def test_topics_are_limited_and_the_unknown_are_named(gateway: Running) -> None:
+async def test_topics_are_limited_and_an_unknown_topic_is_an_error(gateway: RunningGateway) -> None:
     for number in range(MAX_TOPICS + 1):
-        gateway.feeds.topics.add(Topic(f"many:{number}"))
+        gateway.publisher.topics.add(Topic(f"many:{number}"))
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "nothing")
         refused = await next_message(socket, "error")
@@ -145,21 +147,21 @@ async def test_topics_are_limited_and_the_unknown_are_named(gateway: Running) ->
     ],
     ids=lambda words: str(words)[:30],
 )
-async def test_garbage_closes_the_socket(gateway: Running, words: str | bytes) -> None:
+async def test_an_invalid_message_closes_the_socket(gateway: RunningGateway, words: str | bytes) -> None:
     async with gateway.socket(gateway.token("read")) as socket:
         await socket.send(words)
         await socket.wait_closed()
-        assert socket.close_code == socket_module.WRONG_WORDS
+        assert socket.close_code == socket_module.INVALID_MESSAGE
 
 
-async def test_a_message_beyond_all_measure_never_reaches_us(gateway: Running) -> None:
+async def test_a_message_over_the_size_limit_closes_the_socket(gateway: RunningGateway) -> None:
     async with gateway.socket(gateway.token("read")) as socket:
         await socket.send("x" * 100_000)
         await socket.wait_closed()
         assert socket.close_code == 1009
 
 
-async def test_a_socket_beats_in_both_directions(gateway: Running) -> None:
+async def test_a_socket_answers_pings_in_both_directions(gateway: RunningGateway) -> None:
     """The server pings (as configured); the client may ask with a word of its own, as browsers cannot ping."""
     async with gateway.socket(gateway.token("read")) as socket:
         async with asyncio.timeout(5):
@@ -168,22 +170,22 @@ async def test_a_socket_beats_in_both_directions(gateway: Running) -> None:
         assert await next_message(socket, "pong") == {"type": "pong"}
 
 
-async def test_one_who_leaves_is_forgotten(gateway: Running) -> None:
+async def test_a_disconnected_reader_is_removed(gateway: RunningGateway) -> None:
     async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "files")
         await next_message(socket, "subscribed")
-        assert gateway.feeds.files.readers == 1
-        assert len(gateway.house.live) == 1
+        assert gateway.publisher.files.readers == 1
+        assert len(gateway.services.connections) == 1
     async with asyncio.timeout(5):
-        while gateway.feeds.files.readers or len(gateway.house.live):  # noqa: ASYNC110
+        while gateway.publisher.files.readers or len(gateway.services.connections):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
 # Resuming against a model: whatever happens between, each reader has each number once and in order.
 
 
-class Listener:
-    """Reads one socket's queue at a pace of its own."""
+class QueueReader:
+    """Reads the queue of one socket at its own speed."""
 
     def __init__(self) -> None:
         self.reader = SocketReader()
@@ -209,21 +211,21 @@ class Listener:
     ahead=st.integers(0, 3),
     bursts=st.lists(st.integers(0, 5), max_size=12),
 )
-def test_resuming_loses_nothing_and_doubles_nothing(
+def test_resuming_loses_and_repeats_nothing(
     before: int, kept: int, after: int, durable: bool, ahead: int, bursts: list[int]
 ) -> None:
-    """While others publish, with memory of any length, with a durable record that may be ahead of what was published."""
+    """While messages are published, with any number stored, and with a durable source that may be ahead."""
 
     async def scenario() -> None:
-        record: list[Encoded] = []
+        record: list[EncodedMessage] = []
 
-        def write(seq: int) -> Encoded:
+        def write(seq: int) -> EncodedMessage:
             while len(record) < seq:
                 number = len(record) + 1
                 record.append((number, encode_message("t", number, {"number": number})))
             return record[seq - 1]
 
-        async def backlog(start: int) -> list[Encoded] | None:
+        async def backlog(start: int) -> list[EncodedMessage] | None:
             await asyncio.sleep(0)
             return record[start:]
 
@@ -238,10 +240,10 @@ def test_resuming_loses_nothing_and_doubles_nothing(
 
         for _ in range(before):
             publish()
-        listener = Listener()
+        listener = QueueReader()
         drain = asyncio.create_task(listener.reader.drain(listener.send))
         asking = asyncio.create_task(
-            _subscribe(Subscribe(type="subscribe", topic="t", after=after), listener.reader, topics)
+            _subscribe(SubscribeMessage(type="subscribe", topic="t", after=after), listener.reader, topics)
         )
         for burst in bursts:
             for _ in range(burst):
@@ -249,7 +251,7 @@ def test_resuming_loses_nothing_and_doubles_nothing(
             await asyncio.sleep(0)
         await asking
         publish()
-        await listener.reader.taken()
+        await listener.reader.wait_until_sent()
         for _ in range(3):
             await asyncio.sleep(0)
         drain.cancel()

@@ -1,4 +1,4 @@
-"""pid 1 outlives whatever is inside, and whatever comes down a link."""
+"""The guest survives everything that programs inside and the host can send it."""
 
 import asyncio
 import os
@@ -8,8 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.computer.machines import host_pid
 
-from freehold.computer import Computer, Limits, Process, frames
+from freehold.computer import Computer, Limits, Process
+from freehold.computer.library import frames
 from freehold.errors import FreeholdError
 
 
@@ -23,7 +25,7 @@ async def fine(computer: Computer) -> None:
 
 
 async def test_no_signal_from_inside_ends_it(computer: Computer) -> None:
-    """Nor stops it; and they all reach it, for it has the same uid as everything else."""
+    """Nor stops it, although every process has its uid and may signal it."""
     result = await computer.run(
         "for n in $(seq 1 64); do kill -$n 1 2>/dev/null; done; kill -KILL 1; kill -STOP 1; echo done"
     )
@@ -32,7 +34,7 @@ async def test_no_signal_from_inside_ends_it(computer: Computer) -> None:
     assert (await computer.run("ps -o stat= -p 1")).stdout[:1] in (b"S", b"R")
 
 
-async def test_killing_everyone_leaves_it(computer: Computer) -> None:
+async def test_kill_minus_one_does_not_end_it(computer: Computer) -> None:
     await computer.run("kill -9 -1")
     await fine(computer)
 
@@ -42,14 +44,14 @@ async def test_sigterm_from_outside_ends_everything_in_order() -> None:
         assert computer.machine is not None
         process = await computer.spawn("trap 'echo asked > asked; exit' TERM; echo up; while :; do sleep 0.01; done")
         await process.stdout.read()
-        workspace = computer.socket_path.parent / "workspace"
+        workspace = Path(computer.transport.address).parent / "workspace"
         began = time.monotonic()
         await computer.machine.stop(grace=30)
         assert time.monotonic() - began < 25, "it went by itself, and not by the end of the grace"
         assert (workspace / "asked").read_text() == "asked\n"
 
 
-async def test_nobody_inside_can_look_into_it(computer: Computer) -> None:
+async def test_no_process_inside_can_inspect_it(computer: Computer) -> None:
     for path in ("environ", "mem", "maps", "fd", "cwd", "root", "exe", "stack"):
         result = await computer.run(f"ls /proc/1/{path}/ || cat /proc/1/{path}; readlink /proc/1/{path}")
         assert result.stdout == b"", path
@@ -73,15 +75,15 @@ async def test_children_inherit_no_descriptor(computer: Computer) -> None:
 async def test_children_have_ordinary_signals(computer: Computer) -> None:
     for shown in (await computer.run("cat /proc/self/status"), await computer.run(["cat", "/proc/self/status"])):
         masks = dict(line.split(":\t") for line in shown.text.splitlines() if line.startswith(("SigBlk", "SigIgn")))
-        # 32 and 33 are the C library's own and come and go.
+        # 32 and 33 belong to the C library.
         assert {int(mask, 16) & ~(0b11 << 31) for mask in masks.values()} == {0}
     terminal = await computer.terminal("grep -E 'Sig(Blk|Ign)' /proc/self/status")
     assert b"1" not in (await terminal.output.read_all()).replace(b"SigIgn", b"").replace(b"SigBlk", b"")
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_garbage_on_a_link_costs_that_link_alone(computer: Computer, seed: int) -> None:
-    """Random bytes, and frames that are nearly right: broken requests, wrong channels, credits, lengths."""
+async def test_garbage_on_a_link_ends_only_that_link(computer: Computer, seed: int) -> None:
+    """Random bytes, and frames that are almost valid: broken requests, wrong channels, credits, lengths."""
     chance = random.Random(seed)
     payloads = [b"", b"{}", b"[]", b"\xff", b'{"op":1}', b'{"op":"spawn"}', b'{"op":"spawn","argv":[1]}', b'{"op":"files","do":[{"do":"read"}]}',
                 b'{"op":"files","do":7}', b'{"op":"files","do":[{"do":"write","path":"x","size":-5}]}', b'{"op":"terminal","argv":["cat"],"rows":-1}',
@@ -89,7 +91,7 @@ async def test_garbage_on_a_link_costs_that_link_alone(computer: Computer, seed:
                 b'{"op":"spawn","argv":["true"],"env":[1]}', b'{"window":-1}', b'{"op":"spawn","argv":["true"],"limits":{"cpu_time":-7}}', b'{"op":"terminal.attach","id":{}}',
                 frames.CREDIT.pack(0, 2**32 - 1), frames.CREDIT.pack(1, 5), b"\x07" * 5, os.urandom(50)]  # fmt: skip
     for _ in range(20):
-        reader, writer = await asyncio.open_unix_connection(computer.socket_path)
+        reader, writer = await asyncio.open_unix_connection(computer.transport.address)
         writer.write(frames.PREAMBLE)
         for _ in range(30):
             if chance.random() < 0.03:
@@ -110,10 +112,10 @@ async def test_garbage_on_a_link_costs_that_link_alone(computer: Computer, seed:
     await fine(computer)
 
 
-async def test_a_slow_loris_holds_up_nobody(computer: Computer) -> None:
+async def test_a_slow_client_blocks_nothing_else(computer: Computer) -> None:
     writers = []
     for _ in range(30):
-        _, writer = await asyncio.open_unix_connection(computer.socket_path)
+        _, writer = await asyncio.open_unix_connection(computer.transport.address)
         writer.write(frames.PREAMBLE[:7])
         writers.append(writer)
     await fine(computer)
@@ -171,10 +173,10 @@ async def test_a_fork_bomb_ends_at_the_time_limit() -> None:
         pytest.fail("the computer did not come back")
 
 
-async def test_it_loads_little(computer: Computer) -> None:
-    """What makes a start slow or a process large is not among what it imports."""
+async def test_it_loads_no_large_library(computer: Computer) -> None:
+    """It does not load what would make it slow or large."""
     assert computer.machine is not None
-    maps = Path(f"/proc/{computer.machine.pid}/maps").read_text()
+    maps = Path(f"/proc/{host_pid(computer)}/maps").read_text()
     assert "_asyncio" not in maps
     assert "libssl" not in maps
 
@@ -183,10 +185,11 @@ def test_the_guest_imports_nothing_slow() -> None:
     import subprocess
     import sys
 
-    from freehold.computer.zipapp import PYTHON, guest_zipapp
+    from freehold.computer.contract.conventions import GUEST_PYTHON
+    from freehold.computer.contract.guest_archive import guest_archive
 
-    python = PYTHON if Path(PYTHON).exists() else sys.executable
-    command = [python, "-I", "-S", "-E", "-X", "importtime", str(guest_zipapp())]
+    python = GUEST_PYTHON if Path(GUEST_PYTHON).exists() else sys.executable
+    command = [python, "-I", "-S", "-E", "-X", "importtime", str(guest_archive())]
     told = subprocess.run(command, capture_output=True, check=False, text=True).stderr
     loaded = {line.rpartition("|")[2].strip() for line in told.splitlines() if line.startswith("import time")}
     assert "freehold.guest.guest" in loaded

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from freehold.history import History, Settings
+from freehold.history import History, HistorySettings
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def history(tmp_path: Path, workspace: Path) -> Iterator[History]:
     """Watching, with the empty workspace as entry 1 and no quiet snapshots."""
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as opened:
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0)) as opened:
         opened.start()
         opened.snapshot()
         yield opened

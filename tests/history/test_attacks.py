@@ -1,4 +1,4 @@
-"""What an agent that is against us may do to the tree while it is read or restored."""
+"""A hostile agent changes the tree while it is recorded or restored."""
 
 import os
 import shutil
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.history.tree import differences, look, write
+from tests.history.tree import differences, read_tree, write
 
-from freehold.history import History, Settings, reading
+from freehold.history import History, HistorySettings, tree_reader
 from freehold.history.names import find_path, read_name, show_name
 
 ROUNDS = 25
 
 
 @contextmanager
-def meanwhile(act: Callable[[], None]) -> Iterator[None]:
-    """`act` again and again in another thread; what the kernel refuses it is no matter."""
+def running_in_background(act: Callable[[], None]) -> Iterator[None]:
+    """Run `act` in a loop in another thread. Its OSErrors are ignored."""
     stop = threading.Event()
 
     def run() -> None:
@@ -39,7 +39,7 @@ def meanwhile(act: Callable[[], None]) -> Iterator[None]:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """What must never be read into history, nor written to."""
+    """A file that must never be recorded and never be written to."""
     folder = tmp_path / "outside"
     write(folder / "secret", "the owner's key")
     write(folder / "deep" / "secret", "the owner's key")
@@ -68,13 +68,13 @@ def test_a_planted_symlink_is_kept_as_a_link_and_never_followed(
     history.snapshot()
     shutil.rmtree(workspace / "folder")
     (workspace / "folder").symlink_to(outside)
-    before = look(outside)
+    before = read_tree(outside)
     history.undo()
     assert (workspace / "folder" / "secret").read_text() == "mine"
-    assert not differences(before, look(outside))
+    assert not differences(before, read_tree(outside))
 
 
-def test_a_file_swapped_for_a_link_during_snapshots_never_lets_the_outside_in(
+def test_a_file_swapped_for_a_link_during_snapshots_never_records_files_outside(
     tmp_path: Path, workspace: Path, outside: Path
 ) -> None:
     write(workspace / "real", "harmless")
@@ -85,14 +85,14 @@ def test_a_file_swapped_for_a_link_during_snapshots_never_lets_the_outside_in(
         (workspace / "real").unlink()
         (workspace / "aside").rename(workspace / "real")
 
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history:
-        with meanwhile(swap):
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0)) as history:
+        with running_in_background(swap):
             for _ in range(ROUNDS):
                 history.snapshot()
         assert b"the owner's key" not in _contents(history)
 
 
-def test_a_folder_replaced_by_a_link_mid_walk_never_lets_the_outside_in(
+def test_a_folder_replaced_by_a_link_during_a_scan_never_records_files_outside(
     tmp_path: Path, workspace: Path, outside: Path
 ) -> None:
     for number in range(20):
@@ -104,9 +104,9 @@ def test_a_folder_replaced_by_a_link_mid_walk_never_lets_the_outside_in(
         (workspace / "deep").unlink()
         (workspace / "aside").rename(workspace / "deep")
 
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history:
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0)) as history:
         history.start()
-        with meanwhile(swap):
+        with running_in_background(swap):
             for _ in range(ROUNDS):
                 history.snapshot()
         assert b"the owner's key" not in _contents(history)
@@ -122,7 +122,7 @@ def test_a_restore_never_writes_through_a_folder_swapped_for_a_link(
     for number in range(20):
         write(workspace / "deep" / f"n{number}", "old")
     entry = history.snapshot().entry
-    before = look(outside)
+    before = read_tree(outside)
 
     def swap() -> None:
         (workspace / "deep").rename(workspace / "aside")
@@ -133,9 +133,9 @@ def test_a_restore_never_writes_through_a_folder_swapped_for_a_link(
     for round_ in range(5):
         for number in range(20):
             write(workspace / "deep" / f"n{number}", f"new {round_}")
-        with meanwhile(swap):
+        with running_in_background(swap):
             history.restore(entry)
-        assert not differences(before, look(outside))
+        assert not differences(before, read_tree(outside))
         if (workspace / "deep").is_symlink():  # the swap was cut off in its middle
             (workspace / "deep").unlink()
     assert history.restore(entry).unsettled == ()
@@ -162,23 +162,28 @@ def test_a_name_swapped_for_a_fifo_does_not_block_a_snapshot(tmp_path: Path, wor
         (workspace / "real").unlink()
         (workspace / "real").write_text("harmless")
 
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history, meanwhile(swap):
+    with (
+        History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0)) as history,
+        running_in_background(swap),
+    ):
         for _ in range(ROUNDS):
             history.snapshot()
 
 
-def test_a_file_that_never_stops_growing_is_bounded_and_told(
+def test_a_file_that_never_stops_growing_is_read_to_a_limit_and_noted(
     tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It grows during each and every reading, as one does whose writer is faster than we are."""
+    """It grows during every read, like a file whose writer is faster than the reader."""
     path = write(workspace / "endless", "x" * 100)
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history:
-        real = reading._read
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0)) as history:
+        real = tree_reader._read
         with monkeypatch.context() as patch:
-            patch.setattr(reading, "_read", lambda contents, handle, size: _grow(path, real(contents, handle, size)))
+            patch.setattr(
+                tree_reader, "_read", lambda contents, handle, size: _grow(path, real(contents, handle, size))
+            )
             entry = history.entry(history.snapshot().entry)
-        assert [note for note in entry.notes if "endless was being written to" in note]
-        assert path.stat().st_size == 100 * (reading.ATTEMPTS + 2), "the number of readings is bounded"
+        assert [note for note in entry.notes if "endless changed while it was read" in note]
+        assert path.stat().st_size == 100 * (tree_reader.MAX_ATTEMPTS + 2), "the number of readings is bounded"
         history.snapshot()
         version = history.version(history.newest(), "workspace/endless")
         assert version is not None
@@ -197,7 +202,7 @@ def test_odd_names_are_kept_and_shown_without_harm(history: History, workspace: 
     odd = [b"new\nline", b"\xff\xfe", b"\x1b[31mred", b"back\\slash", b"\\x41", "ü\u202e.txt".encode(), b" ", b"-rf *"]
     for name in odd:
         Path(os.fsdecode(base + b"/" + name)).write_bytes(name)
-    before = look(workspace)
+    before = read_tree(workspace)
     history.snapshot()
     for name in odd:
         shown = show_name(b"workspace/" + name)
@@ -210,7 +215,7 @@ def test_odd_names_are_kept_and_shown_without_harm(history: History, workspace: 
         Path(os.fsdecode(base + b"/" + name)).unlink()
     history.snapshot("turn")
     history.undo()
-    assert not differences(before, look(workspace))
+    assert not differences(before, read_tree(workspace))
     assert find_path(str(workspace / "x"), history.roots) == (b"workspace", b"x")
 
 
@@ -250,7 +255,7 @@ def test_a_hundred_thousand_entries_in_one_folder(tmp_path: Path) -> None:
         crowd.mkdir(parents=True)
         for number in range(100_000):
             os.close(os.open(crowd / str(number), os.O_CREAT | os.O_WRONLY))
-        with History(folder / "history", {"workspace": folder / "workspace"}, Settings(quiet=0)) as history:
+        with History(folder / "history", {"workspace": folder / "workspace"}, HistorySettings(quiet=0)) as history:
             history.start()
             history.snapshot()
             write(crowd / "777", "changed")

@@ -1,30 +1,30 @@
-"""Bounded: old entries thin out, the quota holds, the owner is told first."""
+"""Old entries are thinned, the quota holds, and the owner is told before entries are dropped."""
 
 import os
 import time
 from pathlib import Path
 
 import pytest
-from tests.history.tree import differences, look, write
+from tests.history.tree import differences, read_tree, write
 
-from freehold.history import History, Notice, Settings
-from freehold.history.aging import Aging
+from freehold.history import History, HistoryNotice, HistorySettings
+from freehold.history.retention_clock import RetentionClock
 
 DAY = 86_400.0
 
 
-def _age(history: History, entry: int, seconds: float, now: float) -> None:
+def _set_age(history: History, entry: int, seconds: float, now: float) -> None:
     history._db.execute("UPDATE entry SET at = ? WHERE id = ?", (now - seconds, entry))
 
 
-def test_all_of_today_hourly_for_a_week_daily_after(history: History, workspace: Path) -> None:
+def test_entries_are_kept_all_for_a_day_hourly_for_a_week_then_daily(history: History, workspace: Path) -> None:
     now = 1_800_000_000.0
     ages = [40 * DAY, 40 * DAY - 60, 3 * DAY, 3 * DAY - 60, 3 * DAY - 7200, 100, 90, 80]
     for number, age in enumerate(ages):
         write(workspace / "file", str(number))
         entry = history.snapshot().entry
-        _age(history, entry, age, now)
-    _age(history, 1, 41 * DAY, now)
+        _set_age(history, entry, age, now)
+    _set_age(history, 1, 41 * DAY, now)
     states = {}
     history.collect(now=now)
     kept = [entry.id for entry in history.log()]
@@ -36,12 +36,12 @@ def test_all_of_today_hourly_for_a_week_daily_after(history: History, workspace:
     assert history.verify().damages == ()
 
 
-def test_what_a_dropped_entry_alone_held_gives_its_space_back(history: History, workspace: Path) -> None:
+def test_a_dropped_entry_frees_the_space_that_only_it_used(history: History, workspace: Path) -> None:
     now = time.time()
     history.collect()
     for number in range(6):
         write(workspace / "large", os.urandom(2 << 20))
-        _age(history, history.snapshot().entry, 50 * DAY - number, now)
+        _set_age(history, history.snapshot().entry, 50 * DAY - number, now)
     full = history.size().used
     history.collect(now=now)
     assert history.size().used < full / 3
@@ -49,9 +49,9 @@ def test_what_a_dropped_entry_alone_held_gives_its_space_back(history: History, 
 
 
 def test_at_the_quota_the_owner_is_told_before_anything_is_dropped(tmp_path: Path, workspace: Path) -> None:
-    told: list[Notice] = []
-    settings = Settings(quiet=0, quota=4 << 20, quota_grace=600)
-    with History(tmp_path / "history", {"workspace": workspace}, settings, tell=told.append) as history:
+    told: list[HistoryNotice] = []
+    settings = HistorySettings(quiet=0, quota=4 << 20, quota_grace=600)
+    with History(tmp_path / "history", {"workspace": workspace}, settings, on_notice=told.append) as history:
         write(workspace / "good", "known good")
         good = history.snapshot().entry
         history.set_good(good)
@@ -75,8 +75,8 @@ def test_at_the_quota_the_owner_is_told_before_anything_is_dropped(tmp_path: Pat
         assert not (workspace / "large").exists()
 
 
-def test_one_flood_cannot_push_the_store_far_above_its_quota(tmp_path: Path, workspace: Path) -> None:
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0, quota=4 << 20)) as history:
+def test_one_large_snapshot_cannot_exceed_the_quota_by_much(tmp_path: Path, workspace: Path) -> None:
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0, quota=4 << 20)) as history:
         history.snapshot()
         for number in range(12):
             write(workspace / f"flood{number}", os.urandom(1 << 20))
@@ -88,25 +88,25 @@ def test_one_flood_cannot_push_the_store_far_above_its_quota(tmp_path: Path, wor
         assert all("quota" in reason for _, reason in outcome.unsettled)
 
 
-def test_undo_still_works_across_what_was_thinned(history: History, workspace: Path) -> None:
+def test_undo_works_after_entries_were_thinned(history: History, workspace: Path) -> None:
     now = time.time()
     write(workspace / "file", "a")
     first = history.snapshot("turn").entry
-    before = look(workspace)
+    before = read_tree(workspace)
     for text in "bcd":
         write(workspace / "file", text)
-        _age(history, history.snapshot("turn").entry, 20 * DAY, now)
-    _age(history, first, 25 * DAY, now)
+        _set_age(history, history.snapshot("turn").entry, 20 * DAY, now)
+    _set_age(history, first, 25 * DAY, now)
     write(workspace / "file", "e")
     last = history.snapshot("turn").entry
     history.collect(now=now)
     assert [entry.id for entry in history.log()] == [last, last - 1, first, 1]
     history.undo()
     history.undo()
-    assert not differences(before, look(workspace))
+    assert not differences(before, read_tree(workspace))
 
 
-def test_a_clock_that_jumps_ahead_thins_nothing_and_is_told(
+def test_a_clock_that_jumps_ahead_thins_nothing_and_gives_a_notice(
     history: History, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(6):
@@ -123,13 +123,13 @@ def test_a_clock_that_jumps_ahead_thins_nothing_and_is_told(
     assert history.notices() == []
 
 
-def test_entries_age_at_most_twice_as_fast_as_time_passes_and_a_day_a_start(history: History) -> None:
+def test_entries_age_at_most_twice_as_fast_as_time_and_one_day_per_start(history: History) -> None:
     wall, real = [1000 * DAY], [0.0]
-    aging = Aging(history._db, lambda: wall[0], lambda: real[0])
-    assert aging.advance() == 1000 * DAY
+    clock = RetentionClock(history._db, lambda: wall[0], lambda: real[0])
+    assert clock.advance() == 1000 * DAY
     wall[0], real[0] = 1400 * DAY, 3600.0
-    assert aging.advance() == 1000 * DAY + 7200
-    again = Aging(history._db, lambda: wall[0], lambda: real[0])
+    assert clock.advance() == 1000 * DAY + 7200
+    again = RetentionClock(history._db, lambda: wall[0], lambda: real[0])
     assert again.advance() == 1001 * DAY + 7200
     assert round(again.behind / DAY) == 399
     wall[0] = 900 * DAY

@@ -1,4 +1,4 @@
-"""The guide's Python is run, and what it prints is compared."""
+"""The Python code in the guide is run, and its output is compared with the guide."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "history.md"
 
 
-def test_the_guide_does_what_it_says() -> None:
+def test_the_guide_prints_what_it_shows() -> None:
     blocks = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     assert blocks
     for code, printed in blocks:

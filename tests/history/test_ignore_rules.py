@@ -1,4 +1,4 @@
-"""What the owner does not want kept is neither taken nor touched."""
+"""Ignored paths are not recorded and not changed by a restore."""
 
 import os
 import shutil
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.history.tree import write
 
-from freehold.history import History, Settings
-from freehold.history.ignoring import compile_patterns
+from freehold.history import History, HistorySettings
+from freehold.history.ignore_rules import compile_ignore_rules
 
 FILE, FOLDER = stat.S_IFREG, stat.S_IFDIR
 
@@ -28,23 +28,23 @@ FILE, FOLDER = stat.S_IFREG, stat.S_IFDIR
         ("*", "workspace", FOLDER, False),
     ],
 )
-def test_patterns_mean_what_they_mean_in_a_gitignore(pattern: str, path: str, mode: int, expected: bool) -> None:
-    ignored = compile_patterns([pattern])
+def test_patterns_work_as_in_a_gitignore(pattern: str, path: str, mode: int, expected: bool) -> None:
+    ignored = compile_ignore_rules([pattern])
     assert ignored is not None
     assert ignored(tuple(path.encode().split(b"/")), mode) is expected
 
 
 def test_the_last_pattern_that_matches_decides() -> None:
-    ignored = compile_patterns(["*.log", "!keep.log"])
+    ignored = compile_ignore_rules(["*.log", "!keep.log"])
     assert ignored is not None
     assert ignored((b"workspace", b"a.log"), FILE)
     assert not ignored((b"workspace", b"keep.log"), FILE)
-    assert compile_patterns(["", "# nothing"]) is None
+    assert compile_ignore_rules(["", "# nothing"]) is None
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_an_undo_leaves_what_is_ignored(tmp_path: Path, workspace: Path, watched: bool) -> None:
-    settings = Settings(quiet=0, ignore=("*.iso", "workspace/.cache/"))
+def test_an_undo_leaves_ignored_files_alone(tmp_path: Path, workspace: Path, watched: bool) -> None:
+    settings = HistorySettings(quiet=0, ignore=("*.iso", "workspace/.cache/"))
     with History(tmp_path / "history", {"workspace": workspace}, settings) as history:
         if watched:
             history.start()
@@ -62,12 +62,12 @@ def test_an_undo_leaves_what_is_ignored(tmp_path: Path, workspace: Path, watched
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_what_is_ignored_makes_no_entry_by_moving_the_time_of_its_folder(
+def test_an_ignored_file_makes_no_entry_by_changing_the_time_of_its_folder(
     tmp_path: Path, workspace: Path, watched: bool
 ) -> None:
-    """And with a change that is kept the folder's time is kept, too."""
+    """Together with another change, the time of the folder is recorded as well."""
     (workspace / "deep").mkdir()
-    settings = Settings(quiet=0, ignore=("workspace/deep/.state*", "*.iso"))
+    settings = HistorySettings(quiet=0, ignore=("workspace/deep/.state*", "*.iso"))
     with History(tmp_path / "history", {"workspace": workspace}, settings) as history:
         if watched:
             history.start()
@@ -90,8 +90,8 @@ def test_what_is_ignored_makes_no_entry_by_moving_the_time_of_its_folder(
         assert (workspace / "deep").stat().st_mtime_ns == 5
 
 
-def test_a_folder_that_hides_something_can_go_or_become_a_file(tmp_path: Path, workspace: Path) -> None:
-    settings = Settings(quiet=0, ignore=("*.iso",))
+def test_a_folder_with_ignored_files_can_be_removed_or_become_a_file(tmp_path: Path, workspace: Path) -> None:
+    settings = HistorySettings(quiet=0, ignore=("*.iso",))
     with History(tmp_path / "history", {"workspace": workspace}, settings) as history:
         history.start()
         write(workspace / "a" / "kept", "1")
@@ -108,8 +108,8 @@ def test_a_folder_that_hides_something_can_go_or_become_a_file(tmp_path: Path, w
         assert (workspace / "a" / "kept").read_text() == "1"
 
 
-def test_many_patterns_are_asked_about_where_they_may_fit_alone() -> None:
-    ignored = compile_patterns(["home/.a/*", "!home/.a/keep", "home/*.json", "/home/b/", "w[/]x", "**/deep/x"])
+def test_a_pattern_is_tried_only_where_it_can_match() -> None:
+    ignored = compile_ignore_rules(["home/.a/*", "!home/.a/keep", "home/*.json", "/home/b/", "w[/]x", "**/deep/x"])
     assert ignored is not None
     cases = {
         "home/.a": False,

@@ -1,4 +1,4 @@
-"""Random writes by several writers, then back and forth: every entry's state comes back byte for byte."""
+"""Random writes by several writers, then undo and redo: the state of every entry is restored byte for byte."""
 
 import os
 import shutil
@@ -11,16 +11,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.history.tree import Found, differences, look
+from tests.history.tree import TreeItem, differences, read_tree
 
 from freehold.errors import FreeholdError
-from freehold.history import History, Settings
-from freehold.history.contents import INLINE
+from freehold.history import History, HistorySettings
+from freehold.history.contents import MAX_INLINE_BYTES
 
 NAMES = [b"a", b"b", b"sub", b".git", b"with space", b"new\nline", b"bad\xff\xfe", b"-rf", b"\xc3\xbc", b"x" * 200]
 names = st.sampled_from(NAMES)
 paths = st.lists(names, min_size=1, max_size=3).map(lambda parts: b"/".join(parts))
-LARGE = {"edge": b"z" * INLINE, "over": b"z" * (INLINE + 1), "chunks": bytes(range(256)) * 700}
+LARGE = {"edge": b"z" * MAX_INLINE_BYTES, "over": b"z" * (MAX_INLINE_BYTES + 1), "chunks": bytes(range(256)) * 700}
 contents = st.one_of(
     st.binary(max_size=40),
     st.sampled_from(["", "one\ntwo\nthree\n", *LARGE]).map(lambda key: LARGE.get(key, key.encode())),
@@ -29,7 +29,7 @@ modes = st.sampled_from([0o600, 0o644, 0o755, 0o444, 0o000, 0o4755])
 
 
 def act(root: Path, kind: str, path: bytes, other: bytes, data: bytes, mode: int) -> None:
-    """One thing a program may do to a tree; what the kernel refuses is simply not done."""
+    """One change of the tree. A change that the kernel refuses is skipped."""
     at, to = root / os.fsdecode(path), root / os.fsdecode(other)
     try:
         if kind == "write" and not at.is_symlink():
@@ -79,13 +79,13 @@ kinds = st.sampled_from(
 actions = st.tuples(kinds, paths, paths, contents, modes)
 
 
-def _timeless(tree: dict[bytes, Found]) -> dict[bytes, Found]:
-    """Without times and hard-link groups, which a revert leaves as they are."""
+def _without_times(tree: dict[bytes, TreeItem]) -> dict[bytes, TreeItem]:
+    """Without times and hard-link groups, which a revert does not change."""
     return {path: found._replace(mtime=0, names=()) for path, found in tree.items()}
 
 
 class Model(RuleBasedStateMachine):
-    """The model is the tree itself, looked at when each entry was made."""
+    """The model is a copy of the tree at each entry."""
 
     @initialize(watched=st.booleans())
     def begin(self, watched: bool) -> None:
@@ -93,11 +93,11 @@ class Model(RuleBasedStateMachine):
         self.base = Path(tempfile.mkdtemp(prefix="freehold-model-", dir=memory))
         self.root = self.base / "workspace"
         self.root.mkdir()
-        self.history = History(self.base / "history", {"workspace": self.root}, Settings(quiet=0))
+        self.history = History(self.base / "history", {"workspace": self.root}, HistorySettings(quiet=0))
         if watched:
             self.history.start()
         self.history.snapshot()
-        self.states: dict[int, dict[bytes, Found]] = {1: look(self.root)}
+        self.states: dict[int, dict[bytes, TreeItem]] = {1: read_tree(self.root)}
 
     def teardown(self) -> None:
         if hasattr(self, "history"):
@@ -122,7 +122,7 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def take(self) -> None:
-        found = look(self.root)
+        found = read_tree(self.root)
         mark = self.history.snapshot("turn")
         if not mark.changed:
             assert not differences(self.states[mark.entry], found)
@@ -164,14 +164,14 @@ class Model(RuleBasedStateMachine):
         if newest == 1:
             return
         self.history.revert(newest, {"": "old"})
-        assert _timeless(look(self.root)) == _timeless(self.states[newest - 1])
-        self.states[self.history.newest()] = look(self.root)
+        assert _without_times(read_tree(self.root)) == _without_times(self.states[newest - 1])
+        self.states[self.history.newest()] = read_tree(self.root)
 
     @precondition(lambda self: hasattr(self, "history"))
     @rule(watched=st.booleans())
     def reopen(self, watched: bool) -> None:
         self.history.close()
-        self.history = History(self.base / "history", {"workspace": self.root}, Settings(quiet=0))
+        self.history = History(self.base / "history", {"workspace": self.root}, HistorySettings(quiet=0))
         if watched:
             self.history.start()
 
@@ -182,7 +182,7 @@ class Model(RuleBasedStateMachine):
 
     def _settled(self, outcome: Any, target: int) -> None:
         assert outcome.unsettled == ()
-        assert not differences(self.states[target], look(self.root)), f"entry {target}"
+        assert not differences(self.states[target], read_tree(self.root)), f"entry {target}"
         self.states[outcome.entry.id] = self.states[target]
 
 

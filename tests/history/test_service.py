@@ -1,4 +1,4 @@
-"""One shape of questions and answers: plain JSON, strict, bounded whatever the files are called."""
+"""The calls of history: plain JSON, strict, and bounded for any file names."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from tests.history.tree import write
 
 from freehold.errors import FreeholdError
 from freehold.history import History
-from freehold.history.service import MAX_SHOWN, MAX_TEXT, HistoryService
+from freehold.history.service import MAX_REPLY_CHARS, MAX_SHOWN_BYTES, HistoryService
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def test_a_turn_from_mark_to_undo(service: HistoryService, workspace: Path) -> N
         {"path": "workspace/a.txt", "word": "added", "what": "a file"}
     ]
     assert "+one" in ask(service, "history.diff", entry=2)["files"][0]["text"]
-    plan = ask(service, "history.undo", dry_run=True)
-    assert {"path": "workspace/a.txt", "fate": "remove", "detail": ""} in plan["steps"]
+    plan = ask(service, "history.plan_undo")
+    assert plan["steps"] == [{"path": "workspace/a.txt", "fate": "remove", "word": "remove", "detail": ""}]
     assert ask(service, "history.undo", who={"by": "owner"})["unsettled"] == []
     assert not (workspace / "a.txt").exists()
-    assert ask(service, "history.redo")["entry"]["equals"] == 2
+    assert ask(service, "history.redo", who={"by": "owner"})["entry"]["equals"] == 2
     assert ask(service, "history.status")["watching"] is True
 
 
@@ -50,7 +50,12 @@ def test_a_turn_from_mark_to_undo(service: HistoryService, workspace: Path) -> N
     [
         ("history.undo", {"entry": "3"}),
         ("history.undo", {"entry": True}),
-        ("history.undo", {"nope": 1}),
+        ("history.undo", {"nope": 1, "who": {"by": "owner"}}),
+        ("history.undo", {}),
+        ("history.redo", {}),
+        ("history.restore", {"entry": 1}),
+        ("history.revert", {"entry": 1}),
+        ("history.recover", {"finish": True}),
         ("history.restore", {}),
         ("history.restore", {"entry": 1, "paths": [1]}),
         ("history.mark", {"phase": "during"}),
@@ -61,13 +66,13 @@ def test_a_turn_from_mark_to_undo(service: HistoryService, workspace: Path) -> N
         ("history.nothing", {}),
     ],
 )
-def test_a_wrong_question_is_refused(service: HistoryService, method: str, params: dict[str, Any]) -> None:
+def test_a_call_with_wrong_parameters_is_refused(service: HistoryService, method: str, params: dict[str, Any]) -> None:
     with pytest.raises(FreeholdError):
         service.handle(method, params)
 
 
 def test_a_large_file_is_shown_in_parts(service: HistoryService, workspace: Path) -> None:
-    data = bytes(range(256)) * (MAX_SHOWN // 256) + b"the end"
+    data = bytes(range(256)) * (MAX_SHOWN_BYTES // 256) + b"the end"
     write(workspace / "large", data)
     entry = ask(service, "history.snapshot")["entry"]
     shown, more = b"", True
@@ -77,7 +82,7 @@ def test_a_large_file_is_shown_in_parts(service: HistoryService, workspace: Path
     assert shown == data
 
 
-def test_answers_stay_bounded_whatever_the_names_are(service: HistoryService, workspace: Path) -> None:
+def test_replies_are_bounded_for_long_file_names(service: HistoryService, workspace: Path) -> None:
     folder = workspace
     for number in range(12):
         folder = folder / (f"{number}" + "\x01" * 240)
@@ -85,8 +90,8 @@ def test_answers_stay_bounded_whatever_the_names_are(service: HistoryService, wo
     for number in range(450):
         (folder / f"{number}{chr(1) * 200}").touch()
     entry = ask(service, "history.snapshot")["entry"]
-    for answer in (ask(service, "history.changes", entry=entry), ask(service, "history.undo", dry_run=True)):
-        assert len(json.dumps(answer)) < MAX_TEXT * 2
+    for answer in (ask(service, "history.changes", entry=entry), ask(service, "history.plan_undo")):
+        assert len(json.dumps(answer)) < MAX_REPLY_CHARS * 2
         assert answer["total"] > 450
 
 

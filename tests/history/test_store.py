@@ -1,32 +1,40 @@
-"""Contents: deduplicated, chunked so that a little change costs a little, checked on every read."""
+"""Contents are deduplicated, split into chunks, and checked on every read."""
 
 import os
 import random
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.history.tree import differences, look, write
+from tests.history.tree import differences, read_tree, write
 
-from freehold.history import History, Settings
-from freehold.history.chunks import LARGEST, cut
+from freehold.history import History, HistorySettings
+from freehold.history.chunks import MAX_CHUNK_BYTES, find_cut
 from freehold.history.contents import DamagedContent
 
 
-def test_chunks_add_up_and_find_themselves_again_after_an_insert() -> None:
+def split_chunks(data: bytes) -> Iterator[bytes]:
+    while data:
+        length = find_cut(data[:MAX_CHUNK_BYTES])
+        yield data[:length]
+        data = data[length:]
+
+
+def test_chunks_add_up_and_stay_the_same_after_an_insert() -> None:
     random.seed(7)
     for data in (random.randbytes(6 << 20), b"line of a log %d\n" * (6 << 16), bytes(5 << 20), b",=" * (1 << 20)):
-        pieces = list(cut(data))
+        pieces = list(split_chunks(data))
         assert b"".join(pieces) == data
-        assert max(map(len, pieces)) <= LARGEST
+        assert max(map(len, pieces)) <= MAX_CHUNK_BYTES
     data = random.randbytes(8 << 20)
-    before = set(cut(data))
-    after = list(cut(data[: 3 << 20] + b"inserted" + data[3 << 20 :]))
+    before = set(split_chunks(data))
+    after = list(split_chunks(data[: 3 << 20] + b"inserted" + data[3 << 20 :]))
     new = sum(len(piece) for piece in after if piece not in before)
-    assert new < 2 * LARGEST
+    assert new < 2 * MAX_CHUNK_BYTES
 
 
-def test_a_large_file_that_changes_a_little_costs_a_little(history: History, workspace: Path) -> None:
+def test_a_small_change_of_a_large_file_needs_little_space(history: History, workspace: Path) -> None:
     random.seed(3)
     data = random.randbytes(12 << 20)
     write(workspace / "large", data)
@@ -48,15 +56,15 @@ def test_the_same_bytes_are_stored_once(history: History, workspace: Path) -> No
     assert history.size().used < 1 << 20
 
 
-def test_what_compresses_is_compressed(history: History, workspace: Path) -> None:
+def test_contents_are_compressed(history: History, workspace: Path) -> None:
     for number in range(50):
         write(workspace / str(number), f"{number} " * 10_000)
     history.snapshot()
     assert history.size().used < history.size().kept_bytes / 3
 
 
-def test_damage_is_named_with_the_entries_it_touches_and_all_else_stays_usable(tmp_path: Path, workspace: Path) -> None:
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history:
+def test_damage_is_reported_with_its_entries_and_everything_else_stays_usable(tmp_path: Path, workspace: Path) -> None:
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0)) as history:
         write(workspace / "small", "precious " * 100)
         write(workspace / "large", os.urandom(300_000))
         write(workspace / "fine", "fine")
@@ -74,7 +82,7 @@ def test_damage_is_named_with_the_entries_it_touches_and_all_else_stays_usable(t
     database.close()
     chunk = next(path for path in (tmp_path / "history" / "chunks").rglob("*") if path.is_file())
     chunk.write_bytes(b"rot" + chunk.read_bytes()[3:])
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0)) as history:
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0)) as history:
         found = history.verify()
         assert {(each.path, each.first, each.last) for damage in found.damages for each in damage.touches} == {
             (b"workspace/small", 1, 1),
@@ -100,7 +108,7 @@ def test_a_history_of_another_schema_is_refused_and_untouched(tmp_path: Path, wo
 
 def test_a_second_process_continues_where_the_first_ended(tmp_path: Path, workspace: Path) -> None:
     write(workspace / "file", "one")
-    before = look(workspace)
+    before = read_tree(workspace)
     with History(tmp_path / "history", {"workspace": workspace}) as history:
         history.snapshot()
     write(workspace / "file", "written while nobody watched")
@@ -108,4 +116,4 @@ def test_a_second_process_continues_where_the_first_ended(tmp_path: Path, worksp
         history.start()
         assert history.snapshot().changed
         history.undo()
-        assert not differences(before, look(workspace))
+        assert not differences(before, read_tree(workspace))

@@ -1,4 +1,4 @@
-"""Undo, redo, restore and revert, as an owner uses them."""
+"""Undo, redo, restore and revert through `History`."""
 
 import os
 import shutil
@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.history.tree import differences, look, write
+from tests.history.tree import differences, read_tree, write
 
 from freehold.errors import FreeholdError
-from freehold.history import History, Settings, Who, staging
+from freehold.history import Author, History, HistorySettings, staging_area
 from freehold.history.names import show_name
 
 
@@ -24,15 +24,15 @@ def test_undo_brings_back_everything_a_shell_command_destroyed(history: History,
     (workspace / "locked").mkdir()
     write(workspace / "locked" / "in", "x")
     (workspace / "locked").chmod(0o555)
-    before = look(workspace)
+    before = read_tree(workspace)
     history.mark("before")
     for name in ("src", ".git", "empty", "locked"):
         shutil.rmtree(workspace / name)
     (workspace / "link").unlink()
-    history.mark("after", "turn", Who("agent", agent="claude", turn="7", prompt="clean up"), "clean up")
-    outcome = history.undo(who=Who("owner"))
+    history.mark("after", "turn", Author("agent", agent="claude", turn="7", prompt="clean up"), "clean up")
+    outcome = history.undo(who=Author("owner"))
     assert outcome.unsettled == ()
-    assert not differences(before, look(workspace))
+    assert not differences(before, read_tree(workspace))
     assert outcome.entry.kind == "undo"
     assert outcome.entry.who.by == "owner"
     assert (workspace / "same.py").samefile(workspace / "src" / "a.py")
@@ -43,18 +43,18 @@ def test_undo_goes_further_back_each_time_and_redo_comes_forward_again(history: 
     for number in range(4):
         write(workspace / "file", f"{number}\n")
         history.snapshot("turn")
-        states.append(look(workspace))
+        states.append(read_tree(workspace))
     for number in (2, 1, 0):
         assert history.undo().unsettled == ()
-        assert not differences(states[number], look(workspace))
+        assert not differences(states[number], read_tree(workspace))
     for number in (1, 2, 3):
         assert history.redo().unsettled == ()
-        assert not differences(states[number], look(workspace))
+        assert not differences(states[number], read_tree(workspace))
     with pytest.raises(FreeholdError, match="nothing to redo"):
         history.redo()
 
 
-def test_an_edit_after_an_undo_ends_the_way_forward_but_loses_nothing(history: History, workspace: Path) -> None:
+def test_an_edit_after_an_undo_ends_redo_but_loses_nothing(history: History, workspace: Path) -> None:
     write(workspace / "file", "one")
     history.snapshot("turn")
     write(workspace / "file", "two")
@@ -69,7 +69,7 @@ def test_an_edit_after_an_undo_ends_the_way_forward_but_loses_nothing(history: H
     assert (workspace / "file").read_text() == "two"
 
 
-def test_a_state_in_no_entry_yet_is_taken_before_it_is_undone(history: History, workspace: Path) -> None:
+def test_unrecorded_changes_are_recorded_before_an_undo(history: History, workspace: Path) -> None:
     write(workspace / "file", "kept")
     history.snapshot("turn")
     write(workspace / "file", "never marked")
@@ -89,7 +89,7 @@ def test_the_plan_names_every_path_and_its_fate_and_writes_nothing(history: Hist
     (workspace / "goes").unlink()
     write(workspace / "changes", "y")
     (workspace / "mode").chmod(0o700)
-    after = look(workspace)
+    after = read_tree(workspace)
     plan = history.plan_undo()
     fates = {show_name(b"/".join(step.path)): step.fate for step in plan.steps}
     assert fates == {
@@ -99,7 +99,7 @@ def test_the_plan_names_every_path_and_its_fate_and_writes_nothing(history: Hist
         "workspace/changes": "write",
         "workspace/mode": "mode",
     }
-    assert not differences(after, look(workspace))
+    assert not differences(after, read_tree(workspace))
 
 
 def test_restore_of_one_path_leaves_the_others(history: History, workspace: Path) -> None:
@@ -115,7 +115,7 @@ def test_restore_of_one_path_leaves_the_others(history: History, workspace: Path
     assert (workspace / "b").read_text() == "new"
 
 
-def test_only_what_differs_is_touched(history: History, workspace: Path) -> None:
+def test_a_restore_writes_only_what_differs(history: History, workspace: Path) -> None:
     for number in range(20):
         write(workspace / f"f{number}", "same")
     history.snapshot()
@@ -126,11 +126,11 @@ def test_only_what_differs_is_touched(history: History, workspace: Path) -> None
     assert changed == {"f3"}
 
 
-def test_names_that_became_folders_and_folders_that_became_names(history: History, workspace: Path) -> None:
+def test_files_that_became_folders_and_folders_that_became_files(history: History, workspace: Path) -> None:
     write(workspace / "file", "was a file")
     write(workspace / "folder" / "deep" / "in", "was a folder")
     (workspace / "link").symlink_to("nowhere")
-    before = look(workspace)
+    before = read_tree(workspace)
     history.snapshot()
     (workspace / "file").unlink()
     write(workspace / "file" / "now" / "a-folder", "x")
@@ -138,11 +138,11 @@ def test_names_that_became_folders_and_folders_that_became_names(history: Histor
     write(workspace / "folder", "now a file")
     (workspace / "link").unlink()
     (workspace / "link").mkdir()
-    after = look(workspace)
+    after = read_tree(workspace)
     assert history.undo().unsettled == ()
-    assert not differences(before, look(workspace))
+    assert not differences(before, read_tree(workspace))
     assert history.redo().unsettled == ()
-    assert not differences(after, look(workspace))
+    assert not differences(after, read_tree(workspace))
 
 
 def test_a_file_that_is_open_keeps_its_bytes_for_its_reader(history: History, workspace: Path) -> None:
@@ -155,14 +155,16 @@ def test_a_file_that_is_open_keeps_its_bytes_for_its_reader(history: History, wo
     assert (workspace / "log").read_text() == "old"
 
 
-def test_fifos_sockets_and_what_is_too_large_are_noted_and_left_alone(tmp_path: Path, workspace: Path) -> None:
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0, largest_file=1000)) as history:
+def test_fifos_sockets_and_large_files_are_noted_and_left_alone(tmp_path: Path, workspace: Path) -> None:
+    with History(
+        tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0, largest_file=1000)
+    ) as history:
         history.snapshot()
         os.mkfifo(workspace / "pipe")
         write(workspace / "huge", b"x" * 2000)
         write(workspace / "small", "y")
         entry = history.entry(history.snapshot().entry)
-        assert any("huge is larger than history keeps" in note for note in entry.notes)
+        assert any("huge is larger than the limit of history" in note for note in entry.notes)
         outcome = history.undo()
         assert stat.S_ISFIFO((workspace / "pipe").lstat().st_mode)
         assert (workspace / "huge").exists()
@@ -170,7 +172,7 @@ def test_fifos_sockets_and_what_is_too_large_are_noted_and_left_alone(tmp_path: 
         assert {path for path, _ in outcome.unsettled} == {b"workspace/pipe", b"workspace/huge"}
 
 
-def test_revert_takes_back_one_entry_and_keeps_what_came_after(history: History, workspace: Path) -> None:
+def test_revert_takes_back_one_entry_and_keeps_later_changes(history: History, workspace: Path) -> None:
     write(workspace / "text", "".join(f"line {n}\n" for n in range(30)))
     write(workspace / "other", "1")
     history.snapshot()
@@ -192,10 +194,10 @@ def test_revert_takes_back_one_entry_and_keeps_what_came_after(history: History,
     assert (workspace / "added").read_text() == "by the entry"
 
 
-def test_a_revert_of_several_entries_takes_back_all_of_them_and_keeps_what_came_after(
+def test_a_revert_of_several_entries_takes_back_all_of_them_and_keeps_later_changes(
     history: History, workspace: Path
 ) -> None:
-    """A turn is more than one entry when its files came to rest in the middle of it."""
+    """A turn has more than one entry when writing paused during the turn."""
     before = history.snapshot("snapshot").entry
     (workspace / "first").write_text("1")
     history.snapshot("quiet")
@@ -219,15 +221,15 @@ def test_a_revert_with_conflicts_writes_nothing_until_the_owner_chooses(history:
     entry = history.snapshot("turn").entry
     write(workspace / "text", "three\n")
     history.snapshot("turn")
-    before = look(workspace)
+    before = read_tree(workspace)
     plan = history.plan_revert(entry)
     assert [(show_name(b"/".join(c.path)), c.reason) for c in plan.conflicts] == [
         ("workspace/text", "the same lines were changed later")
     ]
-    with pytest.raises(FreeholdError, match="nothing was written") as refused:
+    with pytest.raises(FreeholdError, match="Nothing was written") as refused:
         history.revert(entry)
     assert refused.value.code == "history.conflicts"
-    assert not differences(before, look(workspace))
+    assert not differences(before, read_tree(workspace))
     history.revert(entry, {"workspace/text": "mine"})
     assert ((workspace / "text").read_text(), (workspace / "clean").read_text()) == ("three\n", "one\n")
     history.undo()
@@ -267,13 +269,15 @@ def test_a_tree_being_written_to_ends_as_planned_or_says_what_differs(history: H
     assert settled != (b"workspace/f7" in told)
 
 
-def test_nothing_written_meanwhile_is_lost(history: History, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write between the plan and the exchange is noticed, taken into history, and only then replaced."""
+def test_nothing_written_during_a_restore_is_lost(
+    history: History, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write between the plan and the exchange is detected and recorded before the file is replaced."""
     write(workspace / "file", "old")
     history.snapshot()
     write(workspace / "file", "new")
     history.snapshot("turn")
-    real = staging.exchange
+    real = staging_area.exchange_names
     raced = threading.Event()
 
     def race(*args: object) -> None:
@@ -282,7 +286,7 @@ def test_nothing_written_meanwhile_is_lost(history: History, workspace: Path, mo
             (workspace / "file").write_text("written in the gap")
         real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("freehold.history.restoring.exchange", race)
+    monkeypatch.setattr("freehold.history.file_writer.exchange_names", race)
     outcome = history.undo()
     assert outcome.unsettled == ()
     assert (workspace / "file").read_text() == "old"

@@ -1,4 +1,4 @@
-"""What is dirty is known at once and exactly, and doubt leads to a scan."""
+"""The watcher knows exactly which paths are dirty, and requires a full scan when it is not sure."""
 
 import asyncio
 import os
@@ -9,15 +9,15 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.history.tree import differences, look, write
+from tests.history.tree import differences, read_tree, write
 
-from freehold.history import History, Settings
-from freehold.history.stream import KEPT, MAX_AT_ONCE, ChangeStream
-from freehold.history.taking import Take
-from freehold.history.watching import Watcher
+from freehold.history import History, HistorySettings
+from freehold.history.stream import MAX_BATCH_CHANGES, MAX_KEPT_CHANGES, ChangeStream
+from freehold.history.tree_scan import TreeScan
+from freehold.history.watcher import Watcher
 
 
-def test_a_mark_has_everything_written_before_it_and_nothing_needs_to_wait(history: History, workspace: Path) -> None:
+def test_a_mark_records_everything_written_before_it_at_once(history: History, workspace: Path) -> None:
     for number in range(100):
         write(workspace / f"folder{number}" / "inner" / "file", str(number))
         mark = history.snapshot("turn")
@@ -43,16 +43,16 @@ def test_a_write_through_one_name_is_known_for_all_names_of_the_file(history: Hi
     history.snapshot()
     with (workspace / "b").open("a") as file:
         file.write(" two")
-    before = look(workspace)
+    before = read_tree(workspace)
     entry = history.snapshot().entry
     (workspace / "a").unlink()
     (workspace / "b").unlink()
     history.snapshot()
     history.restore(entry)
-    assert not differences(before, look(workspace))
+    assert not differences(before, read_tree(workspace))
 
 
-def test_folders_moved_about_stay_watched_under_their_new_names(history: History, workspace: Path) -> None:
+def test_moved_folders_stay_watched_under_their_new_names(history: History, workspace: Path) -> None:
     write(workspace / "a" / "b" / "c" / "file", "1")
     history.snapshot()
     (workspace / "a").rename(workspace / "moved")
@@ -67,39 +67,39 @@ def test_folders_moved_about_stay_watched_under_their_new_names(history: History
     assert history.version(mark.entry, "workspace/a/b/c/file") is None
 
 
-def test_an_overflow_of_the_kernels_queue_leads_to_a_scan(tmp_path: Path, workspace: Path) -> None:
+def test_an_overflow_of_the_kernel_queue_causes_a_scan(tmp_path: Path, workspace: Path) -> None:
     (workspace / "busy").mkdir()
     watcher = Watcher({b"workspace": workspace}, ChangeStream())
     with watcher._lock:
-        watcher._rebuild("first look")
+        watcher._rebuild("first scan")
     try:
-        watcher.drain()
+        watcher.drain_events()
         most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
         for number in range(most // 2 + 100):  # create and close, two events each, with nobody reading
             os.close(os.open(workspace / "busy" / str(number % 500), os.O_CREAT | os.O_WRONLY))
             os.utime(workspace / "busy" / str(number % 500))
         (workspace / "missed").mkdir()
-        found = watcher.drain()
+        found = watcher.drain_events()
         assert found.everything is not None
         assert "overflow" in found.everything
         (workspace / "missed" / "later").write_text("x")
-        assert (b"workspace", b"missed", b"later") in watcher.drain().paths
+        assert (b"workspace", b"missed", b"later") in watcher.drain_events().paths
     finally:
         watcher._thread.start()
         watcher.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may lower the limit in a user namespace of its own")
-def test_exhausted_watches_are_told_and_changes_still_found(tmp_path: Path) -> None:
+def test_exhausted_watches_give_a_notice_and_changes_are_still_found(tmp_path: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from freehold.history import History, Settings
+from freehold.history import History, HistorySettings
 base = Path({str(tmp_path)!r})
 for number in range(50):
     (base / "w" / str(number)).mkdir(parents=True)
 told = []
-with History(base / "h", {{"w": base / "w"}}, Settings(quiet=0), tell=told.append) as history:
+with History(base / "h", {{"w": base / "w"}}, HistorySettings(quiet=0), on_notice=told.append) as history:
     history.start()
     assert [notice.code for notice in told] == ["history.no-watches"], told
     history.snapshot()
@@ -117,29 +117,29 @@ with History(base / "h", {{"w": base / "w"}}, Settings(quiet=0), tell=told.appen
 
 
 def test_a_snapshot_is_taken_once_the_writing_has_stopped(tmp_path: Path, workspace: Path) -> None:
-    with History(tmp_path / "history", {"workspace": workspace}, Settings(quiet=0.05)) as history:
+    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0.05)) as history:
         history.snapshot()
         done = threading.Event()
-        real = history.quiet_snapshot
+        real = history.take_quiet_snapshot
 
         def quiet_snapshot(why: str) -> None:
             real(why)
             done.set()
 
-        history.quiet_snapshot = quiet_snapshot  # type: ignore[method-assign]
+        history.take_quiet_snapshot = quiet_snapshot  # type: ignore[method-assign]
         history.start()
         write(workspace / "file", "x")
         assert done.wait(10)
         assert history.log()[0].kind == "quiet"
 
 
-def test_the_root_itself_may_be_removed_and_comes_back(history: History, workspace: Path) -> None:
+def test_a_removed_root_is_restored(history: History, workspace: Path) -> None:
     write(workspace / "a" / "b", "x")
-    before = look(workspace)
+    before = read_tree(workspace)
     history.snapshot()
     shutil.rmtree(workspace)
     assert history.undo().unsettled == ()
-    assert not differences(before, look(workspace))
+    assert not differences(before, read_tree(workspace))
     write(workspace / "a" / "b", "y")
     assert history.snapshot().changed
 
@@ -159,7 +159,7 @@ async def test_changes_arrive_as_a_stream_with_numbers(history: History, workspa
     await follower.aclose()  # type: ignore[attr-defined]
 
 
-def test_files_in_a_folder_that_just_appeared_are_told_too(history: History, workspace: Path) -> None:
+def test_files_in_a_new_folder_are_published_too(history: History, workspace: Path) -> None:
     before = history.stream.sequence
     write(workspace / "new" / "deep" / "file", "x")
     told: set[bytes] = set()
@@ -171,28 +171,28 @@ def test_files_in_a_folder_that_just_appeared_are_told_too(history: History, wor
         at = changes.sequence
 
 
-def test_a_burst_or_a_slow_reader_ends_in_a_relist_mark_and_not_in_memory() -> None:
+def test_a_burst_or_a_slow_reader_causes_a_relist_and_uses_bounded_memory() -> None:
     stream = ChangeStream()
     stream.publish({b"a": "added"})
     assert [item.path for item in stream.since(0).items] == [b"a"]
-    stream.publish({str(number).encode(): "added" for number in range(MAX_AT_ONCE + 1)})
+    stream.publish({str(number).encode(): "added" for number in range(MAX_BATCH_CHANGES + 1)})
     assert stream.since(1).relist
     at = stream.sequence
     assert not stream.since(at).relist
-    for number in range(KEPT + 1):
+    for number in range(MAX_KEPT_CHANGES + 1):
         stream.publish({str(number).encode(): "changed"})
     assert stream.since(at).relist
     assert stream.since(stream.sequence + 5).relist
     assert len(stream.since(stream.sequence - 10).items) == 10
 
 
-def test_a_kept_folders_own_mode_and_time_are_taken_without_a_look_at_all_that_is_in_it(
+def test_a_roots_own_mode_and_time_are_recorded_without_a_full_scan(
     history: History, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("everything was looked at")
 
-    monkeypatch.setattr(Take, "_scan_root", refuse)
+    monkeypatch.setattr(TreeScan, "_scan_root", refuse)
     workspace.chmod(0o750)
     os.utime(workspace, ns=(5, 5))
     entry = history.snapshot().entry

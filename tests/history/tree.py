@@ -1,4 +1,4 @@
-"""A tree as plain values, to compare what was with what came back: kind, mode, time, bytes, link target, hard-link group."""
+"""Reads a tree as plain values, to compare two states: type, mode, time, bytes, link target, hard links."""
 
 import os
 import stat
@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Found(NamedTuple):
+class TreeItem(NamedTuple):
     kind: int
     mode: int
     mtime: int
     data: bytes
     names: tuple[bytes, ...]
-    """All names of the same file, when there are several."""
+    """All names of the file, when it has several."""
 
 
-def look(root: Path) -> dict[bytes, Found]:
-    """Everything at and below `root`, the root itself under the empty name."""
+def read_tree(root: Path) -> dict[bytes, TreeItem]:
+    """Everything at and below `root`; the root itself has the empty name."""
     stats: dict[Path, os.stat_result] = {root: root.lstat()}
     waiting = [root]
     while waiting:
@@ -28,7 +28,7 @@ def look(root: Path) -> dict[bytes, Found]:
     for path, found in stats.items():
         if stat.S_ISREG(found.st_mode):
             by_inode.setdefault(found.st_ino, []).append(_below(root, path))
-    tree: dict[bytes, Found] = {}
+    tree: dict[bytes, TreeItem] = {}
     for path, found in stats.items():
         data = b""
         names: tuple[bytes, ...] = ()
@@ -38,7 +38,7 @@ def look(root: Path) -> dict[bytes, Found]:
             names = tuple(sorted(same)) if len(same) > 1 else ()
         elif stat.S_ISLNK(found.st_mode):
             data = os.fsencode(path.readlink())
-        tree[_below(root, path)] = Found(
+        tree[_below(root, path)] = TreeItem(
             stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode), found.st_mtime_ns, data, names
         )
     return tree
@@ -48,7 +48,9 @@ def _below(root: Path, path: Path) -> bytes:
     return b"" if path == root else os.fsencode(path.relative_to(root))
 
 
-def differences(one: dict[bytes, Found], other: dict[bytes, Found]) -> dict[bytes, tuple[Found | None, Found | None]]:
+def differences(
+    one: dict[bytes, TreeItem], other: dict[bytes, TreeItem]
+) -> dict[bytes, tuple[TreeItem | None, TreeItem | None]]:
     return {
         path: (one.get(path), other.get(path)) for path in one.keys() | other.keys() if one.get(path) != other.get(path)
     }

@@ -2,25 +2,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.identity.fake_atproto import FakeAtproto, FakeAtprotoServer, run_fake_atproto
 from tests.identity.nameserver import nameserver
-from tests.identity.world import Stage, World, staged
 
 from freehold.home import Home
-from freehold.identity.atproto.client import Client, loopback_client, public_client
-from freehold.identity.keys import ensure_keys, read_client_key
+from freehold.identity.atproto.oauth_client import OAuthClient, loopback_client, public_client
+from freehold.identity.keys import ensure_client_key, read_client_key
 
 TEXTS: dict[str, list[str]] = {}
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with nameserver(TEXTS) as dns, staged(tmp_path_factory.mktemp("stage"), dns) as running:
+def atproto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeAtprotoServer]:
+    with nameserver(TEXTS) as dns, run_fake_atproto(tmp_path_factory.mktemp("atproto"), dns) as running:
         yield running
 
 
 @pytest.fixture
 def texts() -> Iterator[dict[str, list[str]]]:
-    """What DNS says, by name."""
+    """The TXT records in DNS, by name."""
     yield TEXTS
     TEXTS.clear()
 
@@ -31,21 +31,21 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def confidential(home: Home) -> Client:
-    ensure_keys(home)
+def confidential(home: Home) -> OAuthClient:
+    ensure_client_key(home)
     return public_client("https://agent.honest.net", read_client_key(home))
 
 
 @pytest.fixture(params=["confidential", "loopback"])
-def either_client(request: pytest.FixtureRequest) -> Client:
+def either_client(request: pytest.FixtureRequest) -> OAuthClient:
     if request.param == "loopback":
         return loopback_client(3000)
     client = request.getfixturevalue("confidential")
-    assert isinstance(client, Client)
+    assert isinstance(client, OAuthClient)
     return client
 
 
 @pytest.fixture
-def world(stage: Stage, confidential: Client) -> World:
-    stage.world = World(confidential)
-    return stage.world
+def atproto(atproto_server: FakeAtprotoServer, confidential: OAuthClient) -> FakeAtproto:
+    atproto_server.atproto = FakeAtproto(confidential)
+    return atproto_server.atproto

@@ -1,6 +1,6 @@
-"""A directory, a PDS and an authorization server in one program, honest until a test makes them otherwise.
+"""A fake DID directory, PDS and authorization server in one application. A test changes its data to make it faulty.
 
-Honest means stricter than the real PDS: it refuses a client that leaves anything of the checklist out.
+Unchanged, it is stricter than a real PDS: it refuses a client that omits any item of the checklist.
 """
 
 import base64
@@ -21,11 +21,11 @@ from joserfc.jwk import ECKey
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
+from tests.e2e.atproto.app_server import serve
 from tests.e2e.atproto.certificates import Certificates, make_certificates
-from tests.e2e.atproto.serving import serve
 
-from freehold.identity.atproto.client import Client
-from freehold.identity.atproto.fetch import Network
+from freehold.identity.atproto.fetcher import NetworkOverrides
+from freehold.identity.atproto.oauth_client import OAuthClient
 
 OWNER = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 STRANGER = "did:plc:z72i7hdynmk6r22z27h6tvur"
@@ -68,10 +68,10 @@ def server_metadata() -> dict[str, Any]:
 
 
 @dataclass
-class World:
-    """`overrides` answers in place of what is at "host/path"; everything else is data to be bent."""
+class FakeAtproto:
+    """`overrides` replaces the reply at "host/path"; the other fields are the data of normal replies."""
 
-    client: Client
+    client: OAuthClient
     did_document: dict[str, Any] = field(default_factory=did_document)
     resource: dict[str, Any] = field(default_factory=lambda: {"resource": PDS, "authorization_servers": [ISSUER]})
     metadata: dict[str, Any] = field(default_factory=server_metadata)
@@ -81,7 +81,7 @@ class World:
     without_nonce: set[str] = field(default_factory=set)
     endless_nonce: bool = False
 
-    asked: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
     requests: dict[str, dict[str, str]] = field(default_factory=dict)
     grants: dict[str, dict[str, str]] = field(default_factory=dict)
     revoked: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ class World:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         at = f"{request.headers['host']}{request.url.path}"
-        self.asked.append(at)
+        self.requested.append(at)
         form = dict(parse_qsl((await request.body()).decode()))
         override = self.overrides.get(at)
         response = override(request) if override else self._answer(at, request, form)
@@ -115,14 +115,14 @@ class World:
         try:
             thumbprint = self._check_proof(request)
             self._check_client(form)
-        except NonceWanted:
+        except NonceRequired:
             return self._nonced(at, JSONResponse({"error": "use_dpop_nonce"}, 400))
-        except OutOfTime:
+        except ClockSkew:
             return self._nonced(at, JSONResponse({"error": "invalid_dpop_proof"}, 401))
         return self._nonced(at, handler(form, thumbprint))
 
     def authorize(self, redirect: str) -> list[tuple[str, str]]:
-        """What the owner's consent sends back to the callback."""
+        """The callback query after the owner has consented."""
         (request_uri,) = (
             part.split("=", 1)[1] for part in redirect.split("?")[1].split("&") if part.startswith("request_uri")
         )
@@ -170,9 +170,9 @@ class World:
         assert claims["htu"] == f"https://{request.headers['host']}{request.url.path}"
         self._use(claims["jti"])
         if abs(claims["iat"] - time.time()) > 60:
-            raise OutOfTime
+            raise ClockSkew
         if claims.get("nonce") != self.nonce or self.endless_nonce:
-            raise NonceWanted
+            raise NonceRequired
         return key.thumbprint()
 
     def _check_client(self, form: dict[str, str]) -> None:
@@ -193,7 +193,7 @@ class World:
 
     def _use(self, identifier: str) -> None:
         assert len(identifier) >= 16
-        assert identifier not in self.used, "a proof or assertion came twice"
+        assert identifier not in self.used, "a proof or assertion was sent twice"
         self.used.add(identifier)
 
     def _nonced(self, at: str, response: Response) -> Response:
@@ -203,36 +203,36 @@ class World:
         return response
 
 
-class NonceWanted(Exception):
+class NonceRequired(Exception):
     pass
 
 
-class OutOfTime(Exception):
+class ClockSkew(Exception):
     pass
 
 
 @dataclass
-class Stage:
-    """The running program; `world` is exchanged for every test."""
+class FakeAtprotoServer:
+    """The running server; each test sets its own `atproto`."""
 
-    network: Network
+    network: NetworkOverrides
     certificates: Certificates
     port: int
-    world: World | None = None
+    atproto: FakeAtproto | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self.world is not None
-        await self.world(scope, receive, send)
+        assert self.atproto is not None
+        await self.atproto(scope, receive, send)
 
 
 @contextmanager
-def staged(folder: Path, nameserver: tuple[str, int] | None = None) -> Iterator[Stage]:
+def run_fake_atproto(folder: Path, nameserver: tuple[str, int] | None = None) -> Iterator[FakeAtprotoServer]:
     certificates = make_certificates(folder, NAMES)
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     port: int = listener.getsockname()[1]
-    network = Network(
+    network = NetworkOverrides(
         routes=dict.fromkeys(NAMES, ("127.0.0.1", port)), authority=certificates.authority, nameserver=nameserver
     )
-    stage = Stage(network, certificates, port)
-    with serve(stage, listener, certificates):
-        yield stage
+    atproto_server = FakeAtprotoServer(network, certificates, port)
+    with serve(atproto_server, listener, certificates):
+        yield atproto_server

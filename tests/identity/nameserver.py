@@ -1,4 +1,4 @@
-"""A DNS server on loopback that knows only what it is told."""
+"""A DNS server on loopback with the records of a test."""
 
 import socket
 import threading
@@ -13,7 +13,7 @@ import dns.rrset
 
 @contextmanager
 def nameserver(texts: Mapping[str, list[str]]) -> Iterator[tuple[str, int]]:
-    """Answers TXT questions from `texts` (by name, without the last dot); everything else does not exist."""
+    """Answers TXT queries from `texts` (by name, without the last dot); all other names do not exist."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
 

@@ -1,4 +1,4 @@
-"""Fetches from servers that strangers name: nothing private can be reached by way of them."""
+"""Requests to servers that strangers name never reach a private address."""
 
 import asyncio
 import gzip
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
-from tests.identity.world import Stage, World
+from tests.identity.fake_atproto import FakeAtproto, FakeAtprotoServer
 
-from freehold.identity.atproto.fetch import Fetcher, FetchError, Network, is_global
+from freehold.identity.atproto.fetcher import Fetcher, FetchError, NetworkOverrides, is_global
 
 PRIVATE = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "172.16.0.1",
@@ -45,23 +45,23 @@ BAD_URLS = [
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_an_address_that_is_not_public_is_known(address: str) -> None:
+def test_a_private_address_is_recognized(address: str) -> None:
     assert not is_global(address)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_is_known(address: str) -> None:
+def test_a_public_address_is_recognized(address: str) -> None:
     assert is_global(address)
 
 
 @given(st.ip_addresses(v=4))
-def test_wrapping_an_address_changes_nothing(address: Any) -> None:
+def test_an_embedded_ipv4_address_is_judged_the_same(address: Any) -> None:
     number = int(address)
     assert is_global(f"::ffff:{number >> 16:x}:{number & 0xFFFF:x}") == is_global(str(address))
 
 
 @pytest.mark.parametrize("url", BAD_URLS)
-async def test_an_address_that_could_mean_something_else_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+async def test_an_ambiguous_url_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a name was looked up")
 
@@ -72,7 +72,7 @@ async def test_an_address_that_could_mean_something_else_is_refused(monkeypatch:
 
 
 def _resolves_to(monkeypatch: pytest.MonkeyPatch, *rounds: list[str]) -> list[str]:
-    """Lets every name resolve to these addresses, another list each time; gives the names that were asked."""
+    """Make each name resolve to these addresses, one list a call. Returns the names that were resolved."""
     asked: list[str] = []
 
     def answer(host: str, port: int, *_: object, **__: object) -> list[Any]:
@@ -88,7 +88,7 @@ def _resolves_to(monkeypatch: pytest.MonkeyPatch, *rounds: list[str]) -> list[st
 
 
 @pytest.mark.parametrize("address", [address for address in PRIVATE if address and " " not in address])
-async def test_a_name_that_leads_inside_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+async def test_a_name_with_a_private_address_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     _resolves_to(monkeypatch, [address])
     with pytest.raises(FetchError, match="which is not public") as caught:
         await Fetcher().request("GET", "https://pds.honest.net/")
@@ -101,8 +101,10 @@ async def test_one_private_address_among_public_ones_is_refused(monkeypatch: pyt
         await Fetcher().request("GET", "https://pds.honest.net/")
 
 
-async def test_a_name_is_resolved_once_and_that_address_used(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> None:
-    """A name that is public when checked and private when connected to: the connection goes to what was checked."""
+async def test_a_name_is_resolved_once_and_that_address_used(
+    monkeypatch: pytest.MonkeyPatch, atproto_server: FakeAtprotoServer
+) -> None:
+    """DNS rebinding: the connection goes to the address that was checked."""
     connected: list[str] = []
 
     async def note(protocol: Any, host: str, port: int, **options: Any) -> Any:
@@ -119,99 +121,105 @@ async def test_a_name_is_resolved_once_and_that_address_used(monkeypatch: pytest
 
 
 @pytest.fixture
-def fetcher(stage: Stage) -> Fetcher:
-    return Fetcher(stage.network, deadline=5)
+def fetcher(atproto_server: FakeAtprotoServer) -> Fetcher:
+    return Fetcher(atproto_server.network, timeout=5)
 
 
-def answering(world: World, response: Response) -> str:
-    world.overrides["pds.honest.net/x"] = lambda _: response
+def answering(atproto: FakeAtproto, response: Response) -> str:
+    atproto.overrides["pds.honest.net/x"] = lambda _: response
     return "https://pds.honest.net/x"
 
 
-async def test_the_name_is_sent_and_the_certificate_is_checked_for_it(stage: Stage, world: World) -> None:
+async def test_the_name_is_sent_and_the_certificate_is_checked_for_it(
+    atproto_server: FakeAtprotoServer, atproto: FakeAtproto
+) -> None:
     seen: list[str] = []
 
     def note(request: Request) -> Response:
         seen.append(request.headers["host"])
         return JSONResponse({"fine": True})
 
-    world.overrides["pds.honest.net/x"] = note
-    assert await Fetcher(stage.network).get_json("https://pds.honest.net/x") == {"fine": True}
+    atproto.overrides["pds.honest.net/x"] = note
+    assert await Fetcher(atproto_server.network).get_json("https://pds.honest.net/x") == {"fine": True}
     assert seen == ["pds.honest.net"]
-    elsewhere = Network(routes={"evil.com": ("127.0.0.1", stage.port)}, authority=stage.network.authority)
+    elsewhere = NetworkOverrides(
+        routes={"evil.com": ("127.0.0.1", atproto_server.port)}, authority=atproto_server.network.authority
+    )
     with pytest.raises(FetchError, match=r"(?i)certificate"):
         await Fetcher(elsewhere).get_json("https://evil.com/x")
 
 
-async def test_an_unknown_authority_is_refused(stage: Stage, world: World) -> None:
+async def test_an_unknown_authority_is_refused(atproto_server: FakeAtprotoServer, atproto: FakeAtproto) -> None:
     with pytest.raises(FetchError, match=r"(?i)certificate"):
-        await Fetcher(Network(routes=stage.network.routes)).get_json("https://pds.honest.net/x")
+        await Fetcher(NetworkOverrides(routes=atproto_server.network.routes)).get_json("https://pds.honest.net/x")
 
 
-async def test_redirects_are_not_followed(fetcher: Fetcher, world: World) -> None:
-    url = answering(world, RedirectResponse("https://other.honest.net/inside", 301))
+async def test_redirects_are_not_followed(fetcher: Fetcher, atproto: FakeAtproto) -> None:
+    url = answering(atproto, RedirectResponse("https://other.honest.net/inside", 301))
     with pytest.raises(FetchError) as caught:
         await fetcher.get_json(url)
     assert caught.value.failure == "redirect"
-    assert world.asked == ["pds.honest.net/x"]
+    assert atproto.requested == ["pds.honest.net/x"]
 
 
-async def test_a_long_answer_is_cut_off(fetcher: Fetcher, world: World) -> None:
+async def test_a_reply_that_is_too_long_is_refused(fetcher: Fetcher, atproto: FakeAtproto) -> None:
     async def endless() -> Any:
         for _ in range(200):
             yield b"x" * 65536
 
     with pytest.raises(FetchError) as caught:
-        await fetcher.request("GET", answering(world, StreamingResponse(endless())))
+        await fetcher.request("GET", answering(atproto, StreamingResponse(endless())))
     assert caught.value.failure == "size"
 
 
-async def test_a_silent_server_is_left(stage: Stage) -> None:
-    """A server that accepts and never answers holds nobody for longer than the deadline."""
+async def test_a_silent_server_times_out(atproto_server: FakeAtprotoServer) -> None:
+    """A server that accepts and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        network = Network(routes={"pds.honest.net": silent.getsockname()})
+        network = NetworkOverrides(routes={"pds.honest.net": silent.getsockname()})
         with pytest.raises(FetchError, match=r"within 0\.2 s") as caught:
-            await Fetcher(network, deadline=0.2).request("GET", "https://pds.honest.net/")
+            await Fetcher(network, timeout=0.2).request("GET", "https://pds.honest.net/")
     assert caught.value.failure == "unreachable"
 
 
-async def test_compression_is_refused(fetcher: Fetcher, world: World) -> None:
+async def test_compression_is_refused(fetcher: Fetcher, atproto: FakeAtproto) -> None:
     bomb = gzip.compress(b"\0" * 10_000_000)
-    url = answering(world, Response(bomb, headers={"content-encoding": "gzip"}))
+    url = answering(atproto, Response(bomb, headers={"content-encoding": "gzip"}))
     with pytest.raises(FetchError, match="compressed"):
         await fetcher.request("GET", url)
 
 
 async def test_proxies_of_the_environment_are_ignored(
-    fetcher: Fetcher, world: World, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, atproto: FakeAtproto, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "SSL_CERT_FILE"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert await fetcher.get_json(answering(world, JSONResponse({"a": 1}))) == {"a": 1}
+    assert await fetcher.get_json(answering(atproto, JSONResponse({"a": 1}))) == {"a": 1}
 
 
-async def test_cookies_and_credentials_are_never_sent(fetcher: Fetcher, world: World) -> None:
+async def test_cookies_and_credentials_are_never_sent(fetcher: Fetcher, atproto: FakeAtproto) -> None:
     sent: list[set[str]] = []
 
     def note(request: Request) -> Response:
         sent.append(set(request.headers.keys()))
         return JSONResponse({}, headers={"set-cookie": "a=b; Secure"})
 
-    world.overrides["pds.honest.net/x"] = note
+    atproto.overrides["pds.honest.net/x"] = note
     await fetcher.get_json("https://pds.honest.net/x")
     await fetcher.get_json("https://pds.honest.net/x")
     assert sent[1] == {"host", "accept", "accept-encoding", "user-agent", "connection"}
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff", b'{"a":' * 60_000])
-async def test_what_is_not_an_object_is_refused(fetcher: Fetcher, world: World, body: bytes) -> None:
+async def test_a_reply_that_is_not_a_json_object_is_refused(
+    fetcher: Fetcher, atproto: FakeAtproto, body: bytes
+) -> None:
     with pytest.raises(FetchError) as caught:
-        await fetcher.get_json(answering(world, Response(body, media_type="application/json")))
+        await fetcher.get_json(answering(atproto, Response(body, media_type="application/json")))
     assert caught.value.failure in ("json", "size")
 
 
-async def test_plain_http_only_to_the_origins_that_were_named() -> None:
-    network = Network(plain=frozenset({"http://localhost:1"}))
+async def test_plain_http_works_only_for_listed_origins() -> None:
+    network = NetworkOverrides(plain=frozenset({"http://localhost:1"}))
     with pytest.raises(FetchError) as caught:
         await Fetcher(network).request("GET", "http://localhost:2/")
     assert caught.value.failure == "url"

@@ -1,4 +1,4 @@
-"""The documents that tell an authorization server who this Freehold is."""
+"""The documents with which this Freehold identifies itself to an authorization server."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
@@ -7,11 +7,11 @@ import pytest
 
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.identity.atproto.client import Client, loopback_client, public_client
-from freehold.identity.keys import client_key_path, ensure_keys, read_client_key
+from freehold.identity.atproto.oauth_client import OAuthClient, loopback_client, public_client
+from freehold.identity.keys import client_key_path, ensure_client_key, read_client_key
 
 
-def test_the_confidential_client_describes_itself(confidential: Client) -> None:
+def test_the_confidential_client_describes_itself(confidential: OAuthClient) -> None:
     """Checklist 29."""
     metadata, jwks = confidential.metadata(), confidential.jwks()
     assert metadata is not None
@@ -24,7 +24,7 @@ def test_the_confidential_client_describes_itself(confidential: Client) -> None:
     assert '"d"' not in json.dumps(jwks)
 
 
-def test_the_loopback_client_is_only_an_address() -> None:
+def test_the_loopback_client_has_no_documents() -> None:
     """Checklist 30."""
     client = loopback_client(3000)
     parts = urlsplit(client.client_id)
@@ -38,26 +38,26 @@ def test_the_loopback_client_is_only_an_address() -> None:
     "url",
     ["http://agent.honest.net", "https://agent.honest.net:8443", "https://agent.honest.net/x", "https://u@agent.honest.net", "https://"],
 )  # fmt: skip
-def test_an_address_that_cannot_be_a_client_is_refused(home: Home, url: str) -> None:
-    ensure_keys(home)
+def test_a_public_url_that_cannot_be_a_client_is_refused(home: Home, url: str) -> None:
+    ensure_client_key(home)
     with pytest.raises(FreeholdError, match=r"identity\.public-url"):
         public_client(url, read_client_key(home))
 
 
-def test_the_key_is_made_once_and_private(home: Home) -> None:
-    ensure_keys(home)
+def test_the_key_is_created_once_and_is_private(home: Home) -> None:
+    ensure_client_key(home)
     first = read_client_key(home)
-    ensure_keys(home)
+    ensure_client_key(home)
     assert read_client_key(home) == first
     assert client_key_path(home).stat().st_mode & 0o777 == 0o600
     assert [path.name for path in home.vault.iterdir()] == ["sign-in-key.pem"]
 
 
 def test_a_key_that_others_could_read_is_refused(home: Home) -> None:
-    ensure_keys(home)
+    ensure_client_key(home)
     client_key_path(home).chmod(0o644)
     with pytest.raises(FreeholdError, match=r"identity\.key-exposed"):
-        ensure_keys(home)
+        ensure_client_key(home)
 
 
 def test_a_planted_key_is_refused(home: Home) -> None:
@@ -65,4 +65,4 @@ def test_a_planted_key_is_refused(home: Home) -> None:
     (home.root / "elsewhere").write_text("x")
     client_key_path(home).symlink_to(home.root / "elsewhere")
     with pytest.raises(FreeholdError, match=r"identity\.key"):
-        ensure_keys(home)
+        ensure_client_key(home)

@@ -1,44 +1,43 @@
-"""A supervisor with real processes and a short temper, and what it recorded."""
+"""A supervisor of real processes with short times, and the events that it recorded."""
 
 import asyncio
-import contextlib
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from freehold.home import Home
-from freehold.keeper.changes import Changes
-from freehold.keeper.host_program import HostProgram, Probe, no_probe
-from freehold.keeper.kept import KeptProgram
-from freehold.keeper.logbook import Logbook
+from freehold.keeper.host_program import HealthProbe, HostProgram, no_probe
+from freehold.keeper.log_reader import LogReader
+from freehold.keeper.log_writer import LogWriter
+from freehold.keeper.orphans import OrphanGuard
 from freehold.keeper.settings import KeeperSettings, LogLimits, RestartPolicy, StopDeadlines
-from freehold.keeper.strays import Strays
+from freehold.keeper.state_signal import StateSignal
+from freehold.keeper.supervised_program import SupervisedProgram
 from freehold.keeper.supervisor import Supervisor
 from freehold.timeline import Json
 
 SHORT = KeeperSettings(
     restart=RestartPolicy(first=0.01, limit=0.05, loop_deaths=4, loop_window=30, loop_wait=0.2),
     stop=StopDeadlines(refuse=1, drain=0.5, final_writes=1, kill=3),
-    probe=0.05,
+    probe_interval=0.05,
     start_deadline=10,
 )
 
 
 @dataclass
-class Workshop:
-    """Programs made of a line of Python, kept by a real supervisor."""
+class SupervisorHarness:
+    """Programs of one line of Python, run by a real supervisor."""
 
     folder: Path
     settings: KeeperSettings
-    book: Logbook
-    strays: Strays
-    changes: Changes = field(default_factory=Changes)
+    log_writer: LogWriter
+    orphan_guard: OrphanGuard
+    changes: StateSignal = field(default_factory=StateSignal)
     events: list[tuple[str, Mapping[str, Json]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -46,12 +45,19 @@ class Workshop:
 
     def record(self, kind: str, data: Mapping[str, Json], *, who: str = "keeper") -> None:
         self.events.append((kind, data))
-        self.changes.tell()
+        self.changes.notify()
 
-    def program(self, name: str, source: str, *, probe: Probe = no_probe, required: bool = True) -> HostProgram:
+    def program(self, name: str, source: str, *, probe: HealthProbe = no_probe, required: bool = True) -> HostProgram:
         argv = [sys.executable, "-S", "-u", "-c", source]
         return HostProgram(
-            name, argv, {}, self.book, self.strays, probe=probe, required=required, logs=self.settings.logs
+            name,
+            argv,
+            {},
+            self.log_writer,
+            self.orphan_guard,
+            probe=probe,
+            required=required,
+            log_limits=self.settings.logs,
         )
 
     def kinds(self, program: str) -> list[str]:
@@ -61,22 +67,24 @@ class Workshop:
         self.settings = settings
         self.supervisor = Supervisor(settings, self.record, self.changes)
 
-    async def start_and_hear(self, program: HostProgram) -> tuple[KeptProgram, str]:
-        """Start it, and wait for its first words."""
-        async with contextlib.aclosing(self.book.follow(program.name)) as lines:
-            async with asyncio.TaskGroup() as group:
-                first = group.create_task(_next(lines))
-                await asyncio.sleep(0)
-                kept = self.supervisor.start(program)
-            return kept, str(first.result()["message"])
+    async def start_and_read(self, program: HostProgram) -> tuple[SupervisedProgram, str]:
+        """Start it, and wait for its first line of output."""
+        lines = LogReader(self.folder / "logs", program.name).follow_lines()
+        supervised = self.supervisor.start(program)
+        first = await asyncio.to_thread(next, lines)
+        return supervised, str(first["message"])
+
+    def close_log(self) -> None:
+        """Returns when every line is on disk."""
+        self.log_writer.__exit__()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
-            await self.changes.until(condition)
+            await self.changes.wait_until(condition)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Supervisor]:
-        async with self.supervisor.running():
+        async with self.supervisor.run_programs():
             yield self.supervisor
 
 
@@ -86,15 +94,15 @@ def settings() -> KeeperSettings:
 
 
 @pytest.fixture
-def workshop(tmp_path: Path, settings: KeeperSettings) -> Iterator[Workshop]:
+def harness(tmp_path: Path, settings: KeeperSettings) -> Iterator[SupervisorHarness]:
     logs = tmp_path / "logs"
     logs.mkdir()
-    strays = Strays(tmp_path / "programs.json")
+    orphan_guard = OrphanGuard(tmp_path / "programs.json")
     try:
-        with Logbook(logs, LogLimits(), time.time) as book:
-            yield Workshop(tmp_path, settings, book, strays)
+        with LogWriter(logs, LogLimits(), time.time) as log_writer:
+            yield SupervisorHarness(tmp_path, settings, log_writer, orphan_guard)
     finally:
-        strays.close()
+        orphan_guard.close()
 
 
 @pytest.fixture
@@ -103,7 +111,3 @@ def home(tmp_path: Path) -> Home:
     root.mkdir(mode=0o700)
     run.mkdir(mode=0o700)
     return Home(root, run)
-
-
-async def _next(lines: AsyncGenerator[dict[str, Any], None]) -> dict[str, Any]:
-    return await anext(lines)

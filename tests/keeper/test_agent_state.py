@@ -1,14 +1,14 @@
-"""What agents keep for themselves is left alone by history; what steers them is kept, for it may have been planted."""
+"""History ignores the files that agents write for themselves, and records those that instruct them."""
 
 import stat
 from pathlib import Path
 
 import pytest
 
-from freehold.history import History, Settings
-from freehold.history.ignoring import compile_patterns
+from freehold.history import History, HistorySettings
+from freehold.history.ignore_rules import compile_ignore_rules
 from freehold.home import find_home
-from freehold.keeper.agent_state import IGNORED
+from freehold.keeper.agent_state import IGNORED_PATTERNS
 from freehold.keeper.paths import prepare_folders, prepare_root
 
 STATE = (
@@ -42,39 +42,39 @@ KEPT = (
 )
 
 
-def ignored(path: str, patterns: tuple[str, ...] = IGNORED) -> bool:
-    ask = compile_patterns(patterns)
+def ignored(path: str, patterns: tuple[str, ...] = IGNORED_PATTERNS) -> bool:
+    ask = compile_ignore_rules(patterns)
     assert ask is not None
     mode = stat.S_IFDIR if path.endswith("/") else stat.S_IFREG
     return ask((b"home", *path.strip("/").encode().split(b"/")), mode)
 
 
 @pytest.mark.parametrize("path", STATE)
-def test_what_it_keeps_for_itself_is_ignored(path: str) -> None:
+def test_files_that_agents_write_for_themselves_are_ignored(path: str) -> None:
     assert ignored(path)
 
 
 @pytest.mark.parametrize("path", KEPT)
-def test_what_steers_it_is_kept(path: str) -> None:
+def test_files_that_instruct_an_agent_are_recorded(path: str) -> None:
     assert not ignored(path)
 
 
-def test_the_owner_can_have_it_kept() -> None:
-    assert not ignored(".claude/projects/", (*IGNORED, "!home/.claude/*"))
+def test_the_owner_can_record_the_agents_own_files() -> None:
+    assert not ignored(".claude/projects/", (*IGNORED_PATTERNS, "!home/.claude/*"))
 
 
-def test_the_same_below_the_workspace_is_the_owners_work() -> None:
-    ask = compile_patterns(IGNORED)
+def test_the_same_names_in_the_workspace_are_recorded() -> None:
+    ask = compile_ignore_rules(IGNORED_PATTERNS)
     assert ask is not None
     assert not ask((b"workspace", b".claude", b"projects"), stat.S_IFDIR)
 
 
-def test_an_undo_takes_a_planted_instruction_and_leaves_the_memory(tmp_path: Path) -> None:
+def test_an_undo_removes_a_planted_instruction_and_leaves_the_agents_own_files(tmp_path: Path) -> None:
     home = find_home(tmp_path / "home")
     prepare_root(home)
     prepare_folders(home)
     folder = home.agent_home
-    with History(home.history, {"home": folder}, Settings(quiet=0, ignore=IGNORED)) as history:
+    with History(home.history, {"home": folder}, HistorySettings(quiet=0, ignore=IGNORED_PATTERNS)) as history:
         history.start()
         history.snapshot()
         (folder / ".claude" / "projects").mkdir()
@@ -90,7 +90,7 @@ def test_an_undo_takes_a_planted_instruction_and_leaves_the_memory(tmp_path: Pat
     assert (folder / ".claude.json").exists()
 
 
-def test_a_home_that_is_there_is_given_no_folders(tmp_path: Path) -> None:
+def test_an_existing_home_gets_no_new_folders(tmp_path: Path) -> None:
     """They would belong to the wrong user; and what the owner removed stays removed."""
     home = find_home(tmp_path / "home")
     prepare_root(home)

@@ -1,4 +1,4 @@
-"""A Freehold that runs can be watched: its metrics tell what is so, and its traces arrive where they are wanted."""
+"""The metrics and traces of a running Freehold."""
 
 import threading
 import urllib.request
@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.keeper.running import ROOT, Stead
+from tests.support.freehold import ROOT, FreeholdHarness
 
 from freehold.gateway.app import describe_app
 
@@ -67,14 +67,14 @@ def fetch(port: int, path: str) -> tuple[int, str]:
             return refused.code, refused.read().decode()
 
 
-def test_metrics_tell_of_requests_programs_and_the_computer_and_traces_of_boot_and_requests(tmp_path: Path) -> None:
+def test_metrics_cover_requests_programs_and_the_computer_and_traces_cover_boot_and_requests(tmp_path: Path) -> None:
     with receiving() as receiver:
-        stead = Stead(tmp_path, FREEHOLD_OBSERVE_OTLP_ENDPOINT=f"http://127.0.0.1:{receiver.server_port}")
-        with stead.keeper() as keeper:
+        harness = FreeholdHarness(tmp_path, FREEHOLD_OBSERVE_OTLP_ENDPOINT=f"http://127.0.0.1:{receiver.server_port}")
+        with harness.keeper() as keeper:
             keeper.next("ready")
-            assert fetch(stead.gateway_port, "/ready")[0] == 200
-            assert fetch(stead.gateway_port, "/v1/no-such-thing?secret=hidden")[0] == 401
-            text = fetch(stead.metrics_port, "/metrics")[1]
+            assert fetch(harness.gateway_port, "/ready")[0] == 200
+            assert fetch(harness.gateway_port, "/v1/no-such-thing?secret=hidden")[0] == 401
+            text = fetch(harness.metrics_port, "/metrics")[1]
             keeper.process.terminate()
             keeper.next("stopped")
             keeper.process.wait(timeout=60)
@@ -99,13 +99,13 @@ def test_metrics_tell_of_requests_programs_and_the_computer_and_traces_of_boot_a
     assert samples["process_resident_memory_bytes", ()] > 1e6
     assert "hidden" not in text
     guide = (ROOT / "docs" / "guides" / "running.md").read_text()
-    told = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE freehold_")}
-    assert [name for name in sorted(told) if name not in guide] == []
+    exported = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE freehold_")}
+    assert [name for name in sorted(exported) if name not in guide] == []
     assert {("freehold-keeper", f"boot.{stage}") for stage in ("history", "computer", "gateway", "seal")} <= sent
     assert ("freehold-gateway", "http.request") in sent
 
 
-def test_the_framework_watches_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_framework_adds_no_telemetry_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its telemetry would send bodies and tracebacks wherever the environment says, past every mask."""
     monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
     assert describe_app()._native_telemetry.enabled() is False

@@ -1,4 +1,4 @@
-"""The keeper's page lets in the owner and nobody else, whatever name, page or cookie they come with."""
+"""The recovery page serves only the owner, whatever host name, origin or cookie a request has."""
 
 import http.client
 import json
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import pytest
-from tests.keeper.running import Stead
+from tests.support.freehold import FreeholdHarness
 
-from freehold.identity.sessions import COOKIE, RECOVERY_COOKIE, Sessions
+from freehold.history.calls import MarkFiles, RequestAuthor
+from freehold.identity.sign_ins import COOKIE, RECOVERY_COOKIE, SignIns
 
 pytestmark = pytest.mark.shared_processes  # restarts change which processes the module's Freehold has
 
@@ -22,11 +23,11 @@ class Answer:
 
 
 class Browser:
-    """Says exactly what a test wants said."""
+    """Sends exactly the request that a test gives."""
 
-    def __init__(self, stead: Stead) -> None:
-        self.stead = stead
-        self.origin = f"http://localhost:{stead.keeper_port}"
+    def __init__(self, harness: FreeholdHarness) -> None:
+        self.harness = harness
+        self.origin = f"http://localhost:{harness.keeper_port}"
         self.cookie = ""
 
     def ask(
@@ -40,10 +41,10 @@ class Browser:
         headers: dict[str, str] | None = None,
     ) -> Answer:
         """`origin` is ours for a POST unless another (or None) is given."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.stead.keeper_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.harness.keeper_port, timeout=20)
         connection.putrequest(method, path, skip_host=True)
         if host != "":
-            connection.putheader("Host", host or f"localhost:{self.stead.keeper_port}")
+            connection.putheader("Host", host or f"localhost:{self.harness.keeper_port}")
         if method == "POST" and origin is not None:
             connection.putheader("Origin", origin or self.origin)
         if self.cookie:
@@ -63,28 +64,28 @@ class Browser:
 
 
 @pytest.fixture(scope="module")
-def stead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stead]:
-    stead = Stead(tmp_path_factory.mktemp("page"))
-    with stead.keeper() as keeper:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeholdHarness]:
+    harness = FreeholdHarness(tmp_path_factory.mktemp("page"))
+    with harness.keeper() as keeper:
         keeper.next("ready")
-        yield stead
+        yield harness
         assert keeper.stop() == 0
 
 
 @pytest.fixture
-def sessions(stead: Stead) -> Iterator[Sessions]:
-    with Sessions(stead.home.identity) as sessions:
+def sessions(harness: FreeholdHarness) -> Iterator[SignIns]:
+    with SignIns(harness.home.identity) as sessions:
         yield sessions
 
 
 @pytest.fixture
-def stranger(stead: Stead) -> Browser:
-    return Browser(stead)
+def stranger(harness: FreeholdHarness) -> Browser:
+    return Browser(harness)
 
 
 @pytest.fixture
-def owner(stead: Stead, sessions: Sessions) -> Browser:
-    browser = Browser(stead)
+def owner(harness: FreeholdHarness, sessions: SignIns) -> Browser:
+    browser = Browser(harness)
     answer = browser.post("/sign-in", code=sessions.create_link("keeper"))
     assert answer.status == 303, answer.body
     browser.cookie = answer.headers["set-cookie"].partition(";")[0]
@@ -122,12 +123,12 @@ def test_a_stranger_gets_nothing(stranger: Browser, method: str, path: str, cook
 
 def test_every_route_that_is_not_open_is_in_the_list_above() -> None:
     from freehold.keeper.page.guard import OPEN
-    from freehold.keeper.page.routes import Routes
+    from freehold.keeper.page.routes import PageRoutes
 
-    routes = Routes.__new__(Routes)
-    from freehold.keeper.page.past_routes import PastRoutes
+    routes = PageRoutes.__new__(PageRoutes)
+    from freehold.keeper.page.history_routes import RecoveryHistoryRoutes
 
-    routes._past = PastRoutes.__new__(PastRoutes)
+    routes._history = RecoveryHistoryRoutes.__new__(RecoveryHistoryRoutes)
     known = {(method, path) for method, path in CLOSED} | set(OPEN)
     patterns = {"/restart/{program}": "/restart/gateway", "/v1/restart/{program}": "/v1/restart/gateway"}
     for route in routes.table():
@@ -150,27 +151,27 @@ def test_every_route_that_is_not_open_is_in_the_list_above() -> None:
         "127.0.0.1.nip.io:{port}",
     ],
 )
-def test_a_name_that_is_not_ours_gets_nothing_even_with_the_owners_cookie(owner: Browser, host: str) -> None:
-    answer = owner.ask("GET", "/", host=host.format(port=owner.stead.keeper_port))
+def test_another_host_name_is_refused_even_with_the_owners_cookie(owner: Browser, host: str) -> None:
+    answer = owner.ask("GET", "/", host=host.format(port=owner.harness.keeper_port))
     assert answer.status in (400, 421)
 
 
 @pytest.mark.parametrize(
     "origin", [None, "null", "http://evil.example", "http://localhost:1", "https://localhost:{port}"]
 )
-def test_a_form_from_another_page_changes_nothing(owner: Browser, origin: str | None) -> None:
-    before = owner.stead.call("status")["programs"]
-    origin = origin.format(port=owner.stead.keeper_port) if origin else origin
+def test_a_form_from_another_site_changes_nothing(owner: Browser, origin: str | None) -> None:
+    before = owner.harness.programs()
+    origin = origin.format(port=owner.harness.keeper_port) if origin else origin
     for path in ("/v1/restart/gateway", "/restart/gateway", "/undo", "/sign-out", "/sign-in"):
         assert owner.ask("POST", path, origin=origin).status == 403
-    after = owner.stead.call("status")["programs"]
-    assert [one["pid"] for one in before] == [one["pid"] for one in after]
+    after = owner.harness.programs()
+    assert {name: one.pid for name, one in before.items()} == {name: one.pid for name, one in after.items()}
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/livez"), ("GET", "/sign-in"), ("GET", "/"), ("POST", "/undo"), ("GET", "/v1/x")]
 )
-def test_no_answer_runs_a_script_is_framed_or_is_stored(stranger: Browser, method: str, path: str) -> None:
+def test_no_response_allows_scripts_frames_or_caching(stranger: Browser, method: str, path: str) -> None:
     headers = stranger.ask(method, path).headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -181,12 +182,12 @@ def test_no_answer_runs_a_script_is_framed_or_is_stored(stranger: Browser, metho
     assert "server" not in headers
 
 
-def test_the_probe_needs_nobody(stranger: Browser) -> None:
+def test_the_probe_needs_no_sign_in(stranger: Browser) -> None:
     assert stranger.ask("GET", "/livez").body == "ok\n"
 
 
 def test_a_code_signs_in_once_with_a_cookie_that_scripts_and_other_sites_do_not_get(
-    stranger: Browser, sessions: Sessions
+    stranger: Browser, sessions: SignIns
 ) -> None:
     code = sessions.create_link("keeper")
     answer = stranger.post("/sign-in", code=f" {code.lower()} ")
@@ -198,21 +199,21 @@ def test_a_code_signs_in_once_with_a_cookie_that_scripts_and_other_sites_do_not_
     assert stranger.post("/sign-in", code=code).status == 401
 
 
-def test_a_browsers_link_is_no_code_for_the_keeper(stranger: Browser, sessions: Sessions) -> None:
+def test_a_sign_in_link_is_not_a_code_for_the_keeper(stranger: Browser, sessions: SignIns) -> None:
     assert stranger.post("/sign-in", code=sessions.create_link("browser")).status == 401
 
 
-def test_guessing_is_slowed_down_and_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_too_many_failed_codes_are_refused_for_a_while(tmp_path_factory: pytest.TempPathFactory) -> None:
     """In a Freehold of its own: the others must still be able to sign in."""
-    stead = Stead(tmp_path_factory.mktemp("guess"))
-    with stead.keeper("--broken", "--loop-deaths", "2") as keeper:
+    harness = FreeholdHarness(tmp_path_factory.mktemp("guess"))
+    with harness.keeper("--broken", "--loop-deaths", "2") as keeper:
         keeper.next("not-ready")
-        browser = Browser(stead)
+        browser = Browser(harness)
         assert [browser.post("/sign-in", code="AAAAA").status for _ in range(21)] == [401] * 20 + [429]
         assert keeper.stop() == 0
 
 
-def test_the_gateways_session_is_known_here_and_its_end_is_seen_at_once(stranger: Browser, sessions: Sessions) -> None:
+def test_a_sign_in_of_the_gateway_works_here_until_it_is_revoked(stranger: Browser, sessions: SignIns) -> None:
     session, secret = sessions.create(None, label="test", address="", method="link")
     stranger.cookie = f"other=1; {COOKIE}={secret}"
     assert stranger.ask("GET", "/v1/status").status == 200
@@ -220,7 +221,7 @@ def test_the_gateways_session_is_known_here_and_its_end_is_seen_at_once(stranger
     assert stranger.ask("GET", "/v1/status").status == 401
 
 
-def test_signing_out_ends_the_session(owner: Browser) -> None:
+def test_signing_out_ends_the_sign_in(owner: Browser) -> None:
     assert owner.post("/sign-out").headers["location"] == "/sign-in"
     assert owner.ask("GET", "/v1/status").status == 401
 
@@ -243,12 +244,13 @@ def test_a_body_that_is_too_large_is_refused_unread(owner: Browser) -> None:
 
 
 def test_undo_and_redo_as_json_and_as_pages(owner: Browser) -> None:
-    stead = owner.stead
-    target = stead.home.workspace / "page.txt"
+    harness = owner.harness
+    target = harness.home.workspace / "page.txt"
     target.write_text("before")
-    stead.call("mark", {"phase": "before"})
+    harness.call(MarkFiles("before"))
     target.write_text("after")
-    stead.call("mark", {"phase": "after", "who": {"by": "agent", "agent": "<b>bold</b>", "prompt": "do it"}})
+    who = RequestAuthor(by="agent", agent="<b>bold</b>", prompt="do it")
+    harness.call(MarkFiles("after", who=who))
 
     page = owner.ask("GET", "/").body
     assert "&lt;b&gt;bold&lt;/b&gt;" in page
@@ -257,7 +259,7 @@ def test_undo_and_redo_as_json_and_as_pages(owner: Browser) -> None:
     done = owner.post("/undo")
     assert done.status == 303, done.body
     assert target.read_text() == "before"
-    assert "Undone: 1 path" in owner.ask("GET", done.headers["location"]).body
+    assert "Undone: 1 restored" in owner.ask("GET", done.headers["location"]).body
     redone = json.loads(owner.ask("POST", "/v1/history/redo", body=b'{"who": {"by": "owner"}}').body)
     assert redone["unsettled"] == []
     assert target.read_text() == "after"
@@ -267,15 +269,15 @@ def test_undo_and_redo_as_json_and_as_pages(owner: Browser) -> None:
 
 def test_a_get_never_changes_anything(owner: Browser) -> None:
     for verb in ("undo", "redo", "restore", "revert", "collect", "recover", "mark"):
-        assert owner.ask("GET", f"/v1/history/{verb}").status == 409
+        assert owner.ask("GET", f"/v1/history/{verb}").status == 405
 
 
-def test_names_of_files_are_shown_and_never_obeyed(owner: Browser) -> None:
-    stead = owner.stead
+def test_names_of_files_are_shown_as_text(owner: Browser) -> None:
+    harness = owner.harness
     names = [b"<script>alert(1)<", b'"onload="x', b"not utf-8 \xff\xfe", b"line\nbreak", "\u202eevil".encode()]
     for name in names:
-        (stead.home.workspace / name.decode(errors="surrogateescape")).write_text("x")
-    stead.call("mark", {"phase": "after", "why": "<img src=x>"})
+        (harness.home.workspace / name.decode(errors="surrogateescape")).write_text("x")
+    harness.call(MarkFiles("after", why="<img src=x>"))
     for path in ("/", "/undo"):
         body = owner.ask("GET", path).body
         assert "<script" not in body
@@ -296,7 +298,7 @@ def test_names_of_files_are_shown_and_never_obeyed(owner: Browser) -> None:
         "/undo/../../etc/passwd",
     ],
 )
-def test_odd_addresses_are_answered_without_a_bug(owner: Browser, path: str) -> None:
+def test_odd_addresses_cause_no_internal_error(owner: Browser, path: str) -> None:
     answer = owner.ask("GET", path)
     assert answer.status < 500
     assert "Traceback" not in answer.body

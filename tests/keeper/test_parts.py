@@ -1,4 +1,4 @@
-"""The small parts: the lock, the strays, the backoff, the seal, the ports, the plan's artifacts."""
+"""The small parts of the keeper: lock, orphans, backoff, seal, ports, artifacts."""
 
 import os
 import select
@@ -17,14 +17,14 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.keeper import artifacts
 from freehold.keeper.backoff import Backoff
-from freehold.keeper.lock import hold_home
+from freehold.keeper.lock import lock_home
+from freehold.keeper.orphans import OrphanGuard, kill_orphans
 from freehold.keeper.plan import MountPlan
+from freehold.keeper.plan_reader import make_plan
 from freehold.keeper.ports import bind_port, check_port
-from freehold.keeper.processes import ProcessId, identify, is_alive
-from freehold.keeper.reading import make_plan
+from freehold.keeper.processes import ProcessId, identify_process, is_alive
 from freehold.keeper.seal import Seal, read_seal, withdraw_seal, write_seal
 from freehold.keeper.settings import RestartPolicy
-from freehold.keeper.strays import Strays, end_strays
 from freehold.manifest import load_manifest
 
 PLAN = make_plan(load_manifest(Path("/nowhere/freehold.toml"), {}))
@@ -34,12 +34,12 @@ def sleeper() -> "subprocess.Popen[bytes]":
     return subprocess.Popen(["sleep", "1000"], start_new_session=True)
 
 
-def test_a_lock_is_held_once_and_let_go(home: Home) -> None:
-    with hold_home(home):
-        with pytest.raises(FreeholdError, match=f"pid {os.getpid()}") as caught, hold_home(home):
+def test_a_lock_is_held_once_and_released(home: Home) -> None:
+    with lock_home(home):
+        with pytest.raises(FreeholdError, match=f"pid {os.getpid()}") as caught, lock_home(home):
             pytest.fail("held twice")
         assert caught.value.code == "keeper.already-running"
-    with hold_home(home):
+    with lock_home(home):
         assert home.lock.stat().st_mode & 0o077 == 0
 
 
@@ -47,23 +47,23 @@ def test_a_lock_that_is_a_planted_link_is_refused(home: Home, tmp_path: Path) ->
     victim = tmp_path / "victim"
     victim.write_text("precious")
     home.lock.symlink_to(victim)
-    with pytest.raises(FreeholdError), hold_home(home):
+    with pytest.raises(FreeholdError), lock_home(home):
         pytest.fail("followed")
     assert victim.read_text() == "precious"
 
 
-def test_the_mourner_kills_whole_groups_when_the_keeper_is_gone(tmp_path: Path) -> None:
+def test_the_watcher_kills_whole_groups_when_the_keeper_has_ended(tmp_path: Path) -> None:
     """In a process of its own, that is killed: nothing of Python's runs to the end."""
     script = (
         "import subprocess, os, sys\n"
         "from pathlib import Path\n"
-        "from freehold.keeper.strays import Strays\n"
-        "from freehold.keeper.processes import identify\n"
-        f"strays = Strays(Path({str(tmp_path / 'record')!r}))\n"
+        "from freehold.keeper.orphans import OrphanGuard\n"
+        "from freehold.keeper.processes import identify_process\n"
+        f"orphan_guard = OrphanGuard(Path({str(tmp_path / 'record')!r}))\n"
         "child = subprocess.Popen(['sh', '-c', 'sleep 1000 & sleep 1000 & wait'], start_new_session=True, stdout=subprocess.DEVNULL)\n"
         "gone = subprocess.Popen(['cat'], stdin=subprocess.PIPE, start_new_session=True)\n"
-        "strays.add(identify(gone.pid)); gone.communicate(); strays.remove(gone.pid)\n"
-        "strays.add(identify(child.pid)); print(child.pid, flush=True); os.kill(os.getpid(), 9)"
+        "orphan_guard.add(identify_process(gone.pid)); gone.communicate(); orphan_guard.remove(gone.pid)\n"
+        "orphan_guard.add(identify_process(child.pid)); print(child.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -82,63 +82,63 @@ def test_the_mourner_kills_whole_groups_when_the_keeper_is_gone(tmp_path: Path) 
     os.close(descriptor)
 
 
-def test_strays_of_a_dead_keeper_are_ended_and_nobody_else(tmp_path: Path) -> None:
+def test_orphans_of_a_killed_keeper_are_killed_and_no_other_process(tmp_path: Path) -> None:
     record = tmp_path / "record"
-    stray, bystander = sleeper(), sleeper()
+    orphan, bystander = sleeper(), sleeper()
     try:
-        strays = Strays(tmp_path / "other")
-        strays._record = record
-        identified = identify(stray.pid)
+        orphan_guard = OrphanGuard(tmp_path / "other")
+        orphan_guard._record = record
+        identified = identify_process(orphan.pid)
         assert identified is not None
-        strays.add(identified)
+        orphan_guard.add(identified)
         # A pid that was given to somebody else since: same number, another start time.
-        strays.add(ProcessId(bystander.pid, 1))
-        kept = record.read_text()
-        strays._groups.clear()
-        os.write(strays._pipe, f"-{stray.pid}\n-{bystander.pid}\n".encode())
-        strays.close()
-        record.write_text(kept)
-        assert end_strays(record) == [stray.pid]
-        assert stray.wait() == -signal.SIGKILL
+        orphan_guard.add(ProcessId(bystander.pid, 1))
+        saved = record.read_text()
+        orphan_guard._groups.clear()
+        os.write(orphan_guard._pipe, f"-{orphan.pid}\n-{bystander.pid}\n".encode())
+        orphan_guard.close()
+        record.write_text(saved)
+        assert kill_orphans(record) == [orphan.pid]
+        assert orphan.wait() == -signal.SIGKILL
         assert bystander.poll() is None
-        assert end_strays(record) == []
-        record.write_text(kept.replace('"boot": "', '"boot": "another'))
-        assert end_strays(record) == []
+        assert kill_orphans(record) == []
+        record.write_text(saved.replace('"boot": "', '"boot": "another'))
+        assert kill_orphans(record) == []
     finally:
-        for process in (stray, bystander):
+        for process in (orphan, bystander):
             process.kill()
             process.wait()
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=60))
 def test_a_wait_is_never_longer_than_the_limit_nor_shorter_than_the_jitter_allows(
-    lives: list[tuple[float, float]],
+    starts: list[tuple[float, float]],
 ) -> None:
     policy = RestartPolicy()
     backoff = Backoff(policy)
     now = 0.0
-    for lived, rested in lives:
+    for lived, rested in starts:
         now += lived
-        wait = backoff.died(now, lived)
+        wait = backoff.record_death(now, lived)
         most = policy.loop_wait if backoff.looping else policy.limit
         assert policy.first * (1 - policy.jitter) <= wait <= most
         now += wait + rested
 
 
-def test_waits_double_until_a_crash_loop_and_a_long_life_ends_it() -> None:
+def test_waits_double_until_a_crash_loop_and_a_long_run_resets_them() -> None:
     policy = RestartPolicy(first=1, limit=100, jitter=0, loop_deaths=4, loop_window=60, loop_wait=300)
     backoff = Backoff(policy)
-    assert [backoff.died(now, 0.1) for now in (1, 2, 4)] == [1, 2, 4]
+    assert [backoff.record_death(now, 0.1) for now in (1, 2, 4)] == [1, 2, 4]
     assert not backoff.looping
-    assert backoff.died(8, 0.1) == 300
+    assert backoff.record_death(8, 0.1) == 300
     assert backoff.looping
-    assert backoff.died(8 + 300, 0.1) == 300, "the slow tries of a loop do not end it"
-    assert backoff.died(1000, 61) == 1
+    assert backoff.record_death(8 + 300, 0.1) == 300, "the slow tries of a loop do not end it"
+    assert backoff.record_death(1000, 61) == 1
     assert not backoff.looping
 
 
-def test_a_seal_is_void_when_its_keeper_is_dead_or_it_is_withdrawn(home: Home) -> None:
-    me = identify(os.getpid())
+def test_a_seal_is_not_valid_when_its_keeper_has_ended_or_it_was_removed(home: Home) -> None:
+    me = identify_process(os.getpid())
     assert me is not None
     assert read_seal(home) is None
     seal = Seal("boot", "2026-01-01T00:00:00Z", ("gateway",), me.pid, me.started)
@@ -150,9 +150,9 @@ def test_a_seal_is_void_when_its_keeper_is_dead_or_it_is_withdrawn(home: Home) -
     assert not withdraw_seal(home)
 
 
-def test_a_dead_process_is_not_mistaken_for_its_successor() -> None:
+def test_a_process_that_ended_is_not_confused_with_one_of_the_same_pid() -> None:
     process = sleeper()
-    identity = identify(process.pid)
+    identity = identify_process(process.pid)
     assert identity is not None
     assert is_alive(identity)
     process.kill()
@@ -160,7 +160,7 @@ def test_a_dead_process_is_not_mistaken_for_its_successor() -> None:
     assert not is_alive(identity)
 
 
-def test_localhost_is_served_in_both_families_and_a_taken_port_is_explained() -> None:
+def test_localhost_is_served_on_ipv4_and_ipv6_and_a_taken_port_is_explained() -> None:
     sockets = bind_port("127.0.0.1", 0, "keeper.port")
     try:
         port = sockets[0].getsockname()[1]
@@ -174,13 +174,13 @@ def test_localhost_is_served_in_both_families_and_a_taken_port_is_explained() ->
             each.close()
 
 
-def test_an_address_that_is_not_ours_is_explained() -> None:
+def test_an_address_of_another_machine_is_explained() -> None:
     with pytest.raises(FreeholdError) as caught:
         check_port("203.0.113.7", 45678, "gateway.port")
     assert caught.value.code == "keeper.cannot-listen"
 
 
-def test_everything_that_is_missing_is_named_at_once_with_who_needs_it_and_how_to_get_it(
+def test_all_missing_artifacts_are_named_with_what_needs_them_and_the_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def no_bwrap() -> None:
@@ -198,5 +198,5 @@ def test_everything_that_is_missing_is_named_at_once_with_who_needs_it_and_how_t
         assert command in error.hint
 
 
-def test_nothing_is_missing_on_a_machine_that_has_it_all() -> None:
+def test_nothing_is_missing_on_a_complete_machine() -> None:
     artifacts.check_artifacts(PLAN)

@@ -1,11 +1,11 @@
-"""The keeper's pen writes in order, waits for the disk, and is held up by no single event; its tasks survive their bugs."""
+"""The recorder writes events in order, also after disk errors, and skips one that cannot be stored. Tasks restart after errors."""
 
 import asyncio
 import time
 from pathlib import Path
 
-from freehold.keeper.recorder import Recorder
-from freehold.keeper.tending import tended
+from freehold.keeper.recorder import EventRecorder
+from freehold.keeper.retry import retry_until_done
 from freehold.timeline import Timeline
 
 
@@ -16,7 +16,7 @@ def kinds(path: Path) -> list[str]:
 
 
 def test_events_are_written_in_order(tmp_path: Path) -> None:
-    record = Recorder(tmp_path / "timeline.db", time.time)
+    record = EventRecorder(tmp_path / "timeline.db", time.time)
     for number in range(5):
         record(f"test.event_{number}", {})
     assert record.write_now()
@@ -24,8 +24,8 @@ def test_events_are_written_in_order(tmp_path: Path) -> None:
     assert kinds(tmp_path / "timeline.db") == [f"test.event_{number}" for number in range(5)]
 
 
-def test_an_event_that_no_disk_takes_is_counted_and_the_next_ones_are_written(tmp_path: Path) -> None:
-    record = Recorder(tmp_path / "timeline.db", time.time)
+def test_an_event_that_cannot_be_stored_is_counted_and_the_next_ones_are_written(tmp_path: Path) -> None:
+    record = EventRecorder(tmp_path / "timeline.db", time.time)
     record("test.before", {})
     record("test.huge", {"words": "x" * 100_000})
     record("test.odd", {"path": Path("/not/json")})  # type: ignore[dict-item]
@@ -37,9 +37,9 @@ def test_an_event_that_no_disk_takes_is_counted_and_the_next_ones_are_written(tm
     assert found.count("timeline.events_lost") == 2
 
 
-def test_while_the_disk_refuses_events_wait_bounded_and_then_come_with_the_count_of_the_lost(tmp_path: Path) -> None:
+def test_while_the_disk_is_full_events_wait_in_limited_number_and_lost_ones_are_counted(tmp_path: Path) -> None:
     folder = tmp_path / "missing"
-    record = Recorder(folder / "timeline.db", time.time)
+    record = EventRecorder(folder / "timeline.db", time.time)
     for number in range(2100):
         record("test.event", {"number": number})
     assert not record.write_now()
@@ -54,21 +54,21 @@ def test_while_the_disk_refuses_events_wait_bounded_and_then_come_with_the_count
     assert [event.data["number"] for event in events] == list(range(100, 2100))
 
 
-async def test_flushed_returns_when_everything_is_on_disk(tmp_path: Path) -> None:
-    record = Recorder(tmp_path / "timeline.db", time.time)
-    await record.flushed()
+async def test_wait_flushed_returns_when_everything_is_on_disk(tmp_path: Path) -> None:
+    record = EventRecorder(tmp_path / "timeline.db", time.time)
+    await record.wait_flushed()
     async with asyncio.TaskGroup() as group:
-        writing = group.create_task(record.write())
+        writing = group.create_task(record.write_until_cancelled())
         await asyncio.sleep(0)
         record("test.event", {})
         async with asyncio.timeout(10):
-            await record.flushed()
+            await record.wait_flushed()
         assert kinds(tmp_path / "timeline.db") == ["test.event"]
         writing.cancel()
     record.close()
 
 
-async def test_a_task_with_a_bug_begins_again_until_it_is_done() -> None:
+async def test_a_task_that_fails_starts_again_until_it_succeeds() -> None:
     tries = 0
 
     async def work() -> None:
@@ -77,5 +77,5 @@ async def test_a_task_with_a_bug_begins_again_until_it_is_done() -> None:
         if tries < 3:
             raise ZeroDivisionError
 
-    await tended("a test", work, pause=0)
+    await retry_until_done("a test", work, pause=0)
     assert tries == 3

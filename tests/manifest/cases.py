@@ -73,7 +73,7 @@ CASES: dict[str, Case] = {
         "gateway.trusted_proxies[1]",
     ),
     "E120": Case(
-        '[gateway]\nsession_idle = "31d"', '[gateway]\nsession_idle = "30d"', str(31 * 86400), "gateway.session_idle"
+        '[gateway]\nsign_in_idle = "31d"', '[gateway]\nsign_in_idle = "30d"', str(31 * 86400), "gateway.sign_in_idle"
     ),
     "W121": Case(
         '[owner]\nplc_url = "http://plc.example.com"',

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from freehold.manifest.facts import Facts
-from freehold.manifest.loader import Loaded, check_source
-from freehold.manifest.problem import Problem
+from freehold.manifest.facts import MachineFacts
+from freehold.manifest.loader import LoadedManifest, check_source
+from freehold.manifest.problem import ManifestProblem
 from freehold.manifest.reader import parse_source
 
 GIB = 1024**3
 FILE = Path("/home/owner/.local/share/freehold/freehold.toml")
 
-LAPTOP = Facts(
+LAPTOP = MachineFacts(
     home=FILE.parent,
     user_home=Path("/home/owner"),
     memory=16 * GIB,
@@ -30,13 +30,13 @@ LAPTOP = Facts(
 )
 
 
-def look(text: str | bytes, environ: dict[str, str] | None = None, **changes: Any) -> Loaded:
+def look(text: str | bytes, environ: dict[str, str] | None = None, **changes: Any) -> LoadedManifest:
     """Check a text on the laptop, or on one that differs from it."""
     facts = replace(LAPTOP, environ=environ or {}, **changes)
     return check_source(parse_source(FILE, text.encode() if isinstance(text, str) else text), facts)
 
 
-def only(loaded: Loaded) -> Problem:
+def only(loaded: LoadedManifest) -> ManifestProblem:
     """The one problem that there is."""
     assert len(loaded.problems) == 1, [f"{p.code} {p.message}" for p in loaded.problems]
     return loaded.problems[0]

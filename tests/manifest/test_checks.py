@@ -12,10 +12,10 @@ from tests.manifest.machine import GIB, LAPTOP, look, only
 
 from freehold.egress.policy import parse_pattern
 from freehold.manifest import Manifest
-from freehold.manifest.facts import Facts
-from freehold.manifest.rules import RESERVED, RETIRED, Finding, Registry, every_rule
+from freehold.manifest.checks import RESERVED, RETIRED, CheckFinding, CheckRegistry, load_checks
+from freehold.manifest.facts import MachineFacts
 
-CODES = [rule.code for rule in every_rule()]
+CODES = [rule.code for rule in load_checks()]
 
 
 def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
@@ -53,34 +53,34 @@ def test_an_empty_manifest_has_no_problem_on_a_laptop() -> None:
 
 
 def test_registry_refuses_a_code_twice_even_as_the_other_kind() -> None:
-    registry = Registry()
+    registry = CheckRegistry()
 
-    def check(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+    def check(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
         """Says nothing."""
         yield from ()
 
-    registry.rule("E950")(check)
+    registry.register("E950")(check)
     for code in ("E950", "W950"):
         with pytest.raises(ValueError, match="never reused"):
-            registry.rule(code)
+            registry.register(code)
 
 
 @pytest.mark.parametrize("code", ["E001", "W003"])
 def test_registry_refuses_the_codes_of_reading(code: str) -> None:
     with pytest.raises(ValueError, match="never reused"):
-        Registry().rule(code)
+        CheckRegistry().register(code)
 
 
 def test_registry_refuses_a_retired_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("freehold.manifest.rules.RETIRED", frozenset({"E960"}))
+    monkeypatch.setattr("freehold.manifest.checks.RETIRED", frozenset({"E960"}))
     with pytest.raises(ValueError, match="never reused"):
-        Registry().rule("E960")
+        CheckRegistry().register("E960")
 
 
 @pytest.mark.parametrize("code", ["X100", "E1", "E10A", "E1000", ""])
 def test_registry_refuses_what_is_no_code(code: str) -> None:
-    with pytest.raises(ValueError, match="no code"):
-        Registry().rule(code)
+    with pytest.raises(ValueError, match="not a code"):
+        CheckRegistry().register(code)
 
 
 def test_no_retired_code_is_in_use() -> None:
@@ -143,9 +143,7 @@ def test_a_link_to_a_dangerous_folder_is_as_dangerous(tmp_path: Path) -> None:
     link = tmp_path / "harmless"
     link.symlink_to("/proc")
     text = f'[[computer.mounts]]\nsource = "{link}"\ntarget = "/mnt/a"'
-    assert "E221" in {
-        problem.code for problem in look(text, real=Facts.of_this_machine(tmp_path / "home").real).problems
-    }
+    assert "E221" in {problem.code for problem in look(text, real=MachineFacts.gather(tmp_path / "home").real).problems}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from freehold.errors import FreeholdError
 from freehold.manifest.edit import edit_manifest
-from freehold.manifest.starter import starter_manifest
+from freehold.manifest.template import starter_manifest
 
 TEXT = """\
 # my Freehold

@@ -4,8 +4,8 @@ import pytest
 from tests.manifest.cases import OWNER
 from tests.manifest.machine import look, only
 
-from freehold.manifest.environment import NAMED
-from freehold.manifest.shape import every_key, example_of
+from freehold.manifest.environment import NAMED_VARIABLES
+from freehold.manifest.shape import list_keys, show_example
 
 DID = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 
@@ -29,7 +29,7 @@ def test_named_variables() -> None:
 
 def test_an_empty_variable_says_nothing() -> None:
     assert (
-        look(OWNER, dict.fromkeys((*NAMED, "OPENAI_API_KEY", "FREEHOLD_GATEWAY_PORT"), "")).manifest
+        look(OWNER, dict.fromkeys((*NAMED_VARIABLES, "OPENAI_API_KEY", "FREEHOLD_GATEWAY_PORT"), "")).manifest
         == look(OWNER).manifest
     )
 
@@ -79,11 +79,11 @@ def test_any_key_can_be_set(variable: str, text: str, where: str, value: object)
 
 
 def test_every_fixed_key_has_a_variable() -> None:
-    for path, field in every_key():
+    for path, field in list_keys():
         if "<name>" in path or "[]" in path:
             continue
         name = "FREEHOLD_" + "_".join(path).upper()
-        text = example_of("", field).removeprefix(" = ")
+        text = show_example("", field).removeprefix(" = ")
         assert not [p for p in look("", {name: text}).problems if p.code in ("E007", "W008")], name
 
 

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.manifest.machine import look
 
-from freehold.manifest.loader import Loaded
+from freehold.manifest.loader import LoadedManifest
 from freehold.manifest.model import Manifest
-from freehold.manifest.shape import ROOT, Shape, every_key, example_of, step
-from freehold.manifest.starter import starter_manifest
+from freehold.manifest.shape import ROOT, KeyShape, list_keys, show_example, step_into
+from freehold.manifest.template import starter_manifest
 
 ODD = st.sampled_from(
     ["", " ", "..", "/", "~", "~nobody/x", "*", "*.", "[::1", "[::1]:x", "::1%eth0", "http://[", "https://a:b:c", "did:web:", "env:", "secret:",
@@ -35,21 +35,21 @@ ANY = st.recursive(
 )
 
 
-def trees(shape: Shape) -> st.SearchStrategy[object]:
+def trees(shape: KeyShape) -> st.SearchStrategy[object]:
     """Manifests whose keys are mostly right, with values that are mostly wrong."""
     if shape.many == "listed":
-        return st.lists(trees(Shape(shape.model)), max_size=3) | ANY
+        return st.lists(trees(KeyShape(shape.model)), max_size=3) | ANY
     if shape.many == "named":
-        return st.dictionaries(NAMES, trees(Shape(shape.model)), max_size=3) | ANY
+        return st.dictionaries(NAMES, trees(KeyShape(shape.model)), max_size=3) | ANY
     if shape.model is None:
         examples = shape.field.examples if shape.field and shape.field.examples else []
         return st.one_of(SCALARS, st.lists(SCALARS, max_size=3), ANY, *(st.just(example) for example in examples))
-    below = {key: step(shape, key) for key in shape.keys}
+    below = {key: step_into(shape, key) for key in shape.keys}
     known = st.fixed_dictionaries({}, optional={key: trees(inner) for key, inner in below.items() if inner})
     return st.builds(lambda right, wrong: {**wrong, **right}, known, st.dictionaries(NAMES, ANY, max_size=2)) | known
 
 
-def check_answer(loaded: Loaded) -> None:
+def check_answer(loaded: LoadedManifest) -> None:
     """The answer can be printed, every problem says where and what to do, and the manifest is whole."""
     assert isinstance(loaded.manifest, Manifest)
     assert len(loaded.checksum) == 64
@@ -87,7 +87,7 @@ def test_well_formed_nonsense(tree: object) -> None:
 
 
 VARIABLES = st.sampled_from(
-    ["FREEHOLD_" + "_".join(path).upper().replace("<NAME>", "X").replace("[]", "0") for path, _ in every_key()]
+    ["FREEHOLD_" + "_".join(path).upper().replace("<NAME>", "X").replace("[]", "0") for path, _ in list_keys()]
     + ["OWNER_DID", "PUBLIC_URL", "ATPROTO_SERVICE", "SANDBOX_HOST", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "FREEHOLD_", "FREEHOLD__", "FREEHOLD_MODELS_", "FREEHOLD_AGENTS__COMMAND"]
 )  # fmt: skip
 TEXTS = st.one_of(
@@ -111,8 +111,8 @@ def test_a_good_manifest_that_was_damaged(at: int, length: int, junk: bytes) -> 
 
 
 def test_examples_are_themselves_right() -> None:
-    for path, field in every_key():
-        line = example_of(path[-1], field)
+    for path, field in list_keys():
+        line = show_example(path[-1], field)
         table = ".".join("x" if part == "<name>" else part for part in path[:-1])
         text = f"[[{table[:-3]}]]\n{line}" if table.endswith(".[]") else f"[{table}]\n{line}"
         assert not {"E003", "E005", "E006"} & {problem.code for problem in look(text).problems}, text

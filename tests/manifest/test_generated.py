@@ -13,10 +13,10 @@ from tools.generated import GENERATED
 from tools.generated.cli import cli_reference
 
 from freehold.manifest import Manifest
-from freehold.manifest.environment import NAMED, PROVIDERS
-from freehold.manifest.rules import RESERVED, every_rule
-from freehold.manifest.shape import every_key
-from freehold.manifest.starter import starter_manifest
+from freehold.manifest.checks import RESERVED, load_checks
+from freehold.manifest.environment import NAMED_VARIABLES, PROVIDER_VARIABLES
+from freehold.manifest.shape import list_keys
+from freehold.manifest.template import starter_manifest
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,18 +33,18 @@ def test_making_a_file_twice_gives_the_same_text(name: str) -> None:
 
 def test_the_reference_has_every_key_variable_and_code() -> None:
     text = GENERATED["docs/manifest.md"]()
-    for path, field in every_key():
+    for path, field in list_keys():
         assert f"| `{path[-1]}` |" in text
         assert field.description
         assert field.description in text
-    for name in (*NAMED, *PROVIDERS, "FREEHOLD_HOME", "FREEHOLD_<SECTION>_<KEY>"):
+    for name in (*NAMED_VARIABLES, *PROVIDER_VARIABLES, "FREEHOLD_HOME", "FREEHOLD_<SECTION>_<KEY>"):
         assert f"`{name}`" in text
-    for code in (*RESERVED, *(rule.code for rule in every_rule())):
+    for code in (*RESERVED, *(rule.code for rule in load_checks())):
         assert f"| `{code}` |" in text
 
 
 def test_every_key_has_a_sentence() -> None:
-    for path, field in every_key():
+    for path, field in list_keys():
         assert field.description, path
         assert field.description[0].isupper() or field.description[0] == "`", path
         assert field.description.endswith("."), path

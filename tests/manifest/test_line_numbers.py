@@ -6,7 +6,7 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freehold.manifest.lines import line_of, lines_of
+from freehold.manifest.line_numbers import find_key_line, find_key_lines
 from freehold.manifest.problem import KeyPath
 
 TEXT = '''\
@@ -35,7 +35,7 @@ last = 2020-01-01
 
 
 def test_lines_of_a_difficult_text() -> None:
-    lines = lines_of(TEXT)
+    lines = find_key_lines(TEXT)
     expected: dict[KeyPath, int] = {
         ("top",): 2,
         ("gateway",): 3,
@@ -61,9 +61,9 @@ def test_lines_of_a_difficult_text() -> None:
 
 
 def test_a_key_that_is_not_written_has_the_line_of_its_table() -> None:
-    lines = lines_of(TEXT)
-    assert line_of(("gateway", "host"), lines) == 3
-    assert line_of(("nowhere", "at", "all"), lines) is None
+    lines = find_key_lines(TEXT)
+    assert find_key_line(("gateway", "host"), lines) == 3
+    assert find_key_line(("nowhere", "at", "all"), lines) is None
 
 
 def paths_in(value: object, path: KeyPath = ()) -> set[KeyPath]:
@@ -88,6 +88,6 @@ TREES = st.dictionaries(st.text(max_size=6), VALUES, max_size=5)
 @given(TREES)
 def test_exactly_the_keys_of_the_text_have_lines(tree: dict[str, object]) -> None:
     text = tomlkit.dumps(tree)
-    lines = lines_of(text)
+    lines = find_key_lines(text)
     assert set(lines) == paths_in(tomllib.loads(text))
     assert all(1 <= line <= text.count("\n") + 1 for line in lines.values())

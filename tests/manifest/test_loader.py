@@ -8,27 +8,36 @@ from tests.manifest.machine import look
 
 from freehold.errors import FreeholdError
 from freehold.manifest import Manifest, load_manifest, require_manifest
-from freehold.manifest.facts import Facts
+from freehold.manifest.facts import MachineFacts
+from freehold.ssh.section import SshSection
 
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 def test_defaults_are_those_of_the_design() -> None:
     manifest = Manifest()
-    assert (manifest.gateway.port, manifest.keeper.port, manifest.ssh.port, manifest.observe.metrics_port) == (
+    assert (
+        manifest.gateway.port,
+        manifest.keeper.port,
+        manifest.section(SshSection).port,
+        manifest.observe.metrics_port,
+    ) == (
         3000,
         8001,
         2222,
         9091,
     )
-    assert {manifest.gateway.host, manifest.keeper.host, manifest.ssh.host, manifest.observe.metrics_host} == {
-        "127.0.0.1"
-    }
+    assert {
+        manifest.gateway.host,
+        manifest.keeper.host,
+        manifest.section(SshSection).host,
+        manifest.observe.metrics_host,
+    } == {"127.0.0.1"}
     assert manifest.egress.mode == "ask"
     assert manifest.history.folders == ("workspace", "home")
     assert manifest.history.quota is None
     assert manifest.agents.default == "builtin"
-    assert manifest.ssh.enabled is True
+    assert manifest.section(SshSection).enabled is True
     assert {getattr(manifest.slots, name).mode for name in type(manifest.slots).model_fields} == {"off"}
 
 
@@ -68,7 +77,7 @@ def test_checksum_is_of_what_holds_and_not_of_how_it_is_written() -> None:
 
 
 def test_facts_are_of_this_machine(tmp_path: Path) -> None:
-    facts = Facts.of_this_machine(tmp_path / "not" / "yet", PATH)
+    facts = MachineFacts.gather(tmp_path / "not" / "yet", PATH)
     assert facts.memory > 0
     assert facts.cpus > 0
     assert facts.free_disk > 0
@@ -77,7 +86,7 @@ def test_facts_are_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_facts_say_why_a_backend_cannot_run(tmp_path: Path) -> None:
-    facts = Facts.of_this_machine(tmp_path, {"PATH": str(tmp_path)})
+    facts = MachineFacts.gather(tmp_path, {"PATH": str(tmp_path)})
     assert "not installed" in facts.backends["bubblewrap"]
     loaded = load_manifest(tmp_path / "freehold.toml", {"PATH": str(tmp_path)})
     assert [problem.code for problem in loaded.problems] == ["E201"]
@@ -86,4 +95,4 @@ def test_facts_say_why_a_backend_cannot_run(tmp_path: Path) -> None:
 def test_history_size_is_what_lies_there(tmp_path: Path) -> None:
     (tmp_path / "history" / "chunks").mkdir(parents=True)
     (tmp_path / "history" / "chunks" / "one").write_bytes(b"x" * 100_000)
-    assert Facts.of_this_machine(tmp_path).history_size() >= 100_000
+    assert MachineFacts.gather(tmp_path).history_size() >= 100_000

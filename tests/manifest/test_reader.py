@@ -7,7 +7,7 @@ import pytest
 from tests.manifest.machine import look, only
 
 from freehold.manifest import load_manifest
-from freehold.manifest.reader import MAX_BYTES, MAX_DEEP, read_source
+from freehold.manifest.reader import MAX_BYTES, MAX_DEPTH, read_source
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from freehold.manifest.reader import MAX_BYTES, MAX_DEEP, read_source
         (b"a." * 100_000 + b"a = 1", "E004", None),
         (b'"a" . ' * 40_000 + b"a = 1", "E004", None),
         (b"a = { " + b"a." * 100_000 + b"a = 1 }", "E004", None),
-        (b"a = " + b"[" * (MAX_DEEP + 1) + b"]" * (MAX_DEEP + 1), "E004", None),
+        (b"a = " + b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "E004", None),
         (b'[gateway]\nhost = "a\\u0000b"', "E006", 2),
         (b'[gateway]\n"\\u0000" = 1', "E006", 1),
         (b"[gateway]\nport = 0x" + b"f" * 9000, "E006", 2),

@@ -7,7 +7,7 @@ from pydantic.fields import FieldInfo
 from tests.manifest.machine import look, only
 
 from freehold.manifest import structure
-from freehold.manifest.shape import every_key
+from freehold.manifest.shape import list_keys
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_the_keys_are_listed_once_however_many_are_wrong(monkeypatch: pytest.Mon
     def counted() -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
         nonlocal looks
         looks += 1
-        return every_key()
+        return list_keys()
 
-    monkeypatch.setattr(structure, "every_key", counted)
+    monkeypatch.setattr(structure, "list_keys", counted)
     structure._places.cache_clear()
     _, mistakes = structure.build_manifest({f"k{number}": 1 for number in range(200)})
     assert len(mistakes) == 200

@@ -6,8 +6,8 @@ import tomllib
 from tests.manifest.machine import look
 
 from freehold.manifest import Manifest
-from freehold.manifest.shape import every_key
-from freehold.manifest.starter import starter_manifest
+from freehold.manifest.shape import list_keys
+from freehold.manifest.template import starter_manifest
 
 DID = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 
@@ -29,7 +29,7 @@ def test_every_line_can_be_uncommented() -> None:
     assert not {"E003", "E005", "E006"} & {problem.code for problem in look(text).problems}
     tree = tomllib.loads(text)
     missing = []
-    for path, _ in every_key():
+    for path, _ in list_keys():
         if path[0] == "slots":
             continue
         at: object = tree

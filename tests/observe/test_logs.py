@@ -1,4 +1,4 @@
-"""Log lines are structured, bounded, harmless to a terminal, and hold no secret."""
+"""Log lines are structured, bounded, safe for a terminal, and contain no secret."""
 
 import io
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from freehold.errors import FreeholdError
-from freehold.observe.logs import LINE_LIMIT, JsonLines, LogFormat, configure_logging, log_unexpected
+from freehold.observe.logs import MAX_LINE, JsonLogFormatter, LogFormat, configure_logging, log_unexpected
 from freehold.observe.secrets import Secret
 
 log = logging.getLogger("freehold.test")
@@ -91,12 +91,12 @@ def test_lines_are_bounded_whatever_is_logged() -> None:
     except ValueError as error:
         log_unexpected(error)
     for text in stream.getvalue().splitlines():
-        assert len(text.encode()) <= LINE_LIMIT
+        assert len(text.encode()) <= MAX_LINE
         json.loads(text)
     assert "fields was too long" in stream.getvalue()
 
 
-def test_one_event_is_one_line_and_control_codes_do_nothing() -> None:
+def test_one_event_is_one_line_without_control_characters() -> None:
     for format in ("json", "human"):
         stream = configured("json" if format == "json" else "human")
         log.info("first\nsecond\x1b[2J", extra={"text": "a\r\nb\x07"})
@@ -105,22 +105,22 @@ def test_one_event_is_one_line_and_control_codes_do_nothing() -> None:
         assert "\x07" not in stream.getvalue()
 
 
-def test_a_line_that_cannot_be_written_as_asked_is_still_a_line() -> None:
+def test_a_line_with_wrong_arguments_is_still_logged() -> None:
     # Given to the formatter itself: pytest's own handler would raise on such a line.
     made = {"msg": "count %d", "args": ("sk-not-a-number-but-secret",), "ratio": float("nan")}
-    line = json.loads(JsonLines("gateway").format(logging.makeLogRecord(made)))
-    assert line["message"] == "count %d (its arguments do not fit)"
+    line = json.loads(JsonLogFormatter("gateway").format(logging.makeLogRecord(made)))
+    assert line["message"] == "count %d (its arguments do not match)"
     assert line["fields"] == {"ratio": "nan"}
     assert "secret" not in str(line)
 
 
-def test_a_line_for_people() -> None:
+def test_a_readable_line() -> None:
     stream = configured("human")
     log.error("no room", extra={"path": "/tmp/x", "why": "disk full"})
     assert stream.getvalue().endswith(' error   gateway: no room path=/tmp/x why="disk full"\n')
 
 
-def test_configuring_again_replaces_and_does_not_double() -> None:
+def test_configuring_again_replaces_the_handler() -> None:
     first, second = configured(), configured()
     log.info("once")
     assert first.getvalue() == ""

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, as Prometheus' own parser reads them, on a port of their own."""
+"""Metrics in the text format of Prometheus, read back with its own parser, and served on their own port."""
 
 import asyncio
 import math
@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from freehold.errors import FreeholdError
 from freehold.observe import metrics as metrics_module
-from freehold.observe.exposition import serve_metrics
-from freehold.observe.metrics import Registry
+from freehold.observe.metrics import MetricsRegistry
+from freehold.observe.metrics_server import serve_metrics
 from freehold.observe.process import add_process_metrics
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -30,7 +30,7 @@ def parsed(text: str) -> Samples:
 
 
 def test_counters_gauges_and_histograms_read_back_through_prometheus_own_parser() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     requests = registry.counter("http_requests_total", "Requests.\nBy route \\ code.", ["route", "code"])
     requests.inc(route="/ready", code="200")
     requests.inc(2, route="/ready", code="503")
@@ -54,19 +54,19 @@ def test_counters_gauges_and_histograms_read_back_through_prometheus_own_parser(
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.floats(allow_nan=False))
 def test_any_label_value_and_number_survives(label: str, value: float) -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.gauge("thing", "A thing.", ["name"]).set(value, name=label)
     assert parsed(registry.expose()) == {("thing", (("name", label),)): value}
 
 
 def test_a_lone_surrogate_or_nan_does_not_break_the_page() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.gauge("thing", "A thing.", ["name"]).set(math.nan, name="a\udcff")
     assert math.isnan(parsed(registry.expose())["thing", (("name", "a?"),)])
 
 
 def test_wrong_use_is_refused() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     counter = registry.counter("things_total", "Things.", ["kind"])
     for act in (
         lambda: registry.counter("things", "No suffix."),
@@ -84,8 +84,8 @@ def test_wrong_use_is_refused() -> None:
 
 
 def test_a_flood_of_label_values_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_module, "SERIES_LIMIT", 10)
-    registry = Registry()
+    monkeypatch.setattr(metrics_module, "MAX_SERIES", 10)
+    registry = MetricsRegistry()
     counter = registry.counter("hosts_total", "Hosts.", ["host"])
     for number in range(1000):
         counter.inc(host=f"host-{number}")
@@ -95,7 +95,7 @@ def test_a_flood_of_label_values_stays_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_threads_count_without_loss() -> None:
-    counter = Registry().counter("things_total", "Things.")
+    counter = MetricsRegistry().counter("things_total", "Things.")
 
     def count() -> None:
         for _ in range(2000):
@@ -110,7 +110,7 @@ def test_threads_count_without_loss() -> None:
 
 
 def test_process_metrics_say_what_the_kernel_says() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     add_process_metrics(registry)
     add_process_metrics(registry)
     before = parsed(registry.expose())["process_open_fds", ()]
@@ -133,7 +133,7 @@ async def ask(port: int, request: str) -> tuple[str, str]:
 
 
 async def test_the_port_serves_the_page_and_nothing_else() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.counter("things_total", "Things.").inc()
     async with serve_metrics("127.0.0.1", 0, registry) as port:
         head, body = await ask(port, f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")
@@ -146,16 +146,16 @@ async def test_the_port_serves_the_page_and_nothing_else() -> None:
         assert await ask(port, "GET /metrics HTTP/1.1\r\n" + "x" * 20_000 + "\r\n\r\n") == ("", "")
 
 
-async def test_a_page_in_the_browser_cannot_read_along_under_a_name_of_its_own() -> None:
-    async with serve_metrics("127.0.0.1", 0, Registry()) as port:
+async def test_a_web_page_cannot_read_metrics_by_dns_rebinding() -> None:
+    async with serve_metrics("127.0.0.1", 0, MetricsRegistry()) as port:
         head, body = await ask(port, f"GET /metrics HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n")
     assert head.startswith("HTTP/1.1 421")
     assert "things" not in body
 
 
-async def test_a_connection_that_says_nothing_does_not_hold_up_the_end() -> None:
+async def test_a_silent_connection_does_not_delay_the_stop() -> None:
     async with asyncio.timeout(3):
-        async with serve_metrics("127.0.0.1", 0, Registry()) as port:
+        async with serve_metrics("127.0.0.1", 0, MetricsRegistry()) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             await ask(port, "GET /metrics HTTP/1.1\r\n\r\n")  # the silent one was accepted before this was answered
         assert await reader.read() == b""
@@ -165,7 +165,7 @@ async def test_a_connection_that_says_nothing_does_not_hold_up_the_end() -> None
 
 async def test_a_port_in_use_is_explained_with_the_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(FreeholdError) as refused:
-        async with serve_metrics("127.0.0.1", other.getsockname()[1], Registry()):
+        async with serve_metrics("127.0.0.1", other.getsockname()[1], MetricsRegistry()):
             pass
     assert refused.value.code == "observe.port-in-use"
     assert "observe.metrics_port" in refused.value.hint

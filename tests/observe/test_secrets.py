@@ -1,4 +1,4 @@
-"""A secret shows itself only to who asks for it by name."""
+"""Only `reveal` returns the value of a secret."""
 
 import copy
 import json
@@ -6,12 +6,12 @@ import pickle
 
 import pytest
 
-from freehold.observe.secrets import MASK, Secret, mask, names_a_secret
+from freehold.observe.secrets import MASK, Secret, is_secret_name, mask_secrets
 
 VALUE = "correct-horse-battery"
 
 
-def test_no_way_of_printing_shows_it() -> None:
+def test_no_way_of_printing_shows_a_secret() -> None:
     secret = Secret(VALUE)
     shown = [str(secret), repr(secret), f"{secret}", f"{secret!r:>40}", f"{[secret]}", f"{ {'key': secret} }"]
     shown += [f"%s {secret}" % secret, "{:>60}".format(secret)]  # noqa: UP032
@@ -19,7 +19,7 @@ def test_no_way_of_printing_shows_it() -> None:
     assert secret.reveal() == VALUE
 
 
-def test_it_cannot_be_encoded_pickled_or_joined() -> None:
+def test_a_secret_cannot_be_encoded_pickled_or_joined() -> None:
     secret = Secret(VALUE)
     for act in (
         lambda: json.dumps({"key": secret}),
@@ -57,10 +57,10 @@ def test_equal_secrets_are_equal() -> None:
     ],
 )
 def test_what_looks_like_a_secret_is_masked_and_the_rest_stays(text: str, kept: str | None) -> None:
-    assert mask(text) == (text if kept is None else kept)
+    assert mask_secrets(text) == (text if kept is None else kept)
 
 
-def test_names_that_say_secret() -> None:
+def test_names_of_secret_fields() -> None:
     for name in (
         "token",
         "access_token",
@@ -71,6 +71,6 @@ def test_names_that_say_secret() -> None:
         "client.secret",
         "cookie",
     ):
-        assert names_a_secret(name), name
+        assert is_secret_name(name), name
     for name in ("tokens", "token_count", "keyboard", "path", "secretary"):
-        assert not names_a_secret(name), name
+        assert not is_secret_name(name), name

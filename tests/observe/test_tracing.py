@@ -1,4 +1,4 @@
-"""Nothing of OpenTelemetry is loaded until an endpoint is set; then spans really arrive there."""
+"""OpenTelemetry is not loaded until an endpoint is set; then spans arrive there."""
 
 import subprocess
 import sys

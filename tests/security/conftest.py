@@ -1,4 +1,4 @@
-"""Two real computers for a whole module, and the bait that an escape from either would find on the host."""
+"""Two real computers for a module, and the bait that an escape would find on the host."""
 
 import shutil
 import tempfile
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from freehold.computer.computer import Computer
-from freehold.computer.escapes import Bait, laid_bait
+from freehold.computer.escapes import Bait, placed_bait
+from freehold.computer.library.computer import Computer
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_temporary_folder() -> Iterator[Path]:
-    """A folder that everybody may walk into, as bait must be; not /tmp, whose mode is not these tests' to rely on."""
+    """A folder that every user may enter, which the bait needs. The mode of /tmp is not reliable."""
     folder = Path(tempfile.mkdtemp(prefix="fh-", dir="/var/tmp"))
     folder.chmod(0o755)
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
@@ -25,7 +25,7 @@ def own_temporary_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def bait() -> Iterator[Bait]:
-    with laid_bait() as laid:
+    with placed_bait() as laid:
         yield laid
 
 

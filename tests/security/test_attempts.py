@@ -1,14 +1,14 @@
-"""The attempts themselves are tried: each must tell a wall from its absence."""
+"""Tests of the attempts themselves: each must notice a missing wall."""
 
 import subprocess
 
 import pytest
 
 from freehold.computer.escapes import ESCAPES, Bait
-from freehold.computer.escapes.escape import command_for, judge
+from freehold.computer.escapes.escape import build_command, judge_escape
 
-# Tried outside of any wall as a user without rights, these must be seen to succeed: an attempt that cannot tell a wall
-# from its absence shows nothing. The others need root to succeed, and are not given it.
+# On the host, without walls and without privileges, these attempts must succeed. An attempt that never succeeds proves
+# nothing. The others would need root.
 VISIBLE_WITHOUT_WALLS = (
     "host-file",
     "owner-home",
@@ -29,13 +29,13 @@ VISIBLE_WITHOUT_WALLS = (
 
 @pytest.mark.parametrize("name", VISIBLE_WITHOUT_WALLS)
 def test_an_attempt_notices_that_a_wall_is_missing(name: str, bait: Bait) -> None:
-    """The same program, run by an ordinary user of the host, gets through and says so."""
+    """The same program, run by an ordinary user of the host, succeeds and reports it."""
     escape = next(escape for escape in ESCAPES if escape.name == name)
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
-    ran = subprocess.run([*drop, *command_for(escape, bait)], capture_output=True, check=False, cwd="/", timeout=60)
+    ran = subprocess.run([*drop, *build_command(escape, bait)], capture_output=True, check=False, cwd="/", timeout=60)
 
     class Ran:
         stdout, stderr, exit_code = ran.stdout, ran.stderr, ran.returncode
 
-    verdict = judge(escape, bait, Ran())
+    verdict = judge_escape(escape, bait, Ran())
     assert verdict.outcome == "escaped", verdict.seen

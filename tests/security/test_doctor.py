@@ -1,4 +1,4 @@
-"""`freehold doctor` tells what happened when it tried, and is not content with less."""
+"""`freehold doctor` reports what happened, and fails when an attempt proves nothing."""
 
 import json
 from pathlib import Path
@@ -7,12 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from freehold.cli.doctor import command
-from freehold.computer import escapes, isolation
-from freehold.computer.escapes import ESCAPES, Escape
-from freehold.computer.isolation import WallProblem
+from freehold.computer import escapes
+from freehold.computer.bubblewrap import requirements
+from freehold.computer.bubblewrap.requirements import MissingRequirement
+from freehold.computer.escapes import ESCAPES, EscapeAttempt
 
-OPEN_DOOR = Escape("open-door", "walks out of an open door", 'escaped("the door was open")')
-BROKEN = Escape("broken", "tells nothing", "raise KeyError(1)")
+OPEN_DOOR = EscapeAttempt("open-door", "walks out of an open door", 'escaped("the door was open")')
+BROKEN = EscapeAttempt("broken", "tells nothing", "raise KeyError(1)")
 
 
 def test_every_attempt_is_reported_with_what_was_seen(tmp_path: Path) -> None:
@@ -28,7 +29,7 @@ def test_every_attempt_is_reported_with_what_was_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("escape", "shown"), [(OPEN_DOOR, "the door was open"), (BROKEN, "KeyError: 1")])
 def test_an_escape_and_an_attempt_that_told_nothing_both_fail(
-    escape: Escape, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    escape: EscapeAttempt, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(escapes, "ESCAPES", (escape,))
     ran = CliRunner().invoke(command, ["--quick", "--home", str(tmp_path)])
@@ -38,8 +39,10 @@ def test_an_escape_and_an_attempt_that_told_nothing_both_fail(
 
 
 def test_a_missing_wall_is_named_and_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = WallProblem("user namespace", "AppArmor does not let bubblewrap make user namespaces", "add the profile")
-    monkeypatch.setattr(isolation, "isolation_problems", lambda: [missing])
+    missing = MissingRequirement(
+        "user namespace", "AppArmor does not let bubblewrap make user namespaces", "add the profile"
+    )
+    monkeypatch.setattr(requirements, "find_missing_requirements", lambda: [missing])
     ran = CliRunner().invoke(command, ["--home", str(tmp_path)])
     assert ran.exit_code == 1
     assert "no user namespace: AppArmor" in ran.output

@@ -1,4 +1,4 @@
-"""The way out, tried from inside a real computer by a program that wants more than it was given."""
+"""Attacks on egress from inside a real computer."""
 
 import asyncio
 import json
@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.egress.spellings import LOOPBACK, METADATA
-from tests.egress.street import OK, Authority, Names, echo, make_authority, plain, pretend_public, upstream
+from tests.egress.address_spellings import LOOPBACK, METADATA
+from tests.egress.proxy_harness import (
+    OK,
+    Authority,
+    FakeResolver,
+    echo,
+    make_authority,
+    pretend_public,
+    respond_once,
+    run_server,
+)
 
 from freehold.computer import Computer
-from freehold.egress import Egress, EgressSettings, Limits, Mode
+from freehold.egress import EgressLimits, EgressService, EgressSettings, Mode
 from freehold.egress.addresses import AddressCheck, why_refused_here
 from freehold.timeline import Timeline
 
@@ -34,9 +43,9 @@ def say(data):
 @dataclass(frozen=True)
 class Inside:
     computer: Computer
-    egress: Egress
+    egress: EgressService
     timeline: Timeline
-    names: Names
+    names: FakeResolver
 
     async def python(self, code: str, *arguments: str) -> str:
         """Runs the program inside and returns what it printed."""
@@ -51,15 +60,15 @@ async def inside(
     *,
     mode: Mode = "deny",
     allow: Sequence[str] = (),
-    names: Names | None = None,
-    limits: Limits | None = None,
+    names: FakeResolver | None = None,
+    limits: EgressLimits | None = None,
     check: AddressCheck = why_refused_here,
 ) -> AsyncIterator[Inside]:
-    names = names or Names()
+    names = names or FakeResolver()
     settings = EgressSettings(mode, tuple(allow))
     with Timeline(folder / "timeline.db") as timeline:
         async with (
-            Egress(timeline, settings, limits=limits, resolve=names, check=check) as egress,
+            EgressService(timeline, settings, limits=limits, resolve=names, check=check) as egress,
             Computer.start() as computer,
         ):
             await computer.listen(PROXY_PORT, egress.handle)
@@ -107,8 +116,8 @@ print(json.dumps(found))
 
 
 async def test_there_is_no_other_way_out(tmp_path: Path) -> None:
-    """No route, no resolver, no raw socket, and the host's loopback is another one."""
-    async with upstream(echo) as server, inside(tmp_path, mode="allow") as agent:
+    """No route, no resolver, no raw socket, and not the host's loopback."""
+    async with run_server(echo) as server, inside(tmp_path, mode="allow") as agent:
         found = json.loads(await agent.python(DIRECT, str(server.port)))
         assert found.pop("interfaces") in ("lo", "")
         assert found.pop("routes") == "0"
@@ -129,7 +138,10 @@ print("refused")
 
 @pytest.mark.parametrize("mode", ["ask", "allow"])
 async def test_the_hosts_loopback_and_metadata_are_refused_in_every_spelling(tmp_path: Path, mode: Mode) -> None:
-    async with upstream(plain(OK)) as server, inside(tmp_path, mode=mode, limits=Limits(ask=0.05)) as agent:
+    async with (
+        run_server(respond_once(OK)) as server,
+        inside(tmp_path, mode=mode, limits=EgressLimits(ask=0.05)) as agent,
+    ):
         spellings = json.dumps(METADATA + LOOPBACK)
         assert await agent.python(EVERY_SPELLING, spellings, str(server.port)) == "refused\n"
         assert server.connected == 0
@@ -150,12 +162,12 @@ with concurrent.futures.ThreadPoolExecutor(16) as pool:
 
 
 async def test_a_tunnel_of_names_carries_nothing_out(tmp_path: Path) -> None:
-    """Data in the labels of names: none is looked up, and the owner sees one question and not four hundred."""
-    async with inside(tmp_path, mode="ask", limits=Limits(ask=0.02)) as agent:
+    """Data in the labels of names: none is looked up, and the owner sees one request and not four hundred."""
+    async with inside(tmp_path, mode="ask", limits=EgressLimits(ask=0.02)) as agent:
         assert json.loads(await agent.python(TUNNEL)) == ["403"]
         assert agent.names.asked == []
-        (question,) = agent.egress.snapshot().pending
-        assert str(question.pattern) == "*.tunnel.example:443"
+        (request,) = agent.egress.status().pending
+        assert str(request.pattern) == "*.tunnel.example:443"
         assert len(agent.timeline.read(kinds=("egress.*",), limit=10_000)) < 300
 
 
@@ -183,10 +195,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 async def test_tls_must_name_the_host_that_was_allowed(tmp_path: Path, authority: Authority) -> None:
     place = "127.77.200.7"
-    names = Names()
-    names.tell("good.example", [place])
+    names = FakeResolver()
+    names.set("good.example", [place])
     async with (
-        upstream(echo, host=place, port=TLS_PORT, tls=authority.server),
+        run_server(echo, host=place, port=TLS_PORT, tls=authority.server),
         inside(tmp_path, allow=[f"good.example:{TLS_PORT}"], names=names, check=pretend_public) as agent,
     ):
         target, ca = f"good.example:{TLS_PORT}", authority.ca_file.read_text()
@@ -235,12 +247,16 @@ print(len(held))
 
 
 async def test_a_flood_of_half_requests_ends_and_the_way_is_free_again(tmp_path: Path) -> None:
-    names = Names()
-    names.tell("good.example", ["127.0.0.1"])
+    names = FakeResolver()
+    names.set("good.example", ["127.0.0.1"])
     async with (
-        upstream(plain(OK)) as server,
+        run_server(respond_once(OK)) as server,
         inside(
-            tmp_path, allow=[f"good.example:{server.port}"], names=names, check=pretend_public, limits=Limits(head=0.5)
+            tmp_path,
+            allow=[f"good.example:{server.port}"],
+            names=names,
+            check=pretend_public,
+            limits=EgressLimits(head=0.5),
         ) as agent,
     ):
         assert int(await agent.python(FLOOD)) > 100
@@ -250,12 +266,12 @@ async def test_a_flood_of_half_requests_ends_and_the_way_is_free_again(tmp_path:
 
 
 async def test_what_is_allowed_arrives_whole(tmp_path: Path) -> None:
-    names = Names()
-    names.tell("good.example", ["127.0.0.1"])
+    names = FakeResolver()
+    names.set("good.example", ["127.0.0.1"])
     payload = bytes(range(256)) * 40_000
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload
     async with (
-        upstream(plain(answer)) as server,
+        run_server(respond_once(answer)) as server,
         inside(tmp_path, allow=[f"good.example:{server.port}"], names=names, check=pretend_public) as agent,
     ):
         got = await agent.computer.run(f"curl -sS http://good.example:{server.port}/ | sha256sum")
@@ -263,10 +279,10 @@ async def test_what_is_allowed_arrives_whole(tmp_path: Path) -> None:
         assert got.stdout == expected.stdout
 
 
-async def test_an_open_connection_ends_when_the_owner_takes_its_rule_back(tmp_path: Path) -> None:
-    names = Names()
-    names.tell("good.example", ["127.0.0.1"])
-    async with upstream(echo) as server, inside(tmp_path, names=names, check=pretend_public) as agent:
+async def test_an_open_connection_ends_when_the_owner_removes_its_rule(tmp_path: Path) -> None:
+    names = FakeResolver()
+    names.set("good.example", ["127.0.0.1"])
+    async with run_server(echo) as server, inside(tmp_path, names=names, check=pretend_public) as agent:
         target = f"good.example:{server.port}"
         await agent.egress.add_rule("allow", target)
         hold = "door = socket.create_connection(('127.0.0.1', 3128))\n" + (
@@ -277,7 +293,7 @@ async def test_an_open_connection_ends_when_the_owner_takes_its_rule_back(tmp_pa
         process = await agent.computer.spawn(["python3", "-c", SAY + hold])
         async with asyncio.timeout(30):
             assert await process.stdout.read() == b"open\n"
-            await agent.egress.forget_rule(target)
+            await agent.egress.remove_rule(target)
             assert await process.stdout.read() == b"b''\n"
             assert (await process.wait()).code == 0
             await server.served.get()

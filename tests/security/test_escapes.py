@@ -1,23 +1,23 @@
-"""Each escape of the list is tried inside a real computer; afterwards it and its neighbour still answer."""
+"""Every escape attempt runs in a real computer; afterwards it and another one still answer."""
 
 import pytest
 
-from freehold.computer.computer import Computer
-from freehold.computer.escapes import ESCAPES, Bait, Escape, try_escape
+from freehold.computer.escapes import ESCAPES, Bait, EscapeAttempt, try_escape
+from freehold.computer.library.computer import Computer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
-async def test_an_escape_is_refused(escape: Escape, bait: Bait, computer: Computer, bystander: Computer) -> None:
-    """An agent that tries this act inside a computer does not succeed, and breaks nothing by trying."""
+async def test_an_escape_is_refused(escape: EscapeAttempt, bait: Bait, computer: Computer, bystander: Computer) -> None:
+    """The attempt fails and breaks nothing."""
     verdict = await try_escape(escape, bait, computer)
     assert verdict.outcome == "refused", verdict.seen
     assert (await bystander.run(["echo", "here"])).stdout == b"here\n"
 
 
 async def test_a_debugger_may_trace_its_own_child(computer: Computer) -> None:
-    """What the walls refuse is tracing others: strace and gdb on a program of one's own keep working."""
+    """Only tracing other processes is refused: strace and gdb work on their own child."""
     ran = await computer.run("strace -f -e trace=execve true 2>&1 | tail -1")
     assert b"exited with 0" in ran.stdout, ran
 
@@ -36,7 +36,7 @@ async def test_a_debugger_may_trace_its_own_child(computer: Computer) -> None:
     ],
 )
 async def test_ordinary_programs_work_behind_the_walls(command: str, computer: Computer) -> None:
-    """The walls refuse escapes, not work."""
+    """The walls do not hinder ordinary work."""
     if command.startswith("gpg") and (await computer.run("command -v gpg")).exit_code:
         command = "true && echo no gpg here"
     ran = await computer.run(f"mkdir -p work-$$ && cd work-$$ && {command}", timeout=60)

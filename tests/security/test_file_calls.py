@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from freehold.computer.computer import Computer
 from freehold.computer.escapes import Bait
+from freehold.computer.library.computer import Computer
 from freehold.errors import FreeholdError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -3,8 +3,8 @@
 import pytest
 
 from freehold.computer import Computer
-from freehold.computer.spec import HELD_PORTS
-from freehold.computer.tunnel import Tunnel
+from freehold.computer.contract.conventions import RESERVED_PORTS
+from freehold.computer.library.tunnel import Tunnel
 from freehold.errors import FreeholdError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,7 +46,7 @@ async def read(computer: Computer, port: int) -> str:
     return (await computer.run(["/usr/bin/python3", "-c", READ, str(port)], timeout=30)).text.strip()
 
 
-@pytest.mark.parametrize("port", HELD_PORTS)
+@pytest.mark.parametrize("port", RESERVED_PORTS)
 async def test_a_port_of_the_hosts_is_nobody_elses(port: int, computer: Computer) -> None:
     """Before the host listens, while it does, after its link is lost, and when it does again."""
 
@@ -56,7 +56,7 @@ async def test_a_port_of_the_hosts_is_nobody_elses(port: int, computer: Computer
     await refused(computer, port)
     assert await read(computer, port) == "turned away"
     for _ in range(2):
-        async with Computer.connect(computer.socket_path) as gateway:
+        async with Computer.connect(computer.transport) as gateway:
             await gateway.listen(port, answer)
             await refused(computer, port)
             assert await read(computer, port) == "b'the host'"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.conftest import _descendants
-from tests.egress.models.doorway import KEY, Doorway, doorway
+from tests.egress.models.gateway_harness import KEY, GatewayHarness, run_gateway
+from tests.support.processes import find_descendants
 
 from freehold.computer import Computer
-from freehold.egress import Egress, EgressSettings
-from freehold.egress.models import PORT
+from freehold.computer.contract.conventions import MODEL_PORT
+from freehold.egress import EgressService, EgressSettings
 
 SECRET = KEY.encode()
 
@@ -68,7 +68,7 @@ async def tapped(socket: Path, place: Path) -> AsyncIterator[Tap]:
 @dataclass(frozen=True)
 class Inside:
     computer: Computer
-    door: Doorway
+    door: GatewayHarness
     tap: Tap
     workspace: Path
     home: Path
@@ -81,7 +81,7 @@ class Inside:
     def environment(self, session: str = "s1") -> dict[str, str]:
         """As an agent of this session gets it."""
         return {
-            "MODEL_PORT": str(PORT),
+            "MODEL_PORT": str(MODEL_PORT),
             "OPENAI_API_KEY": self.door.models.endpoint_for("openai", session).key,
             "ANTHROPIC_API_KEY": self.door.models.endpoint_for("anthropic", session).key,
         }
@@ -101,13 +101,13 @@ async def inside(folder: Path) -> AsyncIterator[Inside]:
     workspace.mkdir()
     home.mkdir()
     async with (
-        doorway(folder / "host") as door,
+        run_gateway(folder / "host") as door,
         Computer.start(workspace, home) as started,
-        tapped(started.socket_path, folder / "tap") as tap,
+        tapped(Path(started.transport.address), folder / "tap") as tap,
         Computer.connect(folder / "tap") as computer,
-        Egress(door.timeline, EgressSettings("deny")) as egress,
+        EgressService(door.timeline, EgressSettings("deny")) as egress,
     ):
-        await computer.listen(PORT, door.models.handle)
+        await computer.listen(MODEL_PORT, door.models.handle)
         await computer.listen(3128, egress.handle)
         yield Inside(computer, door, tap, workspace, home)
 
@@ -148,7 +148,7 @@ sys.stdin.read()
     assert await process.stdout.read() == b"asked\n"
     received = inside.door.provider.requests[-1]
     assert received.key == KEY, "the question did not go out with the key, so the search would prove nothing"
-    pids = list(_descendants())
+    pids = list(find_descendants(os.getpid()))
     assert len(pids) >= 2
     placeholder = inside.environment()["OPENAI_API_KEY"].encode()
     seen_placeholder = False

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.agents.stage import Stage, staged
+from tests.agents.session_harness import STOPPED, SessionHarness, run_harness
 
 from freehold.computer import Computer
-from freehold.computer.process import Process
+from freehold.computer.library.process import Process
 from freehold.errors import FreeholdError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -47,27 +47,27 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def stage(place: tuple[Computer, Path], tmp_path: Path) -> AsyncIterator[Stage]:
-    async with staged(*place, tmp_path / "home") as stage:
+async def harness(place: tuple[Computer, Path], tmp_path: Path) -> AsyncIterator[SessionHarness]:
+    async with run_harness(*place, tmp_path / "home") as harness:
         (place[1] / "deaf.py").write_text(DEAF)
-        with stage.home.manifest.open("a") as manifest:
+        with harness.home.manifest.open("a") as manifest:
             manifest.write(AGENTS)
-        await stage.again()
-        yield stage
+        await harness.restart()
+        yield harness
 
 
 async def test_agents_at_work_are_killed_before_anything_else_is_done(
-    stage: Stage, place: tuple[Computer, Path], monkeypatch: pytest.MonkeyPatch
+    harness: SessionHarness, place: tuple[Computer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All in one breath: no request to stop, no grace, and nothing to wait for between one and the next."""
-    sessions = [await stage.open("deaf") for _ in range(10)]
+    sessions = [await harness.open("deaf") for _ in range(10)]
     for session in sessions:
-        await stage.say(session, text="work")
+        await harness.prompt(session, text="work")
     for session in sessions:
-        await stage.audience.until(session, "tool")
+        await harness.watchers.until(session, "tool")
     acts: list[str] = []
     struck: list[Process] = []
-    kill, waiting = Process.kill, stage.room.ground.store.waiting
+    kill, waiting = Process.kill, harness.sessions.dependencies.store.turns.list_queued_sessions
 
     def struck_down(process: Process) -> None:
         acts.append("kill")
@@ -79,45 +79,49 @@ async def test_agents_at_work_are_killed_before_anything_else_is_done(
         return waiting()
 
     monkeypatch.setattr(Process, "kill", struck_down)
-    monkeypatch.setattr(stage.room.ground.store, "waiting", looked)
-    await stage.room.stop_all("enough")
+    monkeypatch.setattr(harness.sessions.dependencies.store.turns, "list_queued_sessions", looked)
+    await harness.sessions.stop_all("enough")
     assert acts[: len(sessions) + 1] == ["kill"] * len(sessions) + ["the rest"]
     for process in struck[: len(sessions)]:
         assert (await process.wait()).signal == 9
     for session in sessions:
-        ended = await stage.audience.until(session, "turn.ended")
+        ended = await harness.watchers.until(session, "turn.ended")
         assert ended.data["error"]["code"] == "agent.stopped"
     assert not (place[1] / "heard").exists()
 
 
-async def test_an_agent_that_has_hardly_begun_is_killed_too(stage: Stage, place: tuple[Computer, Path]) -> None:
+async def test_an_agent_that_has_hardly_begun_is_killed_too(
+    harness: SessionHarness, place: tuple[Computer, Path]
+) -> None:
     """One that never introduces itself would otherwise live for another minute."""
-    session = await stage.open("mute")
-    await stage.say(session, text="work")
+    session = await harness.open("mute")
+    await harness.prompt(session, text="work")
     async with asyncio.timeout(60):
         while not (mutes := [one for one in await place[0].processes() if one.command == ["/bin/sleep", "600"]]):
             continue
-    life = stage.room._lives[session]
-    await stage.room.stop_all("enough")
+    life = harness.sessions._runners[session]
+    await harness.sessions.stop_all("enough")
     async with asyncio.timeout(30):  # half of what it would have had
-        await life.over.wait()
+        await life.stopped.wait()
         while mutes[0].pid in [one.pid for one in await place[0].processes()]:
             continue
-    assert (await stage.room.get(session)).status in ("idle", "failed")
+    assert (await harness.sessions.get(session)).status in ("idle", "failed")
 
 
-async def test_nothing_starts_an_agent_while_all_is_stopped(stage: Stage, place: tuple[Computer, Path]) -> None:
+async def test_nothing_starts_an_agent_while_all_is_stopped(
+    harness: SessionHarness, place: tuple[Computer, Path]
+) -> None:
     """Neither a prompt nor an option, nor what waited behind the turn that was ended."""
-    session = await stage.open("deaf")
-    await stage.say(session, text="work")
-    await stage.audience.until(session, "turn.started")
-    await stage.say(session, text="and more", when="queue")
-    stage.money.stopped = True
-    await stage.room.stop_all("enough")
-    await stage.audience.until(session, "turn.ended")
+    session = await harness.open("deaf")
+    await harness.prompt(session, text="work")
+    await harness.watchers.until(session, "turn.started")
+    await harness.prompt(session, text="and more", when="queue")
+    harness.models.stopped = STOPPED
+    await harness.sessions.stop_all("enough")
+    await harness.watchers.until(session, "turn.ended")
     with pytest.raises(FreeholdError, match="stopped"):
-        await stage.say(session, text="again")
+        await harness.prompt(session, text="again")
     with pytest.raises(FreeholdError, match="stopped"):
-        await stage.room.choose(session, "mode", "ask")
-    assert [one for one in stage.audience.told[session] if one.kind == "turn.started"][1:] == []
-    stage.money.stopped = False
+        await harness.sessions.set_option(session, "mode", "ask")
+    assert [one for one in harness.watchers.events[session] if one.kind == "turn.started"][1:] == []
+    harness.models.stopped = None

@@ -1,4 +1,4 @@
-"""A computer's life hangs on whoever started it: nothing inside outlives that, however it ends."""
+"""Everything inside a computer ends with the process that started it, however that ends."""
 
 import asyncio
 import os
@@ -9,23 +9,25 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.computer.machines import host_pid
 
-from freehold.computer.cgroups import find_parents, make_cgroup, sweep_stale
-from freehold.computer.computer import Computer
-from freehold.computer.launch import launch
-from freehold.computer.spec import ComputerSpec, Limits
+from freehold.computer.bubblewrap.cgroups import find_parents, make_cgroup, remove_stale_cgroups
+from freehold.computer.contract.spec import ComputerSpec, Limits
+from freehold.computer.library.computer import Computer
+from freehold.computer.library.launch import launch
 
 KEEPER = """
 import asyncio, sys
-from freehold.computer.computer import Computer
+from freehold.computer.contract.backend import find_host_pid
+from freehold.computer.library.computer import Computer
 
 async def main():
     async with Computer.start() as computer:
-        # A daemon that double-forks into a session of its own, ignores every signal it can and wipes its environment.
+        # A daemon that double-forks into a new Unix session, ignores signals and clears its environment.
         await computer.run("setsid sh -c 'trap \\"\\" TERM INT HUP; env -i sleep 1000 & env -i sleep 1000' >/dev/null 2>&1 &")
         while len([p for p in await computer.processes() if p.name == "sleep"]) < 2:
             await asyncio.sleep(0.01)
-        print(computer.machine.pid, flush=True)
+        print(find_host_pid(computer.machine), flush=True)
         await asyncio.sleep(1000)
 
 asyncio.run(main())
@@ -33,7 +35,7 @@ asyncio.run(main())
 
 
 def children_of(root: int) -> list[int]:
-    """The pids of a tree, children first found; the root is not among them."""
+    """The pids of all descendants, without the root."""
     parents = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -51,7 +53,7 @@ def children_of(root: int) -> list[int]:
 
 
 def test_killing_the_keeper_ends_everything_inside() -> None:
-    """With SIGKILL there is no time to clean up: the kernel itself ends the whole tree, daemons included."""
+    """After SIGKILL the keeper cannot clean up: the kernel kills the whole tree, daemons included."""
     keeper = subprocess.Popen([sys.executable, "-c", KEEPER], stdout=subprocess.PIPE, text=True)
     assert keeper.stdout is not None
     guest = int(keeper.stdout.readline())
@@ -63,10 +65,10 @@ def test_killing_the_keeper_ends_everything_inside() -> None:
     keeper.wait()
     keeper.stdout.close()
     for descriptor in watched:
-        # Readable once the process is gone; the autouse check of all tests then sees that none was left.
+        # Readable when the process has ended. The check after every test finds processes that are left.
         assert _wait_gone(descriptor)
-    # Its control groups are swept away by whoever starts the next computer.
-    sweep_stale(find_parents())
+    # The start of the next computer removes its cgroups.
+    remove_stale_cgroups(find_parents())
     assert not [
         folder for parent in find_parents().values() for folder in parent.folder.glob(f"freehold-{keeper.pid}-*")
     ]
@@ -88,19 +90,19 @@ def _wait_gone(descriptor: int) -> bool:
         os.close(descriptor)
 
 
-def test_a_running_keepers_groups_are_not_swept() -> None:
+def test_the_cgroups_of_a_running_keeper_are_not_removed() -> None:
     group = make_cgroup(Limits(), find_parents())
     if group is None:
         pytest.skip("no control groups here")
     try:
-        sweep_stale(find_parents())
+        remove_stale_cgroups(find_parents())
         assert all(folder.exists() for folder in group.folders.values())
     finally:
         assert group.remove()
 
 
 async def test_stopping_ends_a_daemon_that_ignores_signals() -> None:
-    """A program that double-forked and ignores every signal it can is gone when the computer is stopped."""
+    """Stopping the computer ends a program that double-forked and ignores signals."""
     async with Computer.start() as computer:
         await computer.run("setsid sh -c 'trap \"\" TERM INT HUP; env -i sleep 1000' >/dev/null 2>&1 &")
         assert computer.machine is not None
@@ -110,21 +112,21 @@ async def test_stopping_ends_a_daemon_that_ignores_signals() -> None:
         assert await asyncio.to_thread(_wait_gone, descriptor)
 
 
-async def test_a_guest_that_is_killed_takes_all_with_it() -> None:
-    """When pid 1 dies, by the kernel's hand or the host's, so does everything inside, and the machine says so."""
+async def test_everything_inside_ends_with_a_killed_guest() -> None:
+    """When pid 1 dies, everything inside dies, and the machine reports it."""
     async with Computer.start() as computer:
         await computer.run("setsid sleep 1000 >/dev/null 2>&1 &")
         assert computer.machine is not None
         watched = [os.pidfd_open(pid) for pid in children_of(os.getpid())]
-        os.kill(computer.machine.pid, signal.SIGKILL)
+        os.kill(host_pid(computer), signal.SIGKILL)
         async with asyncio.timeout(10):
             assert await computer.machine.wait() != 0
         for descriptor in watched:
             assert await asyncio.to_thread(_wait_gone, descriptor)
 
 
-async def test_killing_everything_one_may_signal_leaves_the_guest() -> None:
-    """kill(-1, SIGKILL) inside ends the killer's neighbours, and neither the guest nor anything on the host."""
+async def test_kill_minus_one_inside_leaves_the_guest_alive() -> None:
+    """kill(-1, SIGKILL) inside kills other processes inside, but not the guest or anything on the host."""
     async with Computer.start() as computer, Computer.start() as bystander:
         await computer.run("kill -9 -1")
         await computer.run("python3 -c 'import os, signal; os.kill(-1, signal.SIGKILL)'")
@@ -149,7 +151,7 @@ def _groups() -> set[Path]:
 
 
 async def test_a_cancelled_start_leaves_nothing() -> None:
-    """Whoever gives up waiting for a computer does not leave one behind (the check of all tests would see it)."""
+    """A cancelled start leaves no computer behind; the check after every test would find it."""
 
     async def start_and_stay() -> None:
         async with Computer.start():
@@ -161,8 +163,8 @@ async def test_a_cancelled_start_leaves_nothing() -> None:
     assert not _groups()
 
 
-async def test_a_computer_stopped_as_soon_as_it_stands_ends_by_itself(tmp_path: Path) -> None:
-    """The kernel drops what pid 1 is not yet listening for: asked too early, it would have to be killed after the grace."""
+async def test_a_computer_stopped_right_after_its_start_ends_in_order(tmp_path: Path) -> None:
+    """The kernel drops a signal that pid 1 does not handle yet. A stop that is too early would have to wait for the grace."""
     (tmp_path / "workspace").mkdir()
     (tmp_path / "home").mkdir()
     machine = await launch(ComputerSpec(tmp_path / "workspace", tmp_path / "home"), tmp_path / "link")

@@ -19,15 +19,14 @@ import pytest_asyncio
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from playwright.async_api import BrowserContext, Frame, Page, async_playwright
-from tests.e2e.house import FLAGS
-from tests.gateway.previewing import OTHER, PORT, Previewing, previewing
+from playwright.async_api import BrowserContext, Frame, Page
+from tests.gateway.preview_harness import OTHER_PORT, PORT, PreviewHarness, running_previews
+from tests.support.browser import PAGE_TIMEOUT, run_browser
 
-from freehold.identity.sessions import COOKIE, Session
+from freehold.identity.sign_ins import COOKIE, SignIn
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
-PATIENCE = 30_000
 AGENT = "agent.example.test"
 PREVIEW = "preview.example.test"
 NAMES = (
@@ -120,9 +119,9 @@ TOUCH = """() => {
 class Owner:
     """A browser in which the owner has signed in at `homes`, the control center's addresses."""
 
-    house: Previewing
+    harness: PreviewHarness
     context: BrowserContext
-    session: Session
+    sign_in: SignIn
     homes: tuple[str, ...]
     previews: str
 
@@ -136,7 +135,7 @@ class Owner:
     async def control(self, home: str | None = None) -> Page:
         """A tab of the control center."""
         page = await self.context.new_page()
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(PAGE_TIMEOUT)
         await page.goto(f"{home or self.home}/sign-in")
         return page
 
@@ -150,7 +149,7 @@ class Owner:
     async def tab(self, port: int = PORT) -> Page:
         control = await self.control()
         page = await self.context.new_page()
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(PAGE_TIMEOUT)
         await page.goto(await control.evaluate(OPEN, port))
         await page.get_by_role("heading", name="An app").wait_for()
         await control.close()
@@ -164,15 +163,15 @@ class Owner:
 
 
 @asynccontextmanager
-async def on_loopback(folder: Path) -> AsyncIterator[tuple[Previewing, tuple[str, ...], str]]:
-    async with previewing(folder) as house:
-        port = house.gateway.port
+async def on_loopback(folder: Path) -> AsyncIterator[tuple[PreviewHarness, tuple[str, ...], str]]:
+    async with running_previews(folder) as harness:
+        port = harness.gateway.port
         homes = (f"http://localhost:{port}", f"http://127.0.0.1:{port}")
-        yield house, homes, f"http://{{}}.preview.localhost:{port}"
+        yield harness, homes, f"http://{{}}.preview.localhost:{port}"
 
 
 @asynccontextmanager
-async def below_one_domain(folder: Path) -> AsyncIterator[tuple[Previewing, tuple[str, ...], str]]:
+async def below_one_domain(folder: Path) -> AsyncIterator[tuple[PreviewHarness, tuple[str, ...], str]]:
     """Behind a proxy that ends TLS."""
     inner: list[int] = []
 
@@ -193,9 +192,9 @@ async def below_one_domain(folder: Path) -> AsyncIterator[tuple[Previewing, tupl
     proxy = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self_signed(folder))
     port = proxy.sockets[0].getsockname()[1]
     manifest = f'public_url = "https://{AGENT}:{port}"\npreview_url = "https://{PREVIEW}:{port}"\n'
-    async with proxy, previewing(folder / "home", manifest) as house:
-        inner.append(house.gateway.port)
-        yield house, (f"https://{AGENT}:{port}",), f"https://{{}}.{PREVIEW}:{port}"
+    async with proxy, running_previews(folder / "home", manifest) as harness:
+        inner.append(harness.gateway.port)
+        yield harness, (f"https://{AGENT}:{port}",), f"https://{{}}.{PREVIEW}:{port}"
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
@@ -218,12 +217,11 @@ def self_signed(folder: Path) -> ssl.SSLContext:
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=[on_loopback, below_one_domain])
 async def owner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Owner]:
     async with (
-        request.param(tmp_path_factory.mktemp("preview")) as (house, homes, previews),
-        async_playwright() as playwright,
+        request.param(tmp_path_factory.mktemp("preview")) as (harness, homes, previews),
+        run_browser(NAMES) as browser,
     ):
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*FLAGS[:-1], NAMES])
         context = await browser.new_context(ignore_https_errors=True)
-        session, secret = house.gateway.house.sessions.create(None, label="t", address="127.0.0.1", method="link")
+        sign_in, secret = harness.gateway.services.sign_ins.create(None, label="t", address="127.0.0.1", method="link")
         for home in homes:
             kept: Any = {
                 "name": COOKIE,
@@ -233,8 +231,7 @@ async def owner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
                 "secure": True,
             }
             await context.add_cookies([kept | {"httpOnly": True, "sameSite": "Lax"}])
-        yield Owner(house, context, session, homes, previews)
-        await browser.close()
+        yield Owner(harness, context, sign_in, homes, previews)
 
 
 async def test_a_preview_works_in_the_control_center_s_frame(owner: Owner) -> None:
@@ -271,7 +268,7 @@ async def test_the_control_center_s_api_answers_no_preview(owner: Owner) -> None
     control = await owner.control()
     statuses: list[int] = []
     owner.context.on("response", lambda answer: statuses.append(answer.status) if "/v1/" in answer.url else None)
-    before = await owner.house.computer.terminals()
+    before = await owner.harness.computer.terminals()
     frame = await owner.framed(control)
     tab = await owner.tab()
     statuses.clear()
@@ -282,7 +279,7 @@ async def test_the_control_center_s_api_answers_no_preview(owner: Owner) -> None
         await place.evaluate(POST_FORM, f"{home}/v1/terminals")
     assert statuses
     assert all(status in (401, 403) for status in statuses), statuses
-    assert await owner.house.computer.terminals() == before
+    assert await owner.harness.computer.terminals() == before
     assert await owner.still_signed_in()
     await tab.close()
     await control.close()
@@ -303,7 +300,7 @@ async def test_a_preview_s_cookies_neither_reach_nor_replace_ours(owner: Owner) 
     tab = await owner.tab()
     for name in (COOKIE, "__Host-freehold-preview", "freehold"):
         shown = await tab.evaluate(TOSS, name)
-        assert owner.session.id not in shown
+        assert owner.sign_in.id not in shown
     for url in owner.homes:
         there = await owner.context.cookies(url)
         assert [cookie.get("value") for cookie in there if cookie.get("name") == COOKIE] != ["tossed"]
@@ -341,12 +338,12 @@ async def test_one_preview_is_not_another(owner: Owner) -> None:
     """A pass for one port opens no other, and storage is each one's own."""
     tab = await owner.tab()
     await tab.evaluate("localStorage.setItem('of', 'one')")
-    answer = await tab.goto(f"{owner.origin(OTHER)}/page")
+    answer = await tab.goto(f"{owner.origin(OTHER_PORT)}/page")
     assert answer is not None
     assert answer.status == 401
-    await tab.get_by_text("Only the owner sees this").wait_for()
+    await tab.get_by_text("Only the owner can open this preview").wait_for()
     await tab.close()
-    other = await owner.tab(OTHER)
+    other = await owner.tab(OTHER_PORT)
     assert await other.evaluate("localStorage.getItem('of')") is None
     await other.close()
 
@@ -360,8 +357,8 @@ async def test_signing_out_ends_an_open_preview(owner: Owner) -> None:
       socket.onclose = (event) => done(event.code)
     }) }""")
     await tab.wait_for_function("window.spoken")
-    owner.house.gateway.house.sessions.revoke(owner.session.id)
+    owner.harness.gateway.services.sign_ins.revoke(owner.sign_in.id)
     assert await tab.evaluate("window.ended") == 4401
     await tab.reload()
-    await tab.get_by_text("Only the owner sees this").wait_for()
+    await tab.get_by_text("Only the owner can open this preview").wait_for()
     await tab.close()

@@ -6,14 +6,14 @@ import json
 import pytest
 
 from freehold.computer import Computer
+from freehold.computer.bubblewrap.requirements import can_separate_sessions
 from freehold.computer.escapes import Bait, try_escape
 from freehold.computer.escapes.neighbours import NEIGHBOURS
-from freehold.computer.isolation import keeps_sessions_apart
 from freehold.errors import FreeholdError
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(not keeps_sessions_apart(), reason="this kernel has no Landlock: freehold doctor says so"),
+    pytest.mark.skipif(not can_separate_sessions(), reason="this kernel has no Landlock: freehold doctor says so"),
 ]
 
 SECRETS = "tr '\\0' '\\n' < /proc/{pid}/environ 2>/dev/null | grep -c SECRET="

@@ -2,23 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from tests.agents.whole import Whole, prepare, running
-from tests.builtin.closure import link_builtin
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 from freehold.computer import Computer
-from freehold.computer.isolation import keeps_sessions_apart
-from freehold.testing import ScriptedModel
+from freehold.computer.bubblewrap.requirements import can_separate_sessions
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+FREEHOLD = FreeholdOptions(agents=("builtin",), manifest='[agents.builtin]\nmodel = "local"\n')
 
 TAKE = r"""
 import json, os, re, signal
-SECRET = re.compile(rb"freehold-placeholder-[\w-]{20,}|(?<=FREEHOLD_TOOLS_TOKEN=)[\w-]{40,}|(?<=Bearer )[\w-]{40,}")
+SECRET = re.compile(
+    rb"freehold-placeholder-[\w-]{20,}|(?<=FREEHOLD_TOOLS_TOKEN=)[\w-]{40,}|(?<=Bearer )[\w-]{40,}|[\w-]{16}\.[\w-]{43}(?=@127)"
+)
 mine = set(SECRET.findall(open("/proc/self/environ", "rb").read()))
 found, refused = set(), 0
 def look(path):
@@ -72,66 +71,55 @@ print(send("http://127.0.0.1:3130/mcp", token, call), send(f"{url}/chat/completi
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Whole]:
-    async with ScriptedModel() as model:
-        stead = prepare(tmp_path_factory.mktemp("apart"), model.url, (), '[agents.builtin]\nmodel = "local"\n')
-        link_builtin(stead.home.agents)
-        whole = Whole(stead)
-        with running(whole):
-            yield whole
-            await whole.http.aclose()
-
-
-@pytest.mark.skipif(not keeps_sessions_apart(), reason="this kernel has no Landlock: freehold doctor says so")
-async def test_an_agent_finds_no_token_but_its_own(whole: Whole) -> None:
+@pytest.mark.skipif(not can_separate_sessions(), reason="this kernel has no Landlock: freehold doctor says so")
+async def test_an_agent_finds_no_token_but_its_own(freehold: RunningFreehold) -> None:
     """It looks into environments, memory, command lines and every file, and strikes at the other agent: in vain."""
-    victim, thief = await whole.open("builtin"), await whole.open("builtin")
-    whole.file("take.py").write_text(TAKE)
-    async with whole.watching(victim) as theirs, whole.watching(thief) as own:
-        await whole.prompt(victim, "RUN echo precious > precious.txt")
+    victim, thief = await freehold.open("builtin"), await freehold.open("builtin")
+    freehold.file("take.py").write_text(TAKE)
+    async with freehold.watch(victim) as theirs, freehold.watch(thief) as own:
+        await freehold.prompt(victim, "RUN echo precious > precious.txt")
         asked = await theirs.until("approval", state="pending")
-        await whole.prompt(thief, "RUN MINE=$PPID python3 take.py > taken.json")
+        await freehold.prompt(thief, "RUN MINE=$PPID python3 take.py > taken.json")
         await own.answer("once")
         await own.until("turn.ended")
-        taken = json.loads(whole.file("taken.json").read_text())
-        assert taken == {"mine": 2, "others": 0, "agents": 2, "ended": 0}
-        await whole.call("POST", f"/v1/approvals/{asked['data']['id']}", answer="once")
+        taken = json.loads(freehold.file("taken.json").read_text())
+        assert taken == {"mine": 3, "others": 0, "agents": 2, "ended": 0}
+        await freehold.call("POST", f"/v1/approvals/{asked['data']['id']}", answer="once")
         ended = await theirs.until("turn.ended")
     assert ended["data"]["stop_reason"] == "end_turn"
-    assert whole.file("precious.txt").read_text() == "precious\n"
+    assert freehold.file("precious.txt").read_text() == "precious\n"
 
 
-async def spend(whole: Whole) -> str:
+async def spend(freehold: RunningFreehold) -> str:
     """Calls a host tool and the model with what the session was given, from outside of it."""
-    async with Computer.connect(whole.stead.home.computer_socket) as computer:
+    async with Computer.connect(freehold.harness.home.computer_socket()) as computer:
         return (await computer.run(["/usr/bin/python3", "-c", USE], timeout=60)).text.strip()
 
 
-async def requests_of(whole: Whole) -> dict[str, int]:
-    rows: list[dict[str, Any]] = (await whole.call("GET", "/v1/usage?by=session"))["rows"]
+async def requests_of(freehold: RunningFreehold) -> dict[str, int]:
+    rows: list[dict[str, Any]] = (await freehold.call("GET", "/v1/usage?by=session"))["rows"]
     return {str(row["key"][0]): int(row["requests"]) for row in rows}
 
 
-async def test_what_an_agent_was_given_ends_with_it(whole: Whole) -> None:
+async def test_what_an_agent_was_given_ends_with_it(freehold: RunningFreehold) -> None:
     """While it lives it is accounted to its session, whoever uses it; when the agent is gone it opens nothing."""
-    session = await whole.open("builtin")
-    async with whole.watching(session) as watch:
-        await whole.prompt(
+    session = await freehold.open("builtin")
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(
             session, "RUN printenv FREEHOLD_TOOLS_TOKEN FREEHOLD_MODEL_KEY FREEHOLD_MODEL_URL > /tmp/given"
         )
         await watch.answer("once")
         await watch.until("turn.ended")
-        before = await requests_of(whole)
-        assert await spend(whole) == "200 200"
+        before = await requests_of(freehold)
+        assert await spend(freehold) == "200 200"
         async with asyncio.timeout(30):
-            while (now := await requests_of(whole)) == before:  # it is counted just after it was answered
+            while (now := await requests_of(freehold)) == before:  # it is counted just after it was answered
                 continue
         assert now == {**before, session: before[session] + 1}
-        await whole.call("POST", f"/v1/sessions/{session}/rewind", turn=1, what="chat", dry_run=False)
-        assert await spend(whole) == "401 401"
+        await freehold.call("POST", f"/v1/sessions/{session}/rewind", turn=1, what="chat", dry_run=False)
+        assert await spend(freehold) == "401 401"
         # The session goes on with an agent that has been given anew.
-        await whole.prompt(session, "SAY still here")
+        await freehold.prompt(session, "SAY still here")
         await watch.until("turn.ended")
-    assert "still here" in watch.said()
-    assert await spend(whole) == "401 401"
+    assert "still here" in watch.text()
+    assert await spend(freehold) == "401 401"

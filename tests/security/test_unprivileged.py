@@ -53,5 +53,5 @@ def test_an_owner_without_root_has_the_same_walls(own_temporary_folder: Path) ->
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     told = json.loads(ran.stdout)
-    assert told["isolation"]["uid"] == NOBODY
+    assert told["isolation"]["runs_as"] == f"uid {NOBODY}"
     assert {attempt["outcome"] for attempt in told["attempts"]} == {"refused"}

@@ -1,18 +1,18 @@
-"""What the side door's tests share."""
+"""One SSH server for all tests."""
 
 from collections.abc import Iterator
 
 import pytest
-from tests.ssh.standing import Key, Standing, standing
+from tests.ssh.ssh_server import ClientKey, SshServerProcess, run_ssh_server
 
 
 @pytest.fixture(scope="session")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
-    with standing(tmp_path_factory.mktemp("door")) as found:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServerProcess]:
+    with run_ssh_server(tmp_path_factory.mktemp("ssh")) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
-def key(door: Standing) -> Key:
-    """A client whom the owner let in."""
-    return door.issue()
+def key(server: SshServerProcess) -> ClientKey:
+    """A client with a valid certificate."""
+    return server.issue()

@@ -1,4 +1,4 @@
-"""A side door that really listens, before a throw-away computer: a process of its own, told what to do by its arguments."""
+"""An SSH server for tests, in its own process, with a temporary computer."""
 
 import asyncio
 import contextlib
@@ -14,61 +14,63 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.home import Home, ensure_private_folder
-from freehold.identity.sessions import Sessions
+from freehold.identity.sign_ins import SignIns
 from freehold.manifest import Manifest
-from freehold.ssh.connecting import Door, client_config
-from freehold.ssh.credentials import Credentials
-from freehold.ssh.issuing import Issuing, Maker
+from freehold.ssh.client_config import SshEndpoint, render_client_config
+from freehold.ssh.credential_issuer import CredentialIssuer, CredentialRequester
+from freehold.ssh.credentials import CredentialStore
 from freehold.ssh.keys import ensure_keys, host_key_path, read_public
 from freehold.timeline import Timeline
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60
-LOCAL = Maker("local", "owner", "127.0.0.1")
+SSH_TIMEOUT = 60
+LOCAL = CredentialRequester("local", "owner", "127.0.0.1")
 
 
 @dataclass(frozen=True)
-class Key:
-    """A client's folder: its key, and a configuration in which the server is called `computer`."""
+class ClientKey:
+    """The folder of a client: its key, and a configuration in which the server is named `computer`."""
 
     config: Path
     credential: str
 
 
 @dataclass
-class Standing:
+class SshServerProcess:
     home: Home
     port: int
     process: "subprocess.Popen[bytes]"
 
     @property
-    def door(self) -> Door:
-        return Door("127.0.0.1", self.port, read_public(host_key_path(self.home)))
+    def endpoint(self) -> SshEndpoint:
+        return SshEndpoint("127.0.0.1", self.port, read_public(host_key_path(self.home)))
 
-    def issue(self, *, maker: Maker = LOCAL, seconds: int | None = None, manifest: Manifest | None = None) -> Key:
-        """As the owner's own client does it."""
-        folder = self.client()
+    def issue(
+        self, *, requester: CredentialRequester = LOCAL, seconds: int | None = None, manifest: Manifest | None = None
+    ) -> ClientKey:
+        """Issue a certificate for a new client."""
+        folder = self.make_client_folder()
         public = (folder / "id.pub").read_text()
         with Timeline(self.home.timeline) as timeline:
-            issuing = Issuing(self.home, manifest or Manifest(), Credentials(timeline))
-            issued = issuing.issue_certificate(public, maker, seconds=seconds)
+            issuer = CredentialIssuer(self.home, manifest or Manifest(), CredentialStore(timeline))
+            issued = issuer.issue_certificate(public, requester, seconds=seconds)
         (folder / "id-cert.pub").write_text(issued.certificate + "\n")
-        return Key(self.configure(folder), issued.credential.id)
+        return ClientKey(self.write_client_config(folder), issued.credential.id)
 
-    def client(self) -> Path:
-        """A folder with a key that nobody has certified."""
+    def make_client_folder(self) -> Path:
+        """A folder with a key that is not signed."""
         (self.home.root / "clients").mkdir(exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=self.home.root / "clients"))
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "id")], check=True)
         return folder
 
-    def configure(self, folder: Path) -> Path:
-        (folder / "known_hosts").write_text(self.door.known_hosts + "\n")
+    def write_client_config(self, folder: Path) -> Path:
+        (folder / "known_hosts").write_text(self.endpoint.known_hosts + "\n")
         certificate = folder / "id-cert.pub"
         config = folder / "config"
         config.write_text(
-            client_config(
-                self.door,
+            render_client_config(
+                self.endpoint,
                 name="computer",
                 identity=str(folder / "id"),
                 certificate=str(certificate) if certificate.exists() else None,
@@ -78,19 +80,19 @@ class Standing:
         )
         return config
 
-    def revoke(self, key: Key) -> None:
+    def revoke(self, key: ClientKey) -> None:
         with Timeline(self.home.timeline) as timeline:
-            assert Credentials(timeline).revoke(key.credential, who="owner")
+            assert CredentialStore(timeline).revoke(key.credential, who="owner")
 
-    def sessions(self) -> Sessions:
-        return Sessions(self.home.identity)
+    def sign_ins(self) -> SignIns:
+        return SignIns(self.home.identity)
 
     def events(self, kind: str) -> list[dict[str, object]]:
         with Timeline(self.home.timeline, readonly=True) as timeline:
             return [dict(event.data) for event in timeline.read(kinds=[kind], limit=100_000)]
 
     def wait_for_event(self, kind: str, **wanted: object) -> dict[str, object]:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + SSH_TIMEOUT
         while time.monotonic() < deadline:
             for event in reversed(self.events(kind)):
                 if wanted.items() <= event.items():
@@ -99,24 +101,24 @@ class Standing:
         raise AssertionError(f"no {kind} with {wanted}")
 
 
-def ssh(
-    key: Key, *words: str, options: tuple[str, ...] = (), stdin: bytes | None = None, check: bool = False
+def run_ssh(
+    key: ClientKey, *words: str, options: tuple[str, ...] = (), stdin: bytes | None = None, check: bool = False
 ) -> "subprocess.CompletedProcess[bytes]":
     argv = ["ssh", "-F", str(key.config), *options, "computer", *words]
     given: dict[str, object] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
-    return subprocess.run(argv, capture_output=True, timeout=PATIENCE, check=check, **given)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(argv, capture_output=True, timeout=SSH_TIMEOUT, check=check, **given)  # type: ignore[call-overload,no-any-return]
 
 
 @contextlib.contextmanager
-def standing(root: Path, **settings: object) -> Iterator[Standing]:
-    """`settings` are those of `SshSettings`, the gate's limits under `gate`."""
+def run_ssh_server(root: Path, **settings: object) -> Iterator[SshServerProcess]:
+    """`settings` are those of `SshSettings`; `connection_limits` is a dictionary."""
     home = Home(root=root, run=root / "run")
     for folder in (home.root, home.run, home.vault):
         ensure_private_folder(folder)
     ensure_keys(home)
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.ssh.standing", str(root), json.dumps(settings)],
+        [sys.executable, "-m", "tests.ssh.ssh_server", str(root), json.dumps(settings)],
         stdout=subprocess.PIPE,
         cwd=ROOT,
         env=environment,
@@ -125,23 +127,24 @@ def standing(root: Path, **settings: object) -> Iterator[Standing]:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line, "the server did not start"
-        yield Standing(home, int(line), process)
+        yield SshServerProcess(home, int(line), process)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=SSH_TIMEOUT)
     assert process.returncode == 0
 
 
 async def _serve(root: Path, settings: dict[str, object]) -> None:
     from freehold.computer import Computer
-    from freehold.ssh.gate import GateLimits
+    from freehold.ssh.connection_limiter import ConnectionLimits
     from freehold.ssh.server import SshSettings, serve
 
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    gate = GateLimits(**settings.pop("gate", {}))  # type: ignore[arg-type]
-    fixed: dict[str, object] = {"host": "127.0.0.1", "port": 0, "forwarding": True, "owner": None}
-    chosen = SshSettings(**{**fixed, "session_idle": 1e6, "session_absolute": 1e6, **settings}, gate=gate)  # type: ignore[arg-type]
+    limits = ConnectionLimits(**settings.pop("connection_limits", {}))  # type: ignore[arg-type]
+    defaults: dict[str, object] = {"host": "127.0.0.1", "port": 0, "forwarding": True, "owner": None}
+    defaults |= {"sign_in_idle": 1e6, "sign_in_absolute": 1e6, "connection_limits": limits}
+    chosen = SshSettings(**{**defaults, **settings})  # type: ignore[arg-type]
     async with (
         Computer.start() as computer,
         serve(Home(root=root, run=root / "run"), chosen, computer) as serving,

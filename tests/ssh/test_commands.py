@@ -1,4 +1,4 @@
-"""Shells and commands, by the real OpenSSH client."""
+"""Shells and commands with the real OpenSSH client."""
 
 import fcntl
 import os
@@ -13,39 +13,39 @@ import time
 
 import asyncssh
 import pytest
-from tests.ssh.standing import PATIENCE, Key, Standing, ssh
+from tests.ssh.ssh_server import SSH_TIMEOUT, ClientKey, SshServerProcess, run_ssh
 
-from freehold.ssh.modes import settings_of, with_settings
+from freehold.ssh.terminal_modes import stty_settings, with_stty
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 42, 127, 255])
-def test_exit_codes_arrive(key: Key, code: int) -> None:
-    assert ssh(key, f"exit {code}").returncode == code
+def test_exit_codes_arrive(key: ClientKey, code: int) -> None:
+    assert run_ssh(key, f"exit {code}").returncode == code
 
 
-def test_the_streams_are_kept_apart_and_whole(key: Key) -> None:
-    done = ssh(key, "cat; echo problem >&2", stdin=bytes(range(256)) * 100)
+def test_stdout_and_stderr_are_separate_and_complete(key: ClientKey) -> None:
+    done = run_ssh(key, "cat; echo problem >&2", stdin=bytes(range(256)) * 100)
     assert done.stdout == bytes(range(256)) * 100
     assert done.stderr == b"problem\n"
 
 
-def test_commands_run_in_the_workspace_as_the_agent_behind_the_walls(key: Key) -> None:
-    done = ssh(key, "id -un; pwd; echo $HOME; ls /proc | grep -c '^[0-9]*$'; cat /etc/shadow")
+def test_commands_run_in_the_workspace_as_the_agent_user(key: ClientKey) -> None:
+    done = run_ssh(key, "id -un; pwd; echo $HOME; ls /proc | grep -c '^[0-9]*$'; cat /etc/shadow")
     lines = done.stdout.decode().split()
     assert lines[:3] == ["agent", "/workspace", "/home/agent"]
     assert int(lines[3]) < 20
     assert b"No such file" in done.stderr or b"Permission" in done.stderr
 
 
-def test_a_command_that_ends_by_a_signal_says_so(door: Standing, key: Key) -> None:
-    assert ssh(key, "kill -TERM $$").returncode == 255
-    assert door.wait_for_event("ssh.command_ended", signal=signal.SIGTERM)
+def test_a_command_that_ends_by_a_signal_reports_it(server: SshServerProcess, key: ClientKey) -> None:
+    assert run_ssh(key, "kill -TERM $$").returncode == 255
+    assert server.wait_for_event("ssh.command_ended", signal=signal.SIGTERM)
 
 
-def test_only_allowed_variables_come_in(key: Key, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_allowed_environment_variables_are_accepted(key: ClientKey, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LC_MARK": "fine", "GIT_PROTOCOL": "version=2", "LD_PRELOAD": "/x", "SECRET": "s"}.items():
         monkeypatch.setenv(name, value)
-    done = ssh(key, "env", options=("-o", "SendEnv=*"))
+    done = run_ssh(key, "env", options=("-o", "SendEnv=*"))
     shown = dict(line.split("=", 1) for line in done.stdout.decode().splitlines() if "=" in line)
     assert shown["LC_MARK"] == "fine"
     assert shown["GIT_PROTOCOL"] == "version=2"
@@ -53,16 +53,16 @@ def test_only_allowed_variables_come_in(key: Key, monkeypatch: pytest.MonkeyPatc
     assert shown["SSH_CONNECTION"] == "127.0.0.1 0 127.0.0.1 22"
 
 
-def test_a_shell_reads_what_it_is_given(key: Key) -> None:
-    assert ssh(key, stdin=b"cd /tmp\npwd\nexit 7\n").stdout == b"/tmp\n"
+def test_a_shell_reads_its_input(key: ClientKey) -> None:
+    assert run_ssh(key, stdin=b"cd /tmp\npwd\nexit 7\n").stdout == b"/tmp\n"
 
 
-async def test_signals_reach_the_command(door: Standing, key: Key) -> None:
-    """OpenSSH's client sends none, so another one does."""
+async def test_signals_reach_the_command(server: SshServerProcess, key: ClientKey) -> None:
+    """The OpenSSH client sends no signals, so asyncssh does."""
     folder = key.config.parent
     async with asyncssh.connect(
         "127.0.0.1",
-        door.port,
+        server.port,
         username="agent",
         client_keys=[(str(folder / "id"), str(folder / "id-cert.pub"))],
         known_hosts=None,
@@ -83,9 +83,9 @@ async def test_signals_reach_the_command(door: Standing, key: Key) -> None:
 
 
 class Screen:
-    """An ssh in a terminal of ours."""
+    """An ssh client in a pseudo-terminal."""
 
-    def __init__(self, key: Key, rows: int, columns: int, *words: str, settings: str = "") -> None:
+    def __init__(self, key: ClientKey, rows: int, columns: int, *words: str, settings: str = "") -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             if settings:
@@ -97,7 +97,7 @@ class Screen:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def until(self, pattern: bytes) -> bytes:
-        seen, deadline = b"", time.monotonic() + PATIENCE
+        seen, deadline = b"", time.monotonic() + SSH_TIMEOUT
         while not re.search(pattern, seen):
             ready, _, _ = select.select([self.master], [], [], max(0, deadline - time.monotonic()))
             assert ready, f"never saw {pattern!r} in {seen!r}"
@@ -118,7 +118,7 @@ class Screen:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def test_a_terminal_has_the_clients_size_and_follows_it(key: Key) -> None:
+def test_a_terminal_has_the_size_of_the_client_and_follows_changes(key: ClientKey) -> None:
     screen = Screen(key, 33, 101)
     screen.type(b"PS1=; stty size; echo $TERM mark\n")
     screen.until(rb"(?s)33 101\r\n.*mark\r\n")
@@ -129,7 +129,7 @@ def test_a_terminal_has_the_clients_size_and_follows_it(key: Key) -> None:
     assert screen.end() == 5
 
 
-def test_a_terminal_treats_what_is_typed_as_the_clients_own_does(key: Key) -> None:
+def test_a_terminal_uses_the_modes_of_the_client(key: ClientKey) -> None:
     screen = Screen(
         key, 24, 80, "trap 'exit 7' INT; stty -a; cat", settings="erase ^H intr ^B eol2 undef iutf8 -echoctl -ixon"
     )
@@ -142,14 +142,14 @@ def test_a_terminal_treats_what_is_typed_as_the_clients_own_does(key: Key) -> No
     assert screen.end() == 7
 
 
-def test_what_a_client_says_of_its_terminal_is_never_a_command() -> None:
-    assert settings_of({0: 1, 3: 0x7F, 1: 3, 7: 255, 2: 2**32 - 1, 53: 0, 36: 1, 128: 38400, 200: 1}) == [
+def test_terminal_modes_are_never_run_as_commands() -> None:
+    assert stty_settings({0: 1, 3: 0x7F, 1: 3, 7: 255, 2: 2**32 - 1, 53: 0, 36: 1, 128: 38400, 200: 1}) == [
         *("erase", "0x7f", "intr", "0x03", "eol2", "undef", "-echo", "icrnl")
     ]
-    assert with_settings([], ["bash", "-l"]) == ["bash", "-l"]
+    assert with_stty([], ["bash", "-l"]) == ["bash", "-l"]
 
 
-def test_ctrl_c_interrupts_and_ctrl_d_ends(key: Key) -> None:
+def test_ctrl_c_interrupts_and_ctrl_d_ends(key: ClientKey) -> None:
     screen = Screen(key, 24, 80, "bash --norc")
     screen.type(b"PS1='ready> '\n")
     screen.until(rb"ready> $")
@@ -162,74 +162,74 @@ def test_ctrl_c_interrupts_and_ctrl_d_ends(key: Key) -> None:
     assert screen.end() == 130
 
 
-def test_leaving_a_terminal_ends_its_shell_but_not_what_asked_to_stay(key: Key) -> None:
+def test_leaving_a_terminal_ends_its_shell_but_not_nohup(key: ClientKey) -> None:
     screen = Screen(key, 24, 80)
     screen.type(b"PS1=; (setsid sleep 4321 &) ; echo $$ > /tmp/shell; echo be''gun\n")
     screen.until(rb"begun\r\n")
     os.kill(screen.pid, signal.SIGKILL)
     screen.end()
     gone = "while kill -0 $(cat /tmp/shell) 2>/dev/null; do sleep 0.05; done; echo gone"
-    assert ssh(key, gone).stdout == b"gone\n"
-    assert ssh(key, "pkill -f '[s]leep 4321'; echo $?").stdout == b"0\n"
+    assert run_ssh(key, gone).stdout == b"gone\n"
+    assert run_ssh(key, "pkill -f '[s]leep 4321'; echo $?").stdout == b"0\n"
 
 
-def test_a_client_that_is_killed_takes_its_command_along(key: Key) -> None:
+def test_killing_the_client_ends_its_command(key: ClientKey) -> None:
     argv = ["ssh", "-F", str(key.config), "computer", "echo begun; exec sleep 8765"]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as client:
         assert client.stdout is not None
         assert client.stdout.readline() == b"begun\n"
         client.kill()
     gone = "while pgrep -f '[s]leep 8765' > /dev/null; do sleep 0.05; done; echo gone"
-    assert ssh(key, gone).stdout == b"gone\n"
+    assert run_ssh(key, gone).stdout == b"gone\n"
 
 
-def test_several_commands_share_a_connection(key: Key) -> None:
-    """ControlMaster: one connection, a channel a command, at once."""
+def test_several_commands_share_a_connection(key: ClientKey) -> None:
+    """ControlMaster: one connection, and a channel for each command at the same time."""
     control = str(key.config.parent / "control")
     options = ("-o", f"ControlPath={control}")
-    ssh(key, options=(*options, "-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-fN"), check=True)
+    run_ssh(key, options=(*options, "-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-fN"), check=True)
     try:
         argv = ["ssh", "-F", str(key.config), *options, "computer"]
         clients = [
             subprocess.Popen([*argv, f"sleep 0.2; echo {number}"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
             for number in range(8)
         ]
-        found = {client.communicate(timeout=PATIENCE)[0] for client in clients}
+        found = {client.communicate(timeout=SSH_TIMEOUT)[0] for client in clients}
         assert found == {f"{number}\n".encode() for number in range(8)}
     finally:
-        ssh(key, options=(*options, "-O", "exit"), check=True)
+        run_ssh(key, options=(*options, "-O", "exit"), check=True)
 
 
-def test_agent_and_x11_forwarding_are_refused(key: Key, tmp_path: object) -> None:
+def test_agent_and_x11_forwarding_are_refused(key: ClientKey, tmp_path: object) -> None:
     agent = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
     found = dict(re.findall(r"(SSH_\w+)=([^;]+);", agent))
     try:
         os.environ["SSH_AUTH_SOCK"] = found["SSH_AUTH_SOCK"]
-        done = ssh(key, "echo agent=$SSH_AUTH_SOCK display=$DISPLAY", options=("-A", "-X", "-o", "LogLevel=INFO"))
+        done = run_ssh(key, "echo agent=$SSH_AUTH_SOCK display=$DISPLAY", options=("-A", "-X", "-o", "LogLevel=INFO"))
     finally:
         del os.environ["SSH_AUTH_SOCK"]
         os.kill(int(found["SSH_AGENT_PID"]), signal.SIGTERM)
     assert done.stdout == b"agent= display=\n"
 
 
-def test_a_secret_in_a_command_is_not_in_the_timeline(door: Standing, key: Key) -> None:
+def test_a_secret_in_a_command_is_masked_in_the_timeline(server: SshServerProcess, key: ClientKey) -> None:
     secret = "sk-" + "a1" * 20
-    done = ssh(
+    done = run_ssh(
         key, f"KEY={secret}; echo told ${{#KEY}}; : 'Authorization: Bearer {secret}' https://me:{secret}@example.org"
     )
     assert done.stdout == b"told 43\n"
-    door.wait_for_event(
+    server.wait_for_event(
         "ssh.command_started",
         command="KEY=•••; echo told ${#KEY}; : 'Authorization: Bearer •••' https://me:•••@example.org",
     )
-    assert not any(secret in str(event) for event in door.events("ssh.command_started"))
+    assert not any(secret in str(event) for event in server.events("ssh.command_started"))
 
 
-def test_every_command_is_in_the_timeline(door: Standing, key: Key) -> None:
-    ssh(key, "echo noted-7431")
-    began = door.wait_for_event("ssh.command_started", command="echo noted-7431")
-    ended = door.wait_for_event("ssh.command_ended", connection=began["connection"])
+def test_every_command_is_in_the_timeline(server: SshServerProcess, key: ClientKey) -> None:
+    run_ssh(key, "echo noted-7431")
+    began = server.wait_for_event("ssh.command_started", command="echo noted-7431")
+    ended = server.wait_for_event("ssh.command_ended", connection=began["connection"])
     assert ended["exit"] == 0
-    met = door.wait_for_event("ssh.connected", connection=began["connection"])
+    met = server.wait_for_event("ssh.connected", connection=began["connection"])
     assert met["credential"] == key.credential
-    assert door.wait_for_event("ssh.disconnected", connection=began["connection"])
+    assert server.wait_for_event("ssh.disconnected", connection=began["connection"])

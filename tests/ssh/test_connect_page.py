@@ -1,4 +1,4 @@
-"""The connect page in a real browser: a key made there, downloaded once, used by the real ssh, and revoked."""
+"""The connect page in a real browser: a key is created, downloaded once, used by ssh, and revoked."""
 
 import os
 import shutil
@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
-from tests.e2e.house import PATIENCE, freehold_up, launch, signed_in
+from playwright.sync_api import Page, expect
+from tests.support.browser import run_sync_browser, sign_in_browser
+from tests.support.freehold import PROCESS_TIMEOUT
+from tests.support.running_freehold import FreeholdOptions, run_plain_freehold
 
 pytestmark = [
     pytest.mark.shared_processes,
@@ -19,13 +21,12 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with freehold_up(tmp_path_factory.mktemp("connect")) as freehold, sync_playwright() as playwright:
-        browser = launch(playwright)
-        found = signed_in(browser, freehold).new_page()
-        found.set_default_timeout(15_000)
-        found.goto(f"{freehold.url}/connect")
-        yield found
-        browser.close()
+    options = FreeholdOptions(environment={"FREEHOLD_SSH_ENABLED": "true"})
+    folder = tmp_path_factory.mktemp("connect")
+    with run_plain_freehold(folder, options) as freehold, run_sync_browser() as browser:
+        page = sign_in_browser(browser, freehold).new_page()
+        page.goto(f"{freehold.url}/connect")
+        yield page
 
 
 def unpack(archive: Path, home: Path) -> Path:
@@ -41,14 +42,14 @@ def unpack(archive: Path, home: Path) -> Path:
 
 def run(config: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     argv = ["ssh", "-F", str(config), "-o", "BatchMode=yes", "freehold", *words]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, env=os.environ, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PROCESS_TIMEOUT, env=os.environ, check=False)
 
 
-def test_a_key_is_made_in_the_browser_used_and_revoked(page: Page, tmp_path: Path) -> None:
+def test_a_key_is_created_in_the_browser_used_and_revoked(page: Page, tmp_path: Path) -> None:
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.post_data or ""))
     with page.expect_download() as download:
-        page.get_by_role("button", name="Make a key").click()
+        page.get_by_role("button", name="Create a key").click()
     archive = tmp_path / "freehold-ssh.tar"
     download.value.save_as(archive)
     config = unpack(archive, tmp_path)
@@ -58,17 +59,17 @@ def test_a_key_is_made_in_the_browser_used_and_revoked(page: Page, tmp_path: Pat
     assert run(config, "echo", "in").stdout == "in\n"
     row = page.locator("li", has_text="this browser")
     expect(row).to_contain_text("left")
-    expect(row).to_contain_text("from 127.0.0.1", timeout=15_000)
+    expect(row).to_contain_text("from 127.0.0.1")
     page.get_by_role("button", name="Revoke this browser").click()
     expect(row).to_contain_text("revoked")
     assert run(config, "true").returncode == 255
 
 
-def test_a_browser_that_cannot_make_keys_gets_one_once(page: Page, tmp_path: Path) -> None:
+def test_a_browser_that_cannot_create_keys_downloads_one_once(page: Page, tmp_path: Path) -> None:
     page.evaluate("() => { SubtleCrypto.prototype.generateKey = () => Promise.reject(new Error('no')) }")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Make a key").click()
+        page.get_by_role("button", name="Create a key").click()
     archive = tmp_path / "freehold-ssh.tar"
     download.value.save_as(archive)
-    expect(page.get_by_role("status", name="How to use the key")).to_contain_text("made by your Freehold")
+    expect(page.get_by_role("status", name="How to use the key")).to_contain_text("Freehold created it")
     assert run(unpack(archive, tmp_path), "echo", "in").stdout == "in\n"

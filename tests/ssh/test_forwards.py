@@ -1,4 +1,4 @@
-"""Forwarding reaches ports and sockets inside, and nothing else."""
+"""Forwards reach ports and sockets of the computer, and nothing else."""
 
 import contextlib
 import socket
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.keeper.running import free_ports
-from tests.ssh.standing import PATIENCE, Key, Standing, ssh, standing
+from tests.ssh.ssh_server import SSH_TIMEOUT, ClientKey, SshServerProcess, run_ssh, run_ssh_server
+from tests.support.ports import free_ports
 
 SERVE = (
     'python3 -c \'import http.server as h, sys; s = h.ThreadingHTTPServer(("127.0.0.1", 0), h.SimpleHTTPRequestHandler);'
@@ -18,15 +18,15 @@ SERVE = (
 
 
 @contextlib.contextmanager
-def running(key: Key, *options: str, command: str = "echo ready; cat") -> Iterator["subprocess.Popen[bytes]"]:
-    """An ssh that stays, until the block ends; its first line has been read."""
+def running(key: ClientKey, *options: str, command: str = "echo ready; cat") -> Iterator["subprocess.Popen[bytes]"]:
+    """An ssh client that runs until the block ends; its first line was read."""
     argv = ["ssh", "-F", str(key.config), "-o", "ExitOnForwardFailure=yes", *options, "computer", command]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
         try:
             yield client
         finally:
             client.terminate()
-            client.communicate(timeout=PATIENCE)
+            client.communicate(timeout=SSH_TIMEOUT)
 
 
 def first_line(client: "subprocess.Popen[bytes]") -> str:
@@ -39,7 +39,7 @@ def first_line(client: "subprocess.Popen[bytes]") -> str:
 
 def ask(connection: socket.socket, words: bytes = b"GET / HTTP/1.0\r\n\r\n") -> bytes:
     with connection:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(SSH_TIMEOUT)
         connection.sendall(words)
         connection.shutdown(socket.SHUT_WR)
         found = b""
@@ -49,15 +49,15 @@ def ask(connection: socket.socket, words: bytes = b"GET / HTTP/1.0\r\n\r\n") -> 
 
 
 @pytest.fixture(scope="module")
-def inside(key: Key) -> Iterator[int]:
-    """A dev server inside, and its port."""
+def inside(key: ClientKey) -> Iterator[int]:
+    """The port of a server in the computer."""
     with running(key, command=SERVE) as client:
         yield int(first_line(client))
 
 
 @contextlib.contextmanager
 def echo_here() -> Iterator[int]:
-    """A service of the client's own machine."""
+    """The port of a service on the machine of the client."""
 
     def serve(listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -77,7 +77,7 @@ def echo_here() -> Iterator[int]:
         thread.join()
 
 
-def test_a_dev_server_inside_is_reached(key: Key, inside: int) -> None:
+def test_a_server_in_the_computer_is_reached(key: ClientKey, inside: int) -> None:
     (port,) = free_ports(1)
     with running(key, "-L", f"{port}:localhost:{inside}") as client:
         first_line(client)
@@ -85,11 +85,11 @@ def test_a_dev_server_inside_is_reached(key: Key, inside: int) -> None:
             assert b"200 OK" in ask(socket.create_connection(("127.0.0.1", port)))
 
 
-def test_a_socks_client_reaches_inside_and_nothing_else(door: Standing, key: Key, inside: int) -> None:
+def test_a_socks_client_reaches_only_the_computer(server: SshServerProcess, key: ClientKey, inside: int) -> None:
     (port,) = free_ports(1)
 
     def connect(host: bytes, to: int) -> int:
-        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=SSH_TIMEOUT) as connection:
             connection.sendall(b"\x05\x01\x00")
             assert connection.recv(2) == b"\x05\x00"
             connection.sendall(b"\x05\x01\x00\x03" + bytes((len(host),)) + host + to.to_bytes(2, "big"))
@@ -102,12 +102,12 @@ def test_a_socks_client_reaches_inside_and_nothing_else(door: Standing, key: Key
         first_line(client)
         assert connect(b"localhost", inside) > 0
         # The server's own port is open on this machine's loopback, and is not the computer's.
-        assert connect(b"127.0.0.1", door.port) == -1
+        assert connect(b"127.0.0.1", server.port) == -1
         for host in (b"192.0.2.1", b"example.com", b"169.254.169.254", b"localhost.example.com", b"0.0.0.0"):
             assert connect(host, 80) == -1
 
 
-def test_ports_inside_come_to_the_client(key: Key) -> None:
+def test_remote_forwards_reach_the_client(key: ClientKey) -> None:
     with echo_here() as port, running(key, "-R", f"0:127.0.0.1:{port}", "-v") as client:
         assert client.stderr is not None
         while True:
@@ -117,12 +117,12 @@ def test_ports_inside_come_to_the_client(key: Key) -> None:
                 chosen = int(line.split()[2])
                 break
         script = f"exec 3<>/dev/tcp/127.0.0.1/{chosen}; printf hello >&3; cat <&3"
-        assert ssh(key, script).stdout == b"from here: hello"
+        assert run_ssh(key, script).stdout == b"from here: hello"
     freed = f"while (exec 3<>/dev/tcp/127.0.0.1/{chosen}) 2>/dev/null; do sleep 0.05; done; echo free"
-    assert ssh(key, freed).stdout == b"free\n"
+    assert run_ssh(key, freed).stdout == b"free\n"
 
 
-def test_sockets_are_forwarded_both_ways(key: Key, inside: int, tmp_path: Path) -> None:
+def test_sockets_are_forwarded_both_ways(key: ClientKey, inside: int, tmp_path: Path) -> None:
     relay = (
         "import socket,sys\n"
         "s=socket.socket(socket.AF_UNIX); s.bind('/tmp/app.sock'); s.listen(); print('ready', flush=True)\n"
@@ -139,11 +139,11 @@ def test_sockets_are_forwarded_both_ways(key: Key, inside: int, tmp_path: Path) 
     with echo_here() as port, running(key, "-R", f"/tmp/back.sock:127.0.0.1:{port}") as client:
         first_line(client)
         script = "import socket; s=socket.socket(socket.AF_UNIX); s.connect('/tmp/back.sock'); s.sendall(b'x'); print(s.recv(99).decode())"
-        assert ssh(key, f'python3 -c "{script}"').stdout == b"from here: x\n"
+        assert run_ssh(key, f'python3 -c "{script}"').stdout == b"from here: x\n"
 
 
-def test_what_vs_code_does_works(key: Key, tmp_path: Path) -> None:
-    """Upload a tar, start a daemon on a socket that outlives the shell, forward to it from another connection."""
+def test_the_steps_of_vs_code_work(key: ClientKey, tmp_path: Path) -> None:
+    """Upload a tar file, start a daemon that outlives its shell, and forward to its socket from another connection."""
     server = tmp_path / "server.py"
     server.write_text(
         "import os,socket\n"
@@ -156,9 +156,9 @@ def test_what_vs_code_does_works(key: Key, tmp_path: Path) -> None:
     packed = subprocess.run(
         ["tar", "-C", str(tmp_path), "-czf", "-", "server.py"], capture_output=True, check=True
     ).stdout
-    ssh(key, "mkdir -p ~/.code && tar -C ~/.code -xzf -", stdin=packed, check=True)
+    run_ssh(key, "mkdir -p ~/.code && tar -C ~/.code -xzf -", stdin=packed, check=True)
     script = b"rm -f ~/.code.sock ~/.code.pid\nnohup python3 ~/.code/server.py >/dev/null 2>&1 </dev/null &\nwhile [ ! -s ~/.code.pid ]; do sleep 0.02; done; echo started\n"
-    assert ssh(key, "bash", stdin=script).stdout == b"started\n"
+    assert run_ssh(key, "bash", stdin=script).stdout == b"started\n"
     here = tmp_path / "code.sock"
     try:
         with running(key, "-L", f"{here}:/home/agent/.code.sock") as client:
@@ -167,16 +167,16 @@ def test_what_vs_code_does_works(key: Key, tmp_path: Path) -> None:
             connection.connect(str(here))
             assert ask(connection, b"1.0") == b"code 1.0"
     finally:
-        ssh(key, "kill $(cat ~/.code.pid)")
+        run_ssh(key, "kill $(cat ~/.code.pid)")
 
 
-def test_forwarding_can_be_switched_off(tmp_path: Path) -> None:
-    with standing(tmp_path, forwarding=False) as door:
-        key = door.issue()
+def test_forwarding_can_be_disabled(tmp_path: Path) -> None:
+    with run_ssh_server(tmp_path, forwarding=False) as server:
+        key = server.issue()
         (port,) = free_ports(1)
         with running(key, "-L", f"{port}:localhost:1") as client:
             first_line(client)
             with contextlib.suppress(ConnectionResetError):
                 assert ask(socket.create_connection(("127.0.0.1", port))) == b""
-        refused = ssh(key, "true", options=("-o", "ExitOnForwardFailure=yes", "-R", "0:localhost:1"))
+        refused = run_ssh(key, "true", options=("-o", "ExitOnForwardFailure=yes", "-R", "0:localhost:1"))
         assert refused.returncode == 255

@@ -1,4 +1,4 @@
-"""A Freehold elsewhere that means harm to whoever connects to it."""
+"""A remote Freehold that attacks the client that connects to it."""
 
 import json
 import threading
@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from freehold.errors import FreeholdError
-from freehold.ssh.connecting import Door
+from freehold.ssh.client_config import SshEndpoint
+from freehold.ssh.client_key_store import ClientKeyStore
 from freehold.ssh.issuers import RemoteIssuer
-from freehold.ssh.wallet import Wallet
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGQ0QtuN9vyEBHfsyjIFI7ARQrmGAhrWZcXEAfRPbnYe"
 GOOD = {"host": "127.0.0.1", "port": 2222, "known_hosts": f"freehold-127.0.0.1-2222 {KEY}"}
 
 
 @contextmanager
-def elsewhere(told: dict[str, object]) -> Iterator[str]:
-    """Answers every question about its door with `told`."""
+def run_fake_freehold(reply: dict[str, object]) -> Iterator[str]:
+    """A fake Freehold that replies with `reply` when it is asked for its SSH server."""
 
-    class Answering(BaseHTTPRequestHandler):
+    class FakeApi(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = json.dumps({"enabled": True, "fingerprint": "", "connected": 0, **told}).encode()
+            body = json.dumps({"enabled": True, "fingerprint": "", "connected": 0, **reply}).encode()
             self.answer(200, body)
 
         def do_POST(self) -> None:
@@ -42,7 +42,7 @@ def elsewhere(told: dict[str, object]) -> Iterator[str]:
         def log_message(self, *_args: object) -> None:
             return
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), FakeApi) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -55,18 +55,18 @@ def elsewhere(told: dict[str, object]) -> Iterator[str]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FREEHOLD_TOKEN", "fh_test")
-    return tmp_path / "wallets"
+    return tmp_path / "keys"
 
 
-def test_an_honest_one_is_believed(folder: Path) -> None:
-    with elsewhere(GOOD) as url:
-        wallet = Wallet(RemoteIssuer(url), "freehold", folder)
+def test_an_honest_freehold_is_accepted(folder: Path) -> None:
+    with run_fake_freehold(GOOD) as url:
+        wallet = ClientKeyStore(RemoteIssuer(url), "freehold", folder)
         assert wallet.renew()
     assert "HostName 127.0.0.1\n" in wallet.config.read_text()
 
 
 @pytest.mark.parametrize(
-    "lie",
+    "change",
     [
         {"host": "127.0.0.1\n    ProxyCommand touch /tmp/taken"},
         {"host": "127.0.0.1\r    ProxyCommand touch /tmp/taken"},
@@ -81,16 +81,16 @@ def test_an_honest_one_is_believed(folder: Path) -> None:
         {"known_hosts": f"freehold ssh-rsa {KEY.split()[1]}"},
     ],
 )
-def test_one_that_would_write_into_our_configuration_writes_nothing(folder: Path, lie: dict[str, object]) -> None:
-    with elsewhere({**GOOD, **lie}) as url:
-        wallet = Wallet(RemoteIssuer(url), "freehold", folder)
+def test_a_hostile_freehold_cannot_write_into_the_configuration(folder: Path, change: dict[str, object]) -> None:
+    with run_fake_freehold({**GOOD, **change}) as url:
+        wallet = ClientKeyStore(RemoteIssuer(url), "freehold", folder)
         with pytest.raises(FreeholdError) as refused:
             wallet.renew()
-    assert refused.value.code == "ssh.bad-door"
+    assert refused.value.code == "ssh.bad-endpoint"
     assert not wallet.config.exists()
     assert not wallet.known_hosts.exists()
 
 
 @pytest.mark.parametrize("host", ["::1", "fd00::12", "agent.example.com", "my_host-2", "192.0.2.7"])
-def test_every_real_address_is_taken(host: str) -> None:
-    assert Door(host, 22, KEY).host == host
+def test_each_valid_address_is_accepted(host: str) -> None:
+    assert SshEndpoint(host, 22, KEY).host == host

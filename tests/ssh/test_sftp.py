@@ -1,4 +1,4 @@
-"""SFTP: every request of the protocol, by OpenSSH's client, by another one, and by one that lies."""
+"""SFTP: all requests of the protocol, from OpenSSH, from asyncssh, and from a hostile client."""
 
 import os
 import stat
@@ -12,18 +12,18 @@ import asyncssh
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.ssh.standing import PATIENCE, Key, Standing, ssh
+from tests.ssh.ssh_server import SSH_TIMEOUT, ClientKey, SshServerProcess, run_ssh
 
 from freehold.ssh.inside import sftp
 
 
 @pytest.fixture
-async def client(door: Standing, key: Key) -> AsyncIterator[asyncssh.SFTPClient]:
+async def client(server: SshServerProcess, key: ClientKey) -> AsyncIterator[asyncssh.SFTPClient]:
     folder = key.config.parent
     async with (
         asyncssh.connect(
             "127.0.0.1",
-            door.port,
+            server.port,
             username="agent",
             client_keys=[(str(folder / "id"), str(folder / "id-cert.pub"))],
             known_hosts=None,
@@ -38,7 +38,7 @@ async def client(door: Standing, key: Key) -> AsyncIterator[asyncssh.SFTPClient]
         await found.rmtree("playground")
 
 
-async def test_files_are_read_and_written_at_any_place(client: asyncssh.SFTPClient) -> None:
+async def test_files_are_read_and_written_at_any_offset(client: asyncssh.SFTPClient) -> None:
     async with client.open("one", "wb") as file:
         await file.write(b"x" * 1000)
         await file.seek(500)
@@ -67,7 +67,7 @@ async def test_attributes_are_set_and_seen(client: asyncssh.SFTPClient) -> None:
         await client.chown("one", 0, 0)
 
 
-async def test_names_are_made_moved_linked_and_removed(client: asyncssh.SFTPClient, key: Key) -> None:
+async def test_files_are_created_moved_linked_and_removed(client: asyncssh.SFTPClient, key: ClientKey) -> None:
     async with client.open("one", "wb") as file:
         await file.write(b"1")
     await client.symlink("one", "link")
@@ -97,7 +97,7 @@ async def test_names_are_made_moved_linked_and_removed(client: asyncssh.SFTPClie
         await client.remove("nothing")
 
 
-async def test_space_limits_and_homes_are_told(client: asyncssh.SFTPClient) -> None:
+async def test_statvfs_limits_and_home_are_reported(client: asyncssh.SFTPClient) -> None:
     assert (await client.statvfs(".")).blocks > 0
     assert client.limits.max_read_len == sftp.MAX_DATA
     async with client.open("one", "wb") as file:
@@ -106,12 +106,12 @@ async def test_space_limits_and_homes_are_told(client: asyncssh.SFTPClient) -> N
     assert await client.exists("two")
 
 
-async def test_a_folder_of_many_names_is_listed_whole(client: asyncssh.SFTPClient, key: Key) -> None:
-    ssh(key, "cd playground && seq 1 3000 | xargs touch", check=True)
+async def test_a_large_folder_is_listed_completely(client: asyncssh.SFTPClient, key: ClientKey) -> None:
+    run_ssh(key, "cd playground && seq 1 3000 | xargs touch", check=True)
     assert len(await client.listdir(".")) == 3002
 
 
-def test_opensshs_client_does_all_of_it(key: Key, tmp_path: Path) -> None:
+def test_the_openssh_client_works(key: ClientKey, tmp_path: Path) -> None:
     (tmp_path / "tree" / "deep").mkdir(parents=True)
     (tmp_path / "tree" / "deep" / "file").write_text("deep\n")
     (tmp_path / "tree" / "deep" / "file").chmod(0o750)
@@ -134,7 +134,7 @@ rmdir tree
         input=words,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=SSH_TIMEOUT,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -144,17 +144,21 @@ rmdir tree
     assert stat.S_IMODE((back / "file").stat().st_mode) == 0o600
 
 
-def test_no_path_leads_out_of_the_computer(door: Standing, key: Key) -> None:
-    """The server is inside: what it can name is what the agent can name, links or not."""
-    ssh(key, "ln -s / root-link; ln -s /proc/1/root/etc etc-link", check=True)
-    for path in (str(door.home.vault / "ssh" / "authority"), f"root-link{door.home.vault}/ssh/host", "etc-link/shadow"):
+def test_no_path_leads_out_of_the_computer(server: SshServerProcess, key: ClientKey) -> None:
+    """The server runs in the computer, so it can open only what the agent can open, with links or without."""
+    run_ssh(key, "ln -s / root-link; ln -s /proc/1/root/etc etc-link", check=True)
+    for path in (
+        str(server.home.vault / "ssh" / "authority"),
+        f"root-link{server.home.vault}/ssh/host",
+        "etc-link/shadow",
+    ):
         done = subprocess.run(
             ["sftp", "-q", "-F", str(key.config), f"computer:{path}", "/dev/null"],
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=SSH_TIMEOUT,
         )
         assert done.returncode != 0
-    ssh(key, "rm root-link etc-link", check=True)
+    run_ssh(key, "rm root-link etc-link", check=True)
 
 
 def packet(*parts: bytes) -> bytes:
@@ -163,21 +167,21 @@ def packet(*parts: bytes) -> bytes:
 
 
 @given(st.binary(max_size=200))
-def test_any_packet_gets_an_answer_and_breaks_nothing(body: bytes) -> None:
-    """Except those that would open or change a file by luck: their names are not tried."""
+def test_any_packet_gets_a_reply(body: bytes) -> None:
+    """Requests that could change a file by chance are left out."""
     if body and body[0] in (3, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 18, 20, 200) and len(body) > 5:
         body = body[:1] + body[1:5] + struct.pack(">I", 0xFFFFFFF0) + body[9:]
-    answer = sftp.Server().answer(body)
+    answer = sftp.SftpServer().reply(body)
     assert not body or answer[4] in (2, 101, 102, 103, 104, 105, 201)
 
 
 @pytest.mark.parametrize("length", [sftp.MAX_PACKET + 1025, 0xFFFFFFFF])
-def test_a_packet_that_claims_too_much_ends_the_session(length: int) -> None:
+def test_a_packet_that_is_too_long_ends_the_server(length: int) -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", sftp.__file__],
         input=packet(b"\x01", struct.pack(">I", 3)) + struct.pack(">I", length),
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=SSH_TIMEOUT,
         check=False,
     )
     assert done.returncode == 1
@@ -185,9 +189,9 @@ def test_a_packet_that_claims_too_much_ends_the_session(length: int) -> None:
 
 
 def test_handles_are_bounded(tmp_path: Path) -> None:
-    server = sftp.Server()
+    server = sftp.SftpServer()
     name = os.fsencode(tmp_path)
     for number in range(sftp.MAX_HANDLES + 1):
         request = struct.pack(">BI", 11, number) + struct.pack(">I", len(name)) + name
-        answer = server.answer(request)
+        answer = server.reply(request)
     assert answer[4] == 101

@@ -1,4 +1,4 @@
-"""Files both ways, by everything that people copy files with over ssh."""
+"""File transfers in both directions with the usual tools."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.ssh.standing import PATIENCE, Key, ssh, standing
+from tests.ssh.ssh_server import SSH_TIMEOUT, ClientKey, run_ssh, run_ssh_server
 
 from freehold.ssh.server import CIPHERS
 
@@ -29,18 +29,18 @@ def digest(path: Path) -> str:
 
 def run(*argv: str | Path, stdin: str | None = None) -> str:
     done = subprocess.run(
-        [str(word) for word in argv], input=stdin, capture_output=True, text=True, timeout=2 * PATIENCE, check=False
+        [str(word) for word in argv], input=stdin, capture_output=True, text=True, timeout=2 * SSH_TIMEOUT, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def check_inside(key: Key, name: str, big: Path) -> None:
-    assert ssh(key, f"sha256sum < {name}; rm {name}").stdout.split()[0].decode() == digest(big)
+def check_inside(key: ClientKey, name: str, big: Path) -> None:
+    assert run_ssh(key, f"sha256sum < {name}; rm {name}").stdout.split()[0].decode() == digest(big)
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["over-sftp", "legacy"])
-def test_scp_carries_100_mb_both_ways(key: Key, big: Path, tmp_path: Path, old: bool) -> None:
+def test_scp_carries_100_mb_both_ways(key: ClientKey, big: Path, tmp_path: Path, old: bool) -> None:
     scp = ["scp", "-q", "-F", str(key.config), *(["-O"] if old else [])]
     run(*scp, big, "computer:carried")
     run(*scp, "computer:carried", tmp_path / "back")
@@ -48,14 +48,14 @@ def test_scp_carries_100_mb_both_ways(key: Key, big: Path, tmp_path: Path, old: 
     check_inside(key, "carried", big)
 
 
-def test_sftp_carries_100_mb_both_ways(key: Key, big: Path, tmp_path: Path) -> None:
+def test_sftp_carries_100_mb_both_ways(key: ClientKey, big: Path, tmp_path: Path) -> None:
     words = f"put {big} carried\nget carried {tmp_path / 'back'}\n"
     run("sftp", "-q", "-F", key.config, "-b", "-", "computer", stdin=words)
     assert digest(tmp_path / "back") == digest(big)
     check_inside(key, "carried", big)
 
 
-def test_rsync_carries_100_mb_both_ways(key: Key, big: Path, tmp_path: Path) -> None:
+def test_rsync_carries_100_mb_both_ways(key: ClientKey, big: Path, tmp_path: Path) -> None:
     shell = f"ssh -F {key.config}"
     run("rsync", "-e", shell, "-t", big, "computer:carried")
     run("rsync", "-e", shell, "-t", "computer:carried", tmp_path / "back")
@@ -64,15 +64,15 @@ def test_rsync_carries_100_mb_both_ways(key: Key, big: Path, tmp_path: Path) -> 
     check_inside(key, "carried", big)
 
 
-def test_cat_carries_100_mb_both_ways(key: Key, big: Path) -> None:
-    assert ssh(key, "cat > carried; sha256sum < carried", stdin=big.read_bytes()).stdout.split()[0].decode() == digest(
-        big
-    )
-    assert hashlib.sha256(ssh(key, "cat carried; rm carried").stdout).hexdigest() == digest(big)
+def test_cat_carries_100_mb_both_ways(key: ClientKey, big: Path) -> None:
+    assert run_ssh(key, "cat > carried; sha256sum < carried", stdin=big.read_bytes()).stdout.split()[
+        0
+    ].decode() == digest(big)
+    assert hashlib.sha256(run_ssh(key, "cat carried; rm carried").stdout).hexdigest() == digest(big)
 
 
-def test_git_clones_and_pushes(key: Key, tmp_path: Path) -> None:
-    ssh(key, "git init -q --bare -b main repo.git", check=True)
+def test_git_clones_and_pushes(key: ClientKey, tmp_path: Path) -> None:
+    run_ssh(key, "git init -q --bare -b main repo.git", check=True)
     environment = {**os.environ, "GIT_SSH_COMMAND": f"ssh -F {key.config}", "GIT_CONFIG_GLOBAL": "/dev/null"}
     who = ["-c", "user.name=Test", "-c", "user.email=test@example.com"]
 
@@ -83,7 +83,7 @@ def test_git_clones_and_pushes(key: Key, tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=SSH_TIMEOUT,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -96,24 +96,24 @@ def test_git_clones_and_pushes(key: Key, tmp_path: Path) -> None:
     git("push", "-q", "origin", "HEAD:main", cwd=tmp_path / "one")
     git("clone", "-q", "-b", "main", "ssh://computer/workspace/repo.git", "two", cwd=tmp_path)
     assert (tmp_path / "two" / "note").read_text() == "hello\n"
-    ssh(key, "rm -rf repo.git", check=True)
+    run_ssh(key, "rm -rf repo.git", check=True)
 
 
 @pytest.mark.parametrize("cipher", CIPHERS)
-def test_keys_are_exchanged_anew_under_way(key: Key, big: Path, cipher: str) -> None:
-    """With each cipher, and both directions busy: nothing is lost where the old keys end and the new ones begin."""
+def test_rekeying_during_a_transfer_loses_nothing(key: ClientKey, big: Path, cipher: str) -> None:
+    """With each cipher, and with data in both directions."""
     options = ("-o", "RekeyLimit=4M", "-c", cipher)
     part = big.read_bytes()[: 24 * 1024 * 1024]
-    assert ssh(key, "cat", options=options, stdin=part).stdout == part
+    assert run_ssh(key, "cat", options=options, stdin=part).stdout == part
 
 
-def test_the_server_asks_for_new_keys_too(key: Key, tmp_path: Path) -> None:
-    """After a gigabyte; here after less, by a server that is told so."""
-    with standing(tmp_path, rekey_bytes=4 * 1024 * 1024) as door:
+def test_the_server_starts_a_rekey(key: ClientKey, tmp_path: Path) -> None:
+    """By default after a gigabyte; here earlier."""
+    with run_ssh_server(tmp_path, rekey_bytes=4 * 1024 * 1024) as server:
         part = os.urandom(16 * 1024 * 1024)
-        assert ssh(door.issue(), "cat", stdin=part).stdout == part
+        assert run_ssh(server.issue(), "cat", stdin=part).stdout == part
 
 
-def test_keep_alives_are_answered(key: Key) -> None:
+def test_keep_alives_are_answered(key: ClientKey) -> None:
     options = ("-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=1")
-    assert ssh(key, "sleep 3; echo alive", options=options).stdout == b"alive\n"
+    assert run_ssh(key, "sleep 3; echo alive", options=options).stdout == b"alive\n"

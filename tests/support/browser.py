@@ -1,93 +1,124 @@
-"""The owner at a browser: signed in, at a desk or with a phone, on a Freehold with the built-in agent and a scripted model."""
+"""Chromium, and the owner's pages in it. The only place that starts a browser."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
-from playwright.async_api import Browser, BrowserContext, Locator, Page, async_playwright, expect
-from tests.agents.whole import PATIENCE, Whole, prepare, running
-from tests.e2e.house import FLAGS
+from playwright import async_api, sync_api
+from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, async_playwright, expect
+from playwright.sync_api import sync_playwright
+from tests.support.running_freehold import RunningFreehold
 
-from freehold.testing import ScriptedModel
-
-DESK = {"width": 1280, "height": 800}
-PHONE = {"width": 390, "height": 844}
+CHROMIUM = "/usr/bin/chromium"
+PAGE_TIMEOUT = 60_000
+"""How long a page may take to show something, in milliseconds. A loaded machine needs it; a failure just comes late."""
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+ONLY_LOCAL = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1"
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+# The default belongs to the process: one value for all modules, because what one module sets another would lose.
+sync_api.expect.set_options(timeout=PAGE_TIMEOUT)
+async_api.expect.set_options(timeout=PAGE_TIMEOUT)
 
 
 @asynccontextmanager
-async def lived_in(folder: Path, agents: tuple[str, ...] = ("builtin",), manifest: str = "") -> AsyncIterator[Whole]:
-    async with ScriptedModel() as model:
-        whole = Whole(prepare(folder, model.url, agents, manifest))
-        with running(whole):
-            yield whole
-            await whole.http.aclose()
-
-
-@asynccontextmanager
-async def browser_running() -> AsyncIterator[Browser]:
+async def run_browser(*flags: str) -> AsyncIterator[Browser]:
+    """Until the block ends. Without flags it resolves no name of the internet."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
-        yield browser
-        await browser.close()
+        arguments = [*_FLAGS, *(flags or (ONLY_LOCAL,))]
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        try:
+            yield browser
+        finally:
+            await browser.close()
 
 
-class Desk:
-    """One signed-in browser and a page of its; `wrong` gathers what a page must never do."""
+@contextmanager
+def run_sync_browser(*flags: str) -> Iterator[sync_api.Browser]:
+    """The same for tests that are not async."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*_FLAGS, *(flags or (ONLY_LOCAL,))])
+        try:
+            yield browser
+        finally:
+            browser.close()
 
-    def __init__(self, whole: Whole, context: BrowserContext, page: Page) -> None:
-        self.whole = whole
+
+def sign_in_browser(browser: sync_api.Browser, freehold: RunningFreehold) -> sync_api.BrowserContext:
+    """A browser context of its own that has signed in by a link."""
+    context = browser.new_context()
+    context.set_default_timeout(PAGE_TIMEOUT)
+    page = context.new_page()
+    with page.expect_response("**/v1/sign-in/link"):
+        page.goto(freehold.harness.make_sign_in_link())
+    page.close()
+    return context
+
+
+class OwnerPage:
+    """A page of a signed-in browser. `violations` collects what a page must never do."""
+
+    def __init__(self, freehold: RunningFreehold, context: BrowserContext, page: Page) -> None:
+        self.freehold = freehold
         self.context = context
         self.page = page
-        self.wrong: list[str] = []
-        page.set_default_timeout(PATIENCE * 1000)
-        page.on("console", lambda said: self.wrong.append(said.text) if "Content Security" in said.text else None)
-        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.violations: list[str] = []
+        page.on("console", lambda line: self.violations.append(line.text) if "Content Security" in line.text else None)
+        page.on("pageerror", lambda error: self.violations.append(str(error)))
 
     def address(self, path: str) -> str:
-        return f"http://localhost:{self.whole.stead.gateway_port}{path}"
+        return f"{self.freehold.url}{path}"
 
     async def go(self, path: str) -> None:
         await self.page.goto(self.address(path))
 
-    async def open(self, session: str) -> None:
-        """Until all of it is drawn: what still moves may slip away from under a click."""
+    async def open_session(self, session: str) -> None:
+        """Returns when all of it is drawn; before, a click could miss what still moves."""
         await self.go(f"/sessions?id={session}")
         await expect(self.message).to_be_visible()
-        await expect(self.page.get_by_role("log")).to_have_attribute("aria-busy", "false")
+        await expect(self.transcript).to_have_attribute("aria-busy", "false")
 
     @property
     def message(self) -> Locator:
         return self.page.get_by_label("Message")
 
     @property
-    def talk(self) -> Locator:
+    def transcript(self) -> Locator:
         return self.page.get_by_role("log")
 
     @property
-    def asked(self) -> Locator:
-        return self.page.get_by_role("alertdialog", name="The agent asks")
+    def permission_request(self) -> Locator:
+        return self.page.get_by_role("alertdialog", name="Permission request")
 
-    def reply(self, name: str) -> Locator:
-        return self.asked.get_by_role("button", name=name, exact=True)
+    def answer_button(self, name: str) -> Locator:
+        return self.permission_request.get_by_role("button", name=name, exact=True)
 
-    async def say(self, words: str) -> None:
-        await self.message.fill(words)
+    async def send_prompt(self, text: str) -> None:
+        await self.message.fill(text)
         await self.message.press("Enter")
 
 
 @asynccontextmanager
-async def at_desk(
-    browser: Browser, whole: Whole, size: dict[str, int] | None = None, *, touch: bool = False
-) -> AsyncIterator[Desk]:
-    width, height = (size or DESK)["width"], (size or DESK)["height"]
-    context = await browser.new_context(viewport={"width": width, "height": height}, has_touch=touch)
+async def open_owner_page(
+    browser: Browser, freehold: RunningFreehold, size: ViewportSize = DESKTOP, *, touch: bool = False
+) -> AsyncIterator[OwnerPage]:
+    """A page in a browser context of its own that has signed in by a link. Fails at the end if it has violations."""
+    context = await browser.new_context(viewport=size, has_touch=touch, reduced_motion="reduce")
+    context.set_default_timeout(PAGE_TIMEOUT)
     try:
         page = await context.new_page()
-        desk = Desk(whole, context, page)
-        link = whole.stead.run("open", "--print", check=True).stdout.strip()
+        owner_page = OwnerPage(freehold, context, page)
         async with page.expect_response("**/v1/sign-in/link"):
-            await page.goto(link)
-        yield desk
-        assert desk.wrong == []
+            await page.goto(freehold.harness.make_sign_in_link())
+        yield owner_page
+        assert owner_page.violations == []
     finally:
         await context.close()

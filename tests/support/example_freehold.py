@@ -1,15 +1,14 @@
-"""A Freehold in which somebody has lived for a while: files, talks, a question that waits. To be looked at, not tested."""
+"""A Freehold with contents: files, sessions, a permission request and a network request. For pictures and checks of pages."""
 
-import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.agents.whole import PATIENCE, Whole, prepare, running
-from tests.keeper.running import free_ports
+from tests.support.condition import until
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
-from freehold.testing import Call, Conversation, Say, ScriptedModel, Step, play
+from freehold.testing import Call, Conversation, Say, Step, make_script
 
 DARK = "Make the page dark."
 BASKET = "Add a test for the price of a basket and run it."
@@ -59,7 +58,7 @@ def _plan(*states: str) -> Call:
 
 
 SCRIPTS = (
-    play(
+    make_script(
         [
             _plan("in_progress", "pending", "pending"),
             Call("read", {"path": "src/theme.css"}),
@@ -69,7 +68,7 @@ SCRIPTS = (
         ],
         when=DARK,
     ),
-    play(
+    make_script(
         [
             Call("write", {"path": "test/basket.test.ts", "content": 'test("a basket has a price", () => {});\n'}),
             Call("run", {"command": "npm test -- --run test/basket.test.ts && echo all green"}),
@@ -77,38 +76,27 @@ SCRIPTS = (
         ],
         when=BASKET,
     ),
-    play([Call("run", {"command": ASK, "background": True}), Say("I asked; the answer is still out.")], when=RATES),
+    make_script(
+        [Call("run", {"command": ASK, "background": True}), Say("I asked; the answer is still out.")], when=RATES
+    ),
 )
 
 
-def _script(conversation: Conversation) -> Step | None:
+def _choose_step(conversation: Conversation) -> Step | None:
     return next((step for script in SCRIPTS if (step := script(conversation)) is not None), None)
 
 
 @asynccontextmanager
-async def lived_in(folder: Path) -> AsyncIterator[Whole]:
-    """Until the block ends. One talk is done, one waits for an answer, one waits for the network's."""
-    async with ScriptedModel(_script) as model:
-        stead = prepare(folder, model.url, ("builtin",))
-        stead.environment |= {"FREEHOLD_SSH_ENABLED": "true", "FREEHOLD_SSH_PORT": str(free_ports(1)[0])}
-        whole = Whole(stead)
-        async with whole.http:
-            with running(whole):
-                await _furnish(whole)
-                yield whole
+async def run_example_freehold(folder: Path) -> AsyncIterator[RunningFreehold]:
+    """Until the block ends. One session has ended its turn, one waits for a permission, one for the network."""
+    options = FreeholdOptions(("builtin",), _choose_step, environment={"FREEHOLD_SSH_ENABLED": "true"})
+    async with run_freehold(folder, options) as freehold:
+        await until(freehold.is_connected)
+        await _add_content(freehold)
+        yield freehold
 
 
-async def _connected(whole: Whole) -> None:
-    """The gateway answers a moment before it has the computer."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            if (await whole.http.get("/v1/files/list")).status_code == 200:
-                return
-            await asyncio.sleep(0.05)
-
-
-async def _furnish(whole: Whole) -> None:
-    await _connected(whole)
+async def _add_content(freehold: RunningFreehold) -> None:
     for path, text in {
         "README.md": "# Shop\n\nA small shop. `npm run dev` starts it.\n",
         "src/theme.css": THEME % ("white", "black"),
@@ -117,28 +105,23 @@ async def _furnish(whole: Whole) -> None:
         f"notes/{LONG}.md": "Nothing was sold.\n",
         "data.json": '{"branches": 12}\n',
     }.items():
-        await _put(whole, path, text.encode())
-    await _put(whole, "images/leaf.png", DOT)
-    dark = await whole.open("builtin", title="A dark page")
-    await _talk(whole, dark, DARK, ended=True)
-    await _talk(whole, await whole.open("builtin", title="What the euro costs"), RATES, ended=True)
-    await whole.open("builtin", title=f"Sum up {LONG}")
-    await _talk(whole, await whole.open("builtin", title="The price of a basket"), BASKET, ended=False)
+        await _write_file(freehold, path, text.encode())
+    await _write_file(freehold, "images/leaf.png", DOT)
+    dark = await freehold.open("builtin", title="A dark page")
+    await _run_session(freehold, dark, DARK, ended=True)
+    await _run_session(freehold, await freehold.open("builtin", title="What the euro costs"), RATES, ended=True)
+    await freehold.open("builtin", title=f"Sum up {LONG}")
+    await _run_session(freehold, await freehold.open("builtin", title="The price of a basket"), BASKET, ended=False)
 
 
-async def _put(whole: Whole, path: str, data: bytes) -> None:
-    answer = await whole.http.put("/v1/files/content", params={"path": path}, content=data)
+async def _write_file(freehold: RunningFreehold, path: str, data: bytes) -> None:
+    answer = await freehold.http.put("/v1/files/content", params={"path": path}, content=data)
     assert answer.status_code == 200, answer.text
 
 
-async def _talk(whole: Whole, session: str, words: str, *, ended: bool) -> None:
-    """Says yes to the first question, and leaves the next one waiting where the turn is not to end."""
-    async with whole.watching(session) as watch:
-        await whole.prompt(session, words)
+async def _run_session(freehold: RunningFreehold, session: str, text: str, *, ended: bool) -> None:
+    """Allow the first permission request. Then wait for the end of the turn or for the next request."""
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, text)
         await watch.answer("once")
         await (watch.until("turn.ended") if ended else watch.until("approval", state="pending"))
-
-
-async def sign_in_link(whole: Whole) -> str:
-    run = await asyncio.to_thread(whole.stead.run, "open", "--print", check=True)
-    return run.stdout.strip()

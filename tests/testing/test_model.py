@@ -1,4 +1,4 @@
-"""The scripted model, spoken to over real sockets in each of its four APIs."""
+"""The scripted model over real sockets, in each of its four APIs."""
 
 import asyncio
 import json
@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from freehold.testing import Api, Call, Conversation, Say, ScriptedModel, Step, Usage
+from freehold.testing import Api, Call, Conversation, Say, ScriptedModel, ScriptedUsage, Step
 from freehold.testing.conversation import read_conversation
-from freehold.testing.script import FAULTS, decide
+from freehold.testing.script import FAULTS, choose_step
 
 PATHS: dict[Api, str] = {
     "chat": "/v1/chat/completions",
@@ -25,7 +25,7 @@ APIS = pytest.mark.parametrize("api", list(PATHS))
 def ask(
     api: Api, prompt: str, *, result: str | None = None, stream: bool = False, tools: bool = True
 ) -> tuple[str, Any]:
-    """A path and a body, as that API's clients write them."""
+    """A path and a body, as the clients of that API send them."""
     path = PATHS[api]
     if api == "gemini":
         contents: list[Any] = [{"role": "user", "parts": [{"text": prompt}]}]
@@ -72,9 +72,7 @@ def events(text: str) -> list[Any]:
 
 
 @APIS
-async def test_a_word_in_the_prompt_becomes_a_call_and_its_result_the_answer(
-    api: Api, http: httpx2.AsyncClient
-) -> None:
+async def test_a_word_in_the_prompt_becomes_a_tool_call(api: Api, http: httpx2.AsyncClient) -> None:
     path, body = ask(api, "please RUN ls -la")
     called = (await http.post(path, json=body)).text
     assert "bash" in called
@@ -86,7 +84,7 @@ async def test_a_word_in_the_prompt_becomes_a_call_and_its_result_the_answer(
 
 
 @APIS
-async def test_a_stream_says_what_the_whole_answer_says_and_what_it_cost(api: Api, http: httpx2.AsyncClient) -> None:
+async def test_a_stream_has_the_text_and_the_usage(api: Api, http: httpx2.AsyncClient) -> None:
     path, body = ask(api, "SAY all is well in the house", stream=True)
     if api == "chat":
         body["stream_options"] = {"include_usage": True}
@@ -113,23 +111,23 @@ async def test_a_stream_says_what_the_whole_answer_says_and_what_it_cost(api: Ap
     assert usage[api](streamed) == (100, 20)
 
 
-async def test_a_chat_that_did_not_ask_is_told_no_usage(http: httpx2.AsyncClient) -> None:
+async def test_a_chat_stream_has_no_usage_unless_asked(http: httpx2.AsyncClient) -> None:
     path, body = ask("chat", "SAY hello", stream=True)
     assert all("usage" not in event for event in events((await http.post(path, json=body)).text))
 
 
-def test_several_lines_are_taken_one_a_result() -> None:
+def test_each_tool_result_leads_to_the_next_line() -> None:
     def step(results: int) -> Say | Call | object:
         path, body = ask("chat", "RUN one\nRUN two\nSAY that was it")
         body["messages"] += [{"role": "tool", "content": "ok"}] * results
-        return decide(read_conversation("chat", path, body))
+        return choose_step(read_conversation("chat", path, body))
 
     assert step(0) == Call("bash", {"command": "one"})
     assert step(1) == Call("bash", {"command": "two"})
     assert step(2) == Say("that was it")
 
 
-async def test_a_script_of_steps_wins_over_the_prompt() -> None:
+async def test_a_list_of_steps_wins_over_the_prompt() -> None:
     steps: list[Step] = [Call("bash", {"command": "make lint"}), Say("green")]
     async with ScriptedModel(steps) as model, httpx2.AsyncClient(base_url=model.url, trust_env=False) as http:
         path, body = ask("messages", "RUN something else")
@@ -138,11 +136,11 @@ async def test_a_script_of_steps_wins_over_the_prompt() -> None:
         assert "green" in (await http.post(path, json=body)).text
 
 
-async def test_a_script_may_be_a_function_and_leave_the_rest() -> None:
+async def test_a_script_function_can_leave_requests_to_the_prompt() -> None:
     def script(conversation: Conversation) -> Say | None:
         return Say("seen") if "magic" in conversation.turns[-1].text else None
 
-    running = ScriptedModel(script, usage=Usage(7, 9))
+    running = ScriptedModel(script, usage=ScriptedUsage(7, 9))
     async with running as model, httpx2.AsyncClient(base_url=model.url, trust_env=False) as http:
         path, body = ask("chat", "magic")
         answer = (await http.post(path, json=body)).json()
@@ -154,7 +152,7 @@ async def test_a_script_may_be_a_function_and_leave_the_rest() -> None:
 
 @APIS
 @pytest.mark.parametrize("status", [429, 500, 529])
-async def test_it_refuses_on_demand(api: Api, status: int, http: httpx2.AsyncClient) -> None:
+async def test_it_answers_with_an_error_on_demand(api: Api, status: int, http: httpx2.AsyncClient) -> None:
     path, body = ask(api, f"FAIL {status}")
     assert (await http.post(path, json=body)).status_code == status
 
@@ -168,33 +166,35 @@ async def test_it_cuts_a_stream_on_demand(api: Api, model: ScriptedModel, http: 
     assert (await http.post(path, json=body)).status_code == 200
 
 
-async def test_it_hangs_until_released_and_sees_who_leaves(model: ScriptedModel, http: httpx2.AsyncClient) -> None:
+async def test_it_hangs_until_released_and_counts_clients_that_disconnect(
+    model: ScriptedModel, http: httpx2.AsyncClient
+) -> None:
     path, body = ask("chat", "FAIL hang", stream=True)
     waiting = asyncio.ensure_future(http.post(path, json=body))
-    await model.received()
+    await model.wait_received()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     async with asyncio.timeout(5):
-        await model.hung_up()
+        await model.wait_disconnected()
     model.release()
     assert (await http.post(path, json=body)).status_code == 200
 
 
-def test_every_fault_has_a_word() -> None:
+def test_every_fault_can_be_requested_in_a_prompt() -> None:
     for fault in FAULTS:
         path, body = ask("chat", f"FAIL {fault}")
-        step = decide(read_conversation("chat", path, body))
+        step = choose_step(read_conversation("chat", path, body))
         assert getattr(step, "fault", None) == fault
 
 
-async def test_it_hangs_up_on_demand(model: ScriptedModel, http: httpx2.AsyncClient) -> None:
+async def test_it_disconnects_on_demand(model: ScriptedModel, http: httpx2.AsyncClient) -> None:
     model.fail_next("disconnect")
     path, body = ask("chat", "SAY hi")
     with pytest.raises(httpx2.TransportError):
         await http.post(path, json=body)
 
 
-async def test_it_remembers_the_key_it_was_given(model: ScriptedModel, http: httpx2.AsyncClient) -> None:
+async def test_it_records_the_api_key(model: ScriptedModel, http: httpx2.AsyncClient) -> None:
     path, body = ask("messages", "SAY hi")
     await http.post(path, json=body, headers={"x-api-key": "k1"})
     path, body = ask("gemini", "SAY hi")
@@ -204,7 +204,7 @@ async def test_it_remembers_the_key_it_was_given(model: ScriptedModel, http: htt
     assert [received.key for received in model.requests] == ["k1", "k2", "k3"]
 
 
-async def test_what_is_not_a_request_to_a_model_is_told_so(http: httpx2.AsyncClient) -> None:
+async def test_unknown_and_invalid_requests_get_an_error(http: httpx2.AsyncClient) -> None:
     assert (await http.post("/v1/nowhere", json={})).status_code == 404
     assert (await http.post("/v1/messages", content=b"{")).status_code == 400
     assert (await http.get("/v1/models")).json()["data"][0]["id"] == "scripted"

@@ -1,4 +1,4 @@
-"""What is appended is there, chained, in order, and together with the state it belongs to."""
+"""Appended events are stored in order, chained, and together with the state that they belong to."""
 
 import sqlite3
 import threading
@@ -12,7 +12,7 @@ import pytest
 
 from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
-from freehold.timeline import Timeline, Tx
+from freehold.timeline import Timeline, Transaction
 from freehold.timeline.event import GENESIS, digest, encode_data
 
 
@@ -61,7 +61,7 @@ def test_a_kind_that_is_not_room_and_past_tense_is_refused(timeline: Timeline, k
 
 
 @pytest.mark.parametrize("who", ["", "a\nb", "x" * 300])
-def test_a_who_that_names_nobody_is_refused(timeline: Timeline, who: str) -> None:
+def test_an_invalid_who_is_refused(timeline: Timeline, who: str) -> None:
     with pytest.raises(FreeholdError, match="who did it"):
         timeline.append("keeper.started", who=who)
 
@@ -86,7 +86,7 @@ class Mode(StrEnum):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_not_plain_json_is_refused_and_not_shown(timeline: Timeline, value: Any) -> None:
+def test_values_that_are_not_plain_json_are_refused_and_not_shown(timeline: Timeline, value: Any) -> None:
     with pytest.raises(FreeholdError) as refused:
         timeline.append("keeper.started", {"deep": [{"value": value}]})
     assert refused.value.code == "timeline.not-json"
@@ -116,19 +116,19 @@ def test_an_event_and_its_state_commit_together_or_not_at_all(timeline: Timeline
         assert timeline.last() is None
     assert timeline.query("SELECT * FROM egress_rule") == [("example.org",)]
 
-    def host_twice(tx: Tx) -> None:
+    def host_twice(tx: Transaction) -> None:
         tx.append("egress.host_allowed", {"host": "example.org"})
         tx.execute("INSERT INTO egress_rule VALUES (?)", ("example.org",))
 
-    def bad_event(tx: Tx) -> None:
+    def bad_event(tx: Transaction) -> None:
         tx.execute("INSERT INTO egress_rule VALUES (?)", ("example.com",))
         tx.append("bad")
 
-    def interrupted(tx: Tx) -> None:
+    def interrupted(tx: Transaction) -> None:
         tx.append("egress.host_allowed", {"host": "example.net"})
         raise KeyboardInterrupt
 
-    failing: list[tuple[type[BaseException], Callable[[Tx], None]]] = [
+    failing: list[tuple[type[BaseException], Callable[[Transaction], None]]] = [
         (sqlite3.IntegrityError, host_twice),
         (FreeholdError, bad_event),
         (KeyboardInterrupt, interrupted),
@@ -144,13 +144,13 @@ def test_an_event_and_its_state_commit_together_or_not_at_all(timeline: Timeline
 
 def test_a_transaction_inside_a_transaction_is_refused_instead_of_hanging(timeline: Timeline) -> None:
     with timeline.transaction() as tx:
-        with pytest.raises(RuntimeError, match="use the Tx"):
+        with pytest.raises(RuntimeError, match="use the Transaction"):
             timeline.append("keeper.started")
         tx.append("keeper.started")
     assert [event.seq for event in timeline.read()] == [1]
 
 
-def test_a_room_schema_grows_step_by_step_and_each_step_runs_once(tmp_path: Path) -> None:
+def test_the_tables_of_a_room_are_migrated_step_by_step_and_each_step_runs_once(tmp_path: Path) -> None:
     path = tmp_path / "timeline.db"
     first = """CREATE TABLE mesh_peer (name TEXT);
                CREATE TRIGGER mesh_peer_added AFTER INSERT ON mesh_peer BEGIN SELECT 1; END;
@@ -188,7 +188,7 @@ def test_threads_append_without_loss_or_gap(timeline: Timeline) -> None:
     assert timeline.verify() == []
 
 
-def test_a_clock_that_jumps_back_disturbs_neither_order_nor_chain(tmp_path: Path) -> None:
+def test_a_clock_that_jumps_back_changes_neither_order_nor_chain(tmp_path: Path) -> None:
     moment = datetime(2030, 1, 1, tzinfo=UTC)
     with Timeline(tmp_path / "timeline.db", clock=lambda: moment) as timeline:
         for hours in (0, -48, 1000, -9000):
@@ -213,7 +213,7 @@ def test_events_cannot_be_changed_or_removed_through_sql(timeline: Timeline) -> 
     assert timeline.verify() == []
 
 
-def test_the_file_is_for_its_owner_only(timeline: Timeline) -> None:
+def test_only_the_owner_can_read_the_file(timeline: Timeline) -> None:
     timeline.append("keeper.started")
     files = sorted(timeline.path.parent.iterdir())
     assert len(files) == 3

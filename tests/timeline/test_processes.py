@@ -1,4 +1,4 @@
-"""Several real processes write at once, and are killed while they do."""
+"""Several real processes write at the same time, and are killed while they write."""
 
 import os
 import random
@@ -75,7 +75,7 @@ def test_kill_9_in_the_middle_of_writes_loses_nothing_acknowledged(tmp_path: Pat
         assert timeline.append("test.ended").seq == written + 1
 
 
-def test_a_write_that_was_killed_before_its_end_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_write_that_was_killed_before_its_commit_is_not_stored(tmp_path: Path) -> None:
     path = tmp_path / "timeline.db"
     code = """
 import os, signal, sys

@@ -1,10 +1,11 @@
-"""Every generated file, with the function that makes its text. One line adds another.
+"""All generated files, each with the function that makes its text.
 
-A function imports what it needs when it is called, and returns the same text every time for the same sources.
+A function imports what it needs when it is called. For the same sources it always returns the same text.
 """
 
 from collections.abc import Callable, Mapping
 
+from tools.generated.architecture import architecture_page
 from tools.generated.cli import cli_reference
 from tools.generated.client import sync_client
 from tools.generated.manifest import manifest_reference
@@ -13,6 +14,7 @@ from tools.generated.prices import price_table
 from tools.generated.schema import manifest_schema
 
 GENERATED: Mapping[str, Callable[[], str]] = {
+    "docs/architecture.md": architecture_page,
     "docs/freehold.schema.json": manifest_schema,
     "docs/manifest.md": manifest_reference,
     "docs/cli.md": cli_reference,

@@ -1,4 +1,4 @@
-"""The client for scripts, made from the one with `async`: the same words without the waiting."""
+"""The synchronous client, generated from the asynchronous one."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\b__aexit__\b", "__exit__"),
     (r"\baclose\b", "close"),
     (r"\baclosing\b", "closing"),
-    (r"\basync_pause\b", "pause"),
+    (r"\basync_sleep\b", "sleep"),
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\bAsync([A-Z])", r"Sync\1"),

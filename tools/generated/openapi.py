@@ -1,4 +1,4 @@
-"""The API as it describes itself, and its shapes for the control center."""
+"""The OpenAPI document, and its TypeScript types for the control center."""
 
 import json
 import re
@@ -12,16 +12,17 @@ from typing import Any
 @cache
 def _description() -> dict[str, Any]:
     from freehold.gateway.app import build_routes
-    from freehold.gateway.feeds import Feeds
-    from freehold.gateway.house import open_house
+    from freehold.gateway.context import make_context
     from freehold.gateway.routes.description import describe_api
+    from freehold.gateway.services import open_services
+    from freehold.gateway.topic_publisher import TopicPublisher
     from freehold.home import Home
     from freehold.manifest import load_manifest
 
     with tempfile.TemporaryDirectory() as folder:
         home = Home(root=Path(folder), run=Path(folder) / "run")
-        with open_house(home, load_manifest(home.manifest, {}, home=home.root)) as house:
-            return describe_api(build_routes(house, Feeds(house)))
+        with open_services(home, load_manifest(home.manifest, {}, home=home.root)) as services:
+            return describe_api(build_routes(make_context(services, TopicPublisher(services))))
 
 
 def openapi() -> str:

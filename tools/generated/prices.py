@@ -1,4 +1,4 @@
-"""The price table that ships: an extract of the package genai-prices, which is only needed where this runs."""
+"""The price table that ships with Freehold: an extract of the package genai-prices, which only this module needs."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def price_table() -> str:
 
 
 def _prices(prices: Any) -> Iterator[list[Any]]:
-    """Each set of prices with the day it starts. Hours of the day are left out: the dearer, first price stands."""
+    """Each set of prices with the day it starts. Prices for hours of the day are left out: the first price, which is the higher one, is used."""
     for conditional in prices if isinstance(prices, list) else [None]:
         constraint = None if conditional is None else conditional.constraint
         start = getattr(constraint, "start_date", None)

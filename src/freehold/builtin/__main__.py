@@ -1,8 +1,8 @@
-"""`python -m freehold.builtin`: serve one client on stdin and stdout until it hangs up."""
+"""`python -m freehold.builtin`: serves one client on stdin and stdout until it closes them."""
 
 import asyncio
 
-from freehold.builtin.program import serve
+from freehold.builtin.agent import serve
 
 if __name__ == "__main__":
     asyncio.run(serve())

@@ -1,4 +1,4 @@
-"""The agent's side of ACP: what a client can ask of it."""
+"""The agent's side of ACP: the requests that it answers."""
 
 import asyncio
 import contextlib
@@ -8,30 +8,30 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, get_args
 
-from freehold.builtin.blocks import Word, read_blocks, text_of
-from freehold.builtin.connecting import NO_MODEL, find_model
+from freehold.builtin.blocks import PromptPart, join_text, read_blocks
 from freehold.builtin.jobs import Job
-from freehold.builtin.session import Session, fork_session, list_sessions, load_session, new_session
-from freehold.builtin.step import Mode, shorten
-from freehold.builtin.wire import Client, Json, Refusal, connect_stdio
-from freehold.builtin.work import Work
+from freehold.builtin.json_rpc import AcpClient, Json, RequestError, connect_stdio
+from freehold.builtin.model_connection import NO_MODEL, read_model_settings
+from freehold.builtin.session import BuiltinSession, fork_session, list_sessions, load_session, new_session
+from freehold.builtin.tool_call import Mode, shorten
+from freehold.builtin.tool_context import ToolContext
 
 PROTOCOL = 1
 VERSION = "1.0"
 MAX_OUTPUT = 30_000
-OWN_COMMAND = 600.0
-COMMANDS = [{"name": "compact", "description": "Sum up the conversation so far to make room"}]
+OWNER_COMMAND_TIMEOUT = 600.0
+COMMANDS = [{"name": "compact", "description": "Summarise the conversation so far to free space in the context"}]
 
 
-class Program:
-    """Holds the sessions of one client."""
+class BuiltinAgent:
+    """The sessions of one client."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: AcpClient) -> None:
         self._client = client
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, BuiltinSession] = {}
         self.requests: dict[str, Callable[[Json], Awaitable[Json]]] = {
             "initialize": self._initialize,
-            "authenticate": self._nothing,
+            "authenticate": self._accept,
             "session/new": self._new,
             "session/load": self._load,
             "session/resume": self._resume,
@@ -41,16 +41,16 @@ class Program:
             "session/set_mode": self._set_mode,
             "session/prompt": self._prompt,
         }
-        self.notices: dict[str, Callable[[Json], None]] = {"session/cancel": self._cancel}
+        self.notifications: dict[str, Callable[[Json], None]] = {"session/cancel": self._cancel}
 
     async def close(self) -> None:
         for session in self._sessions.values():
             await _end_jobs(session)
 
     async def _initialize(self, _params: Json) -> Json:
-        # The model's libraries take a second to load: they do that while the client makes up its mind.
-        if find_model() is not None:
-            threading.Thread(target=_warm_up, daemon=True).start()
+        # The model libraries take a second to load. They load while the client prepares its next request.
+        if read_model_settings() is not None:
+            threading.Thread(target=_preload, daemon=True).start()
         return {
             "protocolVersion": PROTOCOL,
             "agentInfo": {"name": "freehold-builtin", "title": "Freehold's own agent", "version": VERSION},
@@ -63,26 +63,26 @@ class Program:
             "authMethods": [],
         }
 
-    async def _nothing(self, _params: Json) -> Json:
+    async def _accept(self, _params: Json) -> Json:
         return {}
 
     async def _new(self, params: Json) -> Json:
-        return await self._opened(new_session(params["cwd"], params.get("mcpServers") or []))
+        return await self._open(new_session(params["cwd"], params.get("mcpServers") or []))
 
     async def _load(self, params: Json) -> Json:
         session = load_session(params["sessionId"], params["cwd"], params.get("mcpServers") or [])
-        replay = await _heavy("freehold.builtin.replay")
-        for update in replay.replayed(session):
+        replay = await _import_late("freehold.builtin.replay")
+        for update in replay.replay_updates(session):
             await self._client.update(session.id, update)
-        return await self._opened(session)
+        return await self._open(session)
 
     async def _resume(self, params: Json) -> Json:
-        return await self._opened(load_session(params["sessionId"], params["cwd"], params.get("mcpServers") or []))
+        return await self._open(load_session(params["sessionId"], params["cwd"], params.get("mcpServers") or []))
 
     async def _fork(self, params: Json) -> Json:
-        return await self._opened(fork_session(params["sessionId"], params["cwd"], params.get("mcpServers") or []))
+        return await self._open(fork_session(params["sessionId"], params["cwd"], params.get("mcpServers") or []))
 
-    async def _opened(self, session: Session) -> Json:
+    async def _open(self, session: BuiltinSession) -> Json:
         before = self._sessions.get(session.id)
         if before is not None:
             await _end_jobs(before)
@@ -96,16 +96,18 @@ class Program:
         return {"sessions": await asyncio.to_thread(list_sessions)}
 
     async def _close(self, params: Json) -> Json:
-        session = self._known(params)
+        session = self._find_session(params)
         self._cancel(params)
         await _end_jobs(session)
         del self._sessions[session.id]
         return {}
 
     async def _set_mode(self, params: Json) -> Json:
-        session = self._known(params)
+        session = self._find_session(params)
         if params["modeId"] not in get_args(Mode):
-            raise Refusal(f"There is no mode {params['modeId']!r}; there are: {', '.join(get_args(Mode))}", -32602)
+            raise RequestError(
+                f"There is no mode {params['modeId']!r}. The modes are: {', '.join(get_args(Mode))}", -32602
+            )
         session.mode = params["modeId"]
         await self._client.update(session.id, {"sessionUpdate": "current_mode_update", "currentModeId": session.mode})
         return {}
@@ -116,15 +118,15 @@ class Program:
             session.turn.cancel()
 
     async def _prompt(self, params: Json) -> Json:
-        session = self._known(params)
+        session = self._find_session(params)
         if session.turn is not None:
-            raise Refusal("This session is at work on another prompt")
-        words = read_blocks(params["prompt"])
-        session.turn = asyncio.ensure_future(self._answer(session, words))
+            raise RequestError("This session is working on another prompt")
+        parts = read_blocks(params["prompt"])
+        session.turn = asyncio.ensure_future(self._run_prompt(session, parts))
         try:
             return await session.turn
         except asyncio.CancelledError:
-            if session.turn.cancelled() and not _leaving():
+            if session.turn.cancelled() and not _is_request_cancelled():
                 return {"stopReason": "cancelled"}
             session.turn.cancel()
             await asyncio.gather(session.turn, return_exceptions=True)
@@ -132,79 +134,84 @@ class Program:
         finally:
             session.turn = None
 
-    async def _answer(self, session: Session, words: list[Word]) -> Json:
-        text = text_of(words).strip()
-        work = Work(session, self._client)
+    async def _run_prompt(self, session: BuiltinSession, parts: list[PromptPart]) -> Json:
+        text = join_text(parts).strip()
+        context = ToolContext(session, self._client)
         if text.startswith("!"):
-            return await self._own_command(work, text[1:].strip())
-        pointed = find_model()
-        if pointed is None:
-            await _say(work, NO_MODEL)
+            return await self._run_owner_command(context, text[1:].strip())
+        settings = read_model_settings()
+        if settings is None:
+            await _send_message(context, NO_MODEL)
             return {"stopReason": "end_turn"}
-        turn = await _heavy("freehold.builtin.turn")
+        turn = await _import_late("freehold.builtin.turn")
         if text == "/compact":
-            left = await turn.compact_now(work, pointed)
-            await _say(work, f"Done: about {left} tokens are left.")
+            left = await turn.compact_now(context, settings)
+            await _send_message(context, f"Done. The conversation has about {left} tokens now.")
             return {"stopReason": "end_turn"}
         if session.title is None and text:
             session.title = text.splitlines()[0][:80]
-            await work.tell({"sessionUpdate": "session_info_update", "title": session.title})
-        answer: Json = await turn.run_turn(work, pointed, words)
+            await context.send_update({"sessionUpdate": "session_info_update", "title": session.title})
+        answer: Json = await turn.run_turn(context, settings, parts)
         return answer
 
-    async def _own_command(self, work: Work, command: str) -> Json:
-        """What the owner types is not asked about: it is theirs to run."""
-        async with work.step(uuid.uuid4().hex, command, "execute", {"command": command}) as step:
-            job = await Job.start(command, work.session.cwd)
+    async def _run_owner_command(self, context: ToolContext, command: str) -> Json:
+        """A command that the owner typed. It runs without a permission request."""
+        async with context.start_call(uuid.uuid4().hex, command, "execute", {"command": command}) as tool_call:
+            job = await Job.start(command, context.session.cwd)
             try:
-                ended = await job.wait(OWN_COMMAND, step.show_text)
+                ended = await job.wait(OWNER_COMMAND_TIMEOUT, tool_call.show_text)
             finally:
                 if job.exit_code is None:
                     await job.end()
             output = shorten(job.output.rstrip("\n"), MAX_OUTPUT)
-            await step.end(output, failed=bool(job.exit_code))
+            await tool_call.end(output, failed=bool(job.exit_code))
         state = "" if job.exit_code == 0 else f"\n[exit code {job.exit_code}]"
-        await _say(work, f"```\n{output}{state if ended else f'{state} [ended after {OWN_COMMAND:g} s]'}\n```")
+        await _send_message(
+            context, f"```\n{output}{state if ended else f'{state} [ended after {OWNER_COMMAND_TIMEOUT:g} s]'}\n```"
+        )
         return {"stopReason": "end_turn"}
 
-    def _known(self, params: Json) -> Session:
+    def _find_session(self, params: Json) -> BuiltinSession:
         name = params["sessionId"]
         if name not in self._sessions:
-            raise Refusal(f"There is no session {name!r:.80}", -32002)
+            raise RequestError(f"There is no session {name!r:.80}", -32002)
         return self._sessions[name]
 
 
-async def _heavy(module: str) -> Any:
-    """A module that needs the model's libraries. They have cycles, which two threads must not enter by two doors."""
+async def _import_late(module: str) -> Any:
+    """Imports a module that needs the model libraries.
+
+    Those have import cycles, so two threads must not import them from different modules: `turn` always comes first.
+    """
     await asyncio.to_thread(importlib.import_module, "freehold.builtin.turn")
     return importlib.import_module(module)
 
 
-def _warm_up() -> None:
-    # A client that hangs up at once ends us in the middle of it; whoever needs the module imports it again.
+def _preload() -> None:
+    # The program may end in the middle of the import. A turn imports the module again.
     with contextlib.suppress(Exception):
         importlib.import_module("freehold.builtin.turn")
 
 
-def _leaving() -> bool:
-    """Whether it is the whole request that is being cancelled, and not only the turn within it."""
+def _is_request_cancelled() -> bool:
+    """Whether the whole request is cancelled, and not only its turn."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-async def _say(work: Work, text: str) -> None:
-    await work.tell({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
+async def _send_message(context: ToolContext, text: str) -> None:
+    await context.send_update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
 
 
-async def _end_jobs(session: Session) -> None:
+async def _end_jobs(session: BuiltinSession) -> None:
     await asyncio.gather(*(job.end() for job in session.jobs.values()))
     session.jobs.clear()
 
 
 async def serve() -> None:
     client = await connect_stdio()
-    program = Program(client)
+    program = BuiltinAgent(client)
     try:
-        await client.serve(program.requests, program.notices)
+        await client.serve(program.requests, program.notifications)
     finally:
         await program.close()

@@ -1,4 +1,4 @@
-"""What a prompt holds: words, images, and files that are pointed at."""
+"""The parts of a prompt: text, images, and references to files."""
 
 import base64
 import binascii
@@ -6,45 +6,45 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from freehold.builtin.wire import Refusal
+from freehold.builtin.json_rpc import RequestError
 
 
 @dataclass(frozen=True)
-class Image:
+class PromptImage:
     data: bytes
     mime: str
 
 
-Word = str | Image
+PromptPart = str | PromptImage
 
 
-def read_blocks(blocks: list[dict[str, Any]]) -> list[Word]:
-    """In the order they were given. Raises `Refusal` for a kind that we did not say we take."""
+def read_blocks(blocks: list[dict[str, Any]]) -> list[PromptPart]:
+    """In their order. Raises `RequestError` for a kind that this agent does not support."""
     return [_read(block) for block in blocks]
 
 
-def text_of(words: list[Word]) -> str:
-    return "\n".join(word for word in words if isinstance(word, str))
+def join_text(parts: list[PromptPart]) -> str:
+    return "\n".join(part for part in parts if isinstance(part, str))
 
 
-def _read(block: dict[str, Any]) -> Word:
+def _read(block: dict[str, Any]) -> PromptPart:
     match block.get("type"):
         case "text":
             return str(block["text"])
         case "image":
             try:
-                return Image(base64.b64decode(block["data"], validate=True), str(block["mimeType"]))
+                return PromptImage(base64.b64decode(block["data"], validate=True), str(block["mimeType"]))
             except binascii.Error:
-                raise Refusal("An image is not base64", -32602) from None
+                raise RequestError("An image is not valid Base64", -32602) from None
         case "resource_link":
-            return f"[the file {_path(str(block['uri']))}: read it if it matters]"
+            return f"[the file {_path(str(block['uri']))}: read it if you need it]"
         case "resource":
             inner = block["resource"]
             if "text" not in inner:
-                raise Refusal("This agent takes no embedded files but text", -32602)
+                raise RequestError("This agent supports embedded files only if they are text", -32602)
             return f"The file {_path(str(inner['uri']))}:\n\n{inner['text']}"
         case other:
-            raise Refusal(f"This agent takes no {other!r} in a prompt", -32602)
+            raise RequestError(f"This agent does not support {other!r} in a prompt", -32602)
 
 
 def _path(uri: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands: run to their end or left in the background, with bounded output, and ended with all they started."""
+"""Shell commands: in the foreground or in the background, with limited output, and ended with all their child processes."""
 
 import asyncio
 import contextlib
@@ -7,21 +7,21 @@ import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-KEPT = 256 * 1024
-TO_LEAVE = 2.0
-TO_DRAIN = 0.3
-SHOW_EVERY = 0.2
+MAX_KEPT_OUTPUT = 256 * 1024
+EXIT_TIMEOUT = 2.0
+DRAIN_TIMEOUT = 0.3
+SHOW_INTERVAL = 0.2
 
 
 class Job:
-    """A command that runs. Its last output is kept, and no more than that."""
+    """A running command. Only the end of its output is kept."""
 
     def __init__(self, command: str, process: asyncio.subprocess.Process) -> None:
         self.command = command
         self.left_out = 0
         self._process = process
         self._output = bytearray()
-        self._news = asyncio.Event()
+        self._new_output = asyncio.Event()
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
@@ -46,17 +46,17 @@ class Job:
     @property
     def output(self) -> str:
         text = self._output.decode(errors="replace")
-        return f"[… {self.left_out} bytes left out …]\n{text}" if self.left_out else text
+        return f"[… {self.left_out} bytes are not shown …]\n{text}" if self.left_out else text
 
     async def wait(self, timeout: float, show: Callable[[str], Awaitable[None]] | None = None) -> bool:
-        """Whether it ended in time. `show` is given the output so far, every now and then."""
+        """Whether it ended in time. `show` gets the output so far at intervals."""
         showing = asyncio.ensure_future(self._show(show)) if show is not None else None
         try:
             async with asyncio.timeout(timeout):
                 await self._process.wait()
-                # A child that was left behind may hold the stream open for ever.
+                # A child process that still runs may keep the stream open for ever.
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(TO_DRAIN):
+                    async with asyncio.timeout(DRAIN_TIMEOUT):
                         await asyncio.shield(self._reading)
         except TimeoutError:
             return False
@@ -68,10 +68,10 @@ class Job:
                 await asyncio.gather(showing, return_exceptions=True)
 
     async def end(self) -> None:
-        """End it with everything in its process group. Idempotent."""
+        """Ends it with its whole process group. Idempotent."""
         self._signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(TO_LEAVE):
+            async with asyncio.timeout(EXIT_TIMEOUT):
                 await self._process.wait()
         except TimeoutError:
             pass
@@ -89,15 +89,15 @@ class Job:
         assert self._process.stdout is not None
         while data := await self._process.stdout.read(65536):
             self._output += data
-            if len(self._output) > KEPT:
-                extra = len(self._output) - KEPT
+            if len(self._output) > MAX_KEPT_OUTPUT:
+                extra = len(self._output) - MAX_KEPT_OUTPUT
                 self.left_out += extra
                 del self._output[:extra]
-            self._news.set()
+            self._new_output.set()
 
     async def _show(self, show: Callable[[str], Awaitable[None]]) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._new_output.wait()
+            self._new_output.clear()
             await show(self.output)
-            await asyncio.sleep(SHOW_EVERY)
+            await asyncio.sleep(SHOW_INTERVAL)

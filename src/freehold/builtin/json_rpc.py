@@ -1,4 +1,4 @@
-"""JSON-RPC, one message a line: requests come in, updates and questions go out in the order they were made."""
+"""JSON-RPC, one message a line: answers the client's requests, and sends updates and requests in order."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ Json = dict[str, Any]
 Handler = Callable[[Json], Awaitable[Json]]
 
 
-class Refusal(Exception):
-    """A request that is answered with an error; the words are for the owner."""
+class RequestError(Exception):
+    """A request is answered with this error. The message is for the owner."""
 
     def __init__(self, message: str, code: int = -32603) -> None:
         super().__init__(message)
@@ -21,8 +21,8 @@ class Refusal(Exception):
         self.code = code
 
 
-class Client:
-    """Whoever started us."""
+class AcpClient:
+    """The connection to the client that started this program."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -33,8 +33,8 @@ class Client:
     async def update(self, session: str, update: Json) -> None:
         await self._send({"method": "session/update", "params": {"sessionId": session, "update": update}})
 
-    async def ask(self, method: str, params: Json) -> Json:
-        """The client's answer. Raises `Refusal` when it answers with an error."""
+    async def request(self, method: str, params: Json) -> Json:
+        """The client's answer. Raises `RequestError` when it answers with an error."""
         self._next += 1
         number = self._next
         answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
@@ -45,10 +45,10 @@ class Client:
         finally:
             self._waiting.pop(number, None)
 
-    async def serve(self, requests: dict[str, Handler], notices: dict[str, Callable[[Json], None]]) -> None:
-        """Until the client hangs up; whatever is under way then is ended."""
+    async def serve(self, requests: dict[str, Handler], notifications: dict[str, Callable[[Json], None]]) -> None:
+        """Until the client closes the connection. Requests that still run are cancelled then."""
         async with asyncio.TaskGroup() as group:
-            under_way: set[asyncio.Task[None]] = set()
+            running: set[asyncio.Task[None]] = set()
             while line := await self._reader.readline():
                 message = _read(line)
                 method, number = message.get("method"), message.get("id")
@@ -57,12 +57,12 @@ class Client:
                 if method is None:
                     self._settle(message)
                 elif number is None:
-                    notices.get(method, _ignore)(given)
+                    notifications.get(method, _ignore)(given)
                 else:
                     task = group.create_task(self._answer(requests.get(method), method, number, given))
-                    under_way.add(task)
-                    task.add_done_callback(under_way.discard)
-            for task in under_way:
+                    running.add(task)
+                    task.add_done_callback(running.discard)
+            for task in running:
                 task.cancel()
 
     async def _answer(self, handler: Handler | None, method: str, number: object, params: Json) -> None:
@@ -72,11 +72,11 @@ class Client:
             return
         try:
             reply: Json = {"result": await handler(params)}
-        except Refusal as refusal:
+        except RequestError as refusal:
             reply = {"error": {"code": refusal.code, "message": refusal.message}}
         except (KeyError, TypeError, ValueError) as error:
             reply = {"error": {"code": -32602, "message": f"{method}: {type(error).__name__}: {error}"}}
-        except Exception as error:  # the edge of the program: a bug ends one request, not all of them
+        except Exception as error:  # a bug fails one request, not the program
             reply = {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
         await self._send({"id": number, **reply})
 
@@ -87,7 +87,7 @@ class Client:
             return
         error = message.get("error")
         if isinstance(error, dict):
-            answer.set_exception(Refusal(str(error.get("message"))))
+            answer.set_exception(RequestError(str(error.get("message"))))
         else:
             result = message.get("result")
             answer.set_result(result if isinstance(result, dict) else {})
@@ -106,12 +106,12 @@ def _read(line: bytes) -> Json:
 
 
 def _ignore(_params: Json) -> None:
-    """Notices that we do not know need no answer."""
+    """Unknown notifications need no answer."""
 
 
-async def connect_stdio() -> Client:
+async def connect_stdio() -> AcpClient:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     transport, protocol = await loop.connect_write_pipe(lambda: asyncio.streams.FlowControlMixin(loop), sys.stdout)
-    return Client(reader, asyncio.StreamWriter(transport, protocol, None, loop))
+    return AcpClient(reader, asyncio.StreamWriter(transport, protocol, None, loop))

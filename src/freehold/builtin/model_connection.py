@@ -1,24 +1,24 @@
-"""The model we were pointed at: an address on loopback and a placeholder that is no key."""
+"""The model of this agent, from the environment: an address on loopback and a placeholder in the place of the key."""
 
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from freehold.builtin.wire import Refusal
+from freehold.builtin.json_rpc import RequestError
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 NO_MODEL = """\
-No model is connected yet, so I cannot think. There are two ways to connect one:
+Connect a model to start. There are two ways:
 
-**A provider's key.** It stays on your side and never comes into this computer:
+**The key of a provider.** It stays on the host and never enters this computer:
 
 ```
 freehold secret set anthropic
 ```
 
-and in `freehold.toml`:
+Add to `freehold.toml`:
 
 ```
 [models.anthropic]
@@ -26,7 +26,7 @@ kind = "anthropic"          # or "openai", "gemini"
 key = "secret:anthropic"
 ```
 
-**A model of your own**, with Ollama on this machine (`ollama pull qwen3-coder`):
+**A local model**, with Ollama on this machine (`ollama pull qwen3-coder`):
 
 ```
 [models.local]
@@ -34,13 +34,14 @@ base_url = "http://127.0.0.1:11434/v1"
 model = "qwen3-coder"
 ```
 
-Then `freehold restart gateway`, and ask again. Until then a line that begins with `!` runs in the computer: `!ls`
+Then run `freehold restart gateway` and send your prompt again. A prompt that begins with `!` runs in the computer
+without a model: `!ls`
 """
 
 
 @dataclass(frozen=True)
-class Pointed:
-    """What the environment says about the model."""
+class ModelSettings:
+    """The model settings of the environment. `window` is the context window in tokens."""
 
     kind: str
     url: str
@@ -49,56 +50,56 @@ class Pointed:
     window: int | None
 
 
-def find_model() -> Pointed | None:
+def read_model_settings() -> ModelSettings | None:
     """None when there is no model."""
     kind, url = os.environ.get("FREEHOLD_MODEL_KIND"), os.environ.get("FREEHOLD_MODEL_URL")
     if not kind or not url:
         return None
     window = os.environ.get("FREEHOLD_MODEL_CONTEXT", "")
     key = os.environ.get("FREEHOLD_MODEL_KEY") or "none"
-    return Pointed(
+    return ModelSettings(
         kind, url, key, os.environ.get("FREEHOLD_MODEL") or None, int(window) if window.isdecimal() else None
     )
 
 
-async def connect_model(pointed: Pointed) -> "Model":
-    name = pointed.model or await _first_offered(pointed)
-    match pointed.kind:
+async def connect_model(settings: ModelSettings) -> "Model":
+    name = settings.model or await _find_first_model(settings)
+    match settings.kind:
         case "anthropic":
             from pydantic_ai.models.anthropic import AnthropicModel
             from pydantic_ai.providers.anthropic import AnthropicProvider
 
-            return AnthropicModel(name, provider=AnthropicProvider(base_url=pointed.url, api_key=pointed.key))
+            return AnthropicModel(name, provider=AnthropicProvider(base_url=settings.url, api_key=settings.key))
         case "gemini":
             from pydantic_ai.models.google import GoogleModel
             from pydantic_ai.providers.google import GoogleProvider
 
-            return GoogleModel(name, provider=GoogleProvider(base_url=pointed.url, api_key=pointed.key))
+            return GoogleModel(name, provider=GoogleProvider(base_url=settings.url, api_key=settings.key))
         case "openai" | "openai-compatible":
             from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
             from pydantic_ai.providers.openai import OpenAIProvider
 
-            provider = OpenAIProvider(base_url=pointed.url, api_key=pointed.key)
-            chosen = OpenAIResponsesModel if pointed.kind == "openai" else OpenAIChatModel
+            provider = OpenAIProvider(base_url=settings.url, api_key=settings.key)
+            chosen = OpenAIResponsesModel if settings.kind == "openai" else OpenAIChatModel
             return chosen(name, provider=provider)
         case other:
-            raise Refusal(f"This agent knows no API called {other!r}")
+            raise RequestError(f"This agent does not support the model API {other!r}")
 
 
-async def _first_offered(pointed: Pointed) -> str:
-    """A server of the owner's own often has one model only, and then there is nothing to choose."""
+async def _find_first_model(settings: ModelSettings) -> str:
+    """A local server often has only one model, so the owner need not name it."""
     import httpx2
 
-    path = {"anthropic": "/v1/models", "gemini": "/v1beta/models"}.get(pointed.kind, "/models")
-    headers = {"authorization": f"Bearer {pointed.key}"}
-    if pointed.kind in ("anthropic", "gemini"):
-        headers = {"x-api-key": pointed.key, "x-goog-api-key": pointed.key, "anthropic-version": "2023-06-01"}
+    path = {"anthropic": "/v1/models", "gemini": "/v1beta/models"}.get(settings.kind, "/models")
+    headers = {"authorization": f"Bearer {settings.key}"}
+    if settings.kind in ("anthropic", "gemini"):
+        headers = {"x-api-key": settings.key, "x-goog-api-key": settings.key, "anthropic-version": "2023-06-01"}
     try:
         async with httpx2.AsyncClient(timeout=20, headers=headers) as client:
-            found = (await client.get(pointed.url.rstrip("/") + path)).json()
+            found = (await client.get(settings.url.rstrip("/") + path)).json()
         rows = found.get("data") or found.get("models") or []
         return str(rows[0].get("id") or rows[0]["name"]).removeprefix("models/")
     except (httpx2.HTTPError, ValueError, LookupError, AttributeError, TypeError):
-        raise Refusal(
-            "No model is named, and the provider does not list any. Set model in its section of freehold.toml"
+        raise RequestError(
+            "No model is set, and the provider lists none. Set model in its section of freehold.toml"
         ) from None

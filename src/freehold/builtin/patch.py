@@ -1,10 +1,10 @@
-"""Patches as models write them: `*** Update File:` blocks or unified diffs, applied whole or not at all."""
+"""Patches as models write them: `*** Update File:` blocks or unified diffs, applied completely or not at all."""
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from freehold.builtin.step import Trouble
+from freehold.builtin.tool_call import ToolError
 
 _NUMBERS = re.compile(r"-(\d+)(?:,\d+)? \+\d+")
 _STARTS = {"*** Add File: ": "add", "*** Update File: ": "update", "*** Delete File: ": "delete"}
@@ -12,7 +12,7 @@ _STARTS = {"*** Add File: ": "add", "*** Update File: ": "update", "*** Delete F
 
 @dataclass
 class Hunk:
-    """Lines as they are and as they shall be; `near` is a line number and `anchor` a line before them, when known."""
+    """Old lines and the new lines that replace them. `near` is a line number and `anchor` a line before them, if known."""
 
     old: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
@@ -21,8 +21,8 @@ class Hunk:
 
 
 @dataclass
-class Change:
-    """What happens to one file."""
+class FilePatch:
+    """The part of a patch for one file."""
 
     path: str
     kind: str
@@ -31,78 +31,80 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A file before and after; None where there is none."""
+class PatchedFile:
+    """A file before and after the patch; None when it does not exist."""
 
     path: str
     old: str | None
     new: str | None
 
 
-def apply(patch: str, read: Callable[[str], str | None]) -> list[Outcome]:
-    """What the patch makes of the files. Raises `Trouble` naming the first thing that does not fit."""
+def apply_patch_text(patch: str, read: Callable[[str], str | None]) -> list[PatchedFile]:
+    """The files after the patch. Nothing is written. Raises `ToolError` for the first part that does not apply."""
     changes = list(_parse(patch))
     if not changes:
-        raise Trouble("There is no file in this patch. Begin each with *** Add File:, Update File: or Delete File:")
-    outcomes: list[Outcome] = []
+        raise ToolError(
+            "This patch names no file. Begin each part with *** Add File:, *** Update File: or *** Delete File:"
+        )
+    outcomes: list[PatchedFile] = []
     for change in changes:
         old = read(change.path)
         if change.kind == "add":
             if old is not None:
-                raise Trouble(f"{change.path} is there already; update it instead")
-            outcomes.append(Outcome(change.path, None, _joined(change.hunks[0].new if change.hunks else [])))
+                raise ToolError(f"{change.path} exists already; update it instead")
+            outcomes.append(PatchedFile(change.path, None, _join_lines(change.hunks[0].new if change.hunks else [])))
             continue
         if old is None:
-            raise Trouble(f"{change.path} does not exist")
+            raise ToolError(f"{change.path} does not exist")
         if change.kind == "delete":
-            outcomes.append(Outcome(change.path, old, None))
+            outcomes.append(PatchedFile(change.path, old, None))
             continue
-        new = _patched(change, old)
+        new = _apply_hunks(change, old)
         if change.moved_to is None:
-            outcomes.append(Outcome(change.path, old, new))
+            outcomes.append(PatchedFile(change.path, old, new))
         else:
-            outcomes += [Outcome(change.path, old, None), Outcome(change.moved_to, read(change.moved_to), new)]
+            outcomes += [PatchedFile(change.path, old, None), PatchedFile(change.moved_to, read(change.moved_to), new)]
     return outcomes
 
 
-def _parse(patch: str) -> Iterator[Change]:
-    change: Change | None = None
+def _parse(patch: str) -> Iterator[FilePatch]:
+    change: FilePatch | None = None
     before: str | None = None
     for line in patch.splitlines():
         start = next((word for word in _STARTS if line.startswith(word)), None)
         if start is not None:
             if change is not None:
                 yield change
-            change = Change(line[len(start) :].strip(), _STARTS[start])
-        elif line.startswith("--- ") and _is_name(line):
-            before = _name(line)
+            change = FilePatch(line[len(start) :].strip(), _STARTS[start])
+        elif line.startswith("--- ") and _is_file_header(line):
+            before = _read_name(line)
         elif line.startswith("+++ ") and before is not None:
             if change is not None:
                 yield change
-            after = _name(line)
+            after = _read_name(line)
             kind = "add" if before == "/dev/null" else "delete" if after == "/dev/null" else "update"
-            change = Change(before if kind == "delete" else after, kind)
+            change = FilePatch(before if kind == "delete" else after, kind)
             before = None
         elif line.startswith("*** Move to: ") and change is not None:
             change.moved_to = line.removeprefix("*** Move to: ").strip()
         elif line.startswith(("*** ", "diff --git ", "index ", "new file mode", "deleted file mode", "\\ No newline")):
             continue
         elif change is not None:
-            _take(change, line)
+            _add_line(change, line)
     if change is not None:
         yield change
 
 
-def _is_name(line: str) -> bool:
+def _is_file_header(line: str) -> bool:
     return line[4:].startswith(("a/", "/dev/null", "b/")) or "\t" in line or "/" in line or "." in line
 
 
-def _name(line: str) -> str:
+def _read_name(line: str) -> str:
     name = line[4:].split("\t")[0].strip()
     return name[2:] if name.startswith(("a/", "b/")) else name
 
 
-def _take(change: Change, line: str) -> None:
+def _add_line(change: FilePatch, line: str) -> None:
     if line.startswith("@@"):
         numbers = _NUMBERS.search(line)
         anchor = line.strip("@").strip() if numbers is None else ""
@@ -122,10 +124,10 @@ def _take(change: Change, line: str) -> None:
     elif mark == "+":
         hunk.new.append(text)
     else:
-        raise Trouble(f"{change.path}: a line of a patch begins with a space, - or +, not {mark!r}: {line[:80]}")
+        raise ToolError(f"{change.path}: a line of a patch must begin with a space, - or +, not {mark!r}: {line[:80]}")
 
 
-def _patched(change: Change, text: str) -> str:
+def _apply_hunks(change: FilePatch, text: str) -> str:
     lines = text.split("\n")
     at = 0
     for hunk in change.hunks:
@@ -134,14 +136,14 @@ def _patched(change: Change, text: str) -> str:
         place = _find(hunk, lines, at)
         if place is None:
             shown = "\n".join(hunk.old[:8]) or hunk.anchor or ""
-            raise Trouble(f"{change.path} does not have these lines; read it again:\n{shown}")
+            raise ToolError(f"{change.path} does not have these lines; read it again:\n{shown}")
         lines[place : place + len(hunk.old)] = hunk.new
         at = place + len(hunk.new)
     return "\n".join(lines)
 
 
 def _find(hunk: Hunk, lines: list[str], start: int) -> int | None:
-    """Where the old lines are: exactly, else but for spaces at their ends; of several places the nearest."""
+    """The position of the old lines: an exact match, otherwise one that ignores spaces at line ends; the nearest of several."""
     if hunk.anchor is not None:
         anchors = [at for at in range(start, len(lines)) if lines[at].strip() == hunk.anchor]
         if not anchors:
@@ -161,5 +163,5 @@ def _find(hunk: Hunk, lines: list[str], start: int) -> int | None:
     return None
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)

@@ -1,15 +1,15 @@
-"""A saved conversation as the updates it once was, for a client that loads it."""
+"""Turns a saved conversation into ACP updates, for a client that loads the session."""
 
 from collections.abc import Iterator
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 
-from freehold.builtin.session import Session
-from freehold.builtin.step import SHOWN, shorten
-from freehold.builtin.wire import Json
+from freehold.builtin.json_rpc import Json
+from freehold.builtin.session import BuiltinSession
+from freehold.builtin.tool_call import MAX_SHOWN, shorten
 
 
-def replayed(session: Session) -> Iterator[Json]:
+def replay_updates(session: BuiltinSession) -> Iterator[Json]:
     for message in ModelMessagesTypeAdapter.validate_python(session.messages):
         for part in message.parts:
             match part:
@@ -28,7 +28,7 @@ def replayed(session: Session) -> Iterator[Json]:
                         "rawInput": part.args_as_dict(),
                     }
                 case ToolReturnPart():
-                    text = {"type": "text", "text": shorten(part.model_response_str(), SHOWN)}
+                    text = {"type": "text", "text": shorten(part.model_response_str(), MAX_SHOWN)}
                     yield {
                         "sessionUpdate": "tool_call_update",
                         "toolCallId": part.tool_call_id,

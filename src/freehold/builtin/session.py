@@ -1,4 +1,4 @@
-"""One conversation of this program's: where it works, how it asks, what was said, and what runs in its background."""
+"""One session of the built-in agent: its folder, mode, conversation and background commands. Saved as a JSON file."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from freehold.builtin.jobs import Job
-from freehold.builtin.step import MODES, Mode
-from freehold.builtin.wire import Json, Refusal
+from freehold.builtin.json_rpc import Json, RequestError
+from freehold.builtin.tool_call import MODES, Mode
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-def own_folder() -> Path:
+def data_folder() -> Path:
     return Path.home() / ".freehold"
 
 
 @dataclass
-class Session:
-    """`messages` is the model's own record of the conversation, as JSON; only a turn understands it."""
+class BuiltinSession:
+    """`messages` is the conversation in the format of the model library, as JSON. Only `turn` reads it."""
 
     id: str
     cwd: Path
@@ -37,38 +37,38 @@ class Session:
     turn: "asyncio.Task[Json] | None" = None
 
     def save(self) -> None:
-        """Whole or not at all: a session that is ended in the middle of it still has what was saved before."""
+        """Atomic: if the program ends during this, the previous file is intact."""
         place = _place(self.id)
         place.parent.mkdir(parents=True, exist_ok=True)
-        kept = {"cwd": str(self.cwd), "mode": self.mode, "title": self.title, "messages": self.messages}
-        beside = place.with_suffix(".new")
-        beside.write_text(json.dumps(kept))
-        beside.replace(place)
+        saved = {"cwd": str(self.cwd), "mode": self.mode, "title": self.title, "messages": self.messages}
+        temporary = place.with_suffix(".new")
+        temporary.write_text(json.dumps(saved))
+        temporary.replace(place)
 
     def options(self) -> Json:
-        """What a client can choose."""
+        """The options for the client."""
         modes = [{"id": mode, "name": name, "description": words} for mode, (name, words) in MODES.items()]
         return {"modes": {"currentModeId": self.mode, "availableModes": modes}}
 
-    def within(self, path: str) -> tuple[Path, bool]:
-        """The file that a path means, and whether it lies in the workspace, links resolved."""
+    def resolve_path(self, path: str) -> tuple[Path, bool]:
+        """The absolute path, and whether it is in the workspace after links are resolved."""
         place = Path(os.path.normpath(self.cwd / Path(path).expanduser()))
         return place, place.resolve().is_relative_to(self.cwd.resolve())
 
 
-def new_session(cwd: str, servers: list[Json]) -> Session:
-    return Session(uuid.uuid4().hex, _folder(cwd), servers=servers)
+def new_session(cwd: str, servers: list[Json]) -> BuiltinSession:
+    return BuiltinSession(uuid.uuid4().hex, _folder(cwd), servers=servers)
 
 
-def load_session(name: str, cwd: str, servers: list[Json]) -> Session:
+def load_session(name: str, cwd: str, servers: list[Json]) -> BuiltinSession:
     try:
-        kept = json.loads(_place(name).read_bytes())
-        return Session(name, _folder(cwd), kept["mode"], kept["title"], kept["messages"], servers)
+        saved = json.loads(_place(name).read_bytes())
+        return BuiltinSession(name, _folder(cwd), saved["mode"], saved["title"], saved["messages"], servers)
     except FileNotFoundError:
-        raise Refusal(f"There is no session {name}", -32002) from None
+        raise RequestError(f"There is no session {name}", -32002) from None
 
 
-def fork_session(name: str, cwd: str, servers: list[Json]) -> Session:
+def fork_session(name: str, cwd: str, servers: list[Json]) -> BuiltinSession:
     session = load_session(name, cwd, servers)
     session.id = uuid.uuid4().hex
     session.save()
@@ -78,23 +78,23 @@ def fork_session(name: str, cwd: str, servers: list[Json]) -> Session:
 def list_sessions() -> list[Json]:
     """The newest first."""
     rows: list[tuple[float, Json]] = []
-    for place in (own_folder() / "sessions").glob("*.json"):
-        kept = json.loads(place.read_bytes())
+    for place in (data_folder() / "sessions").glob("*.json"):
+        saved = json.loads(place.read_bytes())
         changed = place.stat().st_mtime
         at = datetime.fromtimestamp(changed, UTC).isoformat()
-        row = {"sessionId": place.stem, "cwd": kept["cwd"], "title": kept["title"], "updatedAt": at}
+        row = {"sessionId": place.stem, "cwd": saved["cwd"], "title": saved["title"], "updatedAt": at}
         rows.append((changed, row))
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
 
 
 def _place(name: str) -> Path:
     if not _ID.fullmatch(name):
-        raise Refusal(f"{name[:80]!r} is not the name of a session", -32602)
-    return own_folder() / "sessions" / f"{name}.json"
+        raise RequestError(f"{name[:80]!r} is not a session id", -32602)
+    return data_folder() / "sessions" / f"{name}.json"
 
 
 def _folder(cwd: str) -> Path:
     folder = Path(cwd)
     if not folder.is_absolute() or not folder.is_dir():
-        raise Refusal(f"{cwd!r} is not a folder", -32602)
+        raise RequestError(f"{cwd!r} is not a folder", -32602)
     return folder

@@ -1,10 +1,10 @@
-"""Skills: folders with a SKILL.md that says when it is of use. Only that much is always in the model's sight."""
+"""Skills: folders with a SKILL.md. The model always sees their names and descriptions, and loads the rest when needed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.builtin.session import own_folder
+from freehold.builtin.session import data_folder
 
 MAX_SKILLS = 100
 MAX_TEXT = 64 * 1024
@@ -18,16 +18,16 @@ class Skill:
 
     @property
     def text(self) -> str:
-        return _parts(self.folder)[1]
+        return _read_parts(self.folder)[1]
 
 
 def find_skills(cwd: Path) -> dict[str, Skill]:
-    """By name; one of the workspace comes before one of the home that is called the same."""
+    """By name. A skill of the workspace wins over one of the home folder with the same name."""
     skills: dict[str, Skill] = {}
     for place in (
         cwd / ".agents/skills",
         cwd / ".claude/skills",
-        own_folder() / "skills",
+        data_folder() / "skills",
         Path.home() / ".agents/skills",
     ):
         for skill in _skills_in(place):
@@ -39,14 +39,14 @@ def find_skills(cwd: Path) -> dict[str, Skill]:
 def _skills_in(place: Path) -> Iterator[Skill]:
     for file in sorted(place.glob("*/SKILL.md")):
         try:
-            said, _ = _parts(file.parent)
+            fields, _ = _read_parts(file.parent)
         except (OSError, UnicodeDecodeError):
             continue
-        yield Skill(said.get("name") or file.parent.name, said.get("description", "")[:500], file.parent)
+        yield Skill(fields.get("name") or file.parent.name, fields.get("description", "")[:500], file.parent)
 
 
-def _parts(folder: Path) -> tuple[dict[str, str], str]:
-    """What stands between the lines of dashes at its head, and the rest."""
+def _read_parts(folder: Path) -> tuple[dict[str, str], str]:
+    """The fields of the front matter, and the rest."""
     with (folder / "SKILL.md").open("rb") as file:
         text = file.read(MAX_TEXT).decode()
     if not text.startswith("---\n"):

@@ -1,22 +1,24 @@
-"""What a tool is given: the session it works for and the client it tells."""
+"""What a tool gets: its session and the client to report to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from freehold.builtin.session import Session
-from freehold.builtin.step import Kind, Step
-from freehold.builtin.wire import Client, Json
+from freehold.builtin.json_rpc import AcpClient, Json
+from freehold.builtin.session import BuiltinSession
+from freehold.builtin.tool_call import BuiltinToolCall, Kind
 
 
 @dataclass(frozen=True)
-class Work:
-    session: Session
-    client: Client
+class ToolContext:
+    session: BuiltinSession
+    client: AcpClient
 
-    def step(self, call: str | None, title: str, kind: Kind, given: Json, paths: Sequence[str] = ()) -> Step:
+    def start_call(
+        self, call: str | None, title: str, kind: Kind, given: Json, paths: Sequence[str] = ()
+    ) -> BuiltinToolCall:
         session = self.session
-        places = [str(session.within(path)[0]) for path in paths]
-        return Step(self.client, session.id, session.mode, call or "call", title, kind, given, places)
+        places = [str(session.resolve_path(path)[0]) for path in paths]
+        return BuiltinToolCall(self.client, session.id, session.mode, call or "call", title, kind, given, places)
 
-    async def tell(self, update: Json) -> None:
+    async def send_update(self, update: Json) -> None:
         await self.client.update(self.session.id, update)

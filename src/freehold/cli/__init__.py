@@ -1,1 +1,1 @@
-"""The owner's words: one module a verb, found by its file name."""
+"""The `freehold` command. Each module is one command and is found by its file name."""

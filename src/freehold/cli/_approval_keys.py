@@ -1,81 +1,81 @@
-"""Keys that answer what an agent asks: leave to act by one, a choice by its number, words by typing them."""
+"""Reads the answer to an approval from single keys: a permission, a choice by its number, or typed text."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.client.sessions import Choice
+from freehold.client.session_models import ApprovalAnswer
 
 Json = dict[str, Any]
 
-LEAVE: dict[str, tuple[Choice, str]] = {
+PERMISSION_KEYS: dict[str, tuple[ApprovalAnswer, str]] = {
     "y": ("once", "once"),
-    "s": ("session", "for this session"),
+    "c": ("conversation", "for this conversation"),
     "a": ("always", "always"),
     "n": ("reject", "no"),
 }
-NUMBERS = "123456789abc"
-MAX_TYPED = 2000
+CHOICE_KEYS = "123456789abc"
+MAX_ANSWER_LENGTH = 2000
 ENTER, ESCAPE, ERASE = "\r\n", "\x1b", "\x7f\x08"
 
 
 @dataclass(frozen=True)
-class Said:
-    """An answer, and to which question."""
+class KeyAnswer:
+    """An answer to one approval."""
 
     approval: str
-    answer: Choice
+    answer: ApprovalAnswer
     note: str | None = None
 
 
-def offers(asked: Json) -> list[tuple[str, str]]:
-    """The keys that this question takes, and what each means."""
-    details = asked.get("details") or {}
+def list_keys(approval: Json) -> list[tuple[str, str]]:
+    """The keys that answer this approval, with the meaning of each."""
+    details = approval.get("details") or {}
     if details.get("kind") != "question":
-        offered = asked.get("options") or ("once", "reject")
-        return [(key, words) for key, (answer, words) in LEAVE.items() if answer in offered]
-    choices = [(key, str(choice)) for key, choice in zip(NUMBERS, details.get("options") or (), strict=False)]
+        offered = approval.get("options") or ("once", "reject")
+        return [(key, words) for key, (answer, words) in PERMISSION_KEYS.items() if answer in offered]
+    choices = [(key, str(choice)) for key, choice in zip(CHOICE_KEYS, details.get("options") or (), strict=False)]
     if details.get("free_text"):
         choices.append(("t", "type an answer"))
     return [*(choices or [("y", "yes")]), ("n", "no")]
 
 
-class Answering:
-    """Takes one key after the other; `echo` shows what is typed, for the terminal itself does not."""
+class ApprovalKeyReader:
+    """Turns keys into an answer. `echo` prints typed text, because the terminal does not echo it."""
 
     def __init__(self, echo: Callable[[str], None]) -> None:
         self._echo = echo
         self._typed: str | None = None
         self._about = ""
 
-    def press(self, key: str, asked: Json) -> Said | None:
-        """The answer, once there is one. Words that were begun for another question are dropped with it."""
-        name = str(asked.get("id"))
+    def read_key(self, key: str, approval: Json) -> KeyAnswer | None:
+        """Return the answer when it is complete. Text typed for another approval is dropped."""
+        name = str(approval.get("id"))
         if name != self._about:
             self._about, self._typed = name, None
         if self._typed is not None:
             return self._type(key, name)
         pressed = key.lower()
-        meaning = dict(offers(asked)).get(pressed)
+        meaning = dict(list_keys(approval)).get(pressed)
         if meaning is None:
             return None
-        details = asked.get("details") or {}
+        details = approval.get("details") or {}
         if details.get("kind") != "question":
-            return Said(name, LEAVE[pressed][0])
+            return KeyAnswer(name, PERMISSION_KEYS[pressed][0])
         if pressed == "n":
-            return Said(name, "reject")
+            return KeyAnswer(name, "reject")
         if pressed == "t":
             self._typed = ""
             self._echo("  > ")
             return None
-        return Said(name, "once", meaning if details.get("options") else None)
+        return KeyAnswer(name, "once", meaning if details.get("options") else None)
 
-    def _type(self, key: str, name: str) -> Said | None:
+    def _type(self, key: str, name: str) -> KeyAnswer | None:
         assert self._typed is not None
         if key in ENTER:
-            said, self._typed = self._typed.strip(), None
+            text, self._typed = self._typed.strip(), None
             self._echo("\n")
-            return Said(name, "once", said) if said else None
+            return KeyAnswer(name, "once", text) if text else None
         if key == ESCAPE:
             self._typed = None
             self._echo("\n")
@@ -83,7 +83,7 @@ class Answering:
             if self._typed:
                 self._typed = self._typed[:-1]
                 self._echo("\b \b")
-        elif key.isprintable() and len(self._typed) < MAX_TYPED:
+        elif key.isprintable() and len(self._typed) < MAX_ANSWER_LENGTH:
             self._typed += key
             self._echo(key)
         return None

@@ -1,71 +1,100 @@
-"""What the verbs about files share: asking the keeper, or the history itself when no keeper runs, and how answers look."""
+"""Shared by the history commands: call the keeper, or open the history when no keeper runs, and print the replies."""
 
+import json
+import os
+import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from freehold.agents.visible import make_visible
+from freehold.agents.visible_text import make_visible
 from freehold.errors import FreeholdError
+from freehold.history import calls
+from freehold.history.author import author_json, describe_author
+from freehold.history.model import EntryRecord, FinalFate
+from freehold.history.restore_event import RestoreCall, make_restore_event
 from freehold.home import Home
+from freehold.strict_json import encode
+from freehold.typed_call import TypedCall
 
-Json = dict[str, Any]
+Reply = TypeVar("Reply")
 
-OWNER: Json = {"by": "owner"}
-# A restore of a very large tree takes its time; the keeper goes on even when nobody waits.
-PATIENCE = 600.0
+# A restore of a very large tree takes long. The keeper finishes it even when the command is interrupted.
+REPLY_TIMEOUT = 600.0
 
-FATES = {
-    "write": ("write", "green"),
-    "link": ("write", "green"),
-    "folder": ("make", "green"),
-    "remove": ("remove", "red"),
-    "mode": ("mode", "yellow"),
-    "time": ("time", "white"),
-    "keep": ("leave", "cyan"),
+FATE_COLORS: dict[FinalFate, str] = {
+    "write": "green",
+    "link": "green",
+    "folder": "green",
+    "remove": "red",
+    "mode": "yellow",
+    "time": "yellow",
+    "keep": "cyan",
+    "failed": "red",
 }
-WORDS = {"added": ("+", "green"), "changed": ("~", "yellow"), "removed": ("-", "red")}
+CHANGE_SIGNS = {"added": ("+", "green"), "changed": ("~", "yellow"), "removed": ("-", "red")}
 
 
-def ask(home: Home, method: str, params: Json | None = None) -> Json:
-    """Undo needs nothing: when no keeper answers, the history is opened right here, under the keeper's lock."""
+def make_author() -> calls.RequestAuthor:
+    """The owner, on the command line of this machine or over SSH."""
+    return calls.RequestAuthor(by="owner", via="ssh" if os.environ.get("SSH_CONNECTION") else "command_line")
+
+
+def ask(home: Home, call: TypedCall[Reply]) -> Reply:
+    """The reply of the keeper. When no keeper runs, the history is opened here, under the lock of the home."""
     from freehold.keeper.client import call_keeper
 
     try:
-        answer: Json = call_keeper(home, method, params or {}, timeout=PATIENCE)
+        return call_keeper(home, call, timeout=REPLY_TIMEOUT)
     except FreeholdError as error:
         if error.code != "keeper.not-running":
             raise
-        return _ask_here(home, method, params or {})
-    return answer
+        return _answer_without_keeper(home, call)
 
 
-def _ask_here(home: Home, method: str, params: Json) -> Json:
-    from freehold.history import History, Settings
-    from freehold.history.database import remembered
+def _answer_without_keeper(home: Home, call: TypedCall[Reply]) -> Reply:
+    from freehold.history import History, HistorySettings
+    from freehold.history.database import read_tracked_folders
     from freehold.history.service import HistoryService
-    from freehold.keeper.lock import hold_home
+    from freehold.keeper.lock import lock_home
 
-    kept = remembered(home.history)
-    if kept is None:
+    tracked = read_tracked_folders(home.history)
+    if tracked is None:
         raise FreeholdError(
             "history.empty",
             f"There is no history in {home.root} yet",
-            hint="It begins when Freehold first runs: freehold up",
+            hint="History begins when Freehold runs for the first time: freehold up",
         )
     folders = {"workspace": home.workspace, "home": home.agent_home}
-    names, ignore = kept
+    names, ignore = tracked
     roots = {name: folders[name] for name in names if name in folders}
-    with hold_home(home), History(home.history, roots, Settings(ignore=ignore)) as history:
-        return HistoryService(history).handle(method, params)
+    with lock_home(home), History(home.history, roots, HistorySettings(ignore=ignore)) as history:
+        reply = HistoryService(history).answer(call)
+        if isinstance(call, RestoreCall) and isinstance(reply, calls.RestoreReport):
+            _record_event(home, call, reply)
+        return reply
 
 
-def entry_number(text: str) -> int:
+def _record_event(home: Home, call: RestoreCall, report: calls.RestoreReport) -> None:
+    """The keeper does this otherwise. A timeline that cannot be written does not make an undo fail."""
+    import sqlite3
+
+    from freehold.timeline import Timeline
+
+    event = make_restore_event(call, report)
+    try:
+        with Timeline(home.timeline) as timeline:
+            timeline.append(event.kind, event.data, who=event.who)
+    except (FreeholdError, sqlite3.Error, OSError) as error:
+        click.secho(f"warning: the event {event.kind} was not added to the timeline: {error}", fg="yellow", err=True)
+
+
+def read_entry_number(text: str) -> int:
     """`12` or `#12`."""
     number = text.removeprefix("#")
     if not number.isdigit():
-        raise click.BadParameter(f"'{text}' is not the number of an entry; freehold log lists them")
+        raise click.BadParameter(f"'{text}' is not an entry number. To list the entries: freehold log")
     return int(number)
 
 
@@ -73,87 +102,85 @@ class EntryNumber(click.ParamType[int]):
     name = "entry"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        return value if isinstance(value, int) else entry_number(str(value))
+        return value if isinstance(value, int) else read_entry_number(str(value))
 
 
-def describe_plan(plan: Json) -> list[str]:
-    verb = {"undo": "Undo", "redo": "Redo", "restore": "Restore", "revert": "Revert"}[plan["kind"]]
-    lines = [f"{verb}: files as in entry {plan['target']}; nothing has been written."]
-    for step in plan["steps"]:
-        word, tone = FATES[step["fate"]]
-        detail = f"  ({step['detail']})" if step["detail"] else ""
-        lines.append(f"  {click.style(f'{word:<7}', fg=tone)} {step['path']}{detail}")
-    if plan["total"] > len(plan["steps"]):
-        lines.append(f"  … and {plan['total'] - len(plan['steps'])} more")
-    if not plan["steps"] and not plan["conflicts"]:
-        lines.append("  Nothing would change.")
-    for conflict in plan["conflicts"]:
-        lines.append(f"  {click.style('choose ', fg='magenta')} {conflict['path']}  ({conflict['reason']})")
+def describe_plan(plan: calls.RestorePreview) -> list[str]:
+    lines = [f"{plan.kind.capitalize()} to entry {plan.target}. Nothing has been written."]
+    lines += [_describe_fate(step) for step in plan.steps]
+    if plan.total > len(plan.steps):
+        lines.append(f"  … and {plan.total - len(plan.steps)} more")
+    for conflict in plan.conflicts:
+        lines.append(f"  {click.style('choose'.ljust(13), fg='magenta')} {conflict.path}  ({conflict.reason})")
+    lines.append(f"{plan.summary[0].upper()}{plan.summary[1:]}.")
     return lines
 
 
-def describe_outcome(outcome: Json) -> list[str]:
-    entry = outcome["entry"]
-    many = outcome["done"]
-    lines = [f"Entry {entry['id']}: {_words(entry['why'])}; {many} {'path' if many == 1 else 'paths'} put back."]
-    for left in outcome["unsettled"]:
-        lines.append(f"  {click.style('not as planned', fg='yellow')} {left['path']}: {left['reason']}")
+def describe_outcome(outcome: calls.RestoreReport) -> list[str]:
+    """The counts, and each path that was not restored."""
+    lines = [f"Entry {outcome.entry.id}: {_make_one_line(outcome.entry.why)}. {outcome.summary}."]
+    lines += [_describe_fate(fate) for fate in outcome.fates if fate.fate in ("keep", "failed")]
     return lines
 
 
-def describe_entry(entry: Json, now: float) -> str:
+def _describe_fate(fate: calls.ShownFate) -> str:
+    detail = f"  ({fate.detail})" if fate.detail else ""
+    return f"  {click.style(f'{fate.word:<13}', fg=FATE_COLORS[fate.fate])} {fate.path}{detail}"
+
+
+def describe_entry(entry: EntryRecord, now: float) -> str:
     counts = []
-    for word, (sign, tone) in WORDS.items():
-        if entry[word]:
-            counts.append(click.style(f"{sign}{entry[word]}", fg=tone))
-    if entry["lines_added"] is not None and (entry["lines_added"] or entry["lines_removed"]):
-        counts.append(click.style(f"lines +{entry['lines_added']} -{entry['lines_removed']}", dim=True))
-    who = describe_who(entry["who"])
-    good = click.style(" known good", fg="green") if entry["good"] else ""
-    why = f"  {_words(entry['why'])}" if entry["why"] else ""
-    number = click.style(str(entry["id"]).rjust(5), bold=True)
-    return f"{number}  {ago(now - entry['at']):<9} {entry['kind']:<9} {who}  {' '.join(counts)}{why}{good}"
+    for word, (sign, color) in CHANGE_SIGNS.items():
+        if getattr(entry, word):
+            counts.append(click.style(f"{sign}{getattr(entry, word)}", fg=color))
+    if entry.lines_added is not None and (entry.lines_added or entry.lines_removed):
+        counts.append(click.style(f"lines +{entry.lines_added} -{entry.lines_removed}", dim=True))
+    who = _make_one_line(describe_author(author_json(entry.who)))
+    good = click.style(" known good", fg="green") if entry.good else ""
+    why = f"  {_make_one_line(entry.why)}" if entry.why else ""
+    number = click.style(str(entry.id).rjust(5), bold=True)
+    return f"{number}  {format_age(now - entry.at):<9} {entry.kind:<9} {who}  {' '.join(counts)}{why}{good}"
 
 
-def _words(text: str) -> str:
-    """A prompt or a command, on one line and harmless to the terminal."""
+def _make_one_line(text: str) -> str:
+    """A prompt or a command on one line, without control sequences."""
     return make_visible(" ".join(text.split()), lines=False)
 
 
-def describe_who(who: Json) -> str:
-    name = who.get("agent") or (f"terminal {who['terminal']}" if who.get("terminal") else who["by"])
-    turn = f" turn {who['turn']}" if who.get("turn") else ""
-    return f"{name}{turn}"
-
-
-def ago(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{int(seconds // length)} {unit} ago"
     return f"{max(0, int(seconds))} s ago"
 
 
-def echo_lines(lines: list[str]) -> None:
+def run_or_preview(
+    home: Home,
+    act: RestoreCall,
+    preview: TypedCall[calls.RestorePreview],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Carry out an undo, redo, restore or revert, or show what it would do. Exits 1 when a path is not as planned."""
+    if dry_run:
+        plan = ask(home, preview)
+        echo_reply(plan, describe_plan(plan), as_json=as_json)
+        failed = bool(plan.conflicts)
+    else:
+        outcome = ask(home, act)
+        echo_reply(outcome, describe_outcome(outcome), as_json=as_json)
+        failed = bool(outcome.unsettled)
+    if failed:
+        sys.exit(1)
+
+
+def echo_reply(reply: object, lines: list[str], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(encode(reply)))
+        return
     for line in lines:
         click.echo(line)
-
-
-def run_or_preview(
-    home: Home, method: str, params: Json, *, dry_run: bool, as_json: bool, after: Callable[[Json], None] | None = None
-) -> None:
-    """Carry out an undo, redo, restore or revert, or show what it would do. Exits 1 when something is not as planned."""
-    import json
-    import sys
-
-    answer = ask(home, method, params | ({"dry_run": True} if dry_run else {"who": OWNER}))
-    if as_json:
-        click.echo(json.dumps(answer))
-    else:
-        echo_lines(describe_plan(answer) if dry_run else describe_outcome(answer))
-    if after is not None:
-        after(answer)
-    if answer.get("unsettled") or answer.get("conflicts"):
-        sys.exit(1)
 
 
 def now() -> float:

@@ -1,4 +1,4 @@
-"""Markdown as it streams in, for a terminal: styled as soon as it can be told what it is, and never rewritten."""
+"""Styles streamed Markdown for a terminal. Text is printed as soon as its style is known and never rewritten."""
 
 import re
 
@@ -8,13 +8,13 @@ _HEADING = re.compile(r"(#{1,6}) ")
 _BULLET = re.compile(r"([ \t]*)[-*+] ")
 
 
-class Markdown:
-    """Give it text that is free of control characters; what it gives back holds only our own."""
+class MarkdownStream:
+    """The input must be free of control characters. The only ones in the output are added here."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
         self._start = ""
-        """The beginning of a line of which it is not known yet what it is."""
+        """The start of a line whose style is not known yet."""
         self._at_start = True
         self._fenced = False
         self._fence_line = False
@@ -26,28 +26,28 @@ class Markdown:
     def feed(self, text: str) -> str:
         if not self._colour:
             return text
-        return "".join(self._take(char) for char in text)
+        return "".join(self._feed_char(char) for char in text)
 
     def end(self) -> str:
-        """What was held back, and plain letters from here on."""
+        """Return the text that was held back, and reset the style."""
         if not self._colour:
             return ""
-        held = self._decide() if self._at_start else ("*" if self._star else "")
+        held = self._style_line_start() if self._at_start else ("*" if self._star else "")
         self.__init__(colour=True)  # type: ignore[misc]
         return f"{held}{PLAIN}"
 
-    def _take(self, char: str) -> str:
+    def _feed_char(self, char: str) -> str:
         if char == "\n":
             return self._end_line()
         if self._at_start:
             self._start += char
             if _UNDECIDED.fullmatch(self._start):
                 return ""
-            return self._decide()
-        return self._inline(char)
+            return self._style_line_start()
+        return self._style_char(char)
 
-    def _decide(self) -> str:
-        """The line has begun: what it is by its first characters."""
+    def _style_line_start(self) -> str:
+        """Choose the style of the line by its first characters."""
         start, self._start, self._at_start = self._start, "", False
         if start.lstrip().startswith("```"):
             self._fenced = not self._fenced
@@ -57,20 +57,20 @@ class Markdown:
             return f"{CYAN}{start}"
         if heading := _HEADING.match(start):
             self._heading = True
-            return BOLD + self._through(start[heading.end() :])
+            return BOLD + self._style_inline(start[heading.end() :])
         if bullet := _BULLET.match(start):
-            return f"{bullet[1]}• " + self._through(start[bullet.end() :])
-        return self._through(start)
+            return f"{bullet[1]}• " + self._style_inline(start[bullet.end() :])
+        return self._style_inline(start)
 
-    def _through(self, text: str) -> str:
-        return "".join(self._inline(char) for char in text)
+    def _style_inline(self, text: str) -> str:
+        return "".join(self._style_char(char) for char in text)
 
-    def _inline(self, char: str) -> str:
+    def _style_char(self, char: str) -> str:
         if self._fenced or self._fence_line:
             return char
         if char == "`":
             self._code = not self._code
-            return CYAN if self._code else self._style()
+            return CYAN if self._code else self._current_style()
         if self._code:
             return char
         if char == "*":
@@ -79,15 +79,15 @@ class Markdown:
                 return ""
             self._star = False
             self._bold = not self._bold
-            return self._style()
+            return self._current_style()
         star, self._star = "*" if self._star else "", False
         return star + char
 
-    def _style(self) -> str:
+    def _current_style(self) -> str:
         return f"{PLAIN}{BOLD}" if self._bold or self._heading else PLAIN
 
     def _end_line(self) -> str:
-        held = self._decide() if self._at_start else ("*" if self._star else "")
+        held = self._style_line_start() if self._at_start else ("*" if self._star else "")
         self._at_start, self._start, self._star = True, "", False
         self._heading = self._bold = self._code = self._fence_line = False
         return f"{held}{PLAIN}\n"

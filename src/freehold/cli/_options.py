@@ -1,17 +1,18 @@
-"""Options that every verb spells the same way."""
+"""Options that all commands share."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 HOME = "freehold.home"
-"""Where the context remembers which home a verb was given."""
+"""The key of the home in the context of a command."""
 
 
 def _to_home(ctx: click.Context, _param: click.Parameter, value: str | None) -> Home:
@@ -21,15 +22,21 @@ def _to_home(ctx: click.Context, _param: click.Parameter, value: str | None) -> 
 
 
 def home_option(function: F) -> F:
-    """Adds `--home`; the verb receives a `freehold.home.Home` named `home`."""
+    """Add `--home`. The command receives a `freehold.home.Home` named `home`."""
     return click.option(
         "--home",
         metavar="FOLDER",
         callback=_to_home,
-        help="The Freehold to use (or set FREEHOLD_HOME). [default: the one of this user]",
+        help="The folder of the Freehold to use (or set FREEHOLD_HOME). [default: the one of this user]",
     )(function)
 
 
 def json_option(function: F) -> F:
-    """Adds `--json`; the verb receives a bool named `as_json`."""
+    """Add `--json`. The command receives a bool named `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)
+
+
+def require_home(home: Home) -> None:
+    """Raise `home.missing` unless the folder exists. For commands that must not create it."""
+    if not home.root.is_dir():
+        raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="Create one: freehold up")

@@ -1,4 +1,4 @@
-"""A token for as long as a verb runs: the owner's shell needs no sign-in, for it can open the database itself."""
+"""A token that lasts as long as a command. The owner's shell can open the database itself and needs no sign-in."""
 
 import secrets
 import threading
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from freehold.identity.tokens import Scope, Tokens
+    from freehold.identity.tokens import ApiTokens, Scope
 
-LIFE = 120.0
-"""Seconds that a token is good for when the verb that holds it is killed and can end it no more."""
+TOKEN_LIFETIME = 120.0
+"""Seconds until a token expires when its command was killed and could not revoke it."""
 
 
 @contextmanager
-def lent_token(tokens: "Tokens", verb: str, *scopes: "Scope", life: float = LIFE) -> Iterator[str]:
-    """The secret; renewed by a thread for as long as the block lasts, and ended with it."""
-    _clear_away(tokens, f"{verb}-")
+def temporary_token(tokens: "ApiTokens", verb: str, *scopes: "Scope", life: float = TOKEN_LIFETIME) -> Iterator[str]:
+    """Yield the secret. A thread renews the token while the block runs; at its end the token is revoked."""
+    _remove_expired(tokens, f"{verb}-")
     name = f"{verb}-{secrets.token_hex(4)}"
     _, secret = tokens.create(name, scopes, time.time() + life)
     over = threading.Event()
@@ -31,18 +31,18 @@ def lent_token(tokens: "Tokens", verb: str, *scopes: "Scope", life: float = LIFE
         tokens.revoke(name)
 
 
-def _renew(tokens: "Tokens", name: str, life: float, over: threading.Event) -> None:
-    """By the clock on the wall, and often looked at: a laptop may sleep through its token's end."""
+def _renew(tokens: "ApiTokens", name: str, life: float, over: threading.Event) -> None:
+    """Uses the wall clock and checks often, because a laptop may sleep until after the token has expired."""
     until = time.time() + life
     while not over.wait(life / 24):
         if until - time.time() < life / 2:
             until = time.time() + life
             if not tokens.renew(name, until):
-                return  # the owner has ended it: it stays ended
+                return  # The owner has revoked it. It stays revoked.
 
 
-def _clear_away(tokens: "Tokens", start: str) -> None:
-    """Those whose verb was killed; they open nothing any more, and need not be listed for ever."""
+def _remove_expired(tokens: "ApiTokens", start: str) -> None:
+    """Remove expired tokens of commands that were killed, so that they are not listed forever."""
     for token in tokens.list():
         if token.name.startswith(start) and token.expires is not None and token.expires < time.time():
             tokens.revoke(token.name)

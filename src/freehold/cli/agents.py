@@ -11,8 +11,8 @@ from freehold.cli._options import home_option, json_option
 from freehold.home import Home
 
 if TYPE_CHECKING:
-    from freehold.agents.registry import Entry
-    from freehold.agents.trial import Trial
+    from freehold.agents.catalogue.definition import AgentDefinition
+    from freehold.agents.catalogue.trial import AgentTrial
     from freehold.manifest import Manifest
 
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
-    """Show which agents can work here, or add, remove and try one.
+    """List the agents, or add, remove and test one.
 
     \b
     Examples:
@@ -33,13 +33,13 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     ctx.obj = home
     if ctx.invoked_subcommand is not None:
         return
-    from freehold.agents.installing import installed, problem_with
-    from freehold.agents.registry import known_agents
+    from freehold.agents.catalogue.installation import find_problem, read_receipt
+    from freehold.agents.catalogue.registry import known_agents
 
     manifest = _manifest(home)
     rows = []
     for name, entry in known_agents(manifest).items():
-        receipt = installed(home, name)
+        receipt = read_receipt(home, name)
         rows.append(
             {
                 "name": name,
@@ -48,7 +48,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
                 "package": entry.package,
                 "asks": entry.asks,
                 "default": name == manifest.agents.default,
-                "problem": problem_with(home, entry),
+                "problem": find_problem(home, entry),
             }
         )
     if as_json:
@@ -59,7 +59,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
         state = "not installed" if not row["installed"] else row["problem"] or "ready"
         words = f"{mark} {row['name']:<12} {row['title']:<24} {state}"
         click.secho(words + ("" if row["asks"] else "  (does not ask before it acts)"), dim=not row["installed"])
-    click.echo("\n* answers when no other is chosen; freehold agents add NAME installs one")
+    click.echo("\n* is the default agent. To install an agent: freehold agents add NAME")
 
 
 @command.command()
@@ -67,14 +67,16 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
 @home_option
 @click.pass_context
 def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
-    """Install agents: once, pinned and hashed, into this Freehold. What was fetched before an interruption is kept.
+    """Install agents.
+
+    Packages are pinned and checked by hash. An interrupted download continues where it stopped.
 
     \b
     Example:
       freehold agents add claude opencode
     """
-    from freehold.agents.installing import install_agent
-    from freehold.agents.registry import find_agent
+    from freehold.agents.catalogue.installation import install_agent
+    from freehold.agents.catalogue.registry import find_agent
     from freehold.home import ensure_private_folder
 
     home = _home(ctx, home)
@@ -82,11 +84,11 @@ def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
     entries = [find_agent(manifest, name) for name in names]
     ensure_private_folder(home.root)
     for entry in entries:
-        receipt = install_agent(home, entry, Bar(entry.name))
-        Bar.clear()
-        click.echo(f"{entry.name} is installed ({receipt.package})")
+        receipt = install_agent(home, entry, ProgressLine(entry.name))
+        ProgressLine.clear()
+        click.echo(f"Installed {entry.name} ({receipt.package})")
         if not entry.asks:
-            click.secho(f"mind that {entry.title} does not ask before it acts", fg="yellow", err=True)
+            click.secho(f"warning: {entry.title} does not ask before it acts", fg="yellow", err=True)
 
 
 @command.command()
@@ -94,16 +96,16 @@ def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
 @home_option
 @click.pass_context
 def remove(ctx: click.Context, name: str, home: Home) -> None:
-    """Remove an agent's programs. Its sessions stay.
+    """Uninstall an agent. Its sessions are kept.
 
     \b
     Example:
       freehold agents remove claude
     """
-    from freehold.agents.installing import remove_agent
+    from freehold.agents.catalogue.installation import remove_agent
 
     remove_agent(_home(ctx, home), name)
-    click.echo(f"{name} is removed")
+    click.echo(f"Removed {name}")
 
 
 @command.command()
@@ -112,9 +114,9 @@ def remove(ctx: click.Context, name: str, home: Home) -> None:
 @json_option
 @click.pass_context
 def test(ctx: click.Context, name: str, home: Home, as_json: bool) -> None:
-    """Try an agent in a computer of its own, with a scripted model: what it can do, how fast, with how much memory.
+    """Test an agent in a temporary computer with a scripted model.
 
-    Needs no key and nothing to be running.
+    Shows its capabilities, speed and memory use. Needs no API key. Freehold does not need to run.
 
     \b
     Example:
@@ -122,50 +124,50 @@ def test(ctx: click.Context, name: str, home: Home, as_json: bool) -> None:
     """
     import asyncio
 
-    from freehold.agents.installing import problem_with
-    from freehold.agents.registry import find_agent
+    from freehold.agents.catalogue.installation import find_problem
+    from freehold.agents.catalogue.registry import find_agent
     from freehold.errors import FreeholdError
 
     home = _home(ctx, home)
     entry = find_agent(_manifest(home), name)
-    problem = problem_with(home, entry)
+    problem = find_problem(home, entry)
     if problem is not None:
         raise FreeholdError("agent.not-installed", f"{entry.title}: {problem}", hint=f"freehold agents add {name}")
-    trial = asyncio.run(_try(home, entry))
+    trial = asyncio.run(_try_agent(home, entry))
     if as_json:
         click.echo(json.dumps(trial.as_json()))
         return
-    able = ", ".join(word for word, yes in trial.capabilities.items() if yes) or "nothing beyond the basics"
+    able = ", ".join(word for word, yes in trial.capabilities.items() if yes) or "none beyond the basics"
     click.echo(f"{entry.title} {trial.version} works")
     click.echo(
         f"  starts in {trial.start:.2f} s, opens a session in {trial.session:.2f} s, a turn took {trial.turn:.2f} s"
     )
-    click.echo(f"  takes {trial.memory / 2**20:.0f} MB; offers {able}")
+    click.echo(f"  uses {trial.memory / 2**20:.0f} MB; capabilities: {able}")
 
 
-async def _try(home: Home, entry: "Entry") -> "Trial":
-    from freehold.agents.registry import INSIDE
-    from freehold.agents.trial import try_agent
+async def _try_agent(home: Home, entry: "AgentDefinition") -> "AgentTrial":
+    from freehold.agents.catalogue.trial import try_agent
     from freehold.computer import Computer
-    from freehold.computer.spec import Mount
+    from freehold.computer.contract.conventions import AGENTS_PATH
+    from freehold.computer.contract.spec import Mount
 
-    mounts = [Mount(home.agents, INSIDE)] if home.agents.is_dir() else []
+    mounts = [Mount(home.agents, AGENTS_PATH)] if home.agents.is_dir() else []
     async with Computer.start(mounts=mounts) as computer:
         return await try_agent(computer, entry)
 
 
-class Bar:
-    """One line that is written over and over; nothing where nobody watches."""
+class ProgressLine:
+    """One line of progress that is overwritten. Prints nothing when stderr is not a terminal."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._said = ""
+        self._printed = ""
 
     def __call__(self, what: str, done: int, total: int) -> None:
         words = f"{self._name}: {what}" + (f" {done} of {total}" if total else "")
-        if words == self._said:
+        if words == self._printed:
             return
-        self._said = words
+        self._printed = words
         if sys.stderr.isatty():
             click.echo(f"\r\x1b[K{words}", nl=False, err=True)
 
@@ -176,7 +178,7 @@ class Bar:
 
 
 def _home(ctx: click.Context, home: Home) -> Home:
-    """`--home` may stand before or after the verb."""
+    """`--home` may be before or after the subcommand."""
     outer = ctx.obj
     given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
     return home if given or not isinstance(outer, Home) else outer

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from freehold.agents.visible import make_visible
+from freehold.agents.visible_text import make_visible
 from freehold.cli._options import home_option, json_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
 if TYPE_CHECKING:
-    from freehold.cli._screen import Screen
+    from freehold.cli._session_view import SessionView
     from freehold.client import Freehold
     from freehold.client._async.sessions import AsyncSession
-    from freehold.client.sessions import Update
+    from freehold.client.session_models import SessionUpdate
 
 INTERRUPT = "\x03"
 MAX_KEYS = 4096
@@ -32,11 +32,11 @@ MAX_KEYS = 4096
 
 @click.command()
 @click.argument("prompt", required=False)
-@click.option("-a", "--agent", metavar="NAME", help="Who answers. [default: agents.default of the manifest]")
-@click.option("-p", "--print", "once", is_flag=True, help="Answer this one prompt and leave.")
-@click.option("--session", metavar="ID", help="Go on with a session of before.")
-@click.option("--list", "show_list", is_flag=True, help="Show the sessions there are, the last used first.")
-@click.option("--to", "url", metavar="URL", help="A Freehold elsewhere; needs freehold login URL.")
+@click.option("-a", "--agent", metavar="NAME", help="The agent to talk to. [default: agents.default of the manifest]")
+@click.option("-p", "--print", "once", is_flag=True, help="Send one prompt, print the answer and exit.")
+@click.option("--session", metavar="ID", help="Continue an existing session.")
+@click.option("--list", "show_list", is_flag=True, help="List the sessions, the most recently used first.")
+@click.option("--to", "url", metavar="URL", help="Use a remote Freehold; needs freehold login URL.")
 @home_option
 @json_option
 @click.pass_context
@@ -51,11 +51,12 @@ def command(
     home: Home,
     as_json: bool,
 ) -> None:
-    """Talk to an agent in the terminal. Ctrl-C stops what it does, Ctrl-D leaves.
+    """Talk to an agent in the terminal.
 
-    A line that begins with ! runs in the computer. What it wants to do is asked: y once, s for this session,
-    a always, n no; choices have numbers, and t types an answer. Without a terminal, questions wait until they are
-    answered in the browser.
+    Ctrl-C stops the agent, Ctrl-D exits. A line that starts with ! runs as a command in the computer.
+
+    The agent asks before it acts. Press y to allow once, c to allow for this conversation, a to always allow, n to
+    reject. Choices have numbers; press t to type an answer. Without a terminal, answer in the browser.
 
     \b
     Examples:
@@ -67,14 +68,14 @@ def command(
     """
     if show_list:
         if prompt or session or once:
-            raise click.UsageError("--list only shows the sessions: leave out the rest")
+            raise click.UsageError("--list cannot be used with PROMPT, -p or --session")
         with _credentials(home, url) as (address, token):
             asyncio.run(_list(address, token, as_json=as_json))
         return
     if prompt is None and not sys.stdin.isatty():
         prompt, once = sys.stdin.read().strip(), True
     if once and not prompt:
-        raise click.UsageError("-p needs a prompt, as an argument or piped in")
+        raise click.UsageError("-p needs a prompt: give it as an argument, or pipe it in")
     with _credentials(home, url) as (address, token):
         ended = asyncio.run(_chat(address, token, prompt, agent, session, once=once or as_json, as_json=as_json))
     ctx.exit(ended)
@@ -82,20 +83,22 @@ def command(
 
 @contextlib.contextmanager
 def _credentials(home: Home, url: str | None) -> Iterator[tuple[str, str | None]]:
-    """Of a Freehold elsewhere those of `freehold login`; here a token that ends with us."""
+    """For a remote Freehold those of `freehold login`; for this one a temporary token."""
     if url is not None:
         yield url, None
         return
-    from freehold.cli._lent import lent_token
-    from freehold.identity.tokens import Tokens
+    from freehold.cli._temporary_token import temporary_token
+    from freehold.identity.tokens import ApiTokens
     from freehold.manifest import load_manifest
 
     manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
     if not home.identity.exists():
-        raise FreeholdError("keeper.not-running", "Freehold has never run here", hint="freehold up")
+        raise FreeholdError(
+            "keeper.not-running", f"Freehold has never run in {home.root}", hint="Start it: freehold up"
+        )
     with (
-        Tokens(home.identity, owner=manifest.owner.did) as tokens,
-        lent_token(tokens, "chat", "read", "prompt") as secret,
+        ApiTokens(home.identity, owner=manifest.owner.did) as tokens,
+        temporary_token(tokens, "chat", "read", "prompt") as secret,
     ):
         yield f"http://localhost:{manifest.gateway.port}", secret
 
@@ -110,33 +113,33 @@ async def _chat(
     once: bool,
     as_json: bool,
 ) -> int:
-    from freehold.cli._screen import Screen
+    from freehold.cli._session_view import SessionView
     from freehold.client import Freehold
 
     async with Freehold(address, token=token) as home:
-        session = await _session(home, agent, name)
-        screen = Screen(
+        session = await _open_session(home, agent, name)
+        view = SessionView(
             _write,
             colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
-            elsewhere=None if sys.stdin.isatty() else f"{address}/sessions?id={session.id}",
+            answer_url=None if sys.stdin.isatty() else f"{address}/sessions?id={session.id}",
         )
         if not once:
-            words = f"{session.info.agent} · freehold chat --session {session.id} goes on with this"
-            click.secho(make_visible(words), dim=True)
+            line = f"{session.info.agent} · continue later: freehold chat --session {session.id}"
+            click.secho(make_visible(line), dim=True)
         while True:
-            text = prompt or _ask()
+            text = prompt or _read_prompt()
             prompt = None
             if text is None or text in ("/quit", "/exit"):
                 return 0
             if not text.strip():
                 continue
-            ended = await _turn(session, text, screen, as_json=as_json)
+            ended = await _run_turn(session, text, view, as_json=as_json)
             if once:
                 return 0 if ended == "end_turn" else 1
 
 
 async def _list(address: str, token: str | None, *, as_json: bool) -> None:
-    from freehold.cli._history import ago
+    from freehold.cli._history import format_age
     from freehold.client import Freehold
 
     async with Freehold(address, token=token) as home:
@@ -146,85 +149,87 @@ async def _list(address: str, token: str | None, *, as_json: bool) -> None:
         return
     now = datetime.now(UTC)
     for one in page.sessions:
-        when = ago((now - datetime.fromisoformat(one.updated)).total_seconds())
+        when = format_age((now - datetime.fromisoformat(one.updated)).total_seconds())
         click.echo(make_visible(f"{one.id}  {when:>10}  {one.agent}  {one.title}".rstrip(), lines=False))
     if page.next is not None:
-        click.echo("Older ones are in the control center: freehold open")
+        click.echo("Older sessions are listed in the control center.")
     if not page.sessions:
-        click.echo("There is no session yet. freehold chat begins one.")
+        click.echo("There are no sessions. Start one: freehold chat")
 
 
-async def _session(home: "Freehold", agent: str | None, name: str | None) -> "AsyncSession":
+async def _open_session(home: "Freehold", agent: str | None, name: str | None) -> "AsyncSession":
     if name is None:
         return await home.sessions.open(agent)
     session = await home.sessions.get(name)
     if agent is not None and session.info.agent != agent:
         raise FreeholdError(
-            "session.other-agent", f"{name} is a conversation with {session.info.agent}", hint="Leave out --agent"
+            "session.other-agent",
+            f"The agent of session {name} is {session.info.agent}, not {agent}",
+            hint="Leave out --agent",
         )
     return session
 
 
-def _ask() -> str | None:
-    """The next prompt; None at the end. Ctrl-C takes back the line."""
+def _read_prompt() -> str | None:
+    """The next prompt; None at the end of input. Ctrl-C discards the line."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - arrows and history on the line
     while True:
         try:
             return input("\n> ")
         except KeyboardInterrupt:
-            click.echo("\nCtrl-D leaves")
+            click.echo("\nTo exit, press Ctrl-D")
         except EOFError:
             click.echo()
             return None
 
 
-async def _turn(session: "AsyncSession", text: str, screen: "Screen", *, as_json: bool) -> str:
-    """How the turn ended, in the agent's words."""
+async def _run_turn(session: "AsyncSession", text: str, view: "SessionView", *, as_json: bool) -> str:
+    """Run one turn and return its stop reason."""
     reason = "error"
-    with _keys(screen) as keys:
+    with _read_keys(view) as keys:
         async with asyncio.TaskGroup() as group:
-            pressing = group.create_task(_answer(session, screen, keys))
+            pressing = group.create_task(_answer_approvals(session, view, keys))
             async for update in session.prompt(text):
                 if update.kind == "turn.ended":
                     reason = str(update.data.get("stop_reason"))
-                _show(update, screen, as_json=as_json)
+                _show_update(update, view, as_json=as_json)
                 if update.kind == "turn.ended" and update.seq is not None and sys.stdout.isatty():
                     await session.see(update.seq)
             pressing.cancel()
     return reason
 
 
-def _show(update: "Update", screen: "Screen", *, as_json: bool) -> None:
+def _show_update(update: "SessionUpdate", view: "SessionView", *, as_json: bool) -> None:
     if not as_json:
-        screen.show(update)
+        view.show(update)
     elif not update.is_delta:
         click.echo(json.dumps({"seq": update.seq, "turn": update.turn, "kind": update.kind, "data": update.data}))
 
 
-async def _answer(session: "AsyncSession", screen: "Screen", keys: "asyncio.Queue[str]") -> None:
-    """What the owner's keys say, for as long as the turn goes on."""
-    from freehold.cli._asked import Answering
+async def _answer_approvals(session: "AsyncSession", view: "SessionView", keys: "asyncio.Queue[str]") -> None:
+    """Answer approvals by key while the turn runs."""
+    from freehold.cli._approval_keys import ApprovalKeyReader
 
-    answering = Answering(_write)
+    reader = ApprovalKeyReader(_write)
     while True:
         key = await keys.get()
         try:
             if key == INTERRUPT:
                 await session.cancel()
-            elif screen.questions and (said := answering.press(key, screen.questions[0])) is not None:
-                await session.answer(said.approval, said.answer, said.note)
-                # What was pressed or pasted besides was not meant for the next question.
+            elif view.pending_approvals and (answer := reader.read_key(key, view.pending_approvals[0])) is not None:
+                await session.answer(answer.approval, answer.answer, answer.note)
+                # Other keys that were pressed or pasted were not meant for the next approval.
                 if INTERRUPT in [keys.get_nowait() for _ in range(keys.qsize())]:
                     await session.cancel()
         except FreeholdError as error:
-            # Somebody else was faster, or it is over: either way the session itself tells.
+            # It was answered in a browser, or the turn has ended. The session shows which.
             click.secho(error.message, dim=True, err=True)
 
 
 @contextlib.contextmanager
-def _keys(screen: "Screen") -> "Iterator[asyncio.Queue[str]]":
-    """Keys as they are pressed, Ctrl-C among them; the terminal is as it was afterwards."""
+def _read_keys(view: "SessionView") -> "Iterator[asyncio.Queue[str]]":
+    """A queue of pressed keys, including Ctrl-C. The terminal settings are restored afterwards."""
     keys: asyncio.Queue[str] = asyncio.Queue(MAX_KEYS)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
     loop = asyncio.get_running_loop()
@@ -250,7 +255,7 @@ def _keys(screen: "Screen") -> "Iterator[asyncio.Queue[str]]":
         if descriptor is not None and before is not None:
             loop.remove_reader(descriptor)
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-        screen.silence()
+        view.end_line()
 
 
 def _write(text: str) -> None:

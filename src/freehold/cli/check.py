@@ -14,7 +14,7 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 
 if TYPE_CHECKING:
-    from freehold.manifest import Loaded, Problem
+    from freehold.manifest import LoadedManifest, ManifestProblem
 
 
 @click.command()
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 @home_option
 @json_option
 def command(file: Path | None, home: Home, as_json: bool) -> None:
-    """Look through a manifest and tell every problem at once.
+    """Check a manifest and list all its problems.
 
-    FILE is the manifest of this Freehold unless another is named. Errors (E…) stop Freehold and exit 1; warnings
-    (W…) advise.
+    The default FILE is the manifest of this Freehold. With errors (E…) Freehold does not start, and this command
+    exits 1. Warnings (W…) are advice.
 
     \b
-    Example:
+    Examples:
       freehold check
       freehold check draft.toml --json
     """
     from freehold.manifest import load_manifest
 
     if file is not None and not file.exists():
-        raise FreeholdError("manifest.missing", f"There is no file {file}", hint="freehold init  writes a first one")
+        raise FreeholdError("manifest.missing", f"There is no file {file}", hint="Create a manifest: freehold init")
     path = file or home.manifest
     loaded = load_manifest(path, os.environ, home=home.root)
     if as_json:
@@ -46,16 +46,16 @@ def command(file: Path | None, home: Home, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _as_json(loaded: "Loaded") -> dict[str, object]:
+def _as_json(loaded: "LoadedManifest") -> dict[str, object]:
     problems = [{**asdict(problem), "severity": problem.severity} for problem in loaded.problems]
     return {"file": str(loaded.path), "ok": not loaded.errors, "checksum": loaded.checksum, "problems": problems}
 
 
-def _print(loaded: "Loaded", *, there: bool) -> None:
+def _print(loaded: "LoadedManifest", *, there: bool) -> None:
     for problem in loaded.problems:
         _print_problem(problem)
     if not there:
-        click.echo(f"There is no {loaded.path} yet, so every key has its default. `freehold init` writes one.")
+        click.echo(f"{loaded.path} does not exist, so every key has its default. To create it: freehold init")
     errors, warnings = len(loaded.errors), len(loaded.warnings)
     if errors or warnings:
         click.echo(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}")
@@ -63,7 +63,7 @@ def _print(loaded: "Loaded", *, there: bool) -> None:
         click.secho(f"No problems in {loaded.path}" if there else "No problems", fg="green")
 
 
-def _print_problem(problem: "Problem") -> None:
+def _print_problem(problem: "ManifestProblem") -> None:
     colour = "red" if problem.severity == "error" else "yellow"
     click.echo(f"{problem.place}  {click.style(problem.code, fg=colour, bold=True)}  {problem.message}")
     if problem.hint:

@@ -12,12 +12,12 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 
 UNIT = """\
-# Freehold as a service. Put it in place with:
+# Freehold as a service. Install it with:
 #   id {user} || sudo useradd --system --shell /usr/sbin/nologin --home-dir {home} {user}
 #   sudo install -d -m 0700 -o {user} {home}
 #   freehold deploy systemd --home {home} --user {user} | sudo tee /etc/systemd/system/freehold.service
 #   sudo systemctl daemon-reload && sudo systemctl enable --now freehold
-# and speak to it with:
+# Use it with:
 #   sudo -u {user} XDG_RUNTIME_DIR=/run/freehold freehold status --home {home}
 [Unit]
 Description=Freehold, {home}
@@ -34,18 +34,18 @@ RuntimeDirectory=freehold
 RuntimeDirectoryMode=0700
 Restart=always
 RestartSec=1
-# The keeper stops in stages, each with a deadline of its own; then the whole group goes.
+# The keeper stops in stages, each with its own deadline. Then systemd ends the whole control group.
 KillMode=mixed
 TimeoutStopSec=75
 UMask=0077
 LimitNOFILE=65536
-# The keeper gives the computer a part of this control group, with limits.
+# The keeper creates a control group with limits for the computer.
 Delegate=cpu memory pids
 
-# Walls around the keeper and the gateway. The computer builds stronger ones of its own with bubblewrap; for that it
-# needs user namespaces, mounts, a host name and an unmasked /proc. So these stay off, knowingly: RestrictNamespaces,
-# ProtectHostname, ProtectKernelTunables, ProtectKernelLogs, ProtectProc, SystemCallFilter of @mount, and
-# MemoryDenyWriteExecute, which no JavaScript engine in the computer would survive.
+# Restrictions for the keeper and the gateway. The computer has stronger isolation, made by bubblewrap. Bubblewrap
+# needs user namespaces, mounts, a host name and an unmasked /proc. Therefore these are off on purpose:
+# RestrictNamespaces, ProtectHostname, ProtectKernelTunables, ProtectKernelLogs, ProtectProc, and SystemCallFilter
+# of @mount. MemoryDenyWriteExecute is off because JavaScript engines in the computer need such memory.
 NoNewPrivileges=yes
 CapabilityBoundingSet=
 AmbientCapabilities=
@@ -74,7 +74,7 @@ WantedBy=multi-user.target
 
 @click.group()
 def command() -> None:
-    """Print what is needed to run Freehold as a service.
+    """Print the configuration to run Freehold as a service.
 
     \b
     Example:
@@ -83,7 +83,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--user", help="The user it runs as. [default: you, or freehold when you are root]")
+@click.option("--user", help="The user that runs Freehold. [default: you, or freehold when you are root]")
 @home_option
 def systemd(user: str | None, home: Home) -> None:
     """Print a hardened systemd unit for this Freehold.
@@ -92,25 +92,23 @@ def systemd(user: str | None, home: Home) -> None:
     Example:
       freehold deploy systemd --home /srv/freehold --user freehold
     """
-    you = "freehold" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
-    click.echo(describe(user or you, home), nl=False)
+    default_user = "freehold" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+    click.echo(render_unit(user or default_user, home), nl=False)
 
 
-def describe(user: str, home: Home) -> str:
+def render_unit(user: str, home: Home) -> str:
     for path in (home.root, Path(sys.executable)):
-        # systemd splits words at spaces and expands % and $; a path with one of these does not mean what it says.
+        # systemd splits words at spaces and expands % and $, so such a path would be read wrong.
         if any(character.isspace() or character in "%$\"'\\;" for character in str(path)):
             raise FreeholdError(
                 "deploy.odd-path",
-                f"{path} cannot stand in a unit file",
+                f"The path {path} cannot be used in a unit file",
                 hint="Use a path without spaces, quotes, % and $",
             )
     if user == "root":
-        raise FreeholdError(
-            "deploy.root", "The service does not run as root", hint="Give it a user of its own: --user freehold"
-        )
+        raise FreeholdError("deploy.root", "Freehold does not run as root", hint="Use a separate user: --user freehold")
     if not user.replace("-", "").replace("_", "").replace(".", "").isalnum():
-        raise FreeholdError("deploy.odd-user", f"{user!r} is not the name of a user", hint="Give one with --user")
+        raise FreeholdError("deploy.odd-user", f"{user!r} is not a valid user name", hint="Name a user with --user")
     homes = (Path("/home"), Path("/root"), Path("/run/user"))
     within = any(place in path.parents for place in homes for path in (home.root, Path(sys.executable)))
     return UNIT.format(

@@ -9,23 +9,26 @@ from freehold.cli._options import home_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
-PATIENCE = 90
+STOP_TIMEOUT = 90
 
 
 @click.command()
-@click.option("--now", is_flag=True, help="Give running work no time to finish.")
+@click.option("--now", is_flag=True, help="Do not wait for running work to finish.")
 @home_option
 def command(now: bool, home: Home) -> None:
-    """Stop Freehold: refuse new work, let work finish, write, then end what is left.
+    """Stop Freehold.
+
+    New work is refused, running work may finish, data is written, and then all programs are ended.
 
     \b
     Example:
       freehold down
     """
+    from freehold.keeper.calls import StopKeeper
     from freehold.keeper.client import call_keeper
 
     try:
-        pid = call_keeper(home, "stop")["pid"]
+        pid = call_keeper(home, StopKeeper()).pid
     except FreeholdError as error:
         if error.code != "keeper.not-running":
             raise
@@ -38,17 +41,17 @@ def command(now: bool, home: Home) -> None:
         return
     try:
         if now:
-            call_keeper(home, "stop")
-    except FreeholdError:  # it was faster than we are
+            call_keeper(home, StopKeeper())
+    except FreeholdError:  # It has ended in the meantime.
         pass
     waiting = select.poll()
     waiting.register(ended, select.POLLIN)
     try:
-        if not waiting.poll(PATIENCE * 1000):
+        if not waiting.poll(STOP_TIMEOUT * 1000):
             raise FreeholdError(
                 "keeper.still-running",
-                f"The keeper (pid {pid}) has not ended within {PATIENCE} s",
-                hint=f"freehold down --now, or kill -9 {pid}: what it keeps dies with it",
+                f"The keeper (pid {pid}) did not stop within {STOP_TIMEOUT} s",
+                hint=f"Run freehold down --now, or kill -9 {pid}; its programs end with it",
             )
     finally:
         os.close(ended)

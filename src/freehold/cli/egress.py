@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -11,14 +11,34 @@ from freehold.cli._options import home_option, json_option
 from freehold.home import Home
 
 if TYPE_CHECKING:
-    from freehold.egress import EgressSettings, Question, Rule
+    from freehold.egress import EgressRule, EgressSettings, NetworkRequest, OwnerAnswer
     from freehold.timeline import Timeline
 
 _MODES = {
-    "deny": "what no rule names is refused",
-    "ask": "what no rule names waits for your answer",
-    "allow": "what no rule names is let through on ports 80 and 443",
+    "deny": "hosts that no rule names are refused",
+    "ask": "hosts that no rule names wait for your answer",
+    "allow": "hosts that no rule names are allowed on ports 80 and 443",
 }
+_REACHES = {
+    "manifest": "freehold.toml",
+    "always": "always",
+    "until_restart": "until restart",
+    "once": "one connection",
+    "conversation": "conversation",
+}
+
+
+class AnswerChoice(click.Choice[str]):
+    """The answers to a network request. The answer `session` of 0.1.0 is refused and the new answers are named."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "session":
+            self.fail(
+                "'session' is now 'until-restart' (every program, as before) or 'conversation' (the session that asked)",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
 
 
 @click.group(invoke_without_command=True)
@@ -26,9 +46,10 @@ _MODES = {
 @json_option
 @click.pass_context
 def command(ctx: click.Context, home: Home, as_json: bool) -> None:
-    """Show what may leave the computer and what waits for your answer, or change it.
+    """Show and change which hosts the computer may reach.
 
-    Changes apply at once, to connections that are open too. Needs nothing to be running.
+    Also shows the network requests that wait for your answer. Changes apply at once, also to open connections.
+    Freehold does not need to run.
 
     \b
     Examples:
@@ -42,17 +63,17 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     settings = _settings(home)
-    rules, questions = _state(home)
-    everything = [*settings.rules(), *rules]
+    stored, requests = _read(home)
+    rules = [*settings.rules(), *stored]
     if as_json:
         from freehold.egress.service import rules_as_json
 
-        pending = [question.as_json() for question in questions]
-        click.echo(json.dumps({"mode": settings.mode, "rules": rules_as_json(everything), "pending": pending}))
+        pending = [request.as_json() for request in requests]
+        click.echo(json.dumps({"mode": settings.mode, "rules": rules_as_json(rules), "pending": pending}))
         return
     click.echo(f"mode {settings.mode}: {_MODES[settings.mode]}")
-    _print_rules(everything)
-    _print_questions(questions)
+    _print_rules(rules)
+    _print_requests(requests)
 
 
 @command.command()
@@ -60,10 +81,12 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
 @home_option
 @click.pass_context
 def allow(ctx: click.Context, host: str, home: Home) -> None:
-    """Let the computer talk to HOST, on ports 80 and 443 or on the one named.
+    """Add a rule that allows a host.
 
-    `*.example.org` means every name below example.org, and not example.org itself. An address that is not public
-    (127.0.0.1, 10.0.0.7) is let through only where it is named itself.
+    Without PORT it allows ports 80 and 443.
+
+    `*.example.org` means every name below example.org, but not example.org itself. A private address (127.0.0.1,
+    10.0.0.7) is allowed only when a rule names that address.
 
     \b
     Examples:
@@ -78,7 +101,9 @@ def allow(ctx: click.Context, host: str, home: Home) -> None:
 @home_option
 @click.pass_context
 def deny(ctx: click.Context, host: str, home: Home) -> None:
-    """Never let the computer talk to HOST, on any port or on the one named. Wins over every allow.
+    """Add a rule that denies a host.
+
+    Without PORT it denies all ports. Deny rules win over allow rules.
 
     \b
     Example:
@@ -88,36 +113,41 @@ def deny(ctx: click.Context, host: str, home: Home) -> None:
 
 
 @command.command()
-@click.argument("question", metavar="ID")
-@click.argument("answer", type=click.Choice(["once", "session", "always", "never"]))
+@click.argument("request", metavar="ID")
+@click.argument("answer", type=AnswerChoice(["once", "conversation", "until-restart", "always", "never"]))
 @home_option
 @click.pass_context
-def answer(
-    ctx: click.Context, question: str, answer: Literal["once", "session", "always", "never"], home: Home
-) -> None:
-    """Answer a question that waits: once (one connection), session (until Freehold restarts), always or never.
+def answer(ctx: click.Context, request: str, answer: str, home: Home) -> None:
+    """Answer a network request.
 
-    ID is the number shown by `freehold egress`; `all` answers every question, with never only.
+    \b
+    once           allow one connection
+    conversation   allow the session that asked, until its agent ends
+    until-restart  allow every program until Freehold restarts
+    always         add a rule that allows the host for every program
+    never          add a rule that denies the host on all ports
+
+    ID is the number that `freehold egress` shows. `all` means every waiting request; its only answer is never.
 
     \b
     Examples:
       freehold egress answer 3 always
       freehold egress answer all never
     """
-    from freehold.egress import Questions
+    from freehold.egress import NetworkRequests
 
-    if question == "all" and answer != "never":
-        raise click.UsageError("'all' can only be answered with never: a yes is given to one host at a time")
-    if question != "all" and not (question.isdecimal() and len(question) < 20):
-        raise click.UsageError(f"'{question}' is not the number of a question, nor 'all'")
+    if request == "all" and answer != "never":
+        raise click.UsageError("'all' can be answered only with never. Allow hosts one at a time")
+    if request != "all" and not (request.isdecimal() and len(request) < 20):
+        raise click.UsageError(f"'{request}' is neither the number of a network request nor 'all'")
     with _opened(_home(ctx, home)) as timeline:
-        questions = Questions(timeline)
-        if question != "all":
-            pattern = questions.answer(int(question), answer)
+        requests = NetworkRequests(timeline)
+        if request != "all":
+            pattern = requests.answer(int(request), cast("OwnerAnswer", answer.replace("-", "_")))
             click.echo(f"{'denied' if answer == 'never' else 'allowed'} {pattern} ({answer})")
             return
-        while waiting := questions.all():
-            click.echo(f"denied {questions.answer(waiting[0].id, 'never')} (never)")
+        while waiting := requests.all():
+            click.echo(f"denied {requests.answer(waiting[0].id, 'never')} (never)")
 
 
 @command.command()
@@ -125,45 +155,49 @@ def answer(
 @home_option
 @click.pass_context
 def forget(ctx: click.Context, rule: str, home: Home) -> None:
-    """Take back a rule of yours, as `freehold egress` shows it. Rules of the manifest are changed there.
+    """Remove a rule.
+
+    Write the rule as `freehold egress` shows it. Rules of freehold.toml can be changed only there.
 
     \b
     Example:
       freehold egress forget '*.example.org'
     """
-    from freehold.egress import Rules, parse_pattern
+    from freehold.egress import EgressRules, parse_pattern
 
     with _opened(_home(ctx, home)) as timeline:
-        for gone in Rules(timeline).forget(parse_pattern(rule)):
-            click.echo(f"forgotten: {gone}")
+        for removed in EgressRules(timeline).remove(parse_pattern(rule)):
+            click.echo(f"removed: {removed}")
 
 
 def _home(ctx: click.Context, home: Home) -> Home:
-    """`--home` may stand before or after the verb."""
+    """`--home` may be before or after the subcommand."""
     outer = ctx.obj
     given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
     return home if given or not isinstance(outer, Home) else outer
 
 
 def _add(home: Home, verdict: Literal["allow", "deny"], text: str) -> None:
-    from freehold.egress import Policy, Rule, Rules, parse_pattern
+    from freehold.egress import EgressPolicy, EgressRule, EgressRules, parse_pattern
     from freehold.egress.addresses import why_refused
 
     pattern = parse_pattern(text)
-    rule = Rule(verdict, pattern, "always")
+    rule = EgressRule(verdict, pattern, "always")
     with _opened(home) as timeline:
-        Rules(timeline).add(verdict, pattern)
-        rules = Rules(timeline).all()
-    click.echo(f"from now on: {rule}")
+        EgressRules(timeline).add(rule)
+        rules = EgressRules(timeline).all()
+    click.echo(f"added: {rule}")
     port = pattern.port or 443
-    decided = Policy("deny", (*_settings(home).rules(), *rules)).decide(pattern.host, port)
-    if verdict == "allow" and not pattern.below and decided.verdict == "deny":
-        where = "freehold.toml" if decided.rule and decided.rule.scope == "manifest" else "your rules"
-        click.secho(f"but {decided.reason}, in {where}, and deny wins", fg="yellow", err=True)
+    decision = EgressPolicy("deny", (*_settings(home).rules(), *rules)).decide(pattern.host, port)
+    if verdict == "allow" and not pattern.below and decision.verdict == "deny":
+        where = "freehold.toml" if decision.rule and decision.rule.reach == "manifest" else "your rules"
+        click.secho(
+            f"still denied: {decision.reason} (in {where}); deny rules win over allow rules", fg="yellow", err=True
+        )
     kind = why_refused(pattern.host.address) if pattern.host.address is not None else None
     if verdict == "allow" and kind:
         click.secho(
-            f"mind that {pattern.host} is a {kind} address: the agent reaches what only you should",
+            f"warning: {pattern.host} is a {kind} address; agents can now reach private services there",
             fg="yellow",
             err=True,
         )
@@ -189,34 +223,35 @@ def _settings(home: Home) -> "EgressSettings":
     return EgressSettings(found.mode, tuple(found.allow), tuple(found.deny))
 
 
-def _state(home: Home) -> tuple[list["Rule"], list["Question"]]:
-    from freehold.egress import Questions, Rules
-    from freehold.timeline import Timeline
+def _read(home: Home) -> tuple[list["EgressRule"], list["NetworkRequest"]]:
+    from freehold.egress import EgressRules, NetworkRequests
 
     if not home.timeline.exists():
         return [], []
-    with Timeline(home.timeline, readonly=True) as timeline:
-        if not timeline.query("SELECT 1 FROM sqlite_schema WHERE name = 'egress_rule'"):
-            return [], []
-        return Rules(timeline).all(), Questions(timeline).all()
+    with _opened(home) as timeline:
+        return EgressRules(timeline).all(), NetworkRequests(timeline).all()
 
 
-def _print_rules(rules: list["Rule"]) -> None:
+def _print_rules(rules: list["EgressRule"]) -> None:
     if not rules:
         click.echo("no rules")
     width = max((len(str(rule.pattern)) for rule in rules), default=0)
     for rule in rules:
         click.secho(f"  {rule.verdict:<6}", fg="green" if rule.verdict == "allow" else "red", nl=False)
-        click.echo(f" {rule.pattern!s:<{width}}  {rule.scope}")
+        only = f", only session {rule.session}" if rule.session else ""
+        click.echo(f" {rule.pattern!s:<{width}}  {_REACHES[rule.reach]}{only}")
 
 
-def _print_questions(questions: list["Question"]) -> None:
-    if not questions:
-        click.echo("no questions wait for you")
+def _print_requests(requests: list["NetworkRequest"]) -> None:
+    if not requests:
+        click.echo("no network requests")
         return
-    click.echo(f"{len(questions)} question{'s' * (len(questions) > 1)} for you")
-    for question in questions:
-        times = "once" if question.count == 1 else f"{question.count} times"
-        click.secho(f"  {question.id:>4}", bold=True, nl=False)
-        click.echo(f"  {question.pattern}  asked {times} by {question.who}, first at {question.first_seen}")
-    click.echo(f"answer with: freehold egress answer {questions[0].id} once|session|always|never")
+    click.echo(f"{len(requests)} network request{'s' * (len(requests) > 1)} waiting")
+    for request in requests:
+        times = "once" if request.count == 1 else f"{request.count} times"
+        who = f"session {request.session}" if request.session else f"{request.who} (no session)"
+        click.secho(f"  {request.id:>4}", bold=True, nl=False)
+        click.echo(f"  {request.pattern}  requested {times} by {who}, first at {request.first_seen}")
+    first = requests[0]
+    conversation = "conversation|" if first.session else ""
+    click.echo(f"answer with: freehold egress answer {first.id} once|{conversation}until-restart|always|never")

@@ -5,14 +5,16 @@ import sys
 
 import click
 
-from freehold.cli._history import OWNER, ask, describe_outcome, echo_lines
+from freehold.cli._history import ask, describe_outcome, echo_reply, make_author
 from freehold.cli._options import home_option, json_option
+from freehold.history.calls import CollectGarbage, MeasureHistory, RecoverRestore, VerifyHistory
 from freehold.home import Home
+from freehold.strict_json import encode
 
 
 @click.group()
 def command() -> None:
-    """Look after the history itself.
+    """Verify, measure and clean up the history.
 
     \b
     Examples:
@@ -25,25 +27,27 @@ def command() -> None:
 @home_option
 @json_option
 def verify(home: Home, as_json: bool) -> None:
-    """Read everything again; name what is damaged and the entries it touches. Exits 1 when something is.
+    """Check all stored contents for damage.
+
+    Lists damaged contents and the affected entries. Exits 1 when there is damage.
 
     \b
     Example:
       freehold history verify
     """
-    answer = ask(home, "history.verify")
+    answer = ask(home, VerifyHistory())
     if as_json:
-        click.echo(json.dumps(answer))
+        click.echo(json.dumps(encode(answer)))
     else:
-        click.echo(f"{answer['contents']} contents, {answer['bytes']:,} bytes read.")
-        for damage in answer["damages"]:
-            click.secho(f"damaged: content {damage['content']}: {damage['reason']}", fg="red")
-            for touched in damage["touches"]:
-                until = f"to {touched['last']}" if touched["last"] is not None else "to now"
-                click.echo(f"  {touched['path']} in entries {touched['first']} {until}")
-        if not answer["damages"]:
-            click.secho("Nothing is damaged.", fg="green")
-    if answer["damages"]:
+        click.echo(f"{answer.contents} contents, {answer.bytes:,} bytes read.")
+        for damage in answer.damages:
+            click.secho(f"damaged: content {damage.content}: {damage.reason}", fg="red")
+            for touched in damage.touches:
+                until = f"to {touched.last}" if touched.last is not None else "to now"
+                click.echo(f"  {touched.path} in entries {touched.first} {until}")
+        if not answer.damages:
+            click.secho("No damage found.", fg="green")
+    if answer.damages:
         sys.exit(1)
 
 
@@ -51,61 +55,61 @@ def verify(home: Home, as_json: bool) -> None:
 @home_option
 @json_option
 def size(home: Home, as_json: bool) -> None:
-    """Say how much disk the history uses, and how much it may.
+    """Show the disk space that the history uses, and its quota.
 
     \b
     Example:
       freehold history size
     """
-    answer = ask(home, "history.size")
+    answer = ask(home, MeasureHistory())
     if as_json:
-        click.echo(json.dumps(answer))
+        click.echo(json.dumps(encode(answer)))
         return
-    share = 100 * answer["used"] / max(1, answer["quota"])
-    click.echo(f"{answer['used']:,} of {answer['quota']:,} bytes ({share:.1f} %)")
-    click.echo(f"{answer['entries']} entries, {answer['contents']} contents holding {answer['kept_bytes']:,} bytes")
+    share = 100 * answer.used / max(1, answer.quota)
+    click.echo(f"{answer.used:,} of {answer.quota:,} bytes ({share:.1f} %)")
+    click.echo(
+        f"{answer.entries} entries, {answer.contents} contents with {answer.kept_bytes:,} bytes before compression"
+    )
 
 
 @command.command()
 @home_option
 @json_option
 def collect(home: Home, as_json: bool) -> None:
-    """Thin out old entries and give their space back; at the quota, drop the oldest once you were told.
+    """Drop old entries and free their disk space.
+
+    Old entries are thinned as configured under `history` in freehold.toml. Above the quota, the oldest entries are
+    dropped after a warning.
 
     \b
     Example:
       freehold history collect
     """
-    answer = ask(home, "history.collect")
+    answer = ask(home, CollectGarbage())
     if as_json:
-        click.echo(json.dumps(answer))
+        click.echo(json.dumps(encode(answer)))
         return
-    gone = answer["thinned"] + answer["dropped"]
-    click.echo(
-        f"{gone} entries dropped, {answer['freed']:,} bytes freed, {answer['used']:,} of {answer['quota']:,} used."
-    )
-    if answer["waiting"]:
+    gone = answer.thinned + answer.dropped
+    click.echo(f"{gone} entries dropped, {answer.freed:,} bytes freed, {answer.used:,} of {answer.quota:,} used.")
+    if answer.waiting:
         click.secho(
-            "The quota is reached: the oldest entries go at the next collection. Raise history.quota to keep them.",
+            "The quota is exceeded. The oldest entries will be dropped at the next collection; to keep them, raise history.quota.",
             fg="yellow",
         )
 
 
 @command.command()
 @click.option(
-    "--finish/--back", required=True, default=None, help="Go on to where it was going, or back to where it came from."
+    "--finish/--back", required=True, default=None, help="Finish the restore, or go back to the state before it."
 )
 @home_option
 @json_option
 def recover(home: Home, finish: bool, as_json: bool) -> None:
-    """After a restore that was interrupted: finish it, or take it back.
+    """Finish an interrupted restore, or go back to the state before it.
 
     \b
     Example:
       freehold history recover --finish
     """
-    answer = ask(home, "history.recover", {"finish": finish, "who": OWNER})
-    if as_json:
-        click.echo(json.dumps(answer))
-    else:
-        echo_lines(describe_outcome(answer))
+    answer = ask(home, RecoverRestore(finish, who=make_author()))
+    echo_reply(answer, describe_outcome(answer), as_json=as_json)

@@ -11,45 +11,45 @@ from freehold.home import Home, ensure_private_folder
 
 
 @click.command()
-@click.option("--owner", metavar="HANDLE_OR_DID", help="Whose Freehold this is; a handle is looked up once.")
-@click.option("--force", is_flag=True, help="Start over; the manifest that is there is kept beside the new one.")
+@click.option("--owner", metavar="HANDLE_OR_DID", help="The owner. A handle is resolved to a DID once.")
+@click.option("--force", is_flag=True, help="Write a new manifest; the old one is kept as freehold.toml.old.")
 @home_option
 def command(owner: str | None, force: bool, home: Home) -> None:
-    """Write a manifest with every key explained.
+    """Create a manifest with every key explained.
 
-    With --owner on a Freehold that has a manifest already, only the owner is written into it.
+    If a manifest exists, --owner changes only the owner in it.
 
     \b
-    Example:
+    Examples:
       freehold init
       freehold init --owner alice.bsky.social
     """
     path = home.manifest
-    there = path.exists()
-    if there and not force and owner is None:
+    exists = path.exists()
+    if exists and not force and owner is None:
         raise FreeholdError(
             "manifest.exists",
-            f"There is a manifest already: {path}",
-            hint="Edit it, or start over with `freehold init --force` (the old one is kept as freehold.toml.old)",
+            f"The manifest {path} already exists",
+            hint="Edit it, or write a new one: freehold init --force (the old one is kept as freehold.toml.old)",
         )
     identity = _identify(owner, path) if owner else {}
     ensure_private_folder(home.root)
-    if there and not force:
+    if exists and not force:
         _set_owner(path, identity)
         click.echo(f"Wrote the owner {identity['did']} into {path}")
         return
-    _write(path, identity, keep=there)
+    _write(path, identity, keep=exists)
     click.echo(f"Wrote {path}" + (f" for {identity['did']}" if identity else ""))
     click.echo("Next: freehold up")
 
 
 def _identify(owner: str, path: Path) -> dict[str, str]:
-    """DID and, when that is what was given, handle. A handle is resolved, and believed only when its DID names it too."""
+    """The DID, and the handle if one was given. A handle is accepted only if its DID names it too."""
     from freehold.manifest import Manifest, load_manifest
-    from freehold.manifest.facts import Facts
-    from freehold.manifest.rules.door import bad_did, bad_handle
+    from freehold.manifest.checks.access import bad_did, bad_handle
+    from freehold.manifest.facts import MachineFacts
 
-    facts = Facts.of_this_machine(path.parent)
+    facts = MachineFacts.gather(path.parent)
     if owner.startswith("did:"):
         found, wrong = {"did": owner}, bad_did
     else:
@@ -57,7 +57,7 @@ def _identify(owner: str, path: Path) -> dict[str, str]:
     for finding in wrong(Manifest.model_validate({"owner": found}), facts):
         raise FreeholdError("manifest.bad-owner", f"{owner!r} is neither a handle nor a DID", hint=finding.hint)
     if "handle" in found:
-        from freehold.identity.atproto.resolve import resolve_handle
+        from freehold.identity.atproto.resolver import resolve_handle
 
         settings = load_manifest(path, os.environ).manifest.owner
         found["did"] = resolve_handle(found["handle"], service=settings.service, plc_url=settings.plc_url)
@@ -73,7 +73,7 @@ def _set_owner(path: Path, identity: dict[str, str]) -> None:
 
 def _write(path: Path, identity: dict[str, str], *, keep: bool) -> None:
     from freehold.manifest.edit import write_private
-    from freehold.manifest.starter import starter_manifest
+    from freehold.manifest.template import starter_manifest
 
     text = starter_manifest({("owner", key): value for key, value in identity.items()})
     if keep:

@@ -6,30 +6,36 @@ import click
 
 from freehold.cli._history import ask, describe_entry, now
 from freehold.cli._options import home_option, json_option
+from freehold.history.calls import ListEntries
 from freehold.home import Home
+from freehold.strict_json import encode
 
 
 @click.command()
 @click.argument("path", required=False)
-@click.option("-n", "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many entries.")
+@click.option(
+    "-n", "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="The number of entries to list."
+)
 @home_option
 @json_option
 def command(home: Home, path: str | None, limit: int, as_json: bool) -> None:
-    """List what happened to your files, newest first: who, why, and how much changed.
+    """List the history of your files, newest first.
+
+    Each entry shows who made the change, why, and how much changed.
 
     \b
     Examples:
       freehold log
       freehold log workspace/src/app.py
     """
-    answer = ask(home, "history.log", {"path": path, "limit": limit})
+    answer = ask(home, ListEntries(path, limit))
     if as_json:
-        click.echo(json.dumps(answer))
+        click.echo(json.dumps(encode(answer)))
         return
     moment = now()
-    for entry in answer["entries"]:
+    for entry in answer.entries:
         click.echo(describe_entry(entry, moment))
-        for note in entry["notes"]:
+        for note in entry.notes:
             click.secho(f"        {note}", fg="yellow")
-    if not answer["entries"]:
-        click.echo("There is no entry yet.")
+    if not answer.entries:
+        click.echo("The history has no entries yet.")

@@ -11,24 +11,24 @@ import click
 from freehold.cli._options import json_option
 
 SCOPES = ("read", "prompt", "files", "terminal", "history", "admin")
-USUAL = ("read", "prompt", "files", "history")
+DEFAULT_SCOPES = ("read", "prompt", "files", "history")
 
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--name", metavar="NAME", help="What the token is called there.  [default: this machine's name]")
+@click.option("--name", metavar="NAME", help="The name of the token. [default: the name of this machine]")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     type=click.Choice(SCOPES),
-    default=USUAL,
+    default=DEFAULT_SCOPES,
     show_default=True,
-    help="What the token may do; may be given several times.",
+    help="What the token may do. Repeat it for several scopes.",
 )
-@click.option("--no-browser", is_flag=True, help="Only show the address; open it on any machine.")
-@click.option("--list", "show_list", is_flag=True, help="Show the Freeholds you have tokens for.")
-@click.option("--forget", is_flag=True, help="End the token that is stored here for URL, and remove it.")
+@click.option("--no-browser", is_flag=True, help="Print the address and do not open a browser.")
+@click.option("--list", "show_list", is_flag=True, help="List the Freeholds that you have tokens for.")
+@click.option("--forget", is_flag=True, help="Revoke the stored token for URL and remove it.")
 @json_option
 def command(
     url: str | None,
@@ -39,9 +39,10 @@ def command(
     forget: bool,
     as_json: bool,
 ) -> None:
-    """Get a token for a Freehold elsewhere: you allow it in a browser, and no password is typed anywhere.
+    """Get an API token for a Freehold, by browser.
 
-    The token is kept in the keyring of your system, or else in a file that only you can read. It lasts 90 days.
+    You allow the token in a browser where you are signed in. The token is stored in the keyring of your system, or else in a file that only you can read. It expires after 90
+    days.
 
     \b
     Examples:
@@ -52,55 +53,55 @@ def command(
     """
     if show_list:
         if url is not None or forget:
-            raise click.UsageError("--list takes no address")
+            raise click.UsageError("--list takes no URL")
         _list(as_json)
     elif url is None:
-        raise click.UsageError("Which Freehold? Give its address, such as https://agent.example.com")
+        raise click.UsageError("Give the URL of a Freehold, such as https://agent.example.com")
     elif forget:
         _forget(url)
     else:
-        _login(url, name or _usual_name(), scopes, no_browser=no_browser, as_json=as_json)
+        _login(url, name or _default_name(), scopes, no_browser=no_browser, as_json=as_json)
 
 
 def _login(url: str, name: str, scopes: tuple[str, ...], *, no_browser: bool, as_json: bool) -> None:
-    from freehold.client.answers import Scope
-    from freehold.client.device import ask_for_token, wait_for_token
-    from freehold.client.stored import credentials_file, store_credentials
+    from freehold.client.device_login import request_token, wait_for_token
+    from freehold.client.models import Scope
+    from freehold.client.stored_tokens import store_token, tokens_file
 
-    waiting = ask_for_token(url, name, cast("tuple[Scope, ...]", scopes))
-    # To the terminal even with --json: the owner has to read it.
-    click.echo("Compare this code with the one in your browser, and allow it there:", err=True)
-    click.secho(f"\n    {waiting.code}\n", bold=True, err=True)
-    click.echo(f"If no browser opens: {waiting.page}", err=True)
+    login = request_token(url, name, cast("tuple[Scope, ...]", scopes))
+    # On stderr, also with --json, because the owner must read it.
+    click.echo("Check that your browser shows this code, and allow it there:", err=True)
+    click.secho(f"\n    {login.code}\n", bold=True, err=True)
+    click.echo(f"If no browser opens, open: {login.page}", err=True)
     if not no_browser:
-        click.launch(waiting.page)
-    token = wait_for_token(waiting)
-    where = store_credentials(waiting.url, name, token)
+        click.launch(login.page)
+    token = wait_for_token(login)
+    where = store_token(login.url, name, token)
     if as_json:
-        click.echo(json.dumps({"url": waiting.url, "name": name, "scopes": list(scopes), "where": where}))
+        click.echo(json.dumps({"url": login.url, "name": name, "scopes": list(scopes), "where": where}))
     else:
-        place = "your keyring" if where == "keyring" else str(credentials_file())
-        click.echo(f"Signed in to {waiting.url} as {name}; the token is in {place}")
+        place = "your keyring" if where == "keyring" else str(tokens_file())
+        click.echo(f"Got the token {name} for {login.url}; it is stored in {place}")
 
 
 def _list(as_json: bool) -> None:
-    from freehold.client.stored import list_credentials
+    from freehold.client.stored_tokens import list_stored_tokens
 
-    stored = list_credentials()
+    stored = list_stored_tokens()
     if as_json:
         click.echo(json.dumps([{"url": one.url, "name": one.name, "where": one.where} for one in stored]))
     elif not stored:
-        click.echo("There are no tokens here. Get one with: freehold login URL")
+        click.echo("There are no stored tokens. Get one: freehold login URL")
     for one in () if as_json else stored:
         click.echo(f"{one.url}  {one.name}  ({one.where})")
 
 
 def _forget(url: str) -> None:
     from freehold.client import Freehold
-    from freehold.client.stored import find_credentials, forget_credentials
+    from freehold.client.stored_tokens import find_stored_token, remove_stored_token
     from freehold.errors import FreeholdError
 
-    token = find_credentials(url)
+    token = find_stored_token(url)
     ended = False
     if token is not None:
         try:
@@ -108,15 +109,15 @@ def _forget(url: str) -> None:
                 home.sign_out()
             ended = True
         except FreeholdError as error:
-            click.echo(f"It could not be ended there: {error.message}", err=True)
-            click.echo("If it still lives, end it on its own machine: freehold token revoke NAME", err=True)
-    if forget_credentials(url):
-        click.echo(f"Forgotten here{' and ended there' if ended else ''}: {url}")
+            click.echo(f"The token could not be revoked: {error.message}", err=True)
+            click.echo("Revoke it on that machine: freehold token revoke NAME", err=True)
+    if remove_stored_token(url):
+        click.echo(f"Removed the token for {url}{' and revoked it there' if ended else ''}")
     else:
-        click.echo(f"There was no token for {url}")
+        click.echo(f"There is no stored token for {url}")
 
 
-def _usual_name() -> str:
-    """This machine's name, with an end of its own: two tokens cannot share a name."""
+def _default_name() -> str:
+    """The name of this machine with a random suffix, because the names of tokens are unique."""
     host = re.sub(r"[^a-z0-9-]+", "-", socket.gethostname().partition(".")[0].lower()).strip("-") or "computer"
     return f"{host[:30]}-{secrets.token_hex(2)}"

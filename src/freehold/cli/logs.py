@@ -16,17 +16,19 @@ COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 @click.command()
 @click.argument("program", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines, until Ctrl-C.")
 @click.option(
-    "--since", metavar="TIME", help="Only what is younger: 30s, 10m, 2h, 3d or a time such as 2026-01-31T12:00."
+    "--since", metavar="TIME", help="Only lines since then: 30s, 10m, 2h, 3d or a time such as 2026-01-31T12:00."
 )
 @click.option(
-    "-n", "--lines", type=click.IntRange(0), help="How many lines to begin with. [default: 100; all with --since]"
+    "-n", "--lines", type=click.IntRange(0), help="The number of lines to start with. [default: 100; all with --since]"
 )
 @home_option
 @json_option
 def command(program: str | None, follow: bool, since: str | None, lines: int | None, home: Home, as_json: bool) -> None:
-    """Show what PROGRAM wrote, or what all of them did. Works with everything down.
+    """Show the logs of PROGRAM, or of all programs.
+
+    Freehold does not need to run.
 
     \b
     Examples:
@@ -34,24 +36,24 @@ def command(program: str | None, follow: bool, since: str | None, lines: int | N
       freehold logs --since 10m
       freehold logs keeper -n 20 --json
     """
-    from freehold.keeper.logreader import LogReader, parse_since
+    from freehold.keeper.log_reader import LogReader, parse_since
 
     reader = LogReader(home.logs, program)
-    kept = reader.kept(parse_since(since, time.time()) if since else None)
+    stored = reader.stored_lines(parse_since(since, time.time()) if since else None)
     if lines is None and since is None:
         lines = 100
-    # The last N of what may be a lot, without holding more than N.
-    shown = kept if lines is None else iter(collections.deque(kept, maxlen=lines))
+    # The deque keeps only the last N lines in memory.
+    shown = stored if lines is None else iter(collections.deque(stored, maxlen=lines))
     line = None
-    for line in itertools.chain(shown, reader.follow() if follow else ()):
-        click.echo(json.dumps(line) if as_json else describe(line, alone=program is not None))
+    for line in itertools.chain(shown, reader.follow_lines() if follow else ()):
+        click.echo(json.dumps(line) if as_json else describe_line(line, alone=program is not None))
     if line is None:
-        younger = " since then" if since else ""
-        click.echo(f"Nothing was written{f' by {program}' if program else ''}{younger} in {home.logs}", err=True)
+        period = " since then" if since else ""
+        click.echo(f"No log lines{f' of {program}' if program else ''}{period} in {home.logs}", err=True)
 
 
-def describe(line: dict[str, Any], *, alone: bool) -> str:
-    """One line for people. What programs wrote is shown without anything that a terminal would obey."""
+def describe_line(line: dict[str, Any], *, alone: bool) -> str:
+    """One line for people. Control characters are replaced."""
     level = str(line.get("level", ""))
     moment = click.style(str(line.get("time", ""))[11:23], dim=True)
     name = "" if alone else click.style(f" {line.get('program', '')!s:<10}", fg="cyan")

@@ -1,4 +1,4 @@
-"""The `freehold` command. Every module beside this one that does not start with `_` is a verb."""
+"""The `freehold` command. Each module of this package without a leading `_` is a command; features add their own."""
 
 import difflib
 import pkgutil
@@ -9,31 +9,37 @@ import click
 
 import freehold.cli
 from freehold import __version__
+from freehold.cli._crash_report import is_debugging, report_crash
 from freehold.cli._options import HOME
-from freehold.cli._unexpected import explain_unexpected, is_debugging
 from freehold.errors import FreeholdError
+from freehold.features import list_features, load_reference
 from freehold.home import find_home
 
 
-class Verbs(click.Group):
-    """Loads a verb only when it is asked for, so that `freehold status` does not pay for `freehold chat`."""
+class CommandGroup(click.Group):
+    """Imports a command only when it is used, so that the others do not slow it down."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if error.option_name == "--home":
-                ctx.fail("--home goes after the verb: freehold status --home FOLDER")
+                ctx.fail("--home goes after the command: freehold status --home FOLDER")
             raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         names = (module.name for module in pkgutil.iter_modules(freehold.cli.__path__))
-        return sorted(name for name in names if name != "main" and not name.startswith("_"))
+        own = [name.replace("_", "-") for name in names if name != "main" and not name.startswith("_")]
+        return sorted([*own, *_feature_commands()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        reference = _feature_commands().get(cmd_name)
+        if reference is not None:
+            command = load_reference(reference)
+        elif cmd_name in self.list_commands(ctx):
+            command = import_module(f"freehold.cli.{cmd_name.replace('-', '_')}").command
+        else:
             return None
-        command = import_module(f"freehold.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -41,10 +47,10 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            verbs = self.list_commands(ctx)
-            near = difflib.get_close_matches(args[0], verbs, 1)
-            meant = f" Did you mean {near[0]}?" if near else ""
-            ctx.fail(f"There is no verb '{args[0]}'.{meant} The verbs are: {', '.join(verbs)}")
+            names = self.list_commands(ctx)
+            near = difflib.get_close_matches(args[0], names, 1)
+            suggestion = f" Did you mean {near[0]}?" if near else ""
+            ctx.fail(f"There is no command '{args[0]}'.{suggestion} The commands are: {', '.join(names)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -55,26 +61,31 @@ class Verbs(click.Group):
         except Exception as error:
             if is_debugging():
                 raise
-            raise explain_unexpected(error, ctx.meta.get(HOME) or find_home(None)) from None
+            raise report_crash(error, ctx.meta.get(HOME) or find_home(None)) from None
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def _feature_commands() -> dict[str, str]:
+    """The commands that features declare: name and reference."""
+    return {name: reference for feature in list_features() for name, reference in feature.commands.items()}
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="freehold")
 def freehold_command() -> None:
-    """Your own agent computer: one owner, one brain, one computer.
+    """Your own computer for AI agents.
 
     \b
     Start here:
-      freehold up          start it here, in the foreground
-      freehold status      what is running
-      freehold undo        take back the last change to your files
+      freehold up          start Freehold in the foreground
+      freehold status      show what is running
+      freehold undo        undo the last change to your files
     """
 
 
 def main() -> None:
-    """Run the command; an explained problem exits 1, wrong usage exits 2."""
+    """Run the command. An error exits with the code of its kind, wrong usage with 2."""
     try:
-        # Outside its standalone mode click returns the code of `ctx.exit(code)` instead of exiting with it.
+        # With standalone_mode=False, click returns the code of `ctx.exit(code)` instead of exiting with it.
         code = freehold_command.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.UsageError as error:
@@ -87,14 +98,13 @@ def main() -> None:
         error.show()
         sys.exit(1)
     except FreeholdError as error:
-        from freehold.agents.visible import make_visible
+        from freehold.agents.visible_text import make_visible
 
-        # It may hold words of an agent's, or of a Freehold elsewhere.
+        # The message may contain text of an agent or of a remote Freehold.
         click.secho(f"error: {make_visible(error.message)}", fg="red", err=True, nl=False)
         click.secho(f"  [{make_visible(error.code)}]", dim=True, err=True)
-        if error.hint:
-            click.echo(f"  {make_visible(error.hint)}", err=True)
-        sys.exit(1)
+        click.echo(f"  {make_visible(error.next_step)}", err=True)
+        sys.exit(error.kind.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--test", "try_out", is_flag=True, help="Ask each for its list of models, with its key; this costs nothing."
+    "--test", "test", is_flag=True, help="Ask each provider for its list of models with its key. This is free."
 )
 @home_option
 @json_option
-def command(home: Home, as_json: bool, try_out: bool) -> None:
-    """Show the model providers of freehold.toml and whether their keys are there, or how to connect one.
+def command(home: Home, as_json: bool, test: bool) -> None:
+    """List the model providers, or show how to connect one.
 
-    Exits 1 when one that was tested does not answer as it should, or the manifest has mistakes.
+    Also shows which keys are missing. Exits 1 when a tested provider fails or the manifest has errors.
 
     \b
     Examples:
       freehold models
       freehold models --test
     """
-    from freehold.egress.models.connecting import how_to_connect
+    from freehold.egress.models.connect_help import connect_help
     from freehold.egress.models.keys import Keys
     from freehold.egress.models.provider import Provider, read_providers
     from freehold.egress.vault import Vault
@@ -54,9 +54,11 @@ def command(home: Home, as_json: bool, try_out: bool) -> None:
         if mistake.hint:
             click.echo(f"    {mistake.hint}", err=True)
     if loaded.errors:
-        click.echo("Freehold does not take the manifest before this is mended; freehold check looks again\n", err=True)
+        click.echo(
+            "Freehold does not use the manifest until this is fixed. To check it again: freehold check\n", err=True
+        )
     providers = read_providers(loaded.manifest.models)
-    trials = {each.name: asyncio.run(_try(each, keys)) for each in providers.values()} if try_out else {}
+    checks = {each.name: asyncio.run(_check(each, keys)) for each in providers.values()} if test else {}
     rows: list[dict[str, Any]] = [
         {
             "name": each.name,
@@ -65,33 +67,33 @@ def command(home: Home, as_json: bool, try_out: bool) -> None:
             "model": each.model,
             "inside": each.inside,
             "problem": problem(each),
-            **({"test": trials[each.name]} if try_out else {}),
+            **({"test": checks[each.name]} if test else {}),
         }
         for each in providers.values()
     ]
     if as_json:
         click.echo(json.dumps(rows))
     else:
-        _print(rows, how_to_connect())
-    if loaded.errors or not all(trial["ok"] for trial in trials.values()):
+        _print(rows, connect_help())
+    if loaded.errors or not all(check["ok"] for check in checks.values()):
         sys.exit(1)
 
 
-async def _try(provider: "Provider", keys: "Keys") -> dict[str, Any]:
-    from freehold.egress.models.trial import try_provider
-    from freehold.egress.models.upstream import Upstreams
+async def _check(provider: "Provider", keys: "Keys") -> dict[str, Any]:
+    from freehold.egress.models.provider_check import check_provider
+    from freehold.egress.models.upstream import UpstreamPool
     from freehold.errors import FreeholdError
 
     try:
-        trial = await try_provider(provider, keys, Upstreams())
+        check = await check_provider(provider, keys, UpstreamPool())
     except FreeholdError as error:
         return {"ok": False, "words": error.message, "milliseconds": None, "models": []}
-    return {"ok": trial.ok, "words": trial.words, "milliseconds": trial.milliseconds, "models": list(trial.models)}
+    return {"ok": check.ok, "words": check.message, "milliseconds": check.milliseconds, "models": list(check.models)}
 
 
-def _print(rows: list[dict[str, Any]], help: str) -> None:
+def _print(rows: list[dict[str, Any]], help_text: str) -> None:
     if not rows:
-        click.echo(help, nl=False)
+        click.echo(help_text, nl=False)
     for row in rows:
         click.secho(f"  {row['name']}", bold=True, nl=False)
         click.echo(f"  {row['kind']} at {row['address']}" + (f", model {row['model']}" if row["model"] else ""))

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._options import home_option, json_option, require_home
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder
 
 
 @click.command()
-@click.option("--keeper", is_flag=True, help="The recovery page instead: works when everything else is down.")
-@click.option("--print", "only_print", is_flag=True, help="Print the address and open nothing.")
+@click.option("--keeper", is_flag=True, help="Open the recovery page, which works when everything else is down.")
+@click.option("--print", "only_print", is_flag=True, help="Print the address and do not open a browser.")
 @home_option
 @json_option
 def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
     """Open this Freehold in the browser.
 
-    Without an owner DID a link is made that signs in one browser, once, within ten minutes. With one, the sign-in
-    page opens. The recovery page asks for a code, which is shown here and works once.
+    Without an owner DID, this creates a link that signs in one browser, once, within ten minutes. With an owner DID,
+    it opens the sign-in page. The recovery page asks for a code, which is printed here and works once.
 
     \b
     Examples:
@@ -34,13 +34,12 @@ def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
     from freehold.manifest import load_manifest
 
     manifest = load_manifest(home.manifest, os.environ).manifest
-    if not home.root.is_dir():
-        raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="freehold up makes one")
+    require_home(home)
     owner = manifest.owner.did
     if keeper:
         _require_loopback(manifest.keeper.host, None, "keeper.host")
         url = f"http://127.0.0.1:{manifest.keeper.port}/sign-in"
-        _require_answer(url, manifest.keeper.host, manifest.keeper.port)
+        _require_listening(url, manifest.keeper.host, manifest.keeper.port)
         code = _make_link(home, owner, keeper=True)
         _show(
             {"url": url, "code": code, "expires_in": 600},
@@ -55,18 +54,18 @@ def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
         return
     _require_loopback(manifest.gateway.host, manifest.gateway.public_url, "gateway.host")
     page = f"http://localhost:{manifest.gateway.port}/sign-in"
-    _require_answer(page, manifest.gateway.host, manifest.gateway.port)
+    _require_listening(page, manifest.gateway.host, manifest.gateway.port)
     link = f"{page}#{_make_link(home, None, keeper=False)}"
     if only_print or as_json or not _open_browser(_private_page(home, link).as_uri()):
         _show({"url": link, "expires_in": 600}, link, as_json)
 
 
 def _make_link(home: Home, owner: str | None, *, keeper: bool) -> str:
-    from freehold.identity.sessions import Sessions
+    from freehold.identity.sign_ins import SignIns
     from freehold.timeline import Timeline
 
-    with Sessions(home.identity, owner=owner) as sessions, Timeline(home.timeline) as timeline:
-        token = sessions.create_link("keeper" if keeper else "browser")
+    with SignIns(home.identity, owner=owner) as sign_ins, Timeline(home.timeline) as timeline:
+        token = sign_ins.create_link("keeper" if keeper else "browser")
         timeline.append("identity.link_created", {"purpose": "keeper" if keeper else "browser"}, who="owner")
     return token
 
@@ -77,12 +76,12 @@ def _require_loopback(host: str, public_url: str | None, setting: str) -> None:
     if public_url is not None or not is_loopback(host):
         raise FreeholdError(
             "identity.link-not-allowed",
-            f"A link is only for a Freehold that nobody else can reach; this one is at {public_url or host}",
-            hint=f"Name its owner (freehold init --owner your.handle), or set {setting} to 127.0.0.1",
+            f"A sign-in link works only for a Freehold that other machines cannot reach; this one is at {public_url or host}",
+            hint=f"Set the owner (freehold init --owner your.handle), or set {setting} to 127.0.0.1",
         )
 
 
-def _require_answer(url: str, host: str, port: int) -> None:
+def _require_listening(url: str, host: str, port: int) -> None:
     try:
         socket.create_connection((host.strip("[]"), port), timeout=2).close()
     except OSError as error:
@@ -92,7 +91,7 @@ def _require_answer(url: str, host: str, port: int) -> None:
 
 
 def _private_page(home: Home, link: str) -> Path:
-    """A page for this user's eyes that leads to the link: on a command line, every user of the machine could read it."""
+    """A private page that redirects to the link. All users of the machine can read a command line."""
     ensure_private_folder(home.run)
     page = home.run / "open.html"
     page.unlink(missing_ok=True)
@@ -103,7 +102,7 @@ def _private_page(home: Home, link: str) -> Path:
 
 
 def _open_browser(url: str) -> bool:
-    """Whether a browser was started; never one that would take over the terminal."""
+    """Open a graphical browser. Returns whether one was started."""
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")):
         return False
     try:

@@ -13,30 +13,36 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 
 if TYPE_CHECKING:
-    from freehold.client.answers import PreviewPort
+    from freehold.client.models import PreviewPort
 
-LISTING = 60.0
+LIST_TOKEN_LIFETIME = 60.0
 
 
-def _port(ctx: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
+def _parse_port(ctx: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
     if given is None:
         return None
     if not (given.isascii() and given.isdecimal() and 1 <= int(given[:9]) <= 65535):
-        raise click.BadParameter(f"'{given}' is no port: give a number from 1 to 65535, freehold preview lists them")
+        raise click.BadParameter(f"'{given}' is not a port number from 1 to 65535. To list the ports: freehold preview")
     return int(given)
 
 
 @click.command()
-@click.argument("port", required=False, callback=_port)
-@click.option("--path", default="/", show_default=True, metavar="PATH", help="Where to go there.")
-@click.option("--hours", default=12.0, show_default=True, type=click.FloatRange(0.01, 720), help="How long it shows.")
+@click.argument("port", required=False, callback=_parse_port)
+@click.option("--path", default="/", show_default=True, metavar="PATH", help="The path to open.")
+@click.option(
+    "--hours",
+    default=12.0,
+    show_default=True,
+    type=click.FloatRange(0.01, 720),
+    help="How long the preview can be used.",
+)
 @home_option
 @json_option
 def command(port: int | None, path: str, hours: float, home: Home, as_json: bool) -> None:
-    """Look at what runs in the computer: list its ports, or get an address for one.
+    """List the ports in the computer, or get an address to open one.
 
-    The address opens in one browser, once, within half a minute. What it shows ends with the token that was made for
-    it, which freehold token lists.
+    The address opens once, in one browser, within 30 seconds. The preview then works until the token that was created
+    for it expires or is revoked; see freehold token list.
 
     \b
     Examples:
@@ -44,20 +50,22 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
       freehold preview 5173
     """
     from freehold.client import Freehold
-    from freehold.identity.tokens import Tokens
+    from freehold.identity.tokens import ApiTokens
     from freehold.manifest import load_manifest
 
     manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
     if not home.identity.exists():
-        raise FreeholdError("keeper.not-running", "Freehold has never run here", hint="freehold up")
+        raise FreeholdError(
+            "keeper.not-running", f"Freehold has never run in {home.root}", hint="Start it: freehold up"
+        )
     name = f"preview-{secrets.token_hex(4)}" if port is None else f"preview-{port}-{secrets.token_hex(4)}"
-    life = LISTING if port is None else hours * 3600
-    with Tokens(home.identity, owner=manifest.owner.did) as tokens:
+    lifetime = LIST_TOKEN_LIFETIME if port is None else hours * 3600
+    with ApiTokens(home.identity, owner=manifest.owner.did) as tokens:
         for old in tokens.list():
             if old.name.startswith("preview-") and old.expires is not None and old.expires < time.time():
                 tokens.revoke(old.name)
-        _, secret = tokens.create(name, ("read", "terminal"), time.time() + life)
-        kept = False
+        _, secret = tokens.create(name, ("read", "terminal"), time.time() + lifetime)
+        opened_once = False
         try:
             with Freehold.sync(f"http://localhost:{manifest.gateway.port}", token=secret) as client:
                 if port is None:
@@ -65,9 +73,9 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
                     return
                 opened = client.preview.open(port, path=path)
                 listening = any(one.port == port for one in client.preview.ports())
-            kept = True
+            opened_once = True
         finally:
-            if not kept:
+            if not opened_once:
                 tokens.revoke(name)
     if as_json:
         click.echo(
@@ -75,9 +83,9 @@ def command(port: int | None, path: str, hours: float, home: Home, as_json: bool
         )
         return
     if not listening:
-        click.secho(f"Nothing listens on port {port} in the computer yet", fg="yellow", err=True)
+        click.secho(f"No program listens on port {port} in the computer yet", fg="yellow", err=True)
     click.echo(opened.address)
-    click.echo(f"Opens once, within half a minute. freehold token revoke {name} ends it", err=True)
+    click.echo(f"The address opens once, within 30 seconds. To end the preview: freehold token revoke {name}", err=True)
 
 
 def _list(ports: "tuple[PreviewPort, ...]", as_json: bool) -> None:
@@ -87,4 +95,4 @@ def _list(ports: "tuple[PreviewPort, ...]", as_json: bool) -> None:
     for one in ports:
         click.echo(f"{one.port:<6} {one.process or '–':<24} {one.service or ''}".rstrip())
     if not ports:
-        click.echo("Nothing listens in the computer.")
+        click.echo("No program listens on a port in the computer.")

@@ -2,21 +2,22 @@
 
 import click
 
-from freehold.cli._history import run_or_preview
+from freehold.cli._history import make_author, run_or_preview
 from freehold.cli._options import home_option, json_option
+from freehold.history.calls import PlanRedo, RedoChanges
 from freehold.home import Home
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Name every path and what would happen to it; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen to each path. Nothing is written.")
 @home_option
 @json_option
 def command(home: Home, dry_run: bool, as_json: bool) -> None:
-    """Bring back what the last undo took away.
+    """Take back the last undo.
 
     \b
-    Example:
+    Examples:
       freehold undo
       freehold redo
     """
-    run_or_preview(home, "history.redo", {}, dry_run=dry_run, as_json=as_json)
+    run_or_preview(home, RedoChanges(who=make_author()), PlanRedo(), dry_run=dry_run, as_json=as_json)

@@ -7,6 +7,7 @@ import click
 from freehold.cli._options import home_option, json_option
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.strict_json import encode
 
 
 @click.command()
@@ -14,23 +15,24 @@ from freehold.home import Home
 @home_option
 @json_option
 def command(program: str, home: Home, as_json: bool) -> None:
-    """End PROGRAM in good order and start it again; the others stay up.
+    """Restart PROGRAM. The others keep running.
 
     \b
     Examples:
       freehold restart gateway
       freehold restart computer
     """
+    from freehold.keeper.calls import RestartProgram
     from freehold.keeper.client import call_keeper
 
-    found = call_keeper(home, "restart", {"program": program}, timeout=120)
+    found = call_keeper(home, RestartProgram(program), timeout=120)
     if as_json:
-        click.echo(json.dumps(found))
-    elif found["state"] == "ready":
-        click.echo(f"{program} is ready" + (f" (pid {found['pid']})" if found["pid"] else ""))
-    if found["state"] != "ready":
+        click.echo(json.dumps(encode(found)))
+    elif found.state == "ready":
+        click.echo(f"{program} is ready" + (f" (pid {found.pid})" if found.pid else ""))
+    if found.state != "ready":
         raise FreeholdError(
             "program.not-ready",
-            f"{program} is {found['state']}" + (f": {found['last_error']}" if found["last_error"] else ""),
-            hint=f"freehold logs {program} shows why",
+            f"{program} is {found.state}" + (f": {found.last_error}" if found.last_error else ""),
+            hint=f"See why: freehold logs {program}",
         )

@@ -2,23 +2,25 @@
 
 import click
 
-from freehold.cli._history import EntryNumber, run_or_preview
+from freehold.cli._history import EntryNumber, make_author, run_or_preview
 from freehold.cli._options import home_option, json_option
+from freehold.history.calls import PlanRestore, RestoreEntry
 from freehold.home import Home
 
 
 @click.command()
 @click.argument("entry", type=EntryNumber())
 @click.argument("paths", nargs=-1)
-@click.option("--dry-run", is_flag=True, help="Name every path and what would happen to it; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen to each path. Nothing is written.")
 @home_option
 @json_option
 def command(home: Home, entry: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Make all files, or only PATHS, as they were in ENTRY.
+    """Restore all files, or only PATHS, to their state in ENTRY.
 
     \b
     Examples:
       freehold restore 12
       freehold restore 12 workspace/src workspace/README.md
     """
-    run_or_preview(home, "history.restore", {"entry": entry, "paths": list(paths)}, dry_run=dry_run, as_json=as_json)
+    act, preview = RestoreEntry(entry, paths, who=make_author()), PlanRestore(entry, paths)
+    run_or_preview(home, act, preview, dry_run=dry_run, as_json=as_json)

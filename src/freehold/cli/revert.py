@@ -2,9 +2,12 @@
 
 import click
 
-from freehold.cli._history import EntryNumber, run_or_preview
+from freehold.cli._history import EntryNumber, make_author, run_or_preview
 from freehold.cli._options import home_option, json_option
+from freehold.history.calls import PlanRevert, RevertEntry, Side
 from freehold.home import Home
+
+SIDES: dict[str, Side] = {"old": "old", "mine": "mine"}
 
 
 @click.command()
@@ -13,18 +16,18 @@ from freehold.home import Home
     "--choose",
     multiple=True,
     metavar="[PATH=]old|mine",
-    help="For a path in conflict (or all): as before ENTRY, or as it is now.",
+    help="For a path in conflict, or for all: keep the state before ENTRY (old) or the state now (mine).",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Name every path, what would happen to it, and every conflict; write nothing."
+    "--dry-run", is_flag=True, help="Show what would happen to each path, and every conflict. Nothing is written."
 )
 @home_option
 @json_option
 def command(home: Home, entry: int, choose: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Take back only what ENTRY changed, and keep what came after.
+    """Take back only what ENTRY changed, and keep later changes.
 
-    Lines changed elsewhere in a file later are kept. Where the same lines changed again, nothing at all is written
-    until you choose.
+    Later changes to other lines of the same file are kept. If the same lines were changed again, nothing is written
+    until you choose a side.
 
     \b
     Examples:
@@ -32,10 +35,12 @@ def command(home: Home, entry: int, choose: tuple[str, ...], dry_run: bool, as_j
       freehold revert 12 --choose workspace/a.py=old --choose workspace/b.py=mine
       freehold revert 12 --choose old
     """
-    choices: dict[str, str] = {}
+    choices: dict[str, Side] = {}
     for each in choose:
         path, _, choice = each.rpartition("=")
-        if choice not in ("old", "mine"):
+        side = SIDES.get(choice)
+        if side is None:
             raise click.BadParameter(f"'{each}' does not end in old or mine", param_hint="--choose")
-        choices[path] = choice
-    run_or_preview(home, "history.revert", {"entry": entry, "choose": choices}, dry_run=dry_run, as_json=as_json)
+        choices[path] = side
+    act, preview = RevertEntry(entry, choices, who=make_author()), PlanRevert(entry, choices)
+    run_or_preview(home, act, preview, dry_run=dry_run, as_json=as_json)

@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING
 import click
 
 from freehold.cli._options import home_option
+from freehold.computer.contract.conventions import WORKSPACE
 from freehold.errors import FreeholdError
 from freehold.home import Home
 
 if TYPE_CHECKING:
-    from freehold.computer.process import Process
-    from freehold.computer.stream import Stream
+    from freehold.computer.library.process import Process
+    from freehold.computer.library.stream import ChannelStream
 
 CHUNK = 64 * 1024
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND…")
-@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="End it after so long.")
-@click.option("--cwd", default="/workspace", show_default=True, metavar="FOLDER", help="Where in the computer.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="End the command after this time.")
+@click.option(
+    "--cwd", default=WORKSPACE, show_default=True, metavar="FOLDER", help="The working folder in the computer."
+)
 @home_option
 @click.pass_context
 def command(ctx: click.Context, words: tuple[str, ...], timeout: float | None, cwd: str, home: Home) -> None:
-    """Run a command in the computer: its output is yours, its exit code too, and history marks what it changed.
+    """Run a command in the computer.
 
-    One word is given to a shell, several are started as they are. Input that is piped in goes to it; for a terminal
+    Prints its output and exits with its exit code. The history records what it changed. A single word is run by a
+    shell; several words are run as a program with arguments. Piped input is passed on. For an interactive terminal,
     use freehold ssh.
 
     \b
@@ -43,69 +47,70 @@ def command(ctx: click.Context, words: tuple[str, ...], timeout: float | None, c
 
 async def _run(home: Home, command: list[str] | str, cwd: str, timeout: float | None) -> int:
     from freehold.computer import Computer
+    from freehold.history.calls import MarkFiles, RequestAuthor
     from freehold.keeper.client import KeeperClient
-    from freehold.observe.secrets import mask
+    from freehold.observe.secrets import mask_secrets
 
     keeper = KeeperClient(home)
     shown = command if isinstance(command, str) else " ".join(command)
-    mark = {"kind": "command", "who": {"by": "owner"}, "why": mask(shown)[:200]}
-    await keeper.call("history.mark", {"phase": "before", **mark})
+    who, why = RequestAuthor(by="owner"), mask_secrets(shown)[:200]
+    await keeper.call(MarkFiles("before", "command", who, why))
     try:
-        opening = Computer.connect(home.computer_socket)
+        opening = Computer.connect(home.computer_socket())
         async with opening as computer, await computer.spawn(command, cwd=cwd, timeout=timeout) as process:
-            code = await _attended(process)
+            code = await _wait_for_exit(process)
     except OSError as error:
         raise FreeholdError(
-            "computer.not-connected", f"The computer cannot be reached: {error}", hint="freehold status shows how it is"
+            "computer.not-connected", f"Cannot connect to the computer: {error}", hint="See its state: freehold status"
         ) from None
     finally:
-        await keeper.call("history.mark", {"phase": "after", **mark})
+        await keeper.call(MarkFiles("after", "command", who, why))
     return code
 
 
-async def _attended(process: "Process") -> int:
-    """Its exit code; 128 and the signal's number when a signal ended it."""
+async def _wait_for_exit(process: "Process") -> int:
+    """The exit code, or 128 plus the number of the signal that ended the process."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, process.signal, number)
-    feeding = asyncio.ensure_future(_feed(process))
+    input_task = asyncio.ensure_future(_copy_input(process))
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_copy(process.stdout, sys.stdout.fileno()))
-            group.create_task(_copy(process.stderr, sys.stderr.fileno()))
+            group.create_task(_copy_output(process.stdout, sys.stdout.fileno()))
+            group.create_task(_copy_output(process.stderr, sys.stderr.fileno()))
         ended = await process.wait()
     finally:
-        feeding.cancel()
-        await asyncio.gather(feeding, return_exceptions=True)
+        input_task.cancel()
+        await asyncio.gather(input_task, return_exceptions=True)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
     if ended.timed_out:
-        click.echo("ended at its time limit", err=True)
+        click.echo("The command was ended at its time limit.", err=True)
         return 124
     return ended.code if ended.code is not None else 128 + (ended.signal or 0)
 
 
-async def _copy(stream: "Stream", descriptor: int) -> None:
-    """To whatever our own output is; a reader who has gone away ends the command, as in any pipe."""
+async def _copy_output(stream: "ChannelStream", descriptor: int) -> None:
+    """Copy output to our own. When our reader closes the pipe, the command ends."""
     while data := await stream.read():
         view = memoryview(data)
         while view:
             view = view[await asyncio.to_thread(os.write, descriptor, view) :]
 
 
-async def _feed(process: "Process") -> None:
-    """Our input, when it is not a terminal."""
+async def _copy_input(process: "Process") -> None:
+    """Copy our input to the process, unless it is a terminal."""
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        await _feed_pipe(process)
+        await _copy_pipe(process)
     elif not sys.stdin.isatty():
-        # A file, or nothing at all: it never waits, and the loop cannot watch it.
+        # A file or /dev/null: reading never blocks, and the event loop cannot watch it.
         while data := await asyncio.to_thread(os.read, sys.stdin.fileno(), CHUNK):
             await process.write(data)
     process.close_stdin()
 
 
-async def _feed_pipe(process: "Process") -> None:
+async def _copy_pipe(process: "Process") -> None:
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

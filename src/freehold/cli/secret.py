@@ -12,7 +12,9 @@ from freehold.home import Home
 
 @click.group()
 def command() -> None:
-    """Keep keys where no agent can read them. They are encrypted, and never shown again.
+    """Store secrets, such as API keys, out of reach of agents.
+
+    Secrets are encrypted and never shown again.
 
     \b
     Examples:
@@ -26,9 +28,9 @@ def command() -> None:
 @click.argument("name")
 @home_option
 def set_secret(name: str, home: Home) -> None:
-    """Keep a secret: typed at a hidden prompt, or read from standard input.
+    """Store a secret, typed in or read from standard input.
 
-    Name it in freehold.toml as `key = "secret:NAME"`.
+    What you type is hidden. Refer to the secret in freehold.toml as `key = "secret:NAME"`.
 
     \b
     Example:
@@ -41,16 +43,16 @@ def set_secret(name: str, home: Home) -> None:
         value = click.prompt(f"Value of {name}", hide_input=True, confirmation_prompt=False)
     else:
         value = sys.stdin.read(128 * 1024).removesuffix("\n").removesuffix("\r")
-    Vault(home.vault).put(name, value)
-    _note(home, "secret.set", name)
-    click.echo(f'kept; name it in freehold.toml as "secret:{name}"')
+    Vault(home.vault).set(name, value)
+    _record(home, "secret.set", name)
+    click.echo(f'Stored {name}. Refer to it in freehold.toml as "secret:{name}"')
 
 
 @command.command("list")
 @home_option
 @json_option
 def list_secrets(home: Home, as_json: bool) -> None:
-    """The names of the secrets, when each was set and last used.
+    """List the secrets: name, time set and time last used.
 
     \b
     Example:
@@ -58,23 +60,27 @@ def list_secrets(home: Home, as_json: bool) -> None:
     """
     from freehold.egress.vault import Vault
 
-    kept = Vault(home.vault).list()
+    secrets = Vault(home.vault).list()
     if as_json:
-        click.echo(json.dumps([{"name": each.name, "set_at": each.set_at, "used_at": each.used_at} for each in kept]))
+        click.echo(
+            json.dumps(
+                [{"name": secret.name, "set_at": secret.set_at, "used_at": secret.used_at} for secret in secrets]
+            )
+        )
         return
-    if not kept:
-        click.echo("no secrets; keep one with: freehold secret set NAME")
-    width = max((len(each.name) for each in kept), default=0)
-    for each in kept:
-        used = "never used" if each.used_at is None else f"used {_day(each.used_at)}"
-        click.echo(f"  {each.name:<{width}}  set {_day(each.set_at)}  {used}")
+    if not secrets:
+        click.echo("There are no secrets. Store one: freehold secret set NAME")
+    width = max((len(secret.name) for secret in secrets), default=0)
+    for secret in secrets:
+        used = "never used" if secret.used_at is None else f"used {_day(secret.used_at)}"
+        click.echo(f"  {secret.name:<{width}}  set {_day(secret.set_at)}  {used}")
 
 
 @command.command("remove")
 @click.argument("name")
 @home_option
 def remove_secret(name: str, home: Home) -> None:
-    """Forget a secret. Whatever used it is refused from then on.
+    """Remove a secret. Requests that need it fail from then on.
 
     \b
     Example:
@@ -83,15 +89,15 @@ def remove_secret(name: str, home: Home) -> None:
     from freehold.egress.vault import Vault
 
     Vault(home.vault).remove(name)
-    _note(home, "secret.removed", name)
-    click.echo(f"{name} is forgotten")
+    _record(home, "secret.removed", name)
+    click.echo(f"Removed {name}")
 
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _note(home: Home, kind: str, name: str) -> None:
+def _record(home: Home, kind: str, name: str) -> None:
     from freehold.home import ensure_private_folder
     from freehold.timeline import Timeline
 

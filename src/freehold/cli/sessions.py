@@ -1,103 +1,90 @@
 """`freehold sessions`."""
 
 import json
-import os
-from dataclasses import asdict
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from freehold.cli._options import home_option, json_option
-from freehold.errors import FreeholdError
-from freehold.home import Home, find_home
-from freehold.identity.sessions import Sessions
+from freehold.cli._options import home_option, json_option, require_home
+from freehold.home import Home
+
+if TYPE_CHECKING:
+    from freehold.agents.sessions.rows import SessionRow
+
+NO_LIMIT = -1
+_STATES = {"needs_you": "needs you"}
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, subcommand_metavar="")
+@click.option("--archived", is_flag=True, help="List archived sessions instead.")
+@home_option
+@json_option
 @click.pass_context
-def command(ctx: click.Context) -> None:
-    """Show which browsers are signed in, and sign them out.
+def command(ctx: click.Context, archived: bool, home: Home, as_json: bool) -> None:
+    """List the sessions (conversations with agents).
+
+    The most recently changed is first. Freehold does not need to run. To list signed-in browsers, use freehold sign-ins.
 
     \b
     Examples:
       freehold sessions
-      freehold sessions revoke 3f2a9c0d11e4b768
-      freehold sessions revoke --all
+      freehold sessions --json
+      freehold chat --session 3f2a9c0d11e4b768
     """
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_sessions, home=find_home(), as_json=False)
-
-
-@command.command(name="list")
-@home_option
-@json_option
-def list_sessions(home: Home, as_json: bool) -> None:
-    """Show every browser that is signed in, the last used first.
-
-    \b
-    Example:
-      freehold sessions list --json
-    """
-    with _open(home) as sessions:
-        found = sessions.list()
-    if as_json:
-        click.echo(json.dumps([asdict(session) for session in found]))
+    if ctx.invoked_subcommand is not None:
         return
-    for session in found:
-        who = session.did or "by link"
-        click.echo(f"{session.id}  {who}  seen {_moment(session.seen)}  {session.address}  {session.label}")
-    if not found:
-        click.echo("No browser is signed in. freehold open signs one in.")
+    found = _read(home, archived=archived)
+    click.secho("Signed-in browsers: freehold sign-ins", dim=True, err=True)
+    if as_json:
+        click.echo(json.dumps([session.as_json() for session in found]))
+    elif found:
+        _show(found)
+    else:
+        click.echo("There are no archived sessions." if archived else "There are no sessions. Start one: freehold chat")
 
 
-@command.command()
-@click.argument("session_id", required=False, metavar="ID")
-@click.option("--all", "everywhere", is_flag=True, help="Sign out everywhere, outstanding links included.")
-@home_option
-def revoke(session_id: str | None, everywhere: bool, home: Home) -> None:
-    """Sign out one browser, or every one; what it has open is closed within a second.
-
-    \b
-    Examples:
-      freehold sessions revoke 3f2a9c0d11e4b768
-      freehold sessions revoke --all
-    """
-    if everywhere == (session_id is not None):
-        raise click.UsageError("Give the id of a session (freehold sessions shows them), or --all")
-    with _open(home) as sessions:
-        if session_id is None:
-            ended = sessions.revoke_all()
-            _record(home, {"all": True, "ended": ended})
-        elif sessions.revoke(session_id):
-            ended = 1
-            _record(home, {"session": session_id})
-        else:
-            raise FreeholdError(
-                "sessions.unknown", f"There is no session {session_id}", hint="freehold sessions shows them"
-            )
-    click.echo(f"{ended} signed out")
+# `freehold sessions` listed browsers in 0.1.0. Its old subcommands name the new command.
 
 
-def _open(home: Home) -> Sessions:
-    from freehold.manifest import load_manifest
+@command.command(name="list", hidden=True, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def list_moved(words: tuple[str, ...]) -> NoReturn:
+    _moved("list", words)
 
-    if not home.root.is_dir():
-        raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="freehold up makes one")
-    manifest = load_manifest(home.manifest, os.environ).manifest
-    return Sessions(
-        home.identity,
-        owner=manifest.owner.did,
-        idle=manifest.gateway.session_idle,
-        absolute=manifest.gateway.session_absolute,
+
+@command.command(name="revoke", hidden=True, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def revoke_moved(words: tuple[str, ...]) -> NoReturn:
+    _moved("revoke", words)
+
+
+def _moved(verb: str, words: tuple[str, ...]) -> NoReturn:
+    raise click.UsageError(
+        "freehold sessions is about conversations with agents. For signed-in browsers, run: "
+        + " ".join(("freehold sign-ins", verb, *words))
     )
 
 
-def _record(home: Home, data: dict[str, str | int | bool]) -> None:
+def _read(home: Home, *, archived: bool) -> "list[SessionRow]":
+    from freehold.agents.sessions.store import SessionStore
     from freehold.timeline import Timeline
 
+    require_home(home)
+    if not home.timeline.exists():
+        return []
     with Timeline(home.timeline) as timeline:
-        timeline.append("identity.session_revoked", data, who="owner")
+        store = SessionStore(timeline)
+        store.prepare()
+        return store.search(archived=archived, limit=NO_LIMIT)
 
 
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _show(sessions: "list[SessionRow]") -> None:
+    from freehold.agents.visible_text import make_visible
+
+    agents = [make_visible(session.agent) for session in sessions]
+    states = [_STATES.get(session.status, session.status) for session in sessions]
+    agent_width, state_width = max(map(len, agents)), max(map(len, states))
+    for session, agent, state in zip(sessions, agents, states, strict=True):
+        changed = session.updated[:16].replace("T", " ")
+        title = make_visible(session.title)
+        click.echo(f"{session.id}  {agent:<{agent_width}}  {state:<{state_width}}  {changed} UTC  {title}")

@@ -3,12 +3,15 @@
 import base64
 import json
 import sys
+from dataclasses import replace
 
 import click
 
-from freehold.cli._history import ask, entry_number
+from freehold.cli._history import ask, read_entry_number
 from freehold.cli._options import home_option, json_option
+from freehold.history.calls import ShowFile
 from freehold.home import Home
+from freehold.strict_json import encode
 
 
 @click.command()
@@ -25,21 +28,21 @@ def command(home: Home, what: str, as_json: bool) -> None:
     """
     entry, colon, path = what.partition(":")
     if not colon or not path:
-        raise click.BadParameter(f"'{what}' is not of the form ENTRY:PATH")
-    question = {"entry": entry_number(entry), "path": path}
-    answer = ask(home, "history.show", question)
+        raise click.BadParameter(f"'{what}' does not have the form ENTRY:PATH")
+    call = ShowFile(read_entry_number(entry), path)
+    answer = ask(home, call)
     if as_json:
-        click.echo(json.dumps(answer))
+        click.echo(json.dumps(encode(answer)))
         return
-    if "base64" not in answer:
-        click.echo(f"{path} was {answer['what']}; nothing of it was stored", err=True)
+    if answer.base64 is None:
+        click.echo(f"{path} was {answer.what}. Its content was not stored", err=True)
         return
     at = 0
     while True:
-        data = base64.b64decode(answer["base64"])
+        data = base64.b64decode(answer.base64 or "")
         sys.stdout.buffer.write(data)
         at += len(data)
-        if not answer["more"] or not data:
+        if not answer.more or not data:
             break
-        answer = ask(home, "history.show", question | {"offset": at})
+        answer = ask(home, replace(call, offset=at))
     sys.stdout.buffer.flush()

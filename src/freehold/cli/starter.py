@@ -7,33 +7,33 @@ from freehold.home import Home
 
 
 @click.command()
-@click.option("--if-new", is_flag=True, help="Do nothing unless this Freehold has never run and holds nothing.")
+@click.option("--if-new", is_flag=True, help="Do nothing unless this Freehold is new and empty.")
 @home_option
 def command(if_new: bool, home: Home) -> None:
-    """Put a first project into the empty workspace: a small page to look at and to change.
+    """Create a first project, a small web page, in an empty workspace.
 
-    Downloads what the page needs (Vite and React, pinned and hashed) into this Freehold, and names its dev server in
-    freehold.toml. Never touches a workspace that holds anything.
+    Downloads Vite and React (pinned and checked by hash) into this Freehold and adds the dev server to
+    freehold.toml. A workspace that is not empty is never changed.
 
     \b
     Example:
       freehold starter
     """
-    from freehold.cli.agents import Bar
+    from freehold.cli.agents import ProgressLine
     from freehold.home import ensure_private_folder
-    from freehold.starter.kit import fetch_kit
-    from freehold.starter.planting import declare_service, is_new, plant_project, refuse_unless_empty
+    from freehold.starter.packages import install_packages
+    from freehold.starter.project_files import create_project, declare_service, is_new_home, refuse_unless_empty
 
-    if if_new and not is_new(home):
+    if if_new and not is_new_home(home):
         return
     refuse_unless_empty(home)
     ensure_private_folder(home.root)
-    fetch_kit(home, Bar("first project"))
-    Bar.clear()
-    plant_project(home)
+    install_packages(home, ProgressLine("first project"))
+    ProgressLine.clear()
+    create_project(home)
     declared = declare_service(home)
-    click.echo(f"A first page is in {home.workspace}")
+    click.echo(f"Created a first project in {home.workspace}")
     if not declared:
-        click.echo("freehold.toml has services already: add one for it yourself, as docs/guides/preview.md shows")
+        click.echo("freehold.toml already has services. Add one for the project yourself; see docs/guides/preview.md")
     elif not if_new:
-        click.echo("freehold up serves it; a Freehold that runs is to be stopped first: freehold down")
+        click.echo("To serve it, start Freehold: freehold up. If Freehold is running, stop it first: freehold down")

@@ -4,98 +4,103 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from freehold.cli._options import home_option, json_option
 from freehold.home import Home
+from freehold.strict_json import encode
 
-TONES = {"ready": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
+if TYPE_CHECKING:
+    from freehold.keeper.calls import KeeperStatus
+
+STATE_COLORS = {"ready": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
 
 
 @click.command()
 @home_option
 @json_option
 def command(home: Home, as_json: bool) -> None:
-    """Show what runs: programs, restarts, memory, ports, isolation and the last events.
+    """Show what is running.
 
-    Exits 0 when everything is ready, 1 when something is not.
+    Lists programs, restarts, memory, ports, isolation and the last events. Exits 0 when everything is ready, 1 when something is not.
 
     \b
     Examples:
       freehold status
       freehold status --json | jq .programs
     """
+    from freehold.keeper.calls import GetKeeperStatus
     from freehold.keeper.client import call_keeper
 
-    status = call_keeper(home, "status")
-    click.echo(json.dumps(status) if as_json else describe(status, time.time()))
-    if not status["ready"]:
+    status = call_keeper(home, GetKeeperStatus())
+    click.echo(json.dumps(encode(status)) if as_json else describe_status(status, time.time()))
+    if not status.ready:
         sys.exit(1)
 
 
-def describe(status: dict[str, Any], now: float) -> str:
+def describe_status(status: "KeeperStatus", now: float) -> str:
     lines = [_headline(status), ""]
     rows = [("PROGRAM", "STATE", "PID", "UP", "RESTARTS", "MEMORY")]
-    for program in status["programs"]:
+    for program in status.programs:
         rows.append(
             (
-                program["name"],
-                program["state"],
-                str(program["pid"] or "–"),
-                _span(now - program["since"]),
-                str(program["restarts"]),
-                _size(program["memory"]),
+                program.name,
+                program.state,
+                str(program.pid or "–"),
+                _span(now - program.since),
+                str(program.restarts),
+                _size(program.memory),
             )
         )
-    keeper = status["keeper"]
-    rows.append(("keeper", "ready", str(keeper["pid"]), _span(now - keeper["since"]), "–", _size(keeper["memory"])))
+    keeper = status.keeper
+    rows.append(("keeper", "ready", str(keeper.pid), _span(now - keeper.since), "–", _size(keeper.memory)))
     lines += _table(rows)
-    for program in status["programs"]:
-        beginning = program["state"] == "starting" and not program["restarts"]
-        if program["last_error"] and program["state"] != "ready" and not beginning:
-            wait = program["next_start_in"]
-            again = f", tried again in {_span(wait)}" if wait is not None else ""
-            lines.append(click.style(f"  {program['name']}: {program['last_error']}{again}", fg="yellow"))
+    for program in status.programs:
+        beginning = program.state == "starting" and not program.restarts
+        if program.last_error and program.state != "ready" and not beginning:
+            wait = program.next_start_in
+            again = f"; next try in {_span(wait)}" if wait is not None else ""
+            lines.append(click.style(f"  {program.name}: {program.last_error}{again}", fg="yellow"))
     lines += ["", *_facts(status), "", click.style("  Last events", dim=True)]
-    for event in status["events"]:
-        told = " ".join(f"{name}={_short(value)}" for name, value in event["data"].items())
-        lines.append(f"  {event['at'][11:19]}  {event['kind']:<26} {told}")
+    for event in status.events:
+        facts = " ".join(f"{name}={_short(value)}" for name, value in event.data.items())
+        lines.append(f"  {event.at[11:19]}  {event.kind:<26} {facts}")
     return "\n".join(lines)
 
 
-def _headline(status: dict[str, Any]) -> str:
-    if status["ready"]:
+def _headline(status: "KeeperStatus") -> str:
+    if status.ready:
         return (
-            "  " + click.style("ready", fg="green", bold=True) + f" since {status['since'][:19].replace('T', ' ')} UTC"
+            "  "
+            + click.style("ready", fg="green", bold=True)
+            + f" since {(status.since or '')[:19].replace('T', ' ')} UTC"
         )
-    causes = "; ".join(status["missing"]) or "it is still starting"
+    causes = "; ".join(status.missing) or "still starting"
     return "  " + click.style("not ready", fg="yellow", bold=True) + f": {causes}"
 
 
-def _facts(status: dict[str, Any]) -> list[str]:
-    isolation = status["isolation"]
-    ports = ", ".join(f"{port['name']} {port['host']}:{port['port']}" for port in status["ports"])
+def _facts(status: "KeeperStatus") -> list[str]:
+    isolation = status.isolation
+    ports = ", ".join(f"{port.name} {port.host}:{port.port}" for port in status.ports)
     walls = (
-        f"{isolation['backend']} {isolation['version']}, uid {isolation['uid']}, {len(isolation['walls'])} walls"
+        f"{isolation.backend} {isolation.version}, {isolation.runs_as}, {len(isolation.walls)} walls"
         if isolation
         else "none"
     )
     facts = {
-        "Open": status["url"],
-        "Undo": status["keeper_url"],
+        "Open": status.url,
+        "Undo": status.keeper_url,
         "Ports": ports,
         "Isolation": walls,
-        "Home": status["home"],
+        "Home": status.home,
     }
-    usage = status["usage"]
+    usage = status.usage
     if usage:
-        facts["Computer"] = (
-            f"{_size(usage['memory'])} memory, {usage['processes']} processes, {_size(usage['disk'])} disk"
-        )
-    if status["timeline_trouble"]:
-        facts["Timeline"] = click.style(status["timeline_trouble"], fg="yellow")
+        facts["Computer"] = f"{_size(usage.memory)} memory, {usage.processes} processes, {_size(usage.disk)} disk"
+    if status.timeline_trouble:
+        facts["Timeline"] = click.style(status.timeline_trouble, fg="yellow")
     return ["  " + click.style(f"{name:<10}", dim=True) + str(value) for name, value in facts.items()]
 
 
@@ -107,7 +112,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
         if number == 0:
             lines.append(click.style("  " + "  ".join(cells).rstrip(), dim=True))
         else:
-            cells[1] = click.style(cells[1], fg=TONES.get(row[1], "red"))
+            cells[1] = click.style(cells[1], fg=STATE_COLORS.get(row[1], "red"))
             lines.append("  " + "  ".join(cells).rstrip())
     return lines
 

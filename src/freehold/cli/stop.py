@@ -10,13 +10,14 @@ from freehold.home import Home
 
 @click.command()
 @click.argument("why", default="")
-@click.option("--lift", is_flag=True, help="Let agents and models work again.")
+@click.option("--lift", is_flag=True, help="Allow agents and model requests again.")
 @home_option
 @json_option
 def command(why: str, lift: bool, home: Home, as_json: bool) -> None:
-    """The kill switch: end every agent and ask no model, until it is lifted.
+    """Kill switch: end all agents and refuse model requests.
 
-    Takes effect within a second where Freehold runs, and stays through restarts. Files, history and undo go on working.
+    Takes effect within a second and stays in force, also after a restart, until you lift it. Files, history and undo
+    keep working.
 
     \b
     Examples:
@@ -40,6 +41,8 @@ def command(why: str, lift: bool, home: Home, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"stopped": stopped is not None, "at": stopped.at if stopped else None}))
     elif stopped is None:
-        click.echo("agents and models may work again")
+        click.echo("Agents and model requests are allowed again.")
     else:
-        click.echo("stopped: no agent runs and no model is asked until: freehold stop --lift")
+        click.echo(
+            "Stopped: agents are ended and model requests are refused. To allow them again: freehold stop --lift"
+        )

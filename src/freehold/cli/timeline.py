@@ -13,15 +13,15 @@ from freehold.cli._options import home_option, json_option
 from freehold.home import Home
 
 if TYPE_CHECKING:
-    from freehold.timeline import Event, Timeline
+    from freehold.timeline import Timeline, TimelineEvent
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _AGO = re.compile(r"(\d{1,9})([smhdw])")
 _ROOM_COLORS = ("cyan", "green", "magenta", "blue", "yellow")
 
 
-class Since(click.ParamType[datetime]):
-    """`2h`, or a moment; one without a zone is in this machine's."""
+class SinceParameter(click.ParamType[datetime]):
+    """`2h`, or a time. A time without a zone is in the zone of this machine."""
 
     name = "since"
 
@@ -33,10 +33,10 @@ class Since(click.ParamType[datetime]):
                 return datetime.now(UTC) - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
             return datetime.fromisoformat(text).astimezone(UTC)
         except (ValueError, OverflowError):
-            self.fail(f"'{text}' is not a time. Say 30m, 2h, 7d, or a moment such as 2026-01-31T18:00", param, ctx)
+            self.fail(f"'{text}' is not a time. Use 30m, 2h, 7d, or a time such as 2026-01-31T18:00", param, ctx)
 
 
-class Head(click.ParamType[tuple[int, str]]):
+class HeadParameter(click.ParamType[tuple[int, str]]):
     """A sequence number and its hash, as `timeline verify` prints them."""
 
     name = "head"
@@ -44,15 +44,21 @@ class Head(click.ParamType[tuple[int, str]]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, str]:
         found = re.fullmatch(r"(\d{1,18}):([0-9a-f]{64})", str(value))
         if not found:
-            self.fail(f"'{value}' is not a number, a colon and a hash, as timeline verify prints them", param, ctx)
+            self.fail(f"'{value}' is not SEQ:HASH as printed by freehold timeline verify", param, ctx)
         return int(found[1]), found[2]
 
 
 @click.group(invoke_without_command=True)
-@click.option("-f", "--follow", is_flag=True, help="Keep printing what happens, until Ctrl-C.")
-@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only these, such as 'egress.*'. May be repeated.")
-@click.option("--since", type=Since(), metavar="WHEN", help="Only what happened since: 30m, 2h, 7d, or a moment.")
-@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Only what came after this sequence number.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new events, until Ctrl-C.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Only events of this kind, such as 'egress.*'. Repeat it for several kinds.",
+)
+@click.option("--since", type=SinceParameter(), metavar="WHEN", help="Only events since then: 30m, 2h, 7d, or a time.")
+@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Only events after this sequence number.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -72,7 +78,9 @@ def command(
     home: Home,
     as_json: bool,
 ) -> None:
-    """Print what happened here, one line an event. Needs nothing to be running.
+    """Print the timeline: everything that happened.
+
+    One line for each event. Freehold does not need to run.
 
     \b
     Examples:
@@ -87,25 +95,29 @@ def command(
     from freehold.timeline import Timeline
 
     with Timeline(home.timeline, readonly=True) as timeline:
-        last = _print_past(timeline, kinds, since, after, limit, as_json)
+        last = _print_stored(timeline, kinds, since, after, limit, as_json)
         if follow:
             import asyncio
 
-            asyncio.run(_print_future(timeline, last, kinds, as_json))
+            asyncio.run(_print_new(timeline, last, kinds, as_json))
 
 
 @command.command()
 @click.option(
-    "--head", "known", type=Head(), metavar="SEQ:HASH", help="A head noted earlier, which must still be there."
+    "--head",
+    "known",
+    type=HeadParameter(),
+    metavar="SEQ:HASH",
+    help="A head printed earlier, which must still be part of the timeline.",
 )
 @home_option
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_json: bool) -> None:
-    """Check that nothing in the timeline was changed, removed or reordered.
+    """Check that no event was changed, removed or reordered.
 
-    Exits 1 when something was. A thief with write access to the whole file could rewrite it from some entry on; note
-    the head that is printed here in another place, and give it with --head to rule that out.
+    Exits 1 when something was. Somebody who can write the whole file could rewrite it from some event on. To detect
+    that, store the printed head in another place and give it with --head later.
 
     \b
     Examples:
@@ -131,14 +143,14 @@ def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_jso
             click.echo(_printable(problem.detail))
         click.echo(f"{len(problems)} problem{'s' * (len(problems) > 1)} in {home.timeline}", err=True)
     elif last:
-        click.echo(f"{last.seq} events, none changed, missing or reordered\nhead {last.seq}:{last.hash}")
+        click.echo(f"{last.seq} events; none changed, removed or reordered\nhead {last.seq}:{last.hash}")
     else:
-        click.echo("The timeline is empty")
+        click.echo("The timeline is empty.")
     if problems:
         sys.exit(1)
 
 
-def _print_past(
+def _print_stored(
     timeline: "Timeline",
     kinds: Sequence[str],
     since: datetime | None,
@@ -146,7 +158,7 @@ def _print_past(
     limit: int | None,
     as_json: bool,
 ) -> int:
-    """Gives the last sequence number there was, so that following resumes without a gap."""
+    """Return the last sequence number, so that following continues without a gap."""
     newest = timeline.last()
     head = newest.seq if newest else 0
     if after is None and (limit is not None or since is None):
@@ -166,7 +178,7 @@ def _print_past(
             return after
 
 
-async def _print_future(timeline: "Timeline", after: int, kinds: Sequence[str], as_json: bool) -> None:
+async def _print_new(timeline: "Timeline", after: int, kinds: Sequence[str], as_json: bool) -> None:
     from contextlib import aclosing
 
     async with aclosing(timeline.follow(after, kinds)) as events:
@@ -174,7 +186,7 @@ async def _print_future(timeline: "Timeline", after: int, kinds: Sequence[str], 
             _print(event, as_json)
 
 
-def _print(event: "Event", as_json: bool) -> None:
+def _print(event: "TimelineEvent", as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(event.as_json()))
         return
@@ -206,5 +218,5 @@ def _value(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """Event data may come out of the computer: control codes are shown, never obeyed by the owner's terminal."""
+    """Escape control characters, because event data may come from the computer."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -9,18 +9,20 @@ from typing import cast
 
 import click
 
-from freehold.cli._options import home_option, json_option
+from freehold.cli._options import home_option, json_option, require_home
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.identity.tokens import SCOPES, Scope, Token, Tokens
+from freehold.identity.tokens import SCOPES, ApiToken, ApiTokens, Scope
 
-_LENGTH = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
+_DURATION = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 @click.group()
 def command() -> None:
-    """Make, list and revoke API tokens for scripts and the Python client.
+    """Create, list and revoke API tokens.
+
+    Scripts and the Python client sign in with an API token.
 
     \b
     Example:
@@ -36,15 +38,19 @@ def command() -> None:
     multiple=True,
     required=True,
     type=click.Choice(SCOPES),
-    help="What the token may do; may be given several times. admin may do everything.",
+    help="What the token may do. Repeat it for several scopes. admin includes all scopes.",
 )
 @click.option(
-    "--expires", default="90d", show_default=True, metavar="LENGTH|DATE|never", help="As in 12h, 30d, 2027-01-31."
+    "--expires",
+    default="90d",
+    show_default=True,
+    metavar="DURATION|DATE|never",
+    help="For example 12h, 30d or 2027-01-31.",
 )
 @home_option
 @json_option
 def create(name: str, scopes: tuple[str, ...], expires: str, home: Home, as_json: bool) -> None:
-    """Make a token and print it, once; only its hash is kept.
+    """Create a token and print it once. Only its hash is stored.
 
     \b
     Examples:
@@ -66,7 +72,7 @@ def create(name: str, scopes: tuple[str, ...], expires: str, home: Home, as_json
 @home_option
 @json_option
 def list_tokens(home: Home, as_json: bool) -> None:
-    """Show every token: what it may do, until when, and when it was last used.
+    """List all tokens with their scopes, expiry and last use.
 
     \b
     Example:
@@ -77,7 +83,7 @@ def list_tokens(home: Home, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_facts(token) for token in found]))
     elif not found:
-        click.echo("There are no tokens. Make one: freehold token create NAME --scope read")
+        click.echo("There are no tokens. Create one: freehold token create NAME --scope read")
     else:
         width = max(len(token.name) for token in found)
         for token in found:
@@ -89,7 +95,7 @@ def list_tokens(home: Home, as_json: bool) -> None:
 @click.argument("name")
 @home_option
 def revoke(name: str, home: Home) -> None:
-    """End a token at once; what it has open is closed within a second.
+    """Revoke a token. Its open connections are closed within a second.
 
     \b
     Example:
@@ -101,32 +107,33 @@ def revoke(name: str, home: Home) -> None:
             known = f"The tokens are: {', '.join(names)}" if names else "There are no tokens"
             raise FreeholdError("token.unknown", f"There is no token named {name}", hint=known)
         _record(home, "identity.token_revoked", {"name": name})
-    click.echo(f"{name} is revoked")
+    click.echo(f"Revoked {name}")
 
 
 def read_expiry(text: str, now: float) -> float | None:
-    """A length from now, a date (its end, UTC), a moment, or never."""
+    """A duration from now, a date (its end in UTC), a date with a time, or never."""
     if text == "never":
         return None
-    if found := _LENGTH.fullmatch(text):
+    if found := _DURATION.fullmatch(text):
         return now + int(found[1]) * _SECONDS[found[2]]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise FreeholdError(
-            "token.expiry", f"{text!r} is no length or date", hint="As in 12h, 30d, 2027-01-31, or never"
+            "token.expiry",
+            f"{text!r} is not a duration or a date",
+            hint="Use for example 12h, 30d, 2027-01-31 or never",
         ) from None
     if len(text) == len("2027-01-31"):
         moment = moment.replace(hour=23, minute=59, second=59)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _open(home: Home) -> Tokens:
+def _open(home: Home) -> ApiTokens:
     from freehold.manifest import load_manifest
 
-    if not home.root.is_dir():
-        raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="freehold up makes one")
-    return Tokens(home.identity, owner=load_manifest(home.manifest, os.environ).manifest.owner.did)
+    require_home(home)
+    return ApiTokens(home.identity, owner=load_manifest(home.manifest, os.environ).manifest.owner.did)
 
 
 def _record(home: Home, kind: str, data: dict[str, str | list[str]]) -> None:
@@ -136,7 +143,7 @@ def _record(home: Home, kind: str, data: dict[str, str | list[str]]) -> None:
         timeline.append(kind, data, who="owner")
 
 
-def _facts(token: Token) -> dict[str, object]:
+def _facts(token: ApiToken) -> dict[str, object]:
     return {
         "name": token.name,
         "scopes": sorted(token.scopes),
@@ -146,10 +153,10 @@ def _facts(token: Token) -> dict[str, object]:
     }
 
 
-def _until(token: Token) -> str:
+def _until(token: ApiToken) -> str:
     if token.expires is None:
-        return "does not end"
-    return f"{'ends' if token.expires > time.time() else 'ended'} {_moment(token.expires)}"
+        return "never expires"
+    return f"{'expires' if token.expires > time.time() else 'expired'} {_moment(token.expires)}"
 
 
 def _moment(seconds: float) -> str:

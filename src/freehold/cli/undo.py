@@ -2,21 +2,22 @@
 
 import click
 
-from freehold.cli._history import EntryNumber, run_or_preview
+from freehold.cli._history import EntryNumber, make_author, run_or_preview
 from freehold.cli._options import home_option, json_option
+from freehold.history.calls import PlanUndo, UndoChanges
 from freehold.home import Home
 
 
 @click.command()
 @click.argument("entry", required=False, type=EntryNumber())
-@click.option("--dry-run", is_flag=True, help="Name every path and what would happen to it; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen to each path. Nothing is written.")
 @home_option
 @json_option
 def command(home: Home, entry: int | None, dry_run: bool, as_json: bool) -> None:
-    """Take back the last change to your files, or go back to before ENTRY.
+    """Undo the last change to your files.
 
-    Works with everything else down. What is not in the history yet is taken into it first, so nothing is lost:
-    `freehold redo` comes forward again.
+    With ENTRY, go back to the state before that entry. Works even when Freehold is not running. Unrecorded changes are recorded first, so nothing is lost.
+    To take back an undo: `freehold redo`.
 
     \b
     Examples:
@@ -24,4 +25,5 @@ def command(home: Home, entry: int | None, dry_run: bool, as_json: bool) -> None
       freehold undo
       freehold undo 12
     """
-    run_or_preview(home, "history.undo", {"entry": entry}, dry_run=dry_run, as_json=as_json)
+    act, preview = UndoChanges(entry, who=make_author()), PlanUndo(entry)
+    run_or_preview(home, act, preview, dry_run=dry_run, as_json=as_json)

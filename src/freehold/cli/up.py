@@ -20,10 +20,10 @@ from freehold.home import Home
 @home_option
 @json_option
 def command(detach: bool, home: Home, as_json: bool) -> None:
-    """Start Freehold here and keep it running until Ctrl-C.
+    """Start Freehold and keep it running until Ctrl-C.
 
-    Needs no manifest: without a freehold.toml everything has a default that suits a laptop. Nothing is downloaded
-    or installed; what is missing is named, with the command that gets it.
+    No manifest is needed: without a freehold.toml, every setting has a default for a laptop. Nothing is downloaded or
+    installed. If something is missing, the error names the command that installs it.
 
     \b
     Examples:
@@ -31,17 +31,17 @@ def command(detach: bool, home: Home, as_json: bool) -> None:
       freehold up -d           in the background; freehold down stops it
       FREEHOLD_GATEWAY_PORT=4000 freehold up
     """
-    tell = _Teller(home, as_json)
+    announcer = _Announcer(home, as_json)
     if detach:
-        _start_detached(home, tell)
+        _start_detached(home, announcer)
         return
-    from freehold.keeper.running import run_keeper
+    from freehold.keeper.runner import run_keeper
 
-    run_keeper(home, announce=tell)
+    run_keeper(home, announce=announcer)
 
 
-class _Teller:
-    """Turns what the keeper announces into words on the terminal, or lines of JSON."""
+class _Announcer:
+    """Prints the events of the keeper as text or as lines of JSON."""
 
     def __init__(self, home: Home, as_json: bool) -> None:
         self._home = home
@@ -56,28 +56,28 @@ class _Teller:
         match event:
             case "ready" | "not-ready":
                 self._booted = True
-                click.echo(describe(data, ready=event == "ready", agents=_has_agents(self._home)))
+                click.echo(describe_start(data, ready=event == "ready", agents=_has_agents(self._home)))
             case "sealed" if self._booted:
                 click.secho("  ready again", fg="green")
             case "lost":
                 for cause in data["missing"]:
                     click.secho(f"  {cause}", fg="yellow")
             case "stopping":
-                click.echo("\nStopping (Ctrl-C again does not wait)", err=True)
+                click.echo("\nStopping (press Ctrl-C again to stop at once)", err=True)
             case "straggling":
                 click.secho(
-                    f"  {', '.join(data['stragglers'])} did not finish in time and was ended", fg="yellow", err=True
+                    f"  Ended because not finished in time: {', '.join(data['stragglers'])}", fg="yellow", err=True
                 )
             case "stopped":
-                click.echo("Stopped. Your files and their history are where they were.", err=True)
+                click.echo("Stopped. Your files and their history are kept.", err=True)
 
 
-def describe(facts: dict[str, Any], *, ready: bool, agents: bool) -> str:
-    """The one clear block: address, how to sign in, isolation in force, where data lives, how to stop, what is next."""
+def describe_start(facts: dict[str, Any], *, ready: bool, agents: bool) -> str:
+    """The summary after the start: address, sign-in, isolation, data folder, how to stop, next step."""
     title = (
         click.style("Freehold is running", bold=True, fg="green")
         if ready
-        else click.style("Freehold is up, but not ready", bold=True, fg="yellow")
+        else click.style("Freehold is running, but not ready", bold=True, fg="yellow")
     )
     lines = ["", f"  {title}" + click.style(f"   {facts['seconds']:.1f} s", dim=True), ""]
 
@@ -91,42 +91,40 @@ def describe(facts: dict[str, Any], *, ready: bool, agents: bool) -> str:
     line("Open", click.style(facts["url"], bold=True))
     if facts["sign_in"]:
         line("Sign in", facts["sign_in"])
-        line("", "", "works once, within 10 minutes; freehold open makes another")
+        line("", "", "works once, within 10 minutes; for a new one: freehold open")
     else:
         line("Sign in", f"with AT Protocol, as {facts['owner']}")
-    line("Isolation", _isolation(facts["isolation"]))
+    line("Isolation", _describe_isolation(facts["isolation"]))
     line("Data", facts["home"])
-    line("Undo", facts["keeper_url"], "works when everything else is down")
+    line("Undo", facts["keeper_url"], "recovery page; works when everything else is down")
     line("Stop", "Ctrl-C" if sys.stdout.isatty() else "freehold down")
     here = Path(sys.executable).with_name("freehold")
     if shutil.which("freehold") is None and here.exists():
-        line("Command", str(here), f'in every shell: export PATH="{here.parent}:$PATH"')
+        line("Command", str(here), f'to use it as freehold: export PATH="{here.parent}:$PATH"')
     if not agents:
-        line(
-            "Next", "freehold agents add builtin", "an agent to talk to; freehold models tells how to connect its model"
-        )
+        line("Next", "freehold agents add builtin", "installs an agent; to connect a model: freehold models")
     for one in facts["advice"]:
         line("Advice", f"{one['message']} [{one['code']}]", one["hint"])
     return "\n".join([*lines, ""])
 
 
 def _has_agents(home: Home) -> bool:
-    """Whether one was ever added, at the price of a look: the keeper loads nothing of the agents' own."""
+    """Whether an agent is installed. Looks only for its file, because the keeper imports nothing of `agents`."""
     return any(home.agents.glob("[!.]*/freehold.json"))
 
 
-def _isolation(isolation: dict[str, Any] | None) -> str:
+def _describe_isolation(isolation: dict[str, Any] | None) -> str:
     if isolation is None:
-        return click.style("none: the computer does not run", fg="yellow")
+        return click.style("none: the computer is not running", fg="yellow")
     walls = isolation["walls"]
     namespaces = [wall for wall in walls if wall.endswith(" namespace")]
     others = [wall for wall in walls if wall not in namespaces]
-    held = f"{isolation['backend']} {isolation['version']}, uid {isolation['uid']}, {len(namespaces)} namespaces"
-    return ", ".join([held, *others])
+    summary = f"{isolation['backend']} {isolation['version']}, {isolation['runs_as']}, {len(namespaces)} namespaces"
+    return ", ".join([summary, *others])
 
 
-def _start_detached(home: Home, tell: _Teller) -> None:
-    """Start a keeper of its own and listen to it until it is ready or has failed."""
+def _start_detached(home: Home, announcer: _Announcer) -> None:
+    """Start the keeper as a separate process and wait until it is ready or has failed."""
     reading, writing = os.pipe()
     keeper = subprocess.Popen(
         [sys.executable, "-m", "freehold.keeper", "--home", str(home.root), "--report", str(writing)],
@@ -141,24 +139,22 @@ def _start_detached(home: Home, tell: _Teller) -> None:
     try:
         with os.fdopen(reading) as lines:
             for line in lines:
-                told = json.loads(line)
-                event = told.pop("event")
+                data = json.loads(line)
+                event = data.pop("event")
                 if event == "failed":
-                    raise FreeholdError(told["code"], told["message"], hint=told["hint"])
-                tell(event, told)
+                    raise FreeholdError(data["code"], data["message"], hint=data["hint"])
+                announcer(event, data)
                 if event == "not-ready":
                     raise FreeholdError(
                         "keeper.not-ready",
-                        f"The keeper runs (pid {keeper.pid}), but not everything it keeps does",
-                        hint="freehold status shows why, freehold logs shows more, freehold down stops it",
+                        f"The keeper is running (pid {keeper.pid}), but not all programs are ready",
+                        hint="See why: freehold status, freehold logs. To stop it: freehold down",
                     )
                 if event == "ready":
-                    # It is not ours any more: init, or whoever adopts orphans, waits for it.
+                    # The keeper outlives this process; init, or a subreaper, waits for it.
                     keeper.returncode = 0
                     return
     except KeyboardInterrupt:
         keeper.terminate()
         raise
-    raise FreeholdError(
-        "keeper.died", "The keeper ended before it was ready", hint="freehold logs keeper shows its last words"
-    )
+    raise FreeholdError("keeper.died", "The keeper ended before it was ready", hint="See why: freehold logs keeper")

@@ -13,19 +13,25 @@ from freehold.home import Home
 
 if TYPE_CHECKING:
     from freehold.egress.models.budget import Budgets
-    from freehold.egress.models.ledger import By, Ledger, Row
+    from freehold.egress.models.ledger import Ledger, ReportGrouping, UsageReportRow
 
 _LIMITS = ("day_cost", "month_cost", "day_tokens", "month_tokens")
 
 
 @click.group(invoke_without_command=True)
-@click.option("--by", type=click.Choice(["day", "model", "session", "turn"]), default="day", show_default=True)
-@click.option("--since", metavar="DAY", default="", help="From this day on, as in 2026-11-01.")
+@click.option(
+    "--by",
+    type=click.Choice(["day", "model", "session", "turn"]),
+    default="day",
+    show_default=True,
+    help="How to group the usage.",
+)
+@click.option("--since", metavar="DAY", default="", help="Only since this day, such as 2026-11-01.")
 @home_option
 @json_option
 @click.pass_context
 def command(ctx: click.Context, by: str, since: str, home: Home, as_json: bool) -> None:
-    """Show what models were asked and what it cost, where each budget stands, or change a budget.
+    """Show the usage and cost of models, and the budgets.
 
     \b
     Examples:
@@ -37,41 +43,47 @@ def command(ctx: click.Context, by: str, since: str, home: Home, as_json: bool) 
     ctx.obj = home
     if ctx.invoked_subcommand is not None:
         return
-    from freehold.egress.models.standing import standings
+    from freehold.egress.models.budget_state import list_budget_states
 
     with _opened(home) as ledger:
-        rows = ledger.report(cast("By", by), since=since, limit=100)
-        found = standings(_budgets(home, ledger))
+        rows = ledger.report(cast("ReportGrouping", by), since=since, limit=100)
+        states = list_budget_states(_budgets(home, ledger))
     if as_json:
         budgets = [
-            {"scope": each.scope, "limit": each.what, "of": each.limit, "spent": each.spent, "lifted": each.lifted}
-            for each in found
+            {
+                "scope": state.scope,
+                "limit": state.limit_name,
+                "of": state.limit,
+                "spent": state.spent,
+                "lifted": state.lifted,
+            }
+            for state in states
         ]
         click.echo(json.dumps({"by": by, "rows": [_as_json(row) for row in rows], "budgets": budgets}))
         return
     if not rows:
-        click.echo("no model was asked yet")
+        click.echo("no model requests yet")
     width = max((len(_name(row)) for row in rows), default=0)
     for row in rows:
         tokens = row.usage.tokens
         line = f"  {_name(row):<{width}}  {row.usage.requests:>6} requests  {tokens.input:>10,} in  {tokens.output:>9,} out"
         click.echo(f"{line}  {_cost(row)}")
-    for each in found:
-        share = each.spent / each.limit
+    for state in states:
+        share = state.spent / state.limit
         colour = "red" if share >= 1 else "yellow" if share >= 0.8 else None
         spent = (
-            f"{each.spent:.2f} of {each.limit:g} dollars"
-            if each.what.endswith("cost")
-            else f"{each.spent:,.0f} of {each.limit:,.0f} tokens"
+            f"{state.spent:.2f} of {state.limit:g} dollars"
+            if state.limit_name.endswith("cost")
+            else f"{state.spent:,.0f} of {state.limit:,.0f} tokens"
         )
         note = (
             ", lifted"
-            if each.lifted
-            else f", and {each.unpriced} requests of unknown price"
-            if each.unpriced and each.what.endswith("cost")
+            if state.lifted
+            else f", and {state.unpriced} requests of unknown price"
+            if state.unpriced and state.limit_name.endswith("cost")
             else ""
         )
-        click.secho(f"  budget {each.scope} {each.what} {each.period}: {spent} ({share:.0%}){note}", fg=colour)
+        click.secho(f"  budget {state.scope} {state.limit_name} {state.period}: {spent} ({share:.0%}){note}", fg=colour)
 
 
 @command.command()
@@ -91,9 +103,9 @@ def budget(
     month_tokens: int | None,
     home: Home,
 ) -> None:
-    """Set what may be spent on one provider, or on all of them (`*`), in place of what freehold.toml says.
+    """Set a budget for one provider, or for all (`*`).
 
-    Without a limit the word is given back to freehold.toml.
+    It replaces the budget in freehold.toml. Without a limit, the budget in freehold.toml applies again.
 
     \b
     Examples:
@@ -101,13 +113,13 @@ def budget(
       freehold usage budget openai --day-tokens 2000000
       freehold usage budget openai
     """
-    from freehold.egress.models.budget import Limits
+    from freehold.egress.models.budget import BudgetLimits
 
-    limits = Limits(day_cost, month_cost, day_tokens, month_tokens)
+    limits = BudgetLimits(day_cost, month_cost, day_tokens, month_tokens)
     with _opened(_home(ctx, home)) as ledger:
         _check_scope(_home(ctx, home), scope)
         ledger.set_budget(scope, limits if limits.named() else None)
-    click.echo("from now on" if limits.named() else "freehold.toml says again what may be spent")
+    click.echo("budget set" if limits.named() else "the budget in freehold.toml applies again")
 
 
 @command.command()
@@ -116,7 +128,9 @@ def budget(
 @home_option
 @click.pass_context
 def lift(ctx: click.Context, scope: str, limit: str, home: Home) -> None:
-    """Go on although a budget is reached, until its day or month is over. Without words: every one that is reached.
+    """Ignore a limit until the end of its day or month.
+
+    Without arguments, this lifts every limit that has been reached.
 
     \b
     Examples:
@@ -125,25 +139,25 @@ def lift(ctx: click.Context, scope: str, limit: str, home: Home) -> None:
     """
     from datetime import UTC, datetime
 
-    from freehold.egress.models.standing import standings
+    from freehold.egress.models.budget_state import list_budget_states
 
     now = datetime.now(UTC)
     lifted = 0
     with _opened(_home(ctx, home)) as ledger:
         refused = ledger.reached()
-        for each in standings(_budgets(_home(ctx, home), ledger), now):
-            full = each.spent >= each.limit or (each.scope, each.what, each.period) in refused
-            wanted = full if not scope else each.scope == scope and limit in ("", each.what)
-            if wanted and not each.lifted:
+        for state in list_budget_states(_budgets(_home(ctx, home), ledger), now):
+            full = state.spent >= state.limit or (state.scope, state.limit_name, state.period) in refused
+            wanted = full if not scope else state.scope == scope and limit in ("", state.limit_name)
+            if wanted and not state.lifted:
                 lifted += 1
-                ledger.lift(each.scope, each.what, now)
-                click.echo(f"lifted {each.what} of {each.scope} for {each.period}")
+                ledger.lift(state.scope, state.limit_name, now)
+                click.echo(f"lifted {state.limit_name} of {state.scope} for {state.period}")
     if not lifted:
-        click.echo("no budget is reached that is not lifted already")
+        click.echo("No limit has been reached, or all are already lifted.")
 
 
 def _home(ctx: click.Context, home: Home) -> Home:
-    """`--home` may stand before or after the verb."""
+    """`--home` may be before or after the subcommand."""
     given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
     return home if given or not isinstance(ctx.obj, Home) else ctx.obj
 
@@ -169,8 +183,8 @@ def _budgets(home: Home, ledger: "Ledger") -> "Budgets":
 
     manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
     budgets = Budgets()
-    said = {name: provider.limits for name, provider in read_providers(manifest.models).items()}
-    budgets.limits = said | {ALL: read_limits(manifest.budget)} | ledger.budgets()
+    manifest_limits = {name: provider.limits for name, provider in read_providers(manifest.models).items()}
+    budgets.limits = manifest_limits | {ALL: read_limits(manifest.budget)} | ledger.budgets()
     budgets.lifted = ledger.lifted()
     for (scope, period), spent in ledger.spent(datetime.now(UTC)).items():
         budgets.load(scope, period, spent)
@@ -186,21 +200,21 @@ def _check_scope(home: Home, scope: str) -> None:
         raise FreeholdError(
             "models.not-found",
             f"There is no model provider {scope!a:.80}",
-            hint=f"freehold.toml has: {', '.join(names) or 'none'}; '*' stands for all",
+            hint=f"freehold.toml has: {', '.join(names) or 'none'}; '*' means all",
         )
 
 
-def _name(row: "Row") -> str:
+def _name(row: "UsageReportRow") -> str:
     return " ".join(part or "-" for part in row.key)
 
 
-def _cost(row: "Row") -> str:
+def _cost(row: "UsageReportRow") -> str:
     if row.usage.cost is not None:
         return f"{row.usage.cost:.4f} dollars"
     return f"{row.usage.priced:.4f} dollars and unknown" if row.usage.priced else "price unknown"
 
 
-def _as_json(row: "Row") -> dict[str, object]:
+def _as_json(row: "UsageReportRow") -> dict[str, object]:
     tokens = row.usage.tokens
     return {
         "key": row.key,

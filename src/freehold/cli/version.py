@@ -12,7 +12,7 @@ from freehold.cli._options import json_option
 @click.command()
 @json_option
 def command(as_json: bool) -> None:
-    """Print the version of Freehold and of the Python that runs it.
+    """Print the version of Freehold and of Python.
 
     \b
     Example:

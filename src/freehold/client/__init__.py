@@ -1,7 +1,7 @@
-"""A Freehold, from a program: over the same API that the browser uses, with an API token.
+"""The Python client of the API. It uses the same API as the browser, with an API token.
 
-To add a resource: write it once, with `async`, as a module in `_async/`; give it a line in `_async/freehold.py`; run
-`python -m tools.generate`, which writes the same for `Freehold.sync` into `_sync/`.
+To add a resource, write an async module in `_async/`, add it to `_async/freehold.py`, and run `python -m
+tools.generate`, which writes the synchronous module into `_sync/`.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Freehold(AsyncFreehold):
-    """One Freehold, for programs with an event loop.
+    """A Freehold, for asyncio programs.
 
     async with Freehold("http://localhost:3000", token="fh_…") as home:
         async for event in home.timeline.follow():
@@ -22,7 +22,7 @@ class Freehold(AsyncFreehold):
 
     @staticmethod
     def sync(url: str, *, token: str | None = None, timeout: float = 30.0) -> "SyncFreehold":
-        """The same for scripts: `with Freehold.sync(url) as home: home.history.undo()`."""
+        """The synchronous client: `with Freehold.sync(url) as home: home.history.undo()`."""
         from freehold.client._sync.freehold import SyncFreehold
 
         return SyncFreehold(url, token=token, timeout=timeout)

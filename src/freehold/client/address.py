@@ -1,4 +1,4 @@
-"""Where a Freehold is: an address that a token may be sent to."""
+"""The address of a Freehold, checked before a token is sent to it."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -7,7 +7,7 @@ from freehold.errors import FreeholdError
 
 
 def read_address(url: str) -> str:
-    """The origin of a Freehold's address, as browsers spell it. Refuses what would show the token to others."""
+    """The origin of an address, as browsers write it. Refuses plain http to another machine, which would leak the token."""
     parts = urlsplit(url.strip() if "://" in url else f"https://{url.strip()}")
     try:
         port = parts.port
@@ -18,22 +18,22 @@ def read_address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host or port == -1 or unusual:
         raise FreeholdError(
             "client.address",
-            f"{url!r} is not the address of a Freehold",
-            hint="Give one such as https://agent.example.com or http://localhost:3000",
+            f"{url!r} is not a valid address of a Freehold",
+            hint="Give an address such as https://agent.example.com or http://localhost:3000",
         )
     if parts.scheme == "http" and not _is_loopback(host):
         raise FreeholdError(
             "client.plain-http",
-            f"{host} would be sent your token without encryption",
-            hint=f"Use https://{host}; plain http is only for this machine",
+            f"Plain http would send your token to {host} without encryption",
+            hint=f"Use https://{host}; plain http works only for this machine",
         )
     name = f"[{host}]" if ":" in host else host
     usual = port in (None, 443 if parts.scheme == "https" else 80)
     return f"{parts.scheme}://{name}" if usual else f"{parts.scheme}://{name}:{port}"
 
 
-def is_here(address: str) -> bool:
-    """Whether an address, as `read_address` gives it, is on this machine."""
+def is_local(address: str) -> bool:
+    """Whether an address from `read_address` is on this machine."""
     return _is_loopback(urlsplit(address).hostname or "")
 
 

@@ -1,12 +1,12 @@
-"""Waiting, for both halves of the client."""
+"""Sleep functions for the asynchronous and the synchronous client."""
 
 import asyncio
 import time
 
 
-def pause(seconds: float) -> None:
+def sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-async def async_pause(seconds: float) -> None:
+async def async_sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)

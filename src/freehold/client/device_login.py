@@ -1,4 +1,4 @@
-"""Asking a Freehold for a token: this program shows a code, and the owner answers in a browser."""
+"""Requests an API token: this program shows a code, and the owner allows it in a browser."""
 
 import re
 import time
@@ -8,22 +8,22 @@ from typing import Any
 
 import httpx2
 
-from freehold.client.address import is_here, read_address
-from freehold.client.answers import Scope
-from freehold.client.pauses import pause
-from freehold.client.problems import answered, misunderstood, unreachable
+from freehold.client.address import is_local, read_address
+from freehold.client.delay import sleep
+from freehold.client.models import Scope
+from freehold.client.problems import connection_error, read_reply, unexpected_reply
 from freehold.errors import FreeholdError
 
-TIMEOUT = 30.0
-# However patient the other side would have us be.
-LONGEST_INTERVAL = 30.0
-LONGEST_WAIT = 3600.0
+REQUEST_TIMEOUT = 30.0
+# Upper limits for the values that the server sends.
+MAX_POLL_INTERVAL = 30.0
+MAX_LOGIN_WAIT = 3600.0
 _CODE = re.compile(r"[A-Z]{4}-[A-Z]{4}")
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """What the owner must see: `code`, and `page` to type it on. `secret` fetches the answer and is shown to nobody."""
+class PendingLogin:
+    """A login that waits for the owner. Show `code` and `page`; never show `secret`, which fetches the token."""
 
     url: str
     name: str
@@ -34,65 +34,65 @@ class Waiting:
     expires_in: float
 
 
-def ask_for_token(url: str, name: str, scopes: Sequence[Scope]) -> Waiting:
+def request_token(url: str, name: str, scopes: Sequence[Scope]) -> PendingLogin:
     address = read_address(url)
-    answer = _post(address, "/v1/devices", {"name": name, "scopes": list(scopes)})
+    reply = _post(address, "/v1/devices", {"name": name, "scopes": list(scopes)})
     try:
-        waiting = Waiting(
+        login = PendingLogin(
             url=address,
             name=name,
-            code=str(answer["code"]),
-            page=str(answer["address"]),
-            secret=str(answer["device"]),
-            interval=min(LONGEST_INTERVAL, float(answer["interval"])),
-            expires_in=min(LONGEST_WAIT, float(answer["expires_in"])),
+            code=str(reply["code"]),
+            page=str(reply["address"]),
+            secret=str(reply["device"]),
+            interval=min(MAX_POLL_INTERVAL, float(reply["interval"])),
+            expires_in=min(MAX_LOGIN_WAIT, float(reply["expires_in"])),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise misunderstood(address, error) from error
-    if not _CODE.fullmatch(waiting.code) or not waiting.page.endswith(f"/device#{waiting.code}"):
-        raise misunderstood(address, ValueError("no code"))
-    _check_page(address, waiting.page)
-    return waiting
+        raise unexpected_reply(address, error) from error
+    if not _CODE.fullmatch(login.code) or not login.page.endswith(f"/device#{login.code}"):
+        raise unexpected_reply(address, ValueError("no code"))
+    _check_page(address, login.page)
+    return login
 
 
-def wait_for_token(waiting: Waiting) -> str:
-    """The token, once the owner has allowed it."""
-    end = time.monotonic() + waiting.expires_in
+def wait_for_token(login: PendingLogin) -> str:
+    """Wait until the owner has answered. Returns the token; raises FreeholdError when it was refused or expired."""
+    end = time.monotonic() + login.expires_in
     while time.monotonic() < end:
-        answer = _post(waiting.url, "/v1/devices/answer/collect", {"device": waiting.secret})
-        match answer.get("answer"), answer.get("token"):
+        reply = _post(login.url, "/v1/devices/answer/collect", {"device": login.secret})
+        match reply.get("answer"), reply.get("token"):
             case "allowed", str(token):
                 return token
             case "denied", _:
-                raise FreeholdError("login.refused", f"{waiting.name} was refused in the browser")
+                raise FreeholdError("login.refused", f"The owner refused the token {login.name} in the browser")
             case "waiting", _:
-                pause(max(0.1, waiting.interval))
+                sleep(max(0.1, login.interval))
             case _:
-                raise misunderstood(waiting.url, ValueError("no answer"))
+                raise unexpected_reply(login.url, ValueError("no answer"))
     raise FreeholdError(
-        "login.expired", "Nobody answered in the browser", hint=f"Start again: freehold login {waiting.url}"
+        "login.expired", "The code expired before it was allowed", hint=f"Start again: freehold login {login.url}"
     )
 
 
 def _check_page(address: str, page: str) -> None:
-    """A page elsewhere would have the owner sign in to something that is not this Freehold."""
+    """Refuse a page on another origin: the owner would sign in to something that is not this Freehold."""
     found = read_address(page.rpartition("/device#")[0])
-    if found == address or (is_here(found) and is_here(address)):
+    if found == address or (is_local(found) and is_local(address)):
         return
     raise FreeholdError(
         "login.other-address",
-        f"{address} wants to be opened at {found}",
-        hint=f"If that is the same Freehold, use that address: freehold login {found}",
+        f"{address} sends the browser to another address: {found}",
+        hint=f"If that is the same Freehold, use its address: freehold login {found}",
     )
 
 
 def _post(address: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
     try:
-        with httpx2.Client(base_url=address, timeout=TIMEOUT, trust_env=False) as http:
+        with httpx2.Client(base_url=address, timeout=REQUEST_TIMEOUT, trust_env=False) as http:
             response = http.post(path, json=body)
     except httpx2.TransportError as error:
-        raise unreachable(address, error, TIMEOUT) from error
-    answer = answered(address, response)
-    if not isinstance(answer, dict):
-        raise misunderstood(address, ValueError("not an object"))
-    return answer
+        raise connection_error(address, error, REQUEST_TIMEOUT) from error
+    reply = read_reply(address, response)
+    if not isinstance(reply, dict):
+        raise unexpected_reply(address, ValueError("not an object"))
+    return reply

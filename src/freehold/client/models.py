@@ -1,4 +1,4 @@
-"""What the API answers, as frozen objects. A newer Freehold may say more; what is not known here is left out."""
+"""The replies of the API as frozen objects. Unknown fields, from a newer Freehold, are ignored."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -6,15 +6,15 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 Scope = Literal["read", "prompt", "files", "terminal", "history", "admin"]
-State = Literal["ok", "degraded", "failed", "off", "starting"]
+ComponentStatus = Literal["ok", "degraded", "failed", "off", "starting"]
 
 
-class Answer(BaseModel):
+class ApiModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Me(Answer):
-    """The caller, as Freehold knows them. `scopes` is None for a browser, which may do everything."""
+class Me(ApiModel):
+    """The caller. `scopes` is None for a browser, which may do everything."""
 
     who: str
     did: str | None
@@ -22,26 +22,26 @@ class Me(Answer):
     scopes: tuple[Scope, ...] | None
 
 
-class Meta(Answer):
+class Meta(ApiModel):
     version: str
     manifest_checksum: str
     slots: dict[str, str]
 
 
-class Component(Answer):
+class ComponentInfo(ApiModel):
     name: str
-    state: State
+    state: ComponentStatus
     since: datetime
     last_error: str | None
     required: bool
 
 
-class Health(Answer):
+class HealthInfo(ApiModel):
     ready: bool
-    components: tuple[Component, ...]
+    components: tuple[ComponentInfo, ...]
 
 
-class SignIn(Answer):
+class SignInInfo(ApiModel):
     """One signed-in browser."""
 
     id: str
@@ -54,7 +54,7 @@ class SignIn(Answer):
     current: bool
 
 
-class Token(Answer):
+class TokenInfo(ApiModel):
     """One API token, without its secret."""
 
     name: str
@@ -64,12 +64,12 @@ class Token(Answer):
     used: datetime | None
 
 
-class Ended(Answer):
+class Ended(ApiModel):
     ended: int
 
 
-class Event(Answer):
-    """One entry of the timeline."""
+class EventInfo(ApiModel):
+    """One timeline event."""
 
     seq: int
     at: str
@@ -78,14 +78,14 @@ class Event(Answer):
     data: dict[str, Any]
 
 
-class EventPage(Answer):
-    """Entries in order; `next` is the `after` of the following page, None when this was the last."""
+class EventPage(ApiModel):
+    """Events in order. Pass `next` as `after` to get the next page; None on the last page."""
 
-    events: tuple[Event, ...]
+    events: tuple[EventInfo, ...]
     next: int | None
 
 
-class Egress(Answer):
+class EgressInfo(ApiModel):
     """The mode, the rules in force, what waits for an answer and what was decided last."""
 
     mode: Literal["deny", "ask", "allow"]
@@ -96,8 +96,8 @@ class Egress(Answer):
     counters: dict[str, int]
 
 
-class HistoryEntry(Answer):
-    """One state of the files: who made it, why, when, and how much it changed."""
+class HistoryEntry(ApiModel):
+    """One history entry: who made the change, why, when, and how much changed."""
 
     id: int
     at: float
@@ -114,28 +114,28 @@ class HistoryEntry(Answer):
     notes: tuple[str, ...]
 
 
-class HistoryPage(Answer):
+class HistoryPage(ApiModel):
     entries: tuple[HistoryEntry, ...]
 
 
-class HistoryChanges(Answer):
-    """What one entry changed, path by path; `total` counts those that were left out, too."""
+class HistoryChanges(ApiModel):
+    """The paths that one entry changed. `total` also counts paths that were left out."""
 
     entry: HistoryEntry
     changes: tuple[dict[str, str], ...]
     total: int
 
 
-class HistoryDiff(Answer):
-    """What one entry changed, line by line."""
+class HistoryDiff(ApiModel):
+    """The lines that one entry changed."""
 
     entry: HistoryEntry
     files: tuple[dict[str, Any], ...]
     total: int
 
 
-class HistoryComparison(Answer):
-    """What differs between two states; `old` is None for the state before all entries."""
+class HistoryComparison(ApiModel):
+    """The difference between two states. `old` is None for the state before the first entry."""
 
     old: HistoryEntry | None
     new: HistoryEntry
@@ -143,26 +143,33 @@ class HistoryComparison(Answer):
     total: int
 
 
-class HistoryPlan(Answer):
-    """What would happen to every path; nothing has happened yet."""
+class HistoryPlan(ApiModel):
+    """What an action would do to each path. Nothing was changed."""
 
     kind: str
     target: int
     steps: tuple[dict[str, str], ...]
     total: int
+    counts: dict[str, int]
+    summary: str
     conflicts: tuple[dict[str, str], ...]
 
 
-class HistoryOutcome(Answer):
-    """What was done, as an entry of its own, and what could not be settled."""
+class HistoryOutcome(ApiModel):
+    """What was done: its own entry, the fate of each path, and each path that does not have the planned state."""
 
     entry: HistoryEntry
     done: int
+    fates: tuple[dict[str, str], ...]
+    total: int
+    counts: dict[str, int]
+    summary: str
     unsettled: tuple[dict[str, str], ...]
+    total_unsettled: int
 
 
-class ShownFile(Answer):
-    """A file as it was. `base64` is None for what has no content, such as a folder."""
+class ShownFile(ApiModel):
+    """A file in the state of an entry. `base64` is None for a path without content, such as a folder."""
 
     path: str
     what: str
@@ -171,8 +178,8 @@ class ShownFile(Answer):
     base64: str | None = None
 
 
-class SshDoor(Answer):
-    """Where the SSH server is; `connected` is None when it does not answer."""
+class SshServerInfo(ApiModel):
+    """The SSH server. `connected` is the number of connections; None when the server does not answer."""
 
     enabled: bool
     host: str
@@ -182,7 +189,7 @@ class SshDoor(Answer):
     connected: int | None
 
 
-class SshCertificate(Answer):
+class SshCertificate(ApiModel):
     id: str
     certificate: str
     key_id: str
@@ -191,7 +198,7 @@ class SshCertificate(Answer):
     config: str
 
 
-class SshCredential(Answer):
+class SshCredential(ApiModel):
     id: str
     kind: str
     label: str
@@ -203,24 +210,24 @@ class SshCredential(Answer):
     revoked: bool
 
 
-class SshRevoked(Answer):
+class SshRevoked(ApiModel):
     id: str
 
 
-class PreviewPort(Answer):
-    """A port inside that something listens on; the program and the manifest's service are None when not known."""
+class PreviewPort(ApiModel):
+    """A port in the computer on which a process listens. `process` and `service` are None when unknown."""
 
     port: int
     process: str | None
     service: str | None
 
 
-class PreviewPorts(Answer):
+class PreviewPorts(ApiModel):
     ports: tuple[PreviewPort, ...]
 
 
-class PreviewAddress(Answer):
-    """`address` opens once, within half a minute; `origin` is where it leads."""
+class PreviewAddress(ApiModel):
+    """`address` works once, within 30 seconds. `origin` is the origin of the preview."""
 
     address: str
     origin: str

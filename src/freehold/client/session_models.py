@@ -1,15 +1,15 @@
-"""What a conversation with an agent is made of, as frozen objects."""
+"""Sessions, their events and their approvals, as frozen objects."""
 
 from typing import Any, Literal
 
-from freehold.client.answers import Answer
+from freehold.client.models import ApiModel
 
-Choice = Literal["once", "session", "always", "reject"]
+ApprovalAnswer = Literal["once", "conversation", "always", "reject"]
 When = Literal["now", "queue", "steer"]
 
 
-class SessionInfo(Answer):
-    """One conversation with one agent; `seq` is the number of its last event."""
+class SessionInfo(ApiModel):
+    """One session: a conversation with one agent. `seq` is the number of its last event."""
 
     id: str
     title: str
@@ -24,18 +24,18 @@ class SessionInfo(Answer):
     unread: bool = False
 
 
-class SessionPage(Answer):
-    """Sessions, the last changed first; give `next` as `cursor` for more."""
+class SessionPage(ApiModel):
+    """Sessions, the most recently changed first. Pass `next` as `cursor` to get the next page."""
 
     sessions: tuple[SessionInfo, ...]
     next: str | None = None
 
 
-class Update(Answer):
-    """Something that happened in a session.
+class SessionUpdate(ApiModel):
+    """An event of a session, or a part of one.
 
-    With a `seq` it is kept: `kind` is turn.started, message, thought, tool, plan, approval, turn.ended and so on.
-    Without one it is a piece of a message or thought that is still being said: `data` has `id` and `text`.
+    With a `seq` it is a stored event: `kind` is turn.started, message, thought, tool, plan, approval, turn.ended and
+    so on. Without a `seq` it is a part of a message or thought that is still being written: `data` has `id` and `text`.
     """
 
     seq: int | None = None
@@ -48,25 +48,25 @@ class Update(Answer):
         return self.seq is None
 
 
-class SessionEvents(Answer):
-    events: tuple[Update, ...]
+class SessionEvents(ApiModel):
+    events: tuple[SessionUpdate, ...]
     next: int | None = None
 
 
-class PromptTaken(Answer):
-    """The turn that a prompt became, and whether it waits for the one before."""
+class AcceptedPrompt(ApiModel):
+    """The turn of a prompt, and whether it waits for the turn before it."""
 
     turn: int
     queued: bool
 
 
-class Approval(Answer):
-    """A question of an agent's; `details` holds the exact command or change, or with `kind` "question" what is asked."""
+class Approval(ApiModel):
+    """A permission request of an agent. `details` has the exact command or change; with `kind` "question", the question."""
 
     id: str
     session: str
     state: str
-    answer: Choice | None = None
+    answer: ApprovalAnswer | None = None
     note: str | None = None
     kind: str
     title: str

@@ -1,4 +1,4 @@
-"""Tokens that `freehold login` has got, kept in the OS keyring where there is one, else in a file that only you can read."""
+"""The tokens of `freehold login`, in the keyring of the system, or else in a file that only the user can read."""
 
 import json
 import os
@@ -21,20 +21,20 @@ Where = Literal["keyring", "file"]
 
 
 @dataclass(frozen=True)
-class Stored:
-    """One address with a token. The token itself is where `where` says."""
+class StoredToken:
+    """An address with a token. `where` says where the token is."""
 
     url: str
     name: str
     where: Where
 
 
-def credentials_file() -> Path:
+def tokens_file() -> Path:
     config = os.environ.get("XDG_CONFIG_HOME")
     return (Path(config) if config else Path.home() / ".config") / "freehold" / "logins.json"
 
 
-def find_credentials(url: str) -> str | None:
+def find_stored_token(url: str) -> str | None:
     """The token stored for this address, or None."""
     entry = _read().get(read_address(url))
     if entry is None:
@@ -45,8 +45,8 @@ def find_credentials(url: str) -> str | None:
     return None if ring is None else cast("str | None", ring.get_password(SERVICE, read_address(url)))
 
 
-def store_credentials(url: str, name: str, token: str) -> Where:
-    """Keep a token; one that was kept for the same address is replaced. Says where it is now."""
+def store_token(url: str, name: str, token: str) -> Where:
+    """Store a token; replaces an earlier token for the same address. Returns where it is stored."""
     address = read_address(url)
     logins = _read()
     ring = _keyring()
@@ -59,12 +59,12 @@ def store_credentials(url: str, name: str, token: str) -> Where:
     return "file" if ring is None else "keyring"
 
 
-def list_credentials() -> tuple[Stored, ...]:
-    return tuple(Stored(url, entry["name"], entry["where"]) for url, entry in sorted(_read().items()))
+def list_stored_tokens() -> tuple[StoredToken, ...]:
+    return tuple(StoredToken(url, entry["name"], entry["where"]) for url, entry in sorted(_read().items()))
 
 
-def forget_credentials(url: str) -> bool:
-    """Remove what is stored for an address. Idempotent; says whether there was something."""
+def remove_stored_token(url: str) -> bool:
+    """Remove the token for an address. Idempotent. Returns whether there was one."""
     address = read_address(url)
     logins = _read()
     entry = logins.pop(address, None)
@@ -78,7 +78,7 @@ def forget_credentials(url: str) -> bool:
 
 
 def _keyring() -> "ModuleType | None":
-    """The OS keyring, when its package is installed and it has a place to keep things."""
+    """The keyring of the system; None when its package is not installed or it has no backend."""
     try:
         keyring, fail = import_module("keyring"), import_module("keyring.backends.fail")
     except ImportError:
@@ -87,7 +87,7 @@ def _keyring() -> "ModuleType | None":
 
 
 def _read() -> dict[str, dict[str, Any]]:
-    path = credentials_file()
+    path = tokens_file()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -97,13 +97,13 @@ def _read() -> dict[str, dict[str, Any]]:
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise _unusable(path, f"others could have read it (mode {found.st_mode & 0o777:04o})")
+            raise _unusable(path, f"other users could have read it (mode {found.st_mode & 0o777:04o})")
         try:
             logins = json.loads(file.read())
         except ValueError:
-            raise _unusable(path, "it is not JSON") from None
+            raise _unusable(path, "it is not valid JSON") from None
     if not isinstance(logins, dict) or not all(_is_entry(entry) for entry in logins.values()):
-        raise _unusable(path, "it does not hold what freehold login writes")
+        raise _unusable(path, "it was not written by freehold login")
     return logins
 
 
@@ -112,7 +112,7 @@ def _is_entry(entry: object) -> bool:
 
 
 def _write(logins: dict[str, dict[str, Any]]) -> None:
-    path = credentials_file()
+    path = tokens_file()
     ensure_private_folder(path.parent)
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".logins")  # made with mode 0600
     try:
@@ -129,6 +129,6 @@ def _write(logins: dict[str, dict[str, Any]]) -> None:
 def _unusable(path: Path, why: str) -> FreeholdError:
     return FreeholdError(
         "client.stored-tokens",
-        f"{path} cannot be trusted with tokens: {why}",
+        f"Cannot use the stored tokens in {path}: {why}",
         hint=f"Remove it (rm {path}) and sign in again: freehold login URL",
     )

@@ -1,27 +1,27 @@
-"""The only way out of the computer: a default-deny proxy whose every decision is the owner's and is recorded."""
+"""The only way out of the computer: a proxy that denies by default and records every decision."""
 
-from freehold.egress.connections import Counters, Limits
-from freehold.egress.policy import Decision, Mode, Policy, Rule, parse_pattern
-from freehold.egress.questions import Answer, Question, Questions
-from freehold.egress.rules import Rules, ensure_tables
-from freehold.egress.service import Egress, EgressSettings, Snapshot
-from freehold.egress.stream import Stream
+from freehold.egress.connections import EgressCounters, EgressLimits
+from freehold.egress.network_request import NetworkRequest, NetworkRequests, OwnerAnswer
+from freehold.egress.policy import Decision, EgressPolicy, EgressRule, Mode, parse_pattern
+from freehold.egress.rules import EgressRules, ensure_tables
+from freehold.egress.service import EgressService, EgressSettings, EgressStatus
+from freehold.egress.stream import ByteStream
 
 __all__ = [
-    "Answer",
-    "Counters",
+    "ByteStream",
     "Decision",
-    "Egress",
+    "EgressCounters",
+    "EgressLimits",
+    "EgressPolicy",
+    "EgressRule",
+    "EgressRules",
+    "EgressService",
     "EgressSettings",
-    "Limits",
+    "EgressStatus",
     "Mode",
-    "Policy",
-    "Question",
-    "Questions",
-    "Rule",
-    "Rules",
-    "Snapshot",
-    "Stream",
+    "NetworkRequest",
+    "NetworkRequests",
+    "OwnerAnswer",
     "ensure_tables",
     "parse_pattern",
 ]

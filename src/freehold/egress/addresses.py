@@ -1,4 +1,4 @@
-"""Where a name may lead: resolved once, checked, and the checked address is the one that is dialled."""
+"""Resolves a name once, checks its addresses, and connects to a checked address."""
 
 import asyncio
 import socket
@@ -10,23 +10,23 @@ from freehold.egress.stream import SocketStream
 from freehold.errors import FreeholdError
 
 Resolver = Callable[[str], Awaitable[Sequence[IPAddress]]]
-"""From a normalised name to its addresses; raises `egress.no-address` when there is none."""
+"""Gives the addresses of a normalised name. Raises `egress.no-address` when there is none."""
 
 AddressCheck = Callable[[IPAddress], str | None]
-"""Why an address is refused, or None. The seam by which tests reach servers on loopback by name."""
+"""Why an address is refused, or None. Tests replace it to reach servers on loopback by name."""
 
 MAX_ADDRESSES = 8
-STAGGER = 0.25
-LOOKUP = 8.0
-GRACE = 0.5
+DIAL_STAGGER = 0.25
+LOOKUP_TIMEOUT = 8.0
+SECOND_FAMILY_TIMEOUT = 0.5
 
-# Spelled out rather than left to `is_global`, whose answer differs between versions of Python.
+# Listed here because `is_global` differs between versions of Python.
 _REFUSED: tuple[tuple[str, str], ...] = (
     ("0.0.0.0/8", "unspecified"),
     ("10.0.0.0/8", "private"),
     ("100.64.0.0/10", "carrier-grade NAT"),
     ("127.0.0.0/8", "loopback"),
-    ("168.63.129.16/32", "metadata"),  # Azure's, at a public address
+    ("168.63.129.16/32", "metadata"),  # of Azure, at a public address
     ("169.254.0.0/16", "link-local or metadata"),
     ("172.16.0.0/12", "private"),
     ("192.0.0.0/24", "reserved"),
@@ -57,13 +57,13 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def why_refused(address: IPAddress) -> str | None:
-    """Which kind of not-public address this is, or None for one on the open internet."""
+    """The kind of an address that is not public, or None for a public one."""
     if isinstance(address, IPv4Address):
         return next((why for net, why in _REFUSED_4 if address in net), None)
     if address.ipv4_mapped is not None:
         return "IPv4-mapped"
     if address in _NAT64:
-        # The one embedding that honest networks use: on an IPv6-only machine every IPv4 host looks like this.
+        # On an IPv6-only machine every IPv4 host has such an address, so it is checked as IPv4.
         embedded = why_refused(IPv4Address(int(address) & 0xFFFFFFFF))
         return f"NAT64 of a {embedded} address" if embedded else None
     named = next((why for net, why in _REFUSED_6 if address in net), None)
@@ -71,14 +71,14 @@ def why_refused(address: IPAddress) -> str | None:
 
 
 def why_refused_here(address: IPAddress) -> str | None:
-    """`why_refused`, and this machine's own public addresses besides: behind them are services meant for nobody else."""
+    """`why_refused`, and this machine's own public addresses, which may lead to services for local use only."""
     return why_refused(address) or ("this machine's own" if _is_own(address) else None)
 
 
 def _is_own(address: IPAddress) -> bool:
     family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
     try:
-        # Connecting a datagram socket sends nothing; the kernel answers an own address with itself as the source.
+        # Connecting a datagram socket sends nothing. For one of our own addresses the kernel chooses the same address as source.
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
             return str(probe.getsockname()[0]) == str(address)
@@ -87,7 +87,7 @@ def _is_own(address: IPAddress) -> bool:
 
 
 async def resolve_by_dns(name: str, servers: Sequence[tuple[str, int]] = ()) -> Sequence[IPAddress]:
-    """Asks DNS for the absolute name: no search domains, no hosts file, one answer.
+    """Asks DNS for the absolute name, without search domains and hosts file.
 
     `servers` are used instead of those of /etc/resolv.conf.
     """
@@ -109,13 +109,13 @@ async def resolve_by_dns(name: str, servers: Sequence[tuple[str, int]] = ()) -> 
         raise no_address(name, "this machine has no resolver") from error
     if servers:
         resolver.nameservers = [Do53Nameserver(address, port) for address, port in servers]
-    resolver.lifetime = LOOKUP
+    resolver.lifetime = LOOKUP_TIMEOUT
     async with asyncio.TaskGroup() as both:
         six, four = both.create_task(ask(AAAA)), both.create_task(ask(A))
         done, _ = await asyncio.wait((six, four), return_when=asyncio.FIRST_COMPLETED)
         if any(task.result() for task in done):
-            # Some networks answer for one family and swallow the question about the other.
-            await asyncio.wait((six, four), timeout=GRACE)
+            # Some networks answer for one family and never answer for the other.
+            await asyncio.wait((six, four), timeout=SECOND_FAMILY_TIMEOUT)
         else:
             await asyncio.wait((six, four))
         found = [task.result() if task.done() else [] for task in (six, four)]
@@ -128,21 +128,21 @@ async def resolve_by_dns(name: str, servers: Sequence[tuple[str, int]] = ()) -> 
 
 def no_address(name: str, why: str) -> FreeholdError:
     return FreeholdError(
-        "egress.no-address", f"{name} has no address: {why}", hint=f"Try it on the host: getent hosts {name}"
+        "egress.no-address", f"{name} has no address: {why}", hint=f"Check the name on the host: getent hosts {name}"
     )
 
 
 def _interleaved(six: Sequence[IPAddress], four: Sequence[IPAddress]) -> list[IPAddress]:
     mixed: list[IPAddress] = []
-    for place in range(max(len(six), len(four))):
-        mixed += [*six[place : place + 1], *four[place : place + 1]]
+    for index in range(max(len(six), len(four))):
+        mixed += [*six[index : index + 1], *four[index : index + 1]]
     return mixed[:MAX_ADDRESSES]
 
 
 async def dial(addresses: Sequence[IPAddress], port: int, *, timeout: float) -> SocketStream:
-    """Connects to the first of the addresses that answers, starting the next try a quarter of a second after the last.
+    """Connects to the first address that answers. A new try starts every quarter of a second.
 
-    Only addresses are taken, never a name, so nothing is looked up a second time. Raises `egress.unreachable`.
+    Accepts only addresses, so no name is looked up a second time. Raises `egress.unreachable`.
     """
     queue = list(addresses)
     tries: set[asyncio.Task[SocketStream]] = set()
@@ -152,7 +152,7 @@ async def dial(addresses: Sequence[IPAddress], port: int, *, timeout: float) -> 
                 if queue:
                     tries.add(asyncio.ensure_future(_connect(queue.pop(0), port)))
                 done, tries = await asyncio.wait(
-                    tries, timeout=STAGGER if queue else None, return_when=asyncio.FIRST_COMPLETED
+                    tries, timeout=DIAL_STAGGER if queue else None, return_when=asyncio.FIRST_COMPLETED
                 )
                 winners = [task.result() for task in done if task.exception() is None]
                 for loser in winners[1:]:
@@ -167,7 +167,7 @@ async def dial(addresses: Sequence[IPAddress], port: int, *, timeout: float) -> 
         for late in await asyncio.gather(*tries, return_exceptions=True):
             if isinstance(late, SocketStream):
                 await late.close()
-    raise FreeholdError("egress.unreachable", f"None of its {len(addresses)} addresses answered on port {port}")
+    raise FreeholdError("egress.unreachable", f"None of {len(addresses)} addresses answered on port {port}")
 
 
 async def _connect(address: IPAddress, port: int) -> SocketStream:

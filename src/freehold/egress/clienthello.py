@@ -1,7 +1,7 @@
-"""The first message of TLS, read only far enough to know which host the client wants.
+"""Reads the server name from the first message of TLS.
 
-With Encrypted ClientHello the outer name counts: it is the one the network sees and the server may be reached by.
-GREASE and unknown extensions are passed over; a message that could be read in two ways is refused.
+With Encrypted ClientHello the outer name counts: it is the name that the network sees. GREASE and unknown extensions are
+skipped. A message that could be read in two ways is refused.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class ClientHello:
 
 
 class _Reader:
-    """Cuts length-prefixed pieces off a buffer and refuses one that is too short."""
+    """Reads length-prefixed parts of a buffer. Refuses a part that is too short."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -32,7 +32,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         piece = self._data[self._at : self._at + count]
         if len(piece) != count:
-            raise not_a_hello("a length leads beyond its end")
+            raise not_a_hello("a length goes beyond its end")
         self._at += count
         return piece
 
@@ -49,18 +49,18 @@ def not_a_hello(why: str) -> FreeholdError:
 
 
 def looks_like_tls(data: bytes) -> bool:
-    """Whether the first bytes could begin a TLS record; decided as soon as there is one byte."""
+    """Whether the first byte can begin a TLS record."""
     return data[:1] == b"\x16"
 
 
 def read_client_hello(data: bytes) -> ClientHello | int:
-    """The ClientHello at the start of `data`, or how many bytes are needed at least to know more. Raises `egress.not-tls`."""
+    """The ClientHello at the start of `data`, or the least number of bytes needed. Raises `egress.not-tls`."""
     message = b""
     at = 0
     for _ in range(MAX_RECORDS):
         header = data[at : at + 5]
         if header[:1] not in (b"", b"\x16") or header[1:2] not in (b"", b"\x03"):
-            raise not_a_hello("another kind of record came")
+            raise not_a_hello("it is another kind of record")
         if len(header) < 5:
             return at + 5
         length = int.from_bytes(header[3:5])
@@ -69,17 +69,17 @@ def read_client_hello(data: bytes) -> ClientHello | int:
         message += data[at + 5 : at + 5 + length]
         at += 5 + length
         if message and message[0] != _CLIENT_HELLO:
-            raise not_a_hello("another handshake message came first")
+            raise not_a_hello("it is another handshake message")
         wanted = 4 + int.from_bytes(message[1:4]) if len(message) >= 4 else HELLO_LIMIT
         if wanted > HELLO_LIMIT:
             raise not_a_hello(f"it is longer than {HELLO_LIMIT} bytes")
         if at > len(data):
             return at
         if len(message) > wanted:
-            raise not_a_hello("something else shares its record")
+            raise not_a_hello("its record holds more than one message")
         if len(message) == wanted:
             return _parse(message[4:])
-    raise not_a_hello(f"it comes in more than {MAX_RECORDS} pieces")
+    raise not_a_hello(f"it has more than {MAX_RECORDS} records")
 
 
 def _parse(body: bytes) -> ClientHello:
@@ -101,7 +101,7 @@ def _parse(body: bytes) -> ClientHello:
         kind = int.from_bytes(extensions.take(2))
         content = extensions.vector(2)
         if kind in seen:
-            raise not_a_hello("an extension comes twice")
+            raise not_a_hello("it repeats an extension")
         seen.add(kind)
         if kind == _SERVER_NAME:
             name = _server_name(content)

@@ -1,4 +1,4 @@
-"""The connections that are open now, what they carried, and how they are cut."""
+"""The open connections, what they carried, and how they are cut."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from freehold.egress.names import Host, IPAddress
-from freehold.egress.policy import Policy
+from freehold.egress.policy import EgressPolicy
 from freehold.errors import FreeholdError
 
 
 @dataclass
-class Counters:
-    """Since this process started; read by metrics."""
+class EgressCounters:
+    """Counted since this process started. Read by metrics."""
 
     connections: int = 0
     allowed: int = 0
@@ -25,8 +25,8 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """In seconds and numbers; each has its default here."""
+class EgressLimits:
+    """Counts, and times in seconds."""
 
     connections: int = 256
     waiting: int = 64
@@ -39,30 +39,34 @@ class Limits:
 
 
 @dataclass(eq=False)
-class Connection:
-    """One stream from inside. `host` is known once it was permitted; from then on a change of policy may cut it."""
+class EgressConnection:
+    """One stream from inside. `host` is set when it is permitted; from then on a change of the rules may cut it.
+
+    `session` is None for a program that belongs to no session, and after the session's agent has ended.
+    """
 
     who: str
-    counters: Counters
+    counters: EgressCounters
+    session: str | None = None
     host: Host | None = None
     port: int = 0
     once: bool = False
     refused: str | None = None
-    """What is wrong with the host where it is an address that only a rule lets pass."""
+    """Why the host is not public, when it is an address that only a rule allows."""
     addresses: dict[IPAddress, str | None] = field(default_factory=dict)
-    """Where it leads or is about to lead, each with what only a rule can excuse."""
+    """The addresses that it leads to, each with the reason why it is not public, or None."""
     bytes_up: int = 0
     bytes_down: int = 0
     half_closed: bool = False
     answered: bool = False
-    """Whether the client has begun to get an answer, after which it can no longer be told anything else."""
+    """Whether the client has begun to get a response. After that no error can be sent to it."""
     cut_because: str = ""
     opened: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     active: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     _scope: asyncio.Timeout | None = None
 
     def cut(self, because: str) -> None:
-        """Ends the connection now, from wherever in the loop's thread. Idempotent."""
+        """Ends the connection now. Call it in the loop's thread. Idempotent."""
         if not self.cut_because:
             self.cut_because = because
             if self._scope is not None:
@@ -78,44 +82,44 @@ class Connection:
         self.counters.bytes_down += count
         self.active = asyncio.get_running_loop().time()
 
-    def still_allowed(self, policy: Policy) -> bool:
+    def still_allowed(self, policy: EgressPolicy) -> bool:
         if self.host is None:
             return True
-        verdict = policy.decide(self.host, self.port, self.refused).verdict
+        verdict = policy.decide(self.host, self.port, self.refused, self.session).verdict
         if verdict == "deny" or (verdict == "ask" and not self.once):
             return False
         if self.host.address is not None:
             return True
         return all(
-            policy.decide_address(address, self.port, refused).verdict == "allow"
+            policy.decide_address(address, self.port, refused, self.session).verdict == "allow"
             for address, refused in self.addresses.items()
         )
 
 
 class Connections:
-    """All that are open. Bounded: one more than the limit is refused."""
+    """All open connections. Beyond the limit a new one is refused."""
 
-    def __init__(self, limits: Limits, counters: Counters) -> None:
+    def __init__(self, limits: EgressLimits, counters: EgressCounters) -> None:
         self._limits = limits
         self._counters = counters
-        self._open: set[Connection] = set()
+        self._open: set[EgressConnection] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def __iter__(self) -> Iterator[Connection]:
+    def __iter__(self) -> Iterator[EgressConnection]:
         return iter(tuple(self._open))
 
     @asynccontextmanager
-    async def admit(self, who: str) -> AsyncIterator[Connection]:
-        """A place for one connection. What is cut inside ends with `TimeoutError` within this block."""
+    async def admit(self, who: str) -> AsyncIterator[EgressConnection]:
+        """A slot for one connection. When it is cut, `TimeoutError` is raised inside the block."""
         if len(self._open) >= self._limits.connections:
             raise FreeholdError(
                 "egress.too-many",
-                f"{self._limits.connections} connections are open already",
+                f"{self._limits.connections} connections are already open",
                 hint="Close some and try again",
             )
-        connection = Connection(who, self._counters)
+        connection = EgressConnection(who, self._counters)
         self._counters.connections += 1
         self._open.add(connection)
         try:
@@ -124,8 +128,8 @@ class Connections:
         finally:
             self._open.discard(connection)
 
-    def revoke(self, policy: Policy) -> list[Connection]:
-        """Cuts every connection that the policy would not let out again, and returns them."""
+    def revoke(self, policy: EgressPolicy) -> list[EgressConnection]:
+        """Cuts every connection that the policy no longer allows, and returns them."""
         gone = [
             connection for connection in self if not connection.cut_because and not connection.still_allowed(policy)
         ]
@@ -135,7 +139,7 @@ class Connections:
         return gone
 
     def sweep(self) -> None:
-        """Cuts what has been silent or open for too long. Called every second."""
+        """Cuts connections that were idle or open for too long. Called every second."""
         now = asyncio.get_running_loop().time()
         for connection in self:
             idle = self._limits.half_closed if connection.half_closed else self._limits.idle

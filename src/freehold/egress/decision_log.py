@@ -1,7 +1,7 @@
-"""Every decision becomes an event, and no number of decisions fills the disk.
+"""Records every decision in the timeline without ever filling the disk.
 
-The first of a kind is written before the connection goes on; the same again within a minute is counted and written
-as one event with its count; beyond a steady rate only sums and some examples are kept.
+The first decision of a kind is written before the connection proceeds. The same decision within a minute is counted and
+written as one event. Beyond a steady rate only totals and some examples are kept.
 """
 
 import asyncio
@@ -15,20 +15,22 @@ from typing import Literal
 from freehold.observe.metrics import registry
 from freehold.timeline import Json, Timeline
 
-WINDOW = 60.0
-BURST = 120
-PER_SECOND = 0.5
-EXAMPLES = 20
-RECENT = 100
+REPEAT_WINDOW = 60.0
+EVENT_BURST = 120
+EVENTS_PER_SECOND = 0.5
+MAX_EXAMPLES = 20
+MAX_RECENT = 100
 
 Outcome = Literal["connection_allowed", "connection_refused", "connection_revoked", "request_refused", "limit_neared"]
 
-decisions = registry.counter("freehold_egress_decisions_total", "What became of attempts to get out.", ["outcome"])
+decisions = registry.counter(
+    "freehold_egress_decisions_total", "Decisions about connections out of the computer.", ["outcome"]
+)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Who wanted what, what became of it, and why."""
+class DecisionRecord:
+    """Who wanted to connect where, the outcome and the reason."""
 
     outcome: Outcome
     who: str
@@ -47,9 +49,11 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Recent:
+class RecentDecision:
+    """A decision with its time, for the list of recent ones."""
+
     at: str
-    entry: Entry
+    entry: DecisionRecord
 
     def as_json(self) -> dict[str, Json]:
         return {"at": self.at, "outcome": self.entry.outcome, "who": self.entry.who, **self.entry.as_json()}
@@ -67,41 +71,45 @@ class _Sum:
     examples: list[str] = field(default_factory=list)
 
 
-class Journal:
+class DecisionLog:
+    """Writes decisions to the timeline and keeps the recent ones in memory."""
+
     def __init__(self, timeline: Timeline, clock: Callable[[], float] = time.monotonic) -> None:
         self._timeline = timeline
         self._clock = clock
-        self._known: dict[Entry, _Repeats] = {}
+        self._known: dict[DecisionRecord, _Repeats] = {}
         self._sum = _Sum()
         self._sum_due = 0.0
-        self._tokens = float(BURST)
+        self._tokens = float(EVENT_BURST)
         self._refilled = clock()
-        self.recent: deque[Recent] = deque(maxlen=RECENT)
+        self.recent: deque[RecentDecision] = deque(maxlen=MAX_RECENT)
 
-    async def record(self, entry: Entry) -> None:
-        """Returns when the event is on the disk, or counted with one that is. Raises when it cannot be written."""
+    async def record(self, entry: DecisionRecord) -> None:
+        """Returns when the decision is on disk, or counted with one that is. Raises when it cannot be written."""
         decisions.inc(outcome=entry.outcome)
-        self.recent.append(Recent(datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"), entry))
+        self.recent.append(
+            RecentDecision(datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"), entry)
+        )
         now = self._clock()
         known = self._known.get(entry)
         if known is not None and now < known.until:
             known.count += 1
         elif self._spend(now):
             repeats = known.count if known is not None else 0
-            self._known[entry] = _Repeats(now + WINDOW)
+            self._known[entry] = _Repeats(now + REPEAT_WINDOW)
             try:
                 await asyncio.to_thread(self._write, [self._event(entry, repeats)])
             except BaseException:
-                # Not written: the next of its kind must not be counted with an event that does not exist.
+                # It was not written, so the next one of its kind must not be counted with it.
                 self._known.pop(entry, None)
                 raise
         else:
             self._sum.counts[entry.outcome] = self._sum.counts.get(entry.outcome, 0) + 1
-            if len(self._sum.examples) < EXAMPLES:
+            if len(self._sum.examples) < MAX_EXAMPLES:
                 self._sum.examples.append(entry.target)
 
     async def flush(self, *, everything: bool = False) -> None:
-        """Writes the counts whose minute is over. Called every second, and with `everything` at the end."""
+        """Writes the counts whose minute is over. Called every second, and with `everything` at shutdown."""
         now = self._clock()
         over = [(entry, repeats) for entry, repeats in self._known.items() if everything or now >= repeats.until]
         events = []
@@ -112,19 +120,19 @@ class Journal:
         if self._sum.counts and (everything or now >= self._sum_due):
             data: dict[str, Json] = {**self._sum.counts, "examples": list(self._sum.examples)}
             events.append(("egress.decisions_summed", data, "egress"))
-            self._sum, self._sum_due = _Sum(), now + WINDOW
+            self._sum, self._sum_due = _Sum(), now + REPEAT_WINDOW
         if events:
             await asyncio.to_thread(self._write, events)
 
     @staticmethod
-    def _event(entry: Entry, repeats: int) -> tuple[str, dict[str, Json], str]:
+    def _event(entry: DecisionRecord, repeats: int) -> tuple[str, dict[str, Json], str]:
         data = entry.as_json()
         if repeats:
             data["repeated"] = repeats
         return f"egress.{entry.outcome}", data, entry.who
 
     def _spend(self, now: float) -> bool:
-        self._tokens = min(float(BURST), self._tokens + (now - self._refilled) * PER_SECOND)
+        self._tokens = min(float(EVENT_BURST), self._tokens + (now - self._refilled) * EVENTS_PER_SECOND)
         self._refilled = now
         if self._tokens < 1:
             return False

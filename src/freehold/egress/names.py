@@ -1,7 +1,7 @@
-"""Host names as the guest may spell them: one meaning each, or refused.
+"""Host names from inside the computer: each has one meaning or is refused.
 
-Whatever has two readings (an address in octal, a name with an invisible character) is how a check is told one
-thing and the connection another; so nothing is repaired here beyond case, one trailing dot and IDNA.
+A spelling with two readings (an address in octal, a name with an invisible character) could pass the check as one host and
+connect to another. So only case, one trailing dot and IDNA are normalised.
 """
 
 import re
@@ -31,53 +31,53 @@ class Host:
         return f"[{self.text}]" if isinstance(self.address, IPv6Address) else self.text
 
 
-def odd(text: str, why: str) -> FreeholdError:
+def bad_name(text: str, why: str) -> FreeholdError:
     return FreeholdError(
         "egress.odd-name",
-        f"{text[:80]!a} is not a host that can be asked for: {why}",
-        hint="Write a plain name such as example.org, or an address in its usual form such as 192.0.2.7 or [2001:db8::7]",
+        f"{text[:80]!a} is not a valid host: {why}",
+        hint="Use a name such as example.org, or an address in its usual form such as 192.0.2.7 or [2001:db8::7]",
     )
 
 
 def parse_host(text: str) -> Host:
-    """The host that `text` means. IPv6 stands in brackets. Raises `egress.odd-name` for everything with a second reading."""
+    """The host that `text` means. IPv6 addresses are in brackets. Raises `egress.odd-name` for an ambiguous spelling."""
     if not text:
-        raise odd(text, "it is empty")
+        raise bad_name(text, "it is empty")
     if text.startswith("[") or text.endswith("]"):
         return _bracketed(text)
     name = text[:-1] if text.endswith(".") else text
     name = _ascii(text, name)
     if len(name) > NAME_LIMIT:
-        raise odd(text, f"it is longer than {NAME_LIMIT} characters")
+        raise bad_name(text, f"it is longer than {NAME_LIMIT} characters")
     labels = name.split(".")
     if not all(labels):
-        raise odd(text, "it has an empty label")
+        raise bad_name(text, "it has an empty label")
     if _NUMBER.fullmatch(labels[-1]):
         return _dotted(text)
     for label in labels:
         _check_label(text, label)
     if len(labels) == 1:
-        raise odd(text, "it has no dot, so it would mean something else on every network")
+        raise bad_name(text, "it has no dot, so its meaning depends on the network")
     return Host(name)
 
 
 def parse_port(text: str) -> int:
-    """Digits without sign, space or leading zero, 1 to 65535."""
+    """A number from 1 to 65535, without sign, space or leading zero."""
     if not _PORT.fullmatch(text) or int(text) > 65535:
-        raise odd(text, "a port is a number from 1 to 65535")
+        raise bad_name(text, "a port is a number from 1 to 65535")
     return int(text)
 
 
 def split_authority(text: str) -> tuple[str, str | None]:
-    """`host:port` or `host` apart, with IPv6 in brackets; nothing is checked but the shape."""
+    """Splits `host:port` or `host`, with IPv6 in brackets. Only the shape is checked."""
     if text.startswith("["):
         host, bracket, rest = text.partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise odd(text, "its brackets do not match")
+            raise bad_name(text, "its brackets do not match")
         return host + bracket, rest[1:] if rest else None
     host, colon, port = text.partition(":")
     if ":" in port:
-        raise odd(text, "it has more than one colon; an IPv6 address stands in brackets")
+        raise bad_name(text, "it has more than one colon; write an IPv6 address in brackets")
     return host, port if colon else None
 
 
@@ -85,46 +85,46 @@ def _ascii(text: str, name: str) -> str:
     if name.isascii():
         return name.lower()
     try:
-        # Strict, not UTS 46: what that would map away (soft hyphens, full-width digits) is refused instead.
+        # Strict, not UTS 46: characters that it would map (soft hyphens, full-width digits) are refused.
         return idna.encode(name.lower(), strict=True).decode("ascii")
     except idna.IDNAError as error:
-        raise odd(text, "it is not a valid international name") from error
+        raise bad_name(text, "it is not a valid international name") from error
 
 
 def _check_label(text: str, label: str) -> None:
     if not _LABEL.fullmatch(label):
-        raise odd(
-            text, "a label holds letters, digits and hyphens, at most 63, and neither starts nor ends with a hyphen"
+        raise bad_name(
+            text, "a label has at most 63 letters, digits and hyphens, and does not start or end with a hyphen"
         )
     if label.startswith("xn--"):
         try:
             idna.ulabel(label)
         except (idna.IDNAError, UnicodeError) as error:
-            raise odd(text, "its punycode is not a valid international name") from error
+            raise bad_name(text, "its punycode is not a valid international name") from error
 
 
 def _dotted(text: str) -> Host:
-    # A last label that is a number makes every resolver read the whole as an IPv4 address, in octal, hex or one
-    # big number as it pleases (`0177.1`, `2130706433`). Only the canonical spelling has one reading.
+    # When the last label is a number, resolvers read the whole name as an IPv4 address, in octal, hex or one large
+    # number (`0177.1`, `2130706433`). Only the canonical spelling has one reading.
     try:
         address = IPv4Address(text)
     except AddressValueError as error:
-        raise odd(text, "an IPv4 address is written as four decimal numbers") from error
+        raise bad_name(text, "an IPv4 address is written as four decimal numbers") from error
     if str(address) != text:
-        raise odd(text, f"the address is written {address}")
+        raise bad_name(text, f"the address is written {address}")
     return Host(text, address)
 
 
 def _bracketed(text: str) -> Host:
     inner = text[1:-1] if text.startswith("[") and text.endswith("]") else ""
     if "%" in inner:
-        raise odd(text, "an address with a zone only means something on this machine")
+        raise bad_name(text, "an address with a zone is only valid on one machine")
     try:
         address = IPv6Address(inner)
     except AddressValueError as error:
-        raise odd(text, "between brackets stands an IPv6 address") from error
+        raise bad_name(text, "only an IPv6 address may be in brackets") from error
     if address.ipv4_mapped is not None:
-        raise odd(text, f"the address is written {address.ipv4_mapped}")
+        raise bad_name(text, f"the address is written {address.ipv4_mapped}")
     if str(address) != inner.lower():
-        raise odd(text, f"the address is written [{address}]")
+        raise bad_name(text, f"the address is written [{address}]")
     return Host(str(address), address)

@@ -1,7 +1,8 @@
-"""What the owner is asked: durable, without expiry, and never more than fits on a screen.
+"""Network requests: connections that no rule covers and that wait for the owner's answer.
 
-An agent that wants to be a nuisance can ask for a new name every millisecond. So a name is asked once, many names
-below one domain become one question about that domain, and beyond a fixed number nothing more is stored.
+Requests are durable and have no expiry. A hostile agent may ask for a new name every millisecond, so their number is
+bounded: one request for a host and port, one for the whole domain when many names below it are asked for, and nothing
+is stored beyond `MAX_PENDING`.
 """
 
 from dataclasses import dataclass
@@ -9,18 +10,18 @@ from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from freehold.egress.names import Host
-from freehold.egress.policy import Pattern, parse_pattern
-from freehold.egress.rules import put_rule
+from freehold.egress.policy import EgressRule, HostPattern, parse_pattern
+from freehold.egress.rules import insert_rule
 from freehold.errors import FreeholdError
-from freehold.timeline import Json, Timeline
+from freehold.timeline import Json, Timeline, Transaction
 
-Answer = Literal["once", "session", "always", "never"]
-ANSWERS: tuple[Answer, ...] = get_args(Answer)
+OwnerAnswer = Literal["once", "conversation", "until_restart", "always", "never"]
+ANSWERS: tuple[OwnerAnswer, ...] = get_args(OwnerAnswer)
 
 MAX_PENDING = 64
 MAX_PER_FAMILY = 5
 
-# Domains below which strangers live side by side: one question for all of them would be about all of them.
+# Unrelated parties have names below these domains: one request must not cover them all.
 _SHARED = frozenset(
     [
         "amazonaws.com",
@@ -69,11 +70,15 @@ _SHARED = frozenset(
 
 
 @dataclass(frozen=True)
-class Question:
-    """A connection somebody inside wanted. `pattern` is exactly what a yes would allow."""
+class NetworkRequest:
+    """A connection that a program inside wanted. `pattern` is exactly what a yes allows.
+
+    `session` is the session that asked; None for a program that belongs to no session, such as the owner's terminal.
+    """
 
     id: int
-    pattern: Pattern
+    pattern: HostPattern
+    session: str | None
     family: str
     who: str
     first_seen: str
@@ -86,6 +91,7 @@ class Question:
             "target": str(self.pattern),
             "host": f"{'*.' if self.pattern.below else ''}{self.pattern.host}",
             "port": self.pattern.port,
+            "session": self.session,
             "who": self.who,
             "first_seen": self.first_seen,
             "last_seen": self.last_seen,
@@ -94,11 +100,10 @@ class Question:
 
 
 def family_of(host: Host) -> str:
-    """About where one party's names begin: `a.b.example.co.uk` → `example.co.uk`. An address is its own family, and so
-    is each name below a domain that strangers share.
+    """A guess at the domain that one party owns: `a.b.example.co.uk` gives `example.co.uk`.
 
-    No list of public suffixes is complete; a wrong guess makes one question too many or too broad, and the
-    question says in full what it is about.
+    An address is its own family, and so is each name below a domain that unrelated parties share. No list of public
+    suffixes is complete. A wrong guess makes one request too many or too broad, and the request shows its pattern.
     """
     labels = host.text.split(".")
     if host.address is not None or ".".join(labels[-2:]) in _SHARED:
@@ -107,96 +112,125 @@ def family_of(host: Host) -> str:
     return ".".join(labels[-keep:])
 
 
-def patterns_for(host: Host, port: int) -> list[Pattern]:
-    """What a question about this connection may be called: the host itself, or all hosts of its family."""
+def request_patterns(host: Host, port: int) -> list[HostPattern]:
+    """The patterns that a request for this connection may have: the host itself, or all hosts of its family."""
     family = family_of(host)
-    exact = Pattern(host, port=port)
-    return [exact] if family == host.text else [exact, Pattern(Host(family), below=True, port=port)]
+    exact = HostPattern(host, port=port)
+    return [exact] if family == host.text else [exact, HostPattern(Host(family), below=True, port=port)]
 
 
 @dataclass(frozen=True)
-class Questions:
-    """Blocking calls on the questions that wait. Only the running Freehold asks; any process may answer."""
+class NetworkRequests:
+    """Blocking calls on the requests that wait. Only the running egress adds requests; any process may answer them."""
 
     timeline: Timeline
 
-    def all(self) -> list[Question]:
+    def all(self) -> list[NetworkRequest]:
         rows = self.timeline.query(
-            "SELECT id, pattern, family, who, first_seen, last_seen, count FROM egress_question ORDER BY id"
+            "SELECT id, pattern, session, family, who, first_seen, last_seen, count FROM egress_request ORDER BY id"
         )
-        return [Question(number, parse_pattern(pattern), *rest) for number, pattern, *rest in rows]
+        return [
+            NetworkRequest(number, parse_pattern(pattern), session or None, *rest)
+            for number, pattern, session, *rest in rows
+        ]
 
-    def ask(self, host: Host, port: int, who: str) -> bool:
-        """Makes sure a question about this waits; False when too many wait already. Idempotent."""
-        family, now = family_of(host), _now()
-        exact, *wider = patterns_for(host, port)
+    def add(self, host: Host, port: int, who: str, session: str | None = None) -> bool:
+        """Makes sure that a request for this connection waits. Idempotent. False when too many wait already."""
+        asking = session or ""
+        exact, *wider = request_patterns(host, port)
         with self.timeline.transaction() as tx:
             for pattern in (exact, *wider):
-                if tx.execute("SELECT 1 FROM egress_question WHERE pattern = ?", (str(pattern),)).fetchone():
+                if tx.execute(
+                    "SELECT 1 FROM egress_request WHERE pattern = ? AND session = ?", (str(pattern), asking)
+                ).fetchone():
                     return True
-            kin = [
-                (number, count)
-                for number, count, pattern in tx.execute(
-                    "SELECT id, count, pattern FROM egress_question WHERE family = ?", (family,)
-                )
-                if (kindred := parse_pattern(pattern)).port == port and kindred.host.text != family
-            ]
-            asked, count, first = exact, 1, now
-            if wider and len(kin) >= MAX_PER_FAMILY:
-                asked, count = wider[0], 1 + sum(count for _number, count in kin)
-                for number, _count in kin:
-                    tx.execute("DELETE FROM egress_question WHERE id = ?", (number,))
-            elif tx.execute("SELECT count(*) FROM egress_question").fetchone()[0] >= MAX_PENDING:
+            siblings = _find_siblings(tx, host, port, asking)
+            requested, count = exact, 1
+            if wider and len(siblings) >= MAX_PER_FAMILY:
+                requested, count = wider[0], 1 + sum(siblings.values())
+                for number in siblings:
+                    tx.execute("DELETE FROM egress_request WHERE id = ?", (number,))
+            elif tx.execute("SELECT count(*) FROM egress_request").fetchone()[0] >= MAX_PENDING:
                 return False
+            now = _now()
             made = tx.execute(
-                "INSERT INTO egress_question (pattern, family, who, first_seen, last_seen, count) VALUES (?, ?, ?, ?, ?, ?)",
-                (str(asked), family, who, first, now, count),
+                "INSERT INTO egress_request (pattern, session, family, who, first_seen, last_seen, count)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (str(requested), asking, family_of(host), who, now, now, count),
             )
-            data = {"id": made.lastrowid, "target": str(asked), "host": host.text, "port": port}
+            data: dict[str, Json] = {
+                "id": made.lastrowid,
+                "target": str(requested),
+                "host": host.text,
+                "port": port,
+                "session": session,
+            }
             tx.append("egress.question_asked", data, who=who)
         return True
 
-    def count(self, more: dict[int, int]) -> None:
-        """Adds attempts that came since; not an event, so that asking again and again leaves no trail to fill a disk."""
+    def add_attempts(self, attempts: dict[int, int]) -> None:
+        """Adds repeated attempts to the counts. Makes no event, so repeated attempts do not fill the timeline."""
         with self.timeline.transaction() as tx:
-            for number, attempts in more.items():
+            for number, count in attempts.items():
                 tx.execute(
-                    "UPDATE egress_question SET count = count + ?, last_seen = ? WHERE id = ?",
-                    (attempts, _now(), number),
+                    "UPDATE egress_request SET count = count + ?, last_seen = ? WHERE id = ?",
+                    (count, _now(), number),
                 )
 
-    def answer(self, number: int, answer: Answer, *, who: str = "owner") -> Pattern:
-        """Turns the question into a rule. Raises `egress.no-question` when it does not wait (any more).
+    def answer(self, number: int, answer: OwnerAnswer, *, who: str = "owner") -> HostPattern:
+        """Turns the request into a rule. Raises `egress.no-request` when it does not wait (any more).
 
-        A yes allows what was shown and nothing else; a `never` closes the host on every port.
+        A yes allows exactly what was shown: `once` and `conversation` only to the session that asked. `never` denies
+        the host on every port. Raises `egress.no-session` for `conversation` when no session asked.
         """
         if answer not in ANSWERS:
             raise FreeholdError(
-                "egress.bad-answer", f"{answer!r} is not an answer", hint=f"The answers are: {', '.join(ANSWERS)}"
+                "egress.wrong-answer", f"{answer!r} is not an answer", hint=f"The answers are: {', '.join(ANSWERS)}"
             )
         with self.timeline.transaction() as tx:
-            # Compared as text: a number that somebody typed may be larger than any that SQLite takes.
-            wanted = (str(number)[:20],)
+            # Compared as text: a number that somebody typed may be larger than SQLite allows.
             row = tx.execute(
-                "DELETE FROM egress_question WHERE CAST(id AS TEXT) = ? RETURNING pattern, count", wanted
+                "DELETE FROM egress_request WHERE CAST(id AS TEXT) = ? RETURNING pattern, session, count",
+                (str(number)[:20],),
             ).fetchall()
             if not row:
                 raise FreeholdError(
-                    "egress.no-question",
-                    f"No question {number} is waiting",
-                    hint="freehold egress lists the questions that wait",
+                    "egress.no-request",
+                    f"No network request {number} is waiting",
+                    hint="freehold egress lists the requests that wait",
                 )
-            text, count = row[0]
-            pattern = parse_pattern(text)
-            data = {"id": number, "target": text, "answer": answer, "attempts": count}
+            text, session, count = row[0]
+            if answer == "conversation" and not session:
+                raise FreeholdError(
+                    "egress.no-session",
+                    f"Network request {number} comes from no session, so it cannot be allowed for a conversation",
+                    hint="Answer once, until_restart, always or never",
+                    kind="conflict",
+                )
+            data: dict[str, Json] = {"id": number, "target": text, "answer": answer, "attempts": count}
             tx.append("egress.question_answered", data, who=who)
-            reason = f"the owner answered question {number} with {answer}"
-            if answer == "never":
-                pattern = Pattern(pattern.host, pattern.below)
-                put_rule(tx, "deny", pattern, "always", who, reason)
-            else:
-                put_rule(tx, "allow", pattern, answer, who, reason)
-        return pattern
+            rule = _rule_for(answer, parse_pattern(text), session or None)
+            insert_rule(tx, rule, who, f"the owner answered network request {number} with {answer}", number)
+        return rule.pattern
+
+
+def _rule_for(answer: OwnerAnswer, pattern: HostPattern, session: str | None) -> EgressRule:
+    if answer == "never":
+        return EgressRule("deny", HostPattern(pattern.host, pattern.below), "always")
+    return EgressRule("allow", pattern, answer, session if answer in ("once", "conversation") else None)
+
+
+def _find_siblings(tx: Transaction, host: Host, port: int, session: str) -> dict[int, int]:
+    """Waiting requests of the same session for other names of this family, with their counts."""
+    family = family_of(host)
+    found = {}
+    for number, count, text in tx.execute(
+        "SELECT id, count, pattern FROM egress_request WHERE family = ? AND session = ?", (family, session)
+    ):
+        pattern = parse_pattern(text)
+        if pattern.port == port and pattern.host.text != family:
+            found[number] = count
+    return found
 
 
 def _now() -> str:

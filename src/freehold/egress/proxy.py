@@ -1,7 +1,7 @@
 """An HTTP proxy for one stream from inside: CONNECT, or one plain request.
 
-One request a stream, always: `Connection: close` goes both ways, so whatever follows a request is never read as
-another one, and there is nothing to smuggle into.
+A stream carries one request. `Connection: close` goes both ways, so bytes that follow a request are never read as
+another request, and credentials cannot change on a connection that is kept open.
 """
 
 import asyncio
@@ -9,26 +9,35 @@ import re
 from dataclasses import dataclass
 
 from freehold.egress import http1
+from freehold.egress.authorization import Authorizer
 from freehold.egress.clienthello import looks_like_tls
-from freehold.egress.connections import Connection, Limits
-from freehold.egress.gate import Gate
-from freehold.egress.http1 import Request, malformed
+from freehold.egress.connections import EgressConnection, EgressLimits
+from freehold.egress.credentials import ProxyCredentials
+from freehold.egress.http1 import HttpRequest, malformed
 from freehold.egress.names import Host, parse_host, parse_port, split_authority
-from freehold.egress.stream import CHUNK, Inlet, Stream
-from freehold.egress.tunnel import ALERT_UNRECOGNIZED_NAME, TLS_PORTS, check_if_tls, check_server_name, join, together
+from freehold.egress.stream import CHUNK, ByteStream, PushbackReader
+from freehold.egress.tunnel import (
+    ALERT_UNRECOGNIZED_NAME,
+    TLS_PORTS,
+    check_if_tls,
+    check_server_name,
+    raising_first_failure,
+    relay_both_ways,
+)
 from freehold.errors import FreeholdError
 
 _ABSOLUTE = re.compile(r"(https?)://([^/?#]+)([^#]*)", re.IGNORECASE)
 
 _STATUS = {
     "egress.asked": (403, "Asked the owner"),
-    "egress.bad-answer": (502, "Bad answer"),
+    "egress.bad-credentials": (407, "Proxy authentication required"),
+    "egress.bad-response": (502, "Bad response"),
     "egress.cut-short": (400, "Cut short"),
     "egress.denied": (403, "Not allowed"),
     "egress.expectation": (417, "Expectation failed"),
     "egress.malformed": (400, "Bad request"),
     "egress.no-address": (502, "No address"),
-    "egress.odd-name": (400, "Odd name"),
+    "egress.odd-name": (400, "Bad host name"),
     "egress.slow": (408, "Too slow"),
     "egress.too-long": (431, "Too long"),
     "egress.too-many": (503, "Too many connections"),
@@ -40,7 +49,7 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where a plain request goes: the host it is checked and sent for, and the path as the server sees it."""
+    """Where a plain request goes: the host that is checked, and the path that is sent to the server."""
 
     host: Host
     port: int
@@ -51,29 +60,38 @@ class Target:
         return str(self.host) if self.port == 80 else f"{self.host}:{self.port}"
 
 
-async def serve(client: Stream, connection: Connection, gate: Gate, limits: Limits) -> None:
-    """Serves the stream to its end. Raises what the client could not be told by an HTTP answer any more."""
-    inlet = Inlet(client)
-    request = await _read_request(inlet, limits)
+async def serve(
+    client: ByteStream,
+    connection: EgressConnection,
+    authorizer: Authorizer,
+    credentials: ProxyCredentials,
+    limits: EgressLimits,
+) -> None:
+    """Serves the stream to its end. Raises errors that are to be sent to the client as an HTTP response."""
+    reader = PushbackReader(client)
+    request = await _read_request(reader, limits)
+    connection.session = credentials.find_session(request)
+    if connection.session is not None:
+        connection.who = f"session:{connection.session}"
     if request.method == "CONNECT":
-        await _connect(request, inlet, client, connection, gate, limits)
+        await _connect(request, reader, client, connection, authorizer, limits)
         return
     target = absolute_target(request)
     framing = request.framing()
     _check_expectation(request)
-    await gate.permit(connection, target.host, target.port)
-    upstream = await gate.connect(connection)
+    await authorizer.permit(connection, target.host, target.port)
+    upstream = await authorizer.connect(connection)
     try:
-        await _exchange(request, target, framing, inlet, client, connection, upstream)
+        await _exchange(request, target, framing, reader, client, connection, upstream)
     finally:
         await upstream.close()
 
 
-async def refuse(client: Stream, error: FreeholdError) -> None:
-    """Tells the client in plain words, then waits for it to hang up: give it a deadline."""
+async def send_refusal(client: ByteStream, error: FreeholdError) -> None:
+    """Sends the error as text, then waits for the client to close. The caller sets a deadline."""
     if error.code not in _STATUS:
-        # Words about this machine are for the owner; inside they would be a look over the wall.
-        error = FreeholdError("egress.unavailable", "Freehold cannot let anything out right now")
+        # The message may hold details about the host, which programs inside must not learn.
+        error = FreeholdError("egress.unavailable", "Freehold cannot open connections right now")
     status, phrase = _STATUS[error.code]
     text = f"{error.message}\n{error.hint}\n" if error.hint else f"{error.message}\n"
     body = text.encode("utf-8", "replace")
@@ -83,29 +101,31 @@ async def refuse(client: Stream, error: FreeholdError) -> None:
         ("Connection", "close"),
         ("X-Freehold-Egress", error.code),
     ]
+    if status == 407:
+        fields.append(("Proxy-Authenticate", 'Basic realm="freehold"'))
     await client.write(http1.encode_head(f"HTTP/1.1 {status} {phrase}", fields) + body)
     await client.write_eof()
-    # A client in the middle of sending sees our answer only if we go on reading for a moment.
+    # A client that is still sending sees the response only if we keep reading.
     while await client.read(CHUNK):
         pass
 
 
-async def _read_request(inlet: Inlet, limits: Limits) -> Request:
+async def _read_request(reader: PushbackReader, limits: EgressLimits) -> HttpRequest:
     try:
         async with asyncio.timeout(limits.head):
-            return await http1.read_request(inlet)
+            return await http1.read_request(reader)
     except TimeoutError as error:
-        raise FreeholdError("egress.slow", f"The request did not come within {limits.head:g} seconds") from error
+        raise FreeholdError("egress.slow", f"The request head did not arrive within {limits.head:g} seconds") from error
 
 
-def absolute_target(request: Request) -> Target:
-    """The target of a plain request to a proxy. Its Host, where given, must say the same."""
+def absolute_target(request: HttpRequest) -> Target:
+    """The target of a plain proxy request. Its Host field, if there is one, must name the same host."""
     found = _ABSOLUTE.fullmatch(request.target)
     if found is None:
-        raise malformed("a proxy is asked for a whole address, as in GET http://example.org/")
+        raise malformed("a proxy request names a full URL, as in GET http://example.org/")
     scheme, authority, path = found.groups()
     if scheme.lower() == "https":
-        raise FreeholdError("egress.use-connect", "An https address is reached through CONNECT", hint="Set HTTPS_PROXY")
+        raise FreeholdError("egress.use-connect", "An https URL is reached through CONNECT", hint="Set HTTPS_PROXY")
     host, port = _authority(authority, 80)
     _check_host_field(request, host, port, 80)
     if not path.startswith("/"):
@@ -116,34 +136,39 @@ def absolute_target(request: Request) -> Target:
 def _authority(text: str, default: int | None) -> tuple[Host, int]:
     name, port = split_authority(text)
     if port is None and default is None:
-        raise malformed("CONNECT names a host and a port")
+        raise malformed("CONNECT must name a host and a port")
     return parse_host(name), parse_port(port) if port is not None else default or 0
 
 
-def _check_host_field(request: Request, host: Host, port: int, default: int) -> None:
+def _check_host_field(request: HttpRequest, host: Host, port: int, default: int) -> None:
     given = request.values("host")
     if len(given) > 1 or any(_authority(value, default) != (host, port) for value in given):
-        raise malformed("its Host is not the host of its address")
+        raise malformed("its Host field is not the host of its URL")
 
 
-def _check_expectation(request: Request) -> None:
+def _check_expectation(request: HttpRequest) -> None:
     if request.listed("expect") - {"100-continue"}:
-        raise FreeholdError("egress.expectation", "The only expectation that can be met is 100-continue")
+        raise FreeholdError("egress.expectation", "Only Expect: 100-continue is supported")
 
 
 async def _connect(
-    request: Request, inlet: Inlet, client: Stream, connection: Connection, gate: Gate, limits: Limits
+    request: HttpRequest,
+    reader: PushbackReader,
+    client: ByteStream,
+    connection: EgressConnection,
+    authorizer: Authorizer,
+    limits: EgressLimits,
 ) -> None:
     host, port = _authority(request.target, None)
     _check_host_field(request, host, port, port)
     if request.framing() != 0:
-        raise malformed("CONNECT has no body")
-    await gate.permit(connection, host, port)
-    upstream = await gate.connect(connection)
+        raise malformed("CONNECT must not have a body")
+    await authorizer.permit(connection, host, port)
+    upstream = await authorizer.connect(connection)
     try:
         connection.answered = True
         await client.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-        await _tunnel(host, port, inlet, client, connection, upstream, gate, limits)
+        await _tunnel(host, port, reader, client, connection, upstream, authorizer, limits)
     finally:
         await upstream.close()
 
@@ -151,72 +176,86 @@ async def _connect(
 async def _tunnel(
     host: Host,
     port: int,
-    inlet: Inlet,
-    client: Stream,
-    connection: Connection,
-    upstream: Stream,
-    gate: Gate,
-    limits: Limits,
+    reader: PushbackReader,
+    client: ByteStream,
+    connection: EgressConnection,
+    upstream: ByteStream,
+    authorizer: Authorizer,
+    limits: EgressLimits,
 ) -> None:
-    named = host.address is not None and (connection.once or gate.policy.decide(host, port).rule is not None)
-    answers = Inlet(upstream)
+    named = host.address is not None and (
+        connection.once or authorizer.policy.decide(host, port, session=connection.session).rule is not None
+    )
+    responses = PushbackReader(upstream)
     if port in TLS_PORTS:
         try:
             async with asyncio.timeout(limits.head):
-                first = await check_server_name(inlet, host, named_address=named)
+                first = await check_server_name(reader, host, named_address=named)
         except FreeholdError:
             await client.write(ALERT_UNRECOGNIZED_NAME)
             raise
-        inlet.put_back(first)
-        await join(connection, inlet, client, upstream, answers)
+        reader.put_back(first)
+        await relay_both_ways(connection, reader, client, upstream, responses)
     elif port == 80:
-        await _tunnel_http(host, named, inlet, client, connection, upstream, limits)
+        await _tunnel_http(host, named, reader, client, connection, upstream, limits)
     else:
-        await _tunnel_any(host, named, inlet, client, connection, upstream, answers)
+        await _tunnel_any(host, named, reader, client, connection, upstream, responses)
 
 
 async def _tunnel_http(
-    host: Host, named: bool, inlet: Inlet, client: Stream, connection: Connection, upstream: Stream, limits: Limits
+    host: Host,
+    named: bool,
+    reader: PushbackReader,
+    client: ByteStream,
+    connection: EgressConnection,
+    upstream: ByteStream,
+    limits: EgressLimits,
 ) -> None:
-    """CONNECT to port 80, as WebSocket clients do: the request inside is held to the same host."""
+    """CONNECT to port 80, as WebSocket clients do. The request inside must be for the same host."""
     async with asyncio.timeout(limits.head):
-        first = await inlet.read()
-    inlet.put_back(first)
+        first = await reader.read()
+    reader.put_back(first)
     if looks_like_tls(first):
         async with asyncio.timeout(limits.head):
-            inlet.put_back(await check_server_name(inlet, host, named_address=named))
-        await join(connection, inlet, client, upstream, Inlet(upstream))
+            reader.put_back(await check_server_name(reader, host, named_address=named))
+        await relay_both_ways(connection, reader, client, upstream, PushbackReader(upstream))
         return
     connection.answered = False
-    request = await _read_request(inlet, limits)
+    request = await _read_request(reader, limits)
     if not request.target.startswith("/"):
-        raise malformed("inside a tunnel a request names a path")
+        raise malformed("a request inside a tunnel must name a path")
     _check_host_field(request, host, 80, 80)
     _check_expectation(request)
-    await _exchange(request, Target(host, 80, request.target), request.framing(), inlet, client, connection, upstream)
+    await _exchange(request, Target(host, 80, request.target), request.framing(), reader, client, connection, upstream)
 
 
 async def _tunnel_any(
-    host: Host, named: bool, inlet: Inlet, client: Stream, connection: Connection, upstream: Stream, answers: Inlet
+    host: Host,
+    named: bool,
+    reader: PushbackReader,
+    client: ByteStream,
+    connection: EgressConnection,
+    upstream: ByteStream,
+    responses: PushbackReader,
 ) -> None:
-    """A port that a rule names for whatever is spoken there; the server may well speak first."""
+    """A port that a rule names, for any protocol. The server may send first."""
 
     async def checked() -> None:
-        inlet.put_back(await check_if_tls(inlet, host, named_address=named))
+        reader.put_back(await check_if_tls(reader, host, named_address=named))
 
-    await join(connection, inlet, client, upstream, answers, before_sending=checked)
+    await relay_both_ways(connection, reader, client, upstream, responses, before_sending=checked)
 
 
 async def _exchange(
-    request: Request,
+    request: HttpRequest,
     target: Target,
     framing: http1.Framing,
-    inlet: Inlet,
-    client: Stream,
-    connection: Connection,
-    upstream: Stream,
+    reader: PushbackReader,
+    client: ByteStream,
+    connection: EgressConnection,
+    upstream: ByteStream,
 ) -> None:
-    """One request up, its answers down, at the same time: a server may answer before it has read everything."""
+    """Sends one request and returns its responses at the same time: a server may respond before it has read everything."""
     wants_websocket = "upgrade" in request.listed("connection") and request.listed("upgrade") == {"websocket"}
     fields = [("Host", target.authority), *request.end_to_end(without=("host", "content-length"))]
     if framing == "chunked":
@@ -227,60 +266,66 @@ async def _exchange(
     head = http1.encode_head(f"{request.method} {target.path} HTTP/1.1", fields)
     await upstream.write(head)
     connection.sent(len(head))
-    answers = Inlet(upstream)
+    responses = PushbackReader(upstream)
 
-    async with together() as both:
-        sending = both.create_task(_send_body(inlet, upstream, framing, connection))
-        switched = await _return_answer(request, client, answers, connection, wants_websocket)
+    async with raising_first_failure() as both:
+        sending = both.create_task(_send_body(reader, upstream, framing, connection))
+        switched = await _return_response(request, client, responses, connection, wants_websocket)
         sending.cancel()
     if switched:
-        await join(connection, inlet, client, upstream, answers)
+        await relay_both_ways(connection, reader, client, upstream, responses)
 
 
-async def _send_body(inlet: Inlet, upstream: Stream, framing: http1.Framing, connection: Connection) -> None:
-    async for piece in http1.read_body(inlet, framing):
+async def _send_body(
+    reader: PushbackReader, upstream: ByteStream, framing: http1.Framing, connection: EgressConnection
+) -> None:
+    async for chunk in http1.read_body(reader, framing):
         try:
-            await upstream.write(http1.encode_piece(piece) if framing == "chunked" else piece)
+            await upstream.write(http1.encode_chunk(chunk) if framing == "chunked" else chunk)
         except OSError:
-            # A server that has heard enough closes its ear; its answer is still on the way.
+            # The server stopped reading; its response may still be on the way.
             return
-        connection.sent(len(piece))
+        connection.sent(len(chunk))
     if framing == "chunked":
-        await upstream.write(http1.LAST_PIECE)
+        await upstream.write(http1.LAST_CHUNK)
 
 
-async def _return_answer(
-    request: Request, client: Stream, answers: Inlet, connection: Connection, wants_websocket: bool
+async def _return_response(
+    request: HttpRequest,
+    client: ByteStream,
+    responses: PushbackReader,
+    connection: EgressConnection,
+    wants_websocket: bool,
 ) -> bool:
-    """Passes the answer on; True when the connection has become a WebSocket."""
+    """Returns the response to the client. True when the connection has become a WebSocket."""
     while True:
-        answer = await http1.read_answer(answers)
-        if answer.status == 101 and not wants_websocket:
-            raise http1.bad_answer("it switches to a protocol that nobody asked for")
-        if answer.status >= 200 or answer.status == 101:
+        response = await http1.read_response(responses)
+        if response.status == 101 and not wants_websocket:
+            raise http1.bad_response("it switches to a protocol that was not requested")
+        if response.status >= 200 or response.status == 101:
             break
         if request.version == "1.1":
             connection.answered = True
-            head = http1.encode_head(f"HTTP/1.1 {answer.status} {answer.reason}", answer.end_to_end())
+            head = http1.encode_head(f"HTTP/1.1 {response.status} {response.reason}", response.end_to_end())
             await client.write(head)
-    switched = answer.status == 101
-    framing = answer.framing(request.method)
+    switched = response.status == 101
+    framing = response.framing(request.method)
     coded = framing == "chunked" and request.version == "1.1"
-    dropped = ("content-length",) if answer.values("transfer-encoding") else ()
-    fields = answer.end_to_end(without=dropped)
+    dropped = ("content-length",) if response.values("transfer-encoding") else ()
+    fields = response.end_to_end(without=dropped)
     if coded:
         fields.append(("Transfer-Encoding", "chunked"))
     fields += [("Connection", "Upgrade"), ("Upgrade", "websocket")] if switched else [("Connection", "close")]
-    head = http1.encode_head(f"HTTP/1.1 {answer.status} {answer.reason}", fields)
+    head = http1.encode_head(f"HTTP/1.1 {response.status} {response.reason}", fields)
     connection.answered = True
     await client.write(head)
     connection.received(len(head))
     if switched:
         return True
-    async for piece in http1.read_body(answers, framing):
-        await client.write(http1.encode_piece(piece) if coded else piece)
-        connection.received(len(piece))
+    async for chunk in http1.read_body(responses, framing):
+        await client.write(http1.encode_chunk(chunk) if coded else chunk)
+        connection.received(len(chunk))
     if coded:
-        await client.write(http1.LAST_PIECE)
+        await client.write(http1.LAST_CHUNK)
     await client.write_eof()
     return False

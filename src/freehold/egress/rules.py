@@ -1,12 +1,12 @@
-"""The owner's own rules, beside those of the manifest: kept in the timeline's file, each change with its event."""
+"""The owner's rules, beside those of the manifest. They are stored in the timeline's file, with an event a change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from freehold.egress.policy import Pattern, Rule, Scope, parse_pattern
+from freehold.egress.policy import EgressRule, HostPattern, Reach, parse_pattern
 from freehold.errors import FreeholdError
-from freehold.timeline import Timeline, Tx
+from freehold.timeline import Json, Timeline, Transaction
 
 SCHEMA = (
     """
@@ -20,6 +20,28 @@ SCHEMA = (
       first_seen TEXT NOT NULL, last_seen TEXT NOT NULL, count INTEGER NOT NULL
     ) STRICT;
     """,
+    # The scope 'session' of 0.1.0 meant "until Freehold restarts". `session` is '' for what belongs to no session.
+    """
+    CREATE TABLE egress_rule_2 (
+      pattern TEXT NOT NULL, verdict TEXT NOT NULL CHECK (verdict IN ('allow', 'deny')),
+      reach TEXT NOT NULL CHECK (reach IN ('always', 'until_restart', 'conversation', 'once')),
+      session TEXT NOT NULL, who TEXT NOT NULL, PRIMARY KEY (pattern, reach, session)
+    ) STRICT;
+    INSERT INTO egress_rule_2 SELECT pattern, verdict, replace(scope, 'session', 'until_restart'), '', who
+      FROM egress_rule;
+    DROP TABLE egress_rule;
+    ALTER TABLE egress_rule_2 RENAME TO egress_rule;
+    CREATE TABLE egress_request (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, pattern TEXT NOT NULL, session TEXT NOT NULL, family TEXT NOT NULL,
+      who TEXT NOT NULL, first_seen TEXT NOT NULL, last_seen TEXT NOT NULL, count INTEGER NOT NULL,
+      UNIQUE (pattern, session)
+    ) STRICT;
+    INSERT INTO egress_request SELECT id, pattern, '', family, who, first_seen, last_seen, count FROM egress_question;
+    DELETE FROM sqlite_sequence WHERE name = 'egress_request';
+    INSERT INTO sqlite_sequence (name, seq)
+      SELECT 'egress_request', seq FROM sqlite_sequence WHERE name = 'egress_question';
+    DROP TABLE egress_question;
+    """,
 )
 
 
@@ -28,76 +50,106 @@ def ensure_tables(timeline: Timeline) -> None:
 
 
 @dataclass(frozen=True)
-class Rules:
+class EgressRules:
     """Blocking calls on the rules that the owner made while Freehold ran. Adding and removing are idempotent."""
 
     timeline: Timeline
 
-    def all(self) -> list[Rule]:
-        rows = self.timeline.query("SELECT verdict, pattern, scope FROM egress_rule ORDER BY scope, pattern")
+    def all(self) -> list[EgressRule]:
+        rows = self.timeline.query(
+            "SELECT verdict, pattern, reach, session FROM egress_rule ORDER BY reach, pattern, session"
+        )
         return [
-            Rule(cast(Literal["allow", "deny"], verdict), parse_pattern(pattern), cast(Scope, scope))
-            for verdict, pattern, scope in rows
+            EgressRule(
+                cast(Literal["allow", "deny"], verdict), parse_pattern(pattern), cast(Reach, reach), session or None
+            )
+            for verdict, pattern, reach, session in rows
         ]
 
-    def add(
-        self, verdict: Literal["allow", "deny"], pattern: Pattern, *, scope: Scope = "always", who: str = "owner"
-    ) -> None:
+    def add(self, rule: EgressRule, *, who: str = "owner") -> None:
         with self.timeline.transaction() as tx:
-            put_rule(tx, verdict, pattern, scope, who, "the owner said so")
+            insert_rule(tx, rule, who, "added by the owner")
 
-    def forget(self, pattern: Pattern, *, who: str = "owner") -> list[str]:
-        """Removes every rule with exactly this pattern; returns them as text. Raises `egress.no-rule` when there is none."""
+    def remove(self, pattern: HostPattern, *, who: str = "owner") -> list[str]:
+        """Removes every rule with exactly this pattern and returns them as text. Raises `egress.no-rule` without one."""
         with self.timeline.transaction() as tx:
-            rows = tx.execute(
-                "DELETE FROM egress_rule WHERE pattern = ? RETURNING verdict, scope", (str(pattern),)
-            ).fetchall()
-            for verdict, scope in rows:
-                data = {"verdict": verdict, "rule": str(pattern), "scope": scope, "reason": "the owner said so"}
-                tx.append("egress.rule_removed", data, who=who)
-        if not rows:
+            removed = _delete_rules(tx, "pattern = ?", (str(pattern),), "removed by the owner", who)
+        if not removed:
             raise FreeholdError(
                 "egress.no-rule",
-                f"No rule of yours is about {pattern}",
-                hint="freehold egress lists them; rules of the manifest are changed in freehold.toml",
+                f"You have no rule for {pattern}",
+                hint="freehold egress lists your rules; rules of the manifest are changed in freehold.toml",
             )
-        return [f"{verdict} {pattern}" for verdict, _scope in rows]
+        return removed
 
-    def end_session(self) -> None:
-        """Forgets what was allowed for a session only."""
+    def end_restart(self) -> None:
+        """Removes what was allowed until a restart or for a conversation. Called when egress starts."""
         with self.timeline.transaction() as tx:
-            rows = tx.execute("DELETE FROM egress_rule WHERE scope = 'session' RETURNING verdict, pattern").fetchall()
-            for verdict, pattern in rows:
-                data = {"verdict": verdict, "rule": pattern, "scope": "session", "reason": "the session ended"}
-                tx.append("egress.rule_removed", data)
+            _delete_rules(tx, "reach IN ('until_restart', 'conversation')", (), "Freehold restarted")
 
-    def take_once(self, patterns: Sequence[Pattern]) -> Pattern | None:
-        """Uses up one permission for a single connection, if there is one for any of these patterns."""
+    def end_conversation(self, session: str) -> None:
+        """Removes what was allowed for the conversation of one session."""
+        with self.timeline.transaction() as tx:
+            _delete_rules(tx, "reach = 'conversation' AND session = ?", (session,), "the conversation ended")
+
+    def forget_session(self, session: str) -> None:
+        """Removes every rule and network request of a session that was deleted."""
+        with self.timeline.transaction() as tx:
+            _delete_rules(tx, "session = ?", (session,), "the session was deleted")
+            for number, pattern in tx.execute(
+                "DELETE FROM egress_request WHERE session = ? RETURNING id, pattern", (session,)
+            ).fetchall():
+                data = {"id": number, "target": pattern, "answer": "the session was deleted"}
+                tx.append("egress.question_answered", data)
+
+    def use_once(self, patterns: Sequence[HostPattern], session: str | None) -> HostPattern | None:
+        """Uses up one permission for a single connection of this session, if there is one for any of these patterns."""
         with self.timeline.transaction() as tx:
             for pattern in patterns:
-                gone = tx.execute("DELETE FROM egress_rule WHERE scope = 'once' AND pattern = ?", (str(pattern),))
-                if gone.rowcount:
-                    data = {"verdict": "allow", "rule": str(pattern), "scope": "once", "reason": "it was used"}
-                    tx.append("egress.rule_removed", data)
+                where = "reach = 'once' AND pattern = ? AND session = ?"
+                if _delete_rules(tx, where, (str(pattern), session or ""), "it was used"):
                     return pattern
         return None
 
 
-def put_rule(tx: Tx, verdict: Literal["allow", "deny"], pattern: Pattern, scope: Scope, who: str, reason: str) -> None:
-    """The newest word about a pattern replaces the older ones, or a `deny` of last month would outlive today's `allow`.
+def insert_rule(tx: Transaction, rule: EgressRule, who: str, reason: str, request: int | None = None) -> None:
+    """Adds a rule and removes the network requests that it answers. `request` is the one whose answer made the rule.
 
-    Questions that the rule answers wait no longer.
+    A rule for everyone replaces older rules with the same pattern, or a `deny` of last month would outlive today's
+    `allow`. A rule for one session replaces only its own.
     """
-    tx.execute(
-        "DELETE FROM egress_rule WHERE pattern = ? AND (verdict != ? OR scope = ?)", (str(pattern), verdict, scope)
-    )
-    tx.execute("INSERT INTO egress_rule VALUES (?, ?, ?, ?)", (str(pattern), verdict, scope, who))
-    tx.append(
-        "egress.rule_added", {"verdict": verdict, "rule": str(pattern), "scope": scope, "reason": reason}, who=who
-    )
-    rule = Rule(verdict, pattern, scope)
-    for number, text in tx.execute("SELECT id, pattern FROM egress_question").fetchall():
-        if scope != "once" and rule.covers(parse_pattern(text)):
-            tx.execute("DELETE FROM egress_question WHERE id = ?", (number,))
-            data = {"id": number, "target": text, "answer": f"by the rule '{rule}'"}
-            tx.append("egress.question_answered", data, who=who)
+    pattern, session = str(rule.pattern), rule.session or ""
+    if session:
+        tx.execute(
+            "DELETE FROM egress_rule WHERE pattern = ? AND reach = ? AND session = ?", (pattern, rule.reach, session)
+        )
+    else:
+        tx.execute(
+            "DELETE FROM egress_rule WHERE pattern = ? AND (verdict != ? OR (reach = ? AND session = ''))",
+            (pattern, rule.verdict, rule.reach),
+        )
+    tx.execute("INSERT INTO egress_rule VALUES (?, ?, ?, ?, ?)", (pattern, rule.verdict, rule.reach, session, who))
+    data = _rule_event(rule.verdict, pattern, rule.reach, session, reason)
+    tx.append("egress.rule_added", data if request is None else {**data, "request": request}, who=who)
+    if rule.reach == "once":
+        return
+    for number, text, asking in tx.execute("SELECT id, pattern, session FROM egress_request").fetchall():
+        if rule.applies_to(asking or None) and rule.covers(parse_pattern(text)):
+            tx.execute("DELETE FROM egress_request WHERE id = ?", (number,))
+            answered: dict[str, Json] = {"id": number, "target": text, "answer": f"by the rule '{rule}'"}
+            tx.append("egress.question_answered", answered, who=who)
+
+
+def _delete_rules(
+    tx: Transaction, where: str, values: tuple[str, ...], reason: str, who: str = "freehold"
+) -> list[str]:
+    sql = f"DELETE FROM egress_rule WHERE {where} RETURNING verdict, pattern, reach, session"  # noqa: S608 - our own words
+    rows = tx.execute(sql, values).fetchall()
+    for verdict, pattern, reach, session in rows:
+        tx.append("egress.rule_removed", _rule_event(verdict, pattern, reach, session, reason), who=who)
+    return [f"{verdict} {pattern}" for verdict, pattern, _reach, _session in rows]
+
+
+def _rule_event(verdict: str, pattern: str, reach: str, session: str, reason: str) -> dict[str, Json]:
+    data: dict[str, Json] = {"verdict": verdict, "rule": pattern, "scope": reach, "reason": reason}
+    return {**data, "session": session} if session else data

@@ -1,4 +1,4 @@
-"""The two ends of a relay: a duplex stream of bytes, whatever carries it."""
+"""A duplex stream of bytes, from the computer's link or from a socket."""
 
 import asyncio
 from ipaddress import ip_address
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 CHUNK = 64 * 1024
-LAST_WORDS = 0.25
-"""How long a closing socket may take to send what it was given, in seconds."""
+FLUSH_TIMEOUT = 0.25
+"""Seconds that a closing socket may take to send its buffer."""
 
 
-class Stream(Protocol):
-    """What the link gives us, and what a socket is wrapped into.
+class ByteStream(Protocol):
+    """The streams of the link have this interface, and `SocketStream` gives it to a socket.
 
-    `write` waits while the other end is slow: that is the only back-pressure there is, and it is enough.
+    `write` waits while the other end is slow. This is the only back-pressure.
     """
 
     async def read(self, n: int = ..., /) -> bytes:
-        """At most `n` bytes; b"" when the other side has ended its half."""
+        """At most `n` bytes; b"" when the other end has ended its half."""
         ...
 
     async def write(self, data: bytes, /) -> None: ...
 
     async def write_eof(self) -> None:
-        """Ends our half; reading goes on."""
+        """Ends our half. Reading is still possible."""
         ...
 
     async def close(self) -> None:
@@ -50,11 +50,11 @@ class SocketStream:
 
     @property
     def ended(self) -> bool:
-        """Whether the other side has hung up."""
+        """Whether the other end has closed."""
         return self._reader.at_eof() or self._writer.is_closing()
 
     async def start_tls(self, context: "SSLContext", name: str) -> None:
-        """Goes on encrypted, once the other side has proved that it is `name`."""
+        """Switches to TLS. The other end must have a certificate for `name`."""
         await self._writer.start_tls(context, server_hostname=name)
 
     async def read(self, n: int = CHUNK, /) -> bytes:
@@ -69,19 +69,19 @@ class SocketStream:
             self._writer.write_eof()
 
     async def close(self) -> None:
-        """Idempotent. What is still unsent gets a moment, no more: a revoked connection must end."""
+        """Idempotent. Unsent data gets `FLUSH_TIMEOUT`, because a revoked connection must end."""
         self._writer.close()
         try:
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(FLUSH_TIMEOUT):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError):
             self._writer.transport.abort()
 
 
-class Inlet:
-    """The reading half of a stream, with what was read too far put back."""
+class PushbackReader:
+    """The reading half of a stream. Bytes that were read too far can be put back."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._held = b""
         self._at = 0
@@ -94,31 +94,31 @@ class Inlet:
         return taken
 
     @property
-    def holds_more(self) -> bool:
-        """Whether something is here already, to be read without waiting."""
+    def has_buffered(self) -> bool:
+        """Whether bytes can be read without waiting."""
         return self._at < len(self._held)
 
     def put_back(self, data: bytes) -> None:
-        # What comes back is mostly what was just taken: stepping back keeps many small messages in one big read cheap.
+        # Mostly the bytes that were just read come back. Stepping back is cheap for many small messages in one large read.
         if self._held.endswith(data, 0, self._at):
             self._at -= len(data)
         else:
             self._held, self._at = data + self._held[self._at :], 0
 
     async def read_into(self, buffer: bytearray, limit: int) -> None:
-        """At least one byte more. Raises `egress.cut-short` at the end and `egress.too-long` beyond `limit`."""
+        """Reads at least one more byte. Raises `egress.cut-short` at the end and `egress.too-long` beyond `limit`."""
         if len(buffer) >= limit:
-            raise FreeholdError("egress.too-long", f"More than {limit} bytes came where fewer were expected")
+            raise FreeholdError("egress.too-long", f"The message is longer than {limit} bytes")
         more = await self.read(min(CHUNK, limit - len(buffer)))
         if not more:
             raise FreeholdError("egress.cut-short", "The connection ended in the middle of a message")
         buffer += more
 
     async def read_through(self, mark: bytes, limit: int) -> bytes:
-        """Everything up to and with `mark`; what follows it stays for the next reader."""
+        """Everything up to and including `mark`. What follows stays in the buffer."""
         buffer = bytearray()
         while True:
-            # Only what is new is searched: a message sent byte by byte must not cost its square.
+            # Only new bytes are searched, so a message sent byte by byte takes linear time.
             start = max(0, len(buffer) - len(mark) + 1)
             await self.read_into(buffer, limit)
             found = buffer.find(mark, start)

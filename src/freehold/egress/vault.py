@@ -1,7 +1,7 @@
-"""The owner's secrets: encrypted at rest, named everywhere, and revealed only to what sends them out.
+"""The owner's secrets, encrypted on disk. Only the code that sends a secret out reads its value.
 
-The key lies beside them, readable by nobody but the owner's user: that keeps secrets out of backups, logs and a copied
-database, and not from someone who already is that user on this machine.
+The key is in the same folder, readable only by the owner's user. This keeps secrets out of logs and out of a copied
+database. It does not protect them from someone who can act as that user on this machine.
 """
 
 import os
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 MAX_BYTES = 64 * 1024
 MAX_SECRETS = 1_000
-USED_STEP = 60.0
-"""The last use is written at most this often, in seconds: a use must not cost a write."""
+USE_RECORD_INTERVAL = 60.0
+"""Seconds between two records of a last use, so that not every use costs a write."""
 
 _NONCE = 12
 _KEY = 32
@@ -38,8 +38,8 @@ _TABLE = """
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What may be told of a secret: everything but the secret."""
+class SecretInfo:
+    """Everything about a secret except its value."""
 
     name: str
     set_at: float
@@ -47,35 +47,35 @@ class Kept:
 
 
 class Vault:
-    """Secrets by name in `folder`. Every call blocks; each opens the file anew, so several processes may."""
+    """Secrets by name in `folder`. Every call blocks and opens the file anew, so several processes can use it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._noted: dict[str, float] = {}
 
-    def put(self, name: str, value: str) -> None:
-        """Keeps a secret, in place of one of the same name. Raises `secret.bad-name`, `.empty` or `.too-large`."""
+    def set(self, name: str, value: str) -> None:
+        """Stores a secret and replaces one of the same name. Raises `secret.bad-name`, `.empty` or `.too-large`."""
         check_name(name)
         if not value or value != value.strip() or not value.isprintable():
             raise FreeholdError(
                 "secret.empty",
-                "A secret is one line of printable characters without blanks around it",
+                "A secret must be one line of printable characters without blanks around it",
                 hint="Copy it again from where it was issued",
             )
         data = value.encode()
         if len(data) > MAX_BYTES:
-            raise FreeholdError("secret.too-large", f"A secret holds at most {MAX_BYTES} bytes")
+            raise FreeholdError("secret.too-large", f"A secret can have at most {MAX_BYTES} bytes")
         nonce = os.urandom(_NONCE)
         with self._opened() as database:
             if database.execute("SELECT count(*) FROM secret WHERE name != ?", (name,)).fetchone()[0] >= MAX_SECRETS:
-                raise FreeholdError("secret.too-many", f"There are already {MAX_SECRETS} secrets")
+                raise FreeholdError("secret.too-many", f"The vault already has {MAX_SECRETS} secrets")
             box = nonce + self._cipher().encrypt(nonce, data, name.encode())
             database.execute(
                 "INSERT OR REPLACE INTO secret (name, box, set_at) VALUES (?, ?, ?)", (name, box, time.time())
             )
 
     def get(self, name: str) -> Secret:
-        """Raises `secret.not-found`, or `secret.unreadable` when it was tampered with or the key is another."""
+        """Raises `secret.not-found`, or `secret.unreadable` when it was changed or the key is wrong."""
         from cryptography.exceptions import InvalidTag
 
         with self._opened() as database:
@@ -92,25 +92,25 @@ class Vault:
                     hint=f"Set it again: freehold secret set {name}",
                 ) from error
             now = time.time()
-            if now - self._noted.get(name, 0.0) > USED_STEP:
+            if now - self._noted.get(name, 0.0) > USE_RECORD_INTERVAL:
                 self._noted[name] = now
                 database.execute("UPDATE secret SET used_at = ? WHERE name = ?", (now, name))
         return Secret(value.decode())
 
-    def mark(self) -> tuple[int, int, int, int]:
-        """Another one whenever a secret was set, removed or noted as used, and once a minute. Does not block."""
+    def read_version(self) -> tuple[int, int, int, int]:
+        """A value that changes when a secret was set, removed or used, and once a minute. Does not block."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
             return (0, 0, 0, 0)
-        return (found.st_ino, found.st_mtime_ns, found.st_size, int(time.monotonic() // USED_STEP))
+        return (found.st_ino, found.st_mtime_ns, found.st_size, int(time.monotonic() // USE_RECORD_INTERVAL))
 
-    def list(self) -> list[Kept]:
+    def list(self) -> list[SecretInfo]:
         if not self._path.exists():
             return []
         with self._opened() as database:
             rows = database.execute("SELECT name, set_at, used_at FROM secret ORDER BY name").fetchall()
-        return [Kept(*row) for row in rows]
+        return [SecretInfo(*row) for row in rows]
 
     def remove(self, name: str) -> None:
         """Raises `secret.not-found`."""
@@ -132,7 +132,7 @@ class Vault:
         self._path.touch(0o600)
         database = sqlite3.connect(self._path, timeout=10, isolation_level=None)
         try:
-            # What was removed or replaced is overwritten on the disk, as far as SQLite can.
+            # Removed or replaced secrets are overwritten on disk, as far as SQLite can.
             database.execute("PRAGMA secure_delete = ON")
             database.execute("PRAGMA synchronous = FULL")
             database.execute(_TABLE)
@@ -141,7 +141,7 @@ class Vault:
             database.execute("COMMIT")
         except sqlite3.Error as error:
             raise FreeholdError(
-                "secret.unreadable", f"The vault cannot be used: {error}", hint=f"Look at {self._path}"
+                "secret.unreadable", f"The vault cannot be used: {error}", hint=f"Check {self._path}"
             ) from error
         finally:
             database.close()
@@ -163,7 +163,7 @@ class Vault:
             raise FreeholdError(
                 "secret.key-damaged",
                 f"{self._key_path} is not a key of {_KEY} bytes",
-                hint=f"Bring it back from a backup, or remove {self._path} and it, and set the secrets again",
+                hint=f"Restore it from a backup, or remove it and {self._path}, and set the secrets again",
             )
         return key
 
@@ -172,8 +172,8 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise FreeholdError(
             "secret.bad-name",
-            "The name of a secret is made of letters, digits, dots, hyphens and underscores, at most 100",
-            hint="freehold secret set openai",
+            "The name of a secret has at most 100 letters, digits, dots, hyphens and underscores",
+            hint="Example: freehold secret set openai",
         )
 
 
@@ -182,5 +182,5 @@ def _not_found(name: str) -> FreeholdError:
     return FreeholdError(
         "secret.not-found",
         f"There is no secret {shown}",
-        hint=f"freehold secret list shows them; freehold secret set {shown}",
+        hint=f"freehold secret list shows the names; freehold secret set {shown} adds it",
     )

@@ -1,4 +1,4 @@
-"""Which names and origins are ours, and who is really calling."""
+"""The host names and origins of this gateway, and the address of the caller behind a proxy."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
-class Addresses:
-    """The Host headers we serve, each with the one Origin that may act there, and the proxies whose word counts."""
+class SiteAddresses:
+    """The Host headers that are served, each with the one Origin that may act there, and the trusted proxies."""
 
     origins: Mapping[str, str]
     proxies: tuple[IPv4Network | IPv6Network, ...]
@@ -25,8 +25,8 @@ class Addresses:
             return False
         return any(parsed in network for network in self.proxies)
 
-    def caller(self, peer: str, forwarded_for: str) -> str:
-        """The address to hold to account: the peer, or what a proxy of ours says, read from the right."""
+    def find_caller(self, peer: str, forwarded_for: str) -> str:
+        """The address that limits and logs use: the peer, or the rightmost untrusted hop when the peer is a trusted proxy."""
         if not self.is_proxy(peer):
             return peer
         for hop in reversed(forwarded_for.split(",")):
@@ -38,14 +38,14 @@ class Addresses:
                     return peer
         return peer
 
-    def is_plain(self, host: str, peer: str, forwarded_proto: bytes | None) -> bool:
-        """Whether a proxy of ours says that a name of ours that has https was asked for without it."""
+    def is_plain_http(self, host: str, peer: str, forwarded_proto: bytes | None) -> bool:
+        """Whether a trusted proxy reports plain HTTP for a host that has https."""
         needs_https = self.origins[host].startswith("https:")
         return needs_https and forwarded_proto is not None and self.is_proxy(peer) and forwarded_proto != b"https"
 
 
-def serve_at(*, port: int, public_url: str | None, trusted_proxies: Iterable[str] = ()) -> Addresses:
-    """What a gateway on `port` answers to: loopback by name and number, and its public address when it has one."""
+def make_addresses(*, port: int, public_url: str | None, trusted_proxies: Iterable[str] = ()) -> SiteAddresses:
+    """The addresses of a gateway on `port`: loopback by name and number, and its public address if it has one."""
     urls = [f"http://{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")]
     if public_url is not None:
         urls.append(public_url)
@@ -53,21 +53,21 @@ def serve_at(*, port: int, public_url: str | None, trusted_proxies: Iterable[str
     for url in urls:
         origin = origin_of(url)
         origins[origin.partition("://")[2]] = origin
-    return Addresses(origins, tuple(ip_network(proxy) for proxy in trusted_proxies))
+    return SiteAddresses(origins, tuple(ip_network(proxy) for proxy in trusted_proxies))
 
 
 def origin_of(url: str) -> str:
-    """The origin as browsers spell it: lower case, and no port where it is the usual one."""
+    """The origin as browsers write it: lower case, without the default port."""
     parts = urlsplit(url.lower())
     host = parts.hostname or ""
     name = f"[{host}]" if ":" in host else host
-    usual = parts.port is None or parts.port == DEFAULT_PORTS.get(parts.scheme)
-    return f"{parts.scheme}://{name}" if usual else f"{parts.scheme}://{name}:{parts.port}"
+    is_default = parts.port is None or parts.port == DEFAULT_PORTS.get(parts.scheme)
+    return f"{parts.scheme}://{name}" if is_default else f"{parts.scheme}://{name}:{parts.port}"
 
 
 @lru_cache(maxsize=4096)
-def crowd_of(address: str) -> str:
-    """Who shares a limit: an IPv4 address, or the /64 that one IPv6 subscriber has all to themselves."""
+def rate_limit_key(address: str) -> str:
+    """The key under which an address is limited: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -78,16 +78,16 @@ def crowd_of(address: str) -> str:
     return str(mapped) if mapped is not None else str(ip_network((int(parsed) >> 64 << 64, 64)))
 
 
-_LISTS = {b"cookie": b"; ", b"x-forwarded-for": b", "}
+_SEPARATORS = {b"cookie": b"; ", b"x-forwarded-for": b", "}
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers by name. One that must not come twice is empty when it does, which is never valid."""
+    """Headers by name. A header that must not be repeated becomes empty when it is, and empty is never valid."""
     headers: dict[bytes, bytes] = {}
     for name, value in raw:
         if name not in headers:
             headers[name] = value
         else:
-            between = _LISTS.get(name)
-            headers[name] = b"" if between is None else headers[name] + between + value
+            separator = _SEPARATORS.get(name)
+            headers[name] = b"" if separator is None else headers[name] + separator + value
     return headers

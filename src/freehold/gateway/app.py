@@ -1,52 +1,72 @@
-"""The gateway's application: routes, the guard around them, and what runs beside them."""
+"""The gateway's application: routes, the guard before them, and the background tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from freehold import __version__
-from freehold.gateway.addresses import serve_at
-from freehold.gateway.dispatch import add_dispatch
-from freehold.gateway.examining import Examiner
-from freehold.gateway.feeds import Feeds
-from freehold.gateway.guard import Guard
-from freehold.gateway.house import House
-from freehold.gateway.live import end_revoked_connections
-from freehold.gateway.needs import read_needs
-from freehold.gateway.preview.front import Previews
-from freehold.gateway.preview.hosts import PreviewHosts
-from freehold.gateway.preview.passes import Passes, read_key
-from freehold.gateway.refusals import add_error_answers
-from freehold.gateway.routes.agents import add_agents
-from freehold.gateway.routes.approvals import add_approvals
-from freehold.gateway.routes.credentials import add_credentials
-from freehold.gateway.routes.description import add_description
-from freehold.gateway.routes.devices import add_devices
-from freehold.gateway.routes.doctor import add_doctor
-from freehold.gateway.routes.egress import add_egress
-from freehold.gateway.routes.files import add_files
-from freehold.gateway.routes.history import add_history
-from freehold.gateway.routes.models import add_models, add_secrets
-from freehold.gateway.routes.offers import add_offers
+from freehold.features import list_features, load_reference
+from freehold.gateway.addresses import make_addresses
+from freehold.gateway.connections import end_revoked_connections
+from freehold.gateway.context import RouteContext, make_context
+from freehold.gateway.dispatch import add_dispatcher
+from freehold.gateway.error_responses import add_error_handlers
+from freehold.gateway.guard import RequestGuard
+from freehold.gateway.preview.app import PreviewApp
+from freehold.gateway.routes.agents import AgentRoutes
+from freehold.gateway.routes.approvals import ApprovalRoutes
+from freehold.gateway.routes.credentials import CredentialRoutes
+from freehold.gateway.routes.description import DescriptionRoutes
+from freehold.gateway.routes.devices import DeviceRoutes
+from freehold.gateway.routes.doctor import DoctorRoutes
+from freehold.gateway.routes.egress import EgressRoutes
+from freehold.gateway.routes.files import FileRoutes
+from freehold.gateway.routes.history import HistoryRoutes
+from freehold.gateway.routes.models import ModelRoutes, SecretRoutes
+from freehold.gateway.routes.offers import OfferRoutes
 from freehold.gateway.routes.pages import add_pages
-from freehold.gateway.routes.preview import add_preview, describe
-from freehold.gateway.routes.probes import add_probes
-from freehold.gateway.routes.programs import add_programs
-from freehold.gateway.routes.sessions import add_sessions
-from freehold.gateway.routes.sign_in import add_sign_in
-from freehold.gateway.routes.ssh import add_ssh
-from freehold.gateway.routes.terminals import add_terminals
-from freehold.gateway.routes.timeline import add_timeline
-from freehold.gateway.socket import add_socket
-from freehold.gateway.topics import Topic
-from freehold.gateway.working import open_room
+from freehold.gateway.routes.preview import PreviewRoutes
+from freehold.gateway.routes.probes import ProbeRoutes
+from freehold.gateway.routes.programs import ProgramRoutes
+from freehold.gateway.routes.sessions import SessionRoutes
+from freehold.gateway.routes.sign_in import SignInRoutes
+from freehold.gateway.routes.terminals import TerminalRoutes
+from freehold.gateway.routes.timeline import TimelineRoutes
+from freehold.gateway.routing import add_routes, read_route_table
+from freehold.gateway.services import Services
+from freehold.gateway.socket import SocketRoutes
+from freehold.gateway.topic_publisher import TopicPublisher
 
-# The framework's own telemetry holds bodies, messages and tracebacks unmasked, and an environment variable is enough to
-# send them away. What is watched is what `freehold.observe` watches.
-UNWATCHED: TelemetryConfig = {
+ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
+    ProbeRoutes,
+    ProgramRoutes,
+    DoctorRoutes,
+    SignInRoutes,
+    CredentialRoutes,
+    DeviceRoutes,
+    TimelineRoutes,
+    EgressRoutes,
+    ModelRoutes,
+    SecretRoutes,
+    HistoryRoutes,
+    FileRoutes,
+    TerminalRoutes,
+    PreviewRoutes,
+    AgentRoutes,
+    SessionRoutes,
+    ApprovalRoutes,
+    OfferRoutes,
+    SocketRoutes,
+    DescriptionRoutes,
+)
+"""The groups of routes of the gateway. The routes of features follow. See `freehold.gateway.routing`."""
+
+# FastAPI's own telemetry would contain request bodies and tracebacks unmasked, and an environment variable can turn it
+# on. Only `freehold.observe` reports anything.
+NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
     "logs": False,
@@ -56,7 +76,7 @@ UNWATCHED: TelemetryConfig = {
 
 
 def describe_app() -> FastAPI:
-    """A bare application with our error answers; no route of the framework's own."""
+    """An application with our error handlers and none of the framework's own routes."""
     app = FastAPI(
         title="Freehold",
         version=__version__,
@@ -65,81 +85,76 @@ def describe_app() -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        telemetry=UNWATCHED,
+        telemetry=NO_TELEMETRY,
         generate_unique_id_function=lambda route: route.name,
     )
-    add_error_answers(app)
-    add_dispatch(app)
+    add_error_handlers(app)
+    add_dispatcher(app)
     return app
 
 
-def build_routes(house: House, feeds: Feeds) -> FastAPI:
-    """Every route and socket, unguarded: for the guard below, the API description, and the benchmark's peer."""
+def build_routes(context: RouteContext) -> FastAPI:
+    """Every route and socket without the guard: for `build_app`, the API description and the benchmark."""
     app = describe_app()
-    add_probes(app, house, feeds)
-    add_programs(app, house)
-    app.state.examiner = Examiner(house.home, house.timeline, feeds.topics.add(Topic("doctor", kept=200)))
-    add_doctor(app, app.state.examiner)
-    app.state.door = add_sign_in(app, house)
-    add_credentials(app, house)
-    add_devices(app, house)
-    add_timeline(app, house)
-    add_egress(app, house)
-    add_models(app, house)
-    add_secrets(app, house)
-    add_history(app, house)
-    add_files(app, house)
-    add_terminals(app, house)
-    add_ssh(app, house)
-    app.state.hosts = PreviewHosts(house.manifest)
-    app.state.passes = Passes(read_key(house.home), house.sessions, house.tokens)
-    app.state.ports = add_preview(app, house, feeds.topics, app.state.hosts, app.state.passes)
-    app.state.room = room = open_room(house, feeds, app.state.ports, app.state.hosts)
-    add_agents(app, house, room)
-    add_sessions(app, room)
-    add_approvals(app, room)
-    add_offers(app, room)
-    add_socket(app, feeds.topics)
-    add_description(app)
+    for group in (*ROUTE_GROUPS, *_feature_routes()):
+        add_routes(app, group(context))
     add_pages(app)
     return app
 
 
-def build_app(house: House, *, feeds: Feeds | None = None, on_ready: Callable[[], None] | None = None) -> Guard:
-    """The application the world sees."""
-    feeds = feeds or Feeds(house)
-    app = build_routes(house, feeds)
+def _feature_routes() -> tuple[Callable[[RouteContext], object], ...]:
+    return tuple(load_reference(feature.routes) for feature in list_features() if feature.routes is not None)
+
+
+def build_app(
+    services: Services, *, publisher: TopicPublisher | None = None, on_ready: Callable[[], None] | None = None
+) -> RequestGuard:
+    """The application that is served: the routes, the previews and the guard before both.
+
+    `on_ready` is called when the background tasks run and the first link to the computer is made or has timed out.
+    """
+    context = make_context(services, publisher or TopicPublisher(services))
+    app = build_routes(context)
+    app.state.context = context
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            await feeds.start()
-            group = await stack.enter_async_context(asyncio.TaskGroup())
-            tasks = [
-                group.create_task(end_revoked_connections(house.live, house.sessions, house.tokens)),
-                group.create_task(house.sealed.run()),
-                group.create_task(feeds.run()),
-                group.create_task(app.state.room.run()),
-                group.create_task(app.state.ports.watch(describe)),
-                group.create_task(app.state.examiner.run()),
-            ]
-            await house.sealed.first_link()
+        async with _background_tasks(context):
             if on_ready is not None:
                 on_ready()
             yield
-            for task in tasks:
-                task.cancel()
-            app.state.door.close()
+        context.sign_in.close()
 
     app.router.lifespan_context = lifespan
-    gateway = house.manifest.gateway
-    addresses = serve_at(port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies)
-    return Guard(
-        app,
-        needs=read_needs(app.routes),
-        addresses=addresses,
-        sessions=house.sessions,
-        tokens=house.tokens,
-        live=house.live,
-        previews=Previews(house, app.state.hosts, app.state.passes, addresses),
+    gateway = services.manifest.gateway
+    addresses = make_addresses(
+        port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies
     )
+    return RequestGuard(
+        app,
+        routes=read_route_table(app.routes),
+        addresses=addresses,
+        sign_ins=services.sign_ins,
+        tokens=services.tokens,
+        connections=services.connections,
+        previews=PreviewApp(services, context.preview.hosts, context.preview.passes, addresses),
+    )
+
+
+@asynccontextmanager
+async def _background_tasks(context: RouteContext) -> AsyncIterator[None]:
+    services = context.services
+    await context.publisher.start()
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(end_revoked_connections(services.connections, services.sign_ins, services.tokens)),
+            group.create_task(services.computer_access.run()),
+            group.create_task(context.publisher.run()),
+            group.create_task(context.sessions.run()),
+            group.create_task(context.preview.ports.watch()),
+            group.create_task(context.doctor.run()),
+        ]
+        await services.computer_access.wait_for_link()
+        yield
+        for task in tasks:
+            task.cancel()

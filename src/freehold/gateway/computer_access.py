@@ -1,34 +1,30 @@
-"""The gateway's link to the computer, and the computer's only way out."""
+"""The gateway's links to computers, with egress and the model gateway served in `main`."""
 
 import asyncio
-import logging
 import os
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from freehold.computer import Computer
-from freehold.computer.tunnel import Handler
-from freehold.egress.models import PORT as MODEL_PORT
+from freehold.computer.contract.conventions import EGRESS_PORT, MODEL_PORT
+from freehold.computer.library.tunnel import TunnelHandler
+from freehold.egress.credentials import ProxyCredentials, read_credentials_key
 from freehold.egress.models import ModelGateway, read_limits, read_providers
-from freehold.egress.service import Egress, EgressSettings, Snapshot
+from freehold.egress.service import EgressService, EgressSettings, EgressStatus
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
-from freehold.home import Home
+from freehold.gateway.computer_link import ComputerLink
+from freehold.home import MAIN_COMPUTER, Home
 from freehold.manifest import Manifest
-from freehold.observe.probes import Answer
+from freehold.observe.probes import ProbeResult
 from freehold.timeline import Timeline
 
-PROXY_PORT = 3128
-FIRST_RETRY = 0.05
-LONGEST_RETRY = 0.25
-# Who comes in the moments before the first link waits for it this long: what was just sealed is ready.
-FIRST_LINK = 1.0
 
-log = logging.getLogger("freehold.gateway.sealed")
+class ComputerAccess:
+    """Holds a link to each computer that the gateway uses, by name. Egress and models are served in `main`.
 
-
-class Sealed:
-    """Holds one link to the computer, makes it again whenever it is lost, and serves egress and models through it."""
+    Each computer has its own ports: what is served in one is not reachable in another.
+    """
 
     def __init__(self, home: Home, manifest: Manifest, timeline: Timeline) -> None:
         self._home = home
@@ -37,26 +33,47 @@ class Sealed:
         self.vault = Vault(home.vault)
         providers, overall = read_providers(manifest.models), read_limits(manifest.budget)
         self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall)
-        self._computer: Computer | None = None
-        self._egress: Egress | None = None
+        self._egress: EgressService | None = None
         self._started = asyncio.Event()
-        self.doors: dict[int, Handler] = {}
-        """More ports inside, and who answers there; added before `run`."""
-        self._linked = asyncio.Event()
+        self.port_handlers: dict[int, TunnelHandler] = {}
+        """Further ports inside `main` and their handlers. Add them before `run`."""
+        self._main = ComputerLink(MAIN_COMPUTER, home.computer_socket(), self.port_handlers)
+        self._links = {MAIN_COMPUTER: self._main}
 
     @property
     def computer(self) -> Computer:
-        """The connected computer, or an error that says it is away."""
-        if self._computer is None or self._computer.state == "lost":
+        """The connected computer `main`. Raises `computer.not-connected`."""
+        return self._main.computer
+
+    def find_computer(self, name: str) -> Computer:
+        """A connected computer by its name. Raises `computer.not-connected`."""
+        link = self._links.get(name)
+        if link is None:
             raise FreeholdError(
                 "computer.not-connected",
-                "The computer is not connected",
-                hint="The keeper restarts it by itself; freehold status shows how it is",
+                f"The gateway has no link to a computer {name[:100]!r}",
+                hint=f"It has links to: {', '.join(self._links)}",
             )
-        return self._computer
+        return link.computer
+
+    @asynccontextmanager
+    async def link_computer(self, name: str, handlers: Mapping[int, TunnelHandler]) -> AsyncIterator[ComputerLink]:
+        """Hold a link to another computer of this Freehold, and serve `handlers` by port inside it only."""
+        if name in self._links:
+            raise FreeholdError("computer.name-taken", f"The gateway already has a link to the computer {name[:100]!r}")
+        link = self._links[name] = ComputerLink(name, self._home.computer_socket(name), handlers)
+        try:
+            async with asyncio.TaskGroup() as group:
+                running = group.create_task(link.run())
+                try:
+                    yield link
+                finally:
+                    running.cancel()
+        finally:
+            del self._links[name]
 
     @property
-    def egress(self) -> Egress:
+    def egress(self) -> EgressService:
         if self._egress is None:
             raise FreeholdError("egress.not-running", "Egress has not started", hint="Try again in a moment")
         return self._egress
@@ -64,57 +81,40 @@ class Sealed:
     async def run(self) -> None:
         """Until cancelled."""
         async with AsyncExitStack() as stack:
-            self._egress = await stack.enter_async_context(Egress(self._timeline, self._settings))
+            key = await asyncio.to_thread(read_credentials_key, self._home.vault)
+            egress = EgressService(self._timeline, self._settings, credentials=ProxyCredentials(key))
+            self._egress = await stack.enter_async_context(egress)
             await stack.enter_async_context(self.models)
             self._started.set()
-            self._computer = await stack.enter_async_context(await self._connect())
-            await self._computer.listen(PROXY_PORT, self._egress.handle)
-            await self._computer.listen(MODEL_PORT, self.models.handle)
-            for port, handler in self.doors.items():
-                await self._computer.listen(port, handler)
-            self._linked.set()
-            await asyncio.Event().wait()
+            self.port_handlers[EGRESS_PORT] = self._egress.handle
+            self.port_handlers[MODEL_PORT] = self.models.handle
+            await self._main.run()
 
-    async def first_link(self) -> None:
-        """Returns once the link stands; soon, and without one, where there is no computer to link to."""
-        if self._home.computer_socket.exists():
-            await self._has_linked()
+    async def wait_for_link(self) -> None:
+        """Return when the link is made, or after a timeout. Returns at once when there is no computer."""
+        if self._home.computer_socket().exists():
+            await self._main.wait_linked()
 
-    async def egress_changes(self) -> AsyncGenerator[Snapshot, None]:
-        """Egress now, then again after each change, from when it has started."""
+    async def egress_changes(self) -> AsyncGenerator[EgressStatus, None]:
+        """The state of egress now and after each change. Waits until it has started."""
         await self._started.wait()
         async for snapshot in self.egress.changes():
             yield snapshot
 
-    async def _connect(self) -> Computer:
-        """The first link; from then on the computer's own connection makes it again."""
-        wait = FIRST_RETRY
-        while True:
-            try:
-                return await Computer.connect(self._home.computer_socket)
-            except (FreeholdError, OSError) as error:
-                log.debug("the computer cannot be reached yet", extra={"error": str(error)})
-            await asyncio.sleep(wait)
-            wait = min(LONGEST_RETRY, wait * 2)
-
-    async def probe_computer(self) -> Answer | None:
-        """Really starts something inside."""
-        if not await self._has_linked():
-            return Answer("starting")
+    async def probe_computer(self) -> ProbeResult | None:
+        """Runs a program inside."""
+        if not await self._main.wait_linked():
+            return ProbeResult("starting")
         await self.computer.run(["/bin/true"], timeout=2)
         return None
 
-    async def probe_egress(self) -> Answer | None:
-        if not await self._has_linked():
-            return Answer("starting")
-        return _answer(self.egress.snapshot().mode)
-
-    async def _has_linked(self) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_LINK):
-                await self._linked.wait()
-        return self._linked.is_set()
+    async def probe_egress(self) -> ProbeResult | None:
+        if not await self._main.wait_linked():
+            return ProbeResult("starting")
+        return _answer(self.egress.status().mode)
 
 
-def _answer(mode: str) -> Answer | None:
-    return Answer("degraded", "egress.mode is allow: everything may leave the computer") if mode == "allow" else None
+def _answer(mode: str) -> ProbeResult | None:
+    return (
+        ProbeResult("degraded", "egress.mode is allow: everything may leave the computer") if mode == "allow" else None
+    )

@@ -1,4 +1,4 @@
-"""Programs elsewhere that ask for a token: `freehold login` waits while the owner decides in a browser."""
+"""Programs on other machines that request an API token: `freehold login` waits while the owner decides in a browser."""
 
 import secrets
 import time
@@ -9,16 +9,16 @@ from typing import Literal
 from freehold.errors import FreeholdError
 from freehold.identity.tokens import Scope
 
-LIFETIME = 600.0
+REQUEST_LIFETIME = 600.0
 MAX_WAITING = 100
-MAX_FROM_ONE = 5
-# No vowels and nothing that looks like something else: the code is read from one screen and typed on another.
+MAX_PER_ADDRESS = 5
+# No vowels and no letters that look alike: the code is read on one screen and typed on another.
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
 
 @dataclass(frozen=True)
-class Device:
-    """A program that waits. `secret` is set when the owner has said yes, and is handed over once."""
+class DeviceRequest:
+    """A program that waits for its token. `secret` is set when the owner has allowed it, and is returned once."""
 
     code: str
     name: str
@@ -29,53 +29,59 @@ class Device:
     secret: str | None = None
 
 
-class Devices:
-    """The programs that wait, in memory only: a restart ends them, and they ask again."""
+class DeviceRequests:
+    """The programs that wait, in memory only. After a restart they must ask again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._waiting: dict[str, Device] = {}  # by the program's own secret
+        self._waiting: dict[str, DeviceRequest] = {}  # by the program's own secret
 
-    def ask(self, name: str, scopes: tuple[Scope, ...], address: str) -> tuple[Device, str]:
-        """A new request and the secret with which the program comes back for its answer."""
-        self._forget_old()
+    def ask(self, name: str, scopes: tuple[Scope, ...], address: str) -> tuple[DeviceRequest, str]:
+        """A new request, and the secret with which the program collects the answer."""
+        self._remove_expired()
         from_there = sum(device.address == address for device in self._waiting.values())
-        if len(self._waiting) >= MAX_WAITING or from_there >= MAX_FROM_ONE:
+        if len(self._waiting) >= MAX_WAITING or from_there >= MAX_PER_ADDRESS:
             raise FreeholdError(
                 "device.too-many", "Too many programs are waiting for a token", hint="Try again in ten minutes"
             )
         code = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(2))
         own = secrets.token_urlsafe(32)
-        device = Device(code, name, scopes, address, self._clock())
+        device = DeviceRequest(code, name, scopes, address, self._clock())
         self._waiting[own] = device
         return device, own
 
-    def find(self, code: str) -> Device:
-        """The program that shows this code to the owner."""
-        self._forget_old()
+    def find(self, code: str) -> DeviceRequest:
+        """The waiting program with this code. Raises `device.not-found`."""
+        self._remove_expired()
         wanted = code.strip().upper()
         for device in self._waiting.values():
             if secrets.compare_digest(device.code.encode(), wanted.encode()) and device.answer == "waiting":
                 return device
-        raise FreeholdError("device.not-found", "No program waits with that code", hint="Start again: freehold login")
+        raise FreeholdError(
+            "device.not-found", f"No program waits with the code {wanted[:20]!r}", hint="Start again: freehold login"
+        )
 
     def answer(self, code: str, secret: str | None) -> None:
-        """Say yes with a token's secret, or no with None. Once."""
+        """Allow with a token's secret, or deny with None. Works once."""
         device = self.find(code)
         own = next(key for key, value in self._waiting.items() if value is device)
         self._waiting[own] = replace(device, answer="denied" if secret is None else "allowed", secret=secret)
 
-    def collect(self, own: str) -> Device:
-        """What was answered. An answer is given once; while there is none the program asks again."""
-        self._forget_old()
+    def collect(self, own: str) -> DeviceRequest:
+        """The request with its answer. An answer is returned once; until then the answer is `waiting`."""
+        self._remove_expired()
         device = self._waiting.get(own)
         if device is None:
-            raise FreeholdError("device.not-found", "This request is over", hint="Start again: freehold login")
+            raise FreeholdError(
+                "device.not-found",
+                "This request has expired or was already answered",
+                hint="Start again: freehold login",
+            )
         if device.answer != "waiting":
             del self._waiting[own]
         return device
 
-    def _forget_old(self) -> None:
-        oldest = self._clock() - LIFETIME
+    def _remove_expired(self) -> None:
+        oldest = self._clock() - REQUEST_LIFETIME
         for own in [own for own, device in self._waiting.items() if device.created < oldest]:
             del self._waiting[own]

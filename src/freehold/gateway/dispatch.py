@@ -1,29 +1,29 @@
-"""Runs the very route that the guard has decided about, so that the framework cannot choose another."""
+"""Runs the route that the guard has chosen, so that the framework cannot choose another."""
 
 from fastapi import FastAPI
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-DECIDED = "freehold.route"
+ROUTE_KEY = "freehold.route"
 
 
-class Dispatch:
-    """Stands in the framework's router. Without a decision (at start and stop, and unguarded) that looks for itself."""
+class RouteDispatcher:
+    """Replaces the framework's route lookup. Without a chosen route (lifespan, or no guard) the framework's own is used."""
 
-    def __init__(self, look: ASGIApp) -> None:
-        self._look = look
+    def __init__(self, fallback: ASGIApp) -> None:
+        self._fallback = fallback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route: Route | WebSocketRoute | None = scope.get(DECIDED)
+        route: Route | WebSocketRoute | None = scope.get(ROUTE_KEY)
         if route is None:
-            await self._look(scope, receive, send)
+            await self._fallback(scope, receive, send)
             return
         match, found = route.matches(scope)
         if match is not Match.FULL:
-            raise RuntimeError(f"{route.path} does not match what the guard found for it")
+            raise RuntimeError(f"{route.path} does not match the request for which the guard chose it")
         scope.update(found)
         await route.handle(scope, receive, send)
 
 
-def add_dispatch(app: FastAPI) -> None:
-    app.router.middleware_stack = Dispatch(app.router.middleware_stack)
+def add_dispatcher(app: FastAPI) -> None:
+    app.router.middleware_stack = RouteDispatcher(app.router.middleware_stack)

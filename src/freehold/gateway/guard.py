@@ -1,133 +1,112 @@
 """The guard: wraps the whole application and refuses by default.
 
-It knows every route's need before the application sees the request, so a mistake inside a route cannot open it.
+It checks the scope of every route before the application sees the request, so a mistake in a route cannot open it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from freehold.errors import FreeholdError
-from freehold.gateway.addresses import Addresses, crowd_of, read_headers
-from freehold.gateway.dispatch import DECIDED
-from freehold.gateway.hardening import Hardening
-from freehold.gateway.limits import RateLimit
-from freehold.gateway.live import Connection, LiveConnections
-from freehold.gateway.needs import Declared, Need, NeedTable
-from freehold.gateway.page import refusal_page
-from freehold.gateway.refusals import (
+from freehold.gateway.addresses import SiteAddresses, rate_limit_key, read_headers
+from freehold.gateway.connections import OpenConnection, OpenConnections
+from freehold.gateway.dispatch import ROUTE_KEY
+from freehold.gateway.error_responses import (
     NOT_FOUND,
     NOT_SIGNED_IN,
     BodyTooLarge,
-    Refusal,
-    status_of,
-    too_large,
-    too_many,
-    unexpected,
+    ErrorResponse,
+    body_too_large,
+    rate_limited,
+    unexpected_error,
 )
-from freehold.identity.sessions import COOKIE, Session, Sessions
-from freehold.identity.tokens import Token, Tokens
+from freehold.gateway.page import render_error_page
+from freehold.gateway.principal import Principal
+from freehold.gateway.rate_limit import RateLimit
+from freehold.gateway.routing import RouteScope, RouteTable, ScopedRoute
+from freehold.gateway.security_headers import SecurityHeaders
+from freehold.identity.sign_ins import COOKIE, SignIns
+from freehold.identity.tokens import ApiTokens
 from freehold.observe.logs import log_unexpected
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# How long one who is not signed in may keep a request open, by sending it slowly or otherwise.
-STRANGERS_PATIENCE = 60.0
+# How long a caller without a credential may keep a request open.
+ANONYMOUS_REQUEST_TIMEOUT = 60.0
 SIGNED_OUT = 4401
 BROKEN = 1011
 
-PLAIN = Hardening(https=False)
+PLAIN = SecurityHeaders(https=False)
 
-WRONG_HOST = Refusal(
-    421, "gateway.wrong-host", "This Freehold does not answer to that name", "Set gateway.public_url in freehold.toml"
+WRONG_HOST = ErrorResponse(
+    FreeholdError(
+        "gateway.wrong-host",
+        "This Freehold does not serve that host name",
+        hint="Set gateway.public_url in freehold.toml",
+    )
 )
-PLAIN_HTTP = Refusal(
-    403, "gateway.plain-http", "This Freehold is reached by https only", "Open the same address with https"
+PLAIN_HTTP = ErrorResponse(
+    FreeholdError("gateway.plain-http", "This Freehold accepts https only", hint="Open the same address with https")
 )
-WRONG_ORIGIN = Refusal(403, "gateway.wrong-origin", "This request comes from a page that is not ours")
-TOO_SLOW = Refusal(408, "gateway.too-slow", "The request took too long", "Try again")
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who is calling: the owner's browser, a token of theirs, or nobody (on routes open to anyone)."""
-
-    session: Session | None = None
-    token: Token | None = None
-    address: str = ""
-
-    @property
-    def who(self) -> str:
-        if self.token is not None:
-            return f"token:{self.token.name}"
-        return "owner" if self.session is not None else "anyone"
-
-    def may(self, need: Need) -> bool:
-        match need:
-            case "anyone":
-                return True
-            case "browser":
-                return self.session is not None
-            case scope:
-                return self.session is not None or (self.token is not None and self.token.allows(scope))
-
-
-def principal_of(scope: Mapping[str, Any]) -> Principal:
-    """The principal the guard has put into a request or socket."""
-    principal = scope["state"]["principal"]
-    assert isinstance(principal, Principal)
-    return principal
+WRONG_ORIGIN = ErrorResponse(
+    FreeholdError(
+        "gateway.wrong-origin",
+        "The request comes from a page of another site",
+        hint="Open the control center at its own address",
+    )
+)
+TOO_SLOW = ErrorResponse(FreeholdError("gateway.too-slow", "The request took too long"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """One name we answer to."""
+    """One host name that is served."""
 
     host: str
     origin: bytes
-    hardening: Hardening
+    security_headers: SecurityHeaders
 
 
-class Previewing(Protocol):
-    """Who answers on the hosts of previews, where no route of ours is served and none of theirs is served on ours."""
+class PreviewHandler(Protocol):
+    """The application for the hosts of previews. It shares no route and no host with the control center."""
 
     def find(self, host: bytes) -> object | None:
-        """None for a host that is no preview's."""
+        """The preview at this host; None when it is not the host of a preview."""
         ...
 
     def framed_at(self, host: str) -> str | None:
-        """What the pages on this host of ours may frame, as a content policy names it."""
+        """The source for `frame-src` in the content security policy of the pages on this host."""
         ...
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
-class Guard:
-    """ASGI middleware. Every check happens here, in this order: host, origin, rate, route, need, size."""
+class RequestGuard:
+    """ASGI middleware. It checks, in this order: host, origin, rate limit, route, scope, body size."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        needs: NeedTable,
-        addresses: Addresses,
-        sessions: Sessions,
-        tokens: Tokens,
-        live: LiveConnections,
-        previews: Previewing | None = None,
+        routes: RouteTable,
+        addresses: SiteAddresses,
+        sign_ins: SignIns,
+        tokens: ApiTokens,
+        connections: OpenConnections,
+        previews: PreviewHandler | None = None,
         anonymous_limit: RateLimit | None = None,
         owner_limit: RateLimit | None = None,
     ) -> None:
         self._app = app
-        self.needs = needs
+        self.routes = routes
         self._addresses = addresses
-        self._sessions = sessions
+        self._sign_ins = sign_ins
         self._tokens = tokens
-        self._live = live
+        self._connections = connections
         self._previews = previews
         self._anonymous_limit = anonymous_limit or RateLimit(rate=20, burst=200)
         self._owner_limit = owner_limit or RateLimit(rate=2_000, burst=10_000)
@@ -135,7 +114,9 @@ class Guard:
             host.encode(): _Site(
                 host,
                 origin.encode(),
-                Hardening(https=origin.startswith("https:"), frames=previews.framed_at(host) if previews else None),
+                SecurityHeaders(
+                    https=origin.startswith("https:"), frames=previews.framed_at(host) if previews else None
+                ),
             )
             for host, origin in addresses.origins.items()
         }
@@ -146,7 +127,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         raw = scope["headers"]
-        if kind == "websocket":  # the server hands these over as they were spelled
+        if kind == "websocket":  # the server does not lower them for sockets
             raw = scope["headers"] = [(name.lower(), value) for name, value in raw]
         headers = dict(raw)
         if len(headers) != len(raw):
@@ -154,7 +135,7 @@ class Guard:
         host = headers.get(b"host", b"").lower()
         site = self._sites.get(host)
         if site is None and self._previews is not None and self._previews.find(host) is not None:
-            await self._previews(scope, receive, send)  # another origin, with nothing of ours on it
+            await self._previews(scope, receive, send)  # another origin, with no route of ours
             return
         if site is None:
             await _refuse(WRONG_HOST, PLAIN, scope, send)
@@ -162,56 +143,56 @@ class Guard:
         try:
             decision = self._decide(kind, site, scope, headers)
         except Exception as error:
-            decision = unexpected(log_unexpected(error, "the guard failed"))
-        if isinstance(decision, Refusal):
-            page = refusal_page(decision, scope, headers)
+            decision = unexpected_error(log_unexpected(error, "the guard failed"))
+        if isinstance(decision, ErrorResponse):
+            page = render_error_page(decision, scope, headers)
             if page is None:
-                await _refuse(decision, site.hardening, scope, send)
+                await _refuse(decision, site.security_headers, scope, send)
                 return
             answer = {"type": "http.response.start", "status": page.status_code}
-            await send({**answer, "headers": site.hardening.add(page.raw_headers)})
+            await send({**answer, "headers": site.security_headers.add(page.raw_headers)})
             await send({"type": "http.response.body", "body": page.body})
             return
         principal, route = decision
         if "state" not in scope:
             scope["state"] = {}
         scope["state"]["principal"] = principal
-        scope[DECIDED] = route.route
-        connection = self._live.open(route.kind, principal.session, principal.token)
+        scope[ROUTE_KEY] = route.route
+        connection = self._connections.open(route.kind, principal.sign_in, principal.token)
         try:
             if kind == "websocket":
-                await self._pass_socket(connection, site.hardening, scope, receive, send)
+                await self._pass_socket(connection, site.security_headers, scope, receive, send)
             else:
-                await self._pass_request(connection, route, site.hardening, scope, receive, send)
+                await self._pass_request(connection, route, site.security_headers, scope, receive, send)
         finally:
-            self._live.close(connection)
+            self._connections.close(connection)
 
     def _decide(
         self, kind: str, site: "_Site", scope: Scope, headers: Mapping[bytes, bytes]
-    ) -> tuple[Principal, Declared] | Refusal:
+    ) -> tuple[Principal, ScopedRoute] | ErrorResponse:
         client = scope.get("client")
         caller = client[0] if client else ""
         if self._addresses.proxies:
-            if self._addresses.is_plain(site.host, caller, headers.get(b"x-forwarded-proto")):
+            if self._addresses.is_plain_http(site.host, caller, headers.get(b"x-forwarded-proto")):
                 return PLAIN_HTTP
-            caller = self._addresses.caller(caller, headers.get(b"x-forwarded-for", b"").decode("latin-1"))
+            caller = self._addresses.find_caller(caller, headers.get(b"x-forwarded-for", b"").decode("latin-1"))
         method: str = scope.get("method", "GET")
         path: str = scope["path"]
-        if not _may_act(headers, site.origin, acts=kind == "websocket" or method not in SAFE, path=path):
+        if not _is_own_origin(headers, site.origin, acts=kind == "websocket" or method not in SAFE, path=path):
             return WRONG_ORIGIN
         principal = self._identify(headers, caller)
-        is_known = principal.session is not None or principal.token is not None
-        wait = self._owner_limit.wait(principal.who) if is_known else self._anonymous_limit.wait(crowd_of(caller))
+        is_known = principal.sign_in is not None or principal.token is not None
+        wait = self._owner_limit.wait(principal.who) if is_known else self._anonymous_limit.wait(rate_limit_key(caller))
         if wait > 0:
-            return too_many(wait)
-        route = self.needs.find(kind, "GET" if method == "HEAD" else method, path)
+            return rate_limited(wait)
+        route = self.routes.find(kind, "GET" if method == "HEAD" else method, path)
         if route is None:
-            return self._not_here(path) if is_known else NOT_SIGNED_IN
-        if not principal.may(route.need):
-            return NOT_SIGNED_IN if principal.token is None else _lacks(route.need)
+            return self._no_route(path) if is_known else NOT_SIGNED_IN
+        if not principal.has_scope(route.scope):
+            return NOT_SIGNED_IN if principal.token is None else _missing_scope(route.scope)
         length = headers.get(b"content-length")
-        if length is not None and not (length.isdigit() and int(length) <= route.most_body):
-            return too_large(route.most_body)
+        if length is not None and not (length.isdigit() and int(length) <= route.max_body):
+            return body_too_large(route.max_body)
         return principal, route
 
     def _identify(self, headers: Mapping[bytes, bytes], caller: str) -> Principal:
@@ -221,58 +202,58 @@ class Guard:
             token = self._tokens.verify(bearer.decode("latin-1")) if scheme.lower() == b"bearer" else None
             return Principal(token=token, address=caller)
         secret = read_cookie(headers, COOKIE)
-        session = self._sessions.verify(secret) if secret is not None else None
-        return Principal(session=session, address=caller)
+        sign_in = self._sign_ins.verify(secret) if secret is not None else None
+        return Principal(sign_in=sign_in, address=caller)
 
-    def _not_here(self, path: str) -> Refusal:
-        methods = self.needs.methods(path)
+    def _no_route(self, path: str) -> ErrorResponse:
+        methods = self.routes.list_methods(path)
         if not methods:
             return NOT_FOUND
         allowed = ", ".join(methods)
-        message = f"This path does not take that method; it takes {allowed}"
-        return Refusal(405, "request.method", message, headers=((b"allow", allowed.encode()),))
+        message = f"This address does not accept this method. It accepts {allowed}"
+        return ErrorResponse(FreeholdError("request.method", message), ((b"allow", allowed.encode()),))
 
     async def _pass_request(
         self,
-        connection: Connection,
-        route: Declared,
-        hardening: Hardening,
+        connection: OpenConnection,
+        route: ScopedRoute,
+        security_headers: SecurityHeaders,
         scope: Scope,
         receive: Receive,
         send: Send,
     ) -> None:
         started = False
 
-        async def send_hardened(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = hardening.add(message["headers"])
+                message["headers"] = security_headers.add(message["headers"])
             await send(message)
 
-        if scope["method"] == "HEAD":  # answered as GET is; the server leaves the body out
+        if scope["method"] == "HEAD":  # handled as GET; the server omits the body
             scope = {**scope, "method": "GET"}
         elif scope["method"] not in SAFE:
-            receive = _bounded(receive, route.most_body)
-        running = self._app(scope, receive, send_hardened)
-        if connection.session is None and connection.token is None:
-            running = _in_time(running)
+            receive = _limit_body(receive, route.max_body)
+        running = self._app(scope, receive, send_with_headers)
+        if connection.sign_in is None and connection.token is None:
+            running = _with_timeout(running)
         try:
             await running
         except asyncio.CancelledError:
-            _unless_revoked(connection)
+            _reraise_unless_revoked(connection)
             refusal = NOT_SIGNED_IN
         except _TooSlow:
             refusal = TOO_SLOW
         except Exception as error:
-            refusal = unexpected(log_unexpected(error, method=scope["method"], path=route.path))
+            refusal = unexpected_error(log_unexpected(error, method=scope["method"], path=route.path))
         else:
             return
         if not started:
-            await _refuse(refusal, hardening, scope, send)
+            await _refuse(refusal, security_headers, scope, send)
 
     async def _pass_socket(
-        self, connection: Connection, hardening: Hardening, scope: Scope, receive: Receive, send: Send
+        self, connection: OpenConnection, security_headers: SecurityHeaders, scope: Scope, receive: Receive, send: Send
     ) -> None:
         accepted = over = False
 
@@ -291,48 +272,48 @@ class Guard:
         try:
             await self._app(scope, receive_watched, send_watched)
         except asyncio.CancelledError:
-            _unless_revoked(connection)
+            _reraise_unless_revoked(connection)
             code, reason, refusal = SIGNED_OUT, "signed out", NOT_SIGNED_IN
         except FreeholdError as error:
-            refusal = Refusal(status_of(error), error.code, error.message, error.hint)
+            refusal = ErrorResponse(error)
             code, reason = 4000 + refusal.status, error.code
         except Exception as error:
-            if _only_left(error):
+            if _is_disconnect(error):
                 return
-            refusal = unexpected(log_unexpected(error, path=scope["path"]))
+            refusal = unexpected_error(log_unexpected(error, path=scope["path"]))
             code, reason = BROKEN, f"error {refusal.error_id}"
         else:
             return
         if over:
             return
         if accepted:
-            # One that reads nothing does not read this either; the server then just hangs up.
+            # A client that does not read will not read this either; the server then closes the connection.
             with suppress(TimeoutError, OSError):
                 async with asyncio.timeout(0.25):
                     await send({"type": "websocket.close", "code": code, "reason": reason})
         else:
-            await _refuse(refusal, hardening, scope, send)
+            await _refuse(refusal, security_headers, scope, send)
 
 
-def _may_act(headers: Mapping[bytes, bytes], origin_here: bytes, *, acts: bool, path: str) -> bool:
-    """Whether this can only come from a page of ours or from no browser at all."""
+def _is_own_origin(headers: Mapping[bytes, bytes], origin_here: bytes, *, acts: bool, path: str) -> bool:
+    """Whether the request comes from one of our own pages, or not from a browser."""
     origin = headers.get(b"origin")
     if origin is not None:
         return origin == origin_here
     if acts:
-        # A browser that hides where it comes from; scripts have no cookies.
+        # A browser that hides its origin sends cookies; a script does not.
         return b"cookie" not in headers
-    # Nothing of the API is for another page, not even to be asked blindly for what its timing tells.
-    asked_by = headers.get(b"sec-fetch-site")
-    return asked_by is None or asked_by in (b"same-origin", b"none") or not path.startswith("/v1/")
+    # Pages of other sites may not send requests to the API at all, so that timing tells them nothing.
+    site = headers.get(b"sec-fetch-site")
+    return site is None or site in (b"same-origin", b"none") or not path.startswith("/v1/")
 
 
 class _TooSlow(Exception):
     pass
 
 
-async def _in_time(running: Awaitable[None]) -> None:
-    deadline = asyncio.timeout(STRANGERS_PATIENCE)
+async def _with_timeout(running: Awaitable[None]) -> None:
+    deadline = asyncio.timeout(ANONYMOUS_REQUEST_TIMEOUT)
     try:
         async with deadline:
             await running
@@ -342,30 +323,32 @@ async def _in_time(running: Awaitable[None]) -> None:
         raise
 
 
-def _lacks(need: Need) -> Refusal:
-    if need == "browser":
-        return Refusal(403, "identity.browser-only", "No API token may do that", "Sign in with a browser")
-    hint = f"Make one that may: freehold token create NAME --scope {need}"
-    return Refusal(403, "identity.wrong-scope", f"This token may not do that: it lacks {need}", hint)
+def _missing_scope(scope: RouteScope) -> ErrorResponse:
+    if scope == "browser":
+        return ErrorResponse(
+            FreeholdError("identity.browser-only", "An API token may not do this", hint="Sign in with a browser")
+        )
+    hint = f"Create a token with this scope: freehold token create NAME --scope {scope}"
+    return ErrorResponse(FreeholdError("identity.wrong-scope", f"This token lacks the scope {scope}", hint=hint))
 
 
-def _unless_revoked(connection: Connection) -> None:
-    """Within `except CancelledError`: goes on only when it was we who cancelled."""
+def _reraise_unless_revoked(connection: OpenConnection) -> None:
+    """Inside `except CancelledError`: raises it again unless the connection was revoked."""
     if not connection.revoked:
         raise
     connection.task.uncancel()
 
 
-def _only_left(error: BaseException) -> bool:
-    """Whether all that went wrong is that the other side closed its socket."""
+def _is_disconnect(error: BaseException) -> bool:
+    """Whether the only error is that the client closed its socket."""
     if isinstance(error, BaseExceptionGroup):
-        return all(_only_left(inner) for inner in error.exceptions)
+        return all(_is_disconnect(inner) for inner in error.exceptions)
     return isinstance(error, WebSocketDisconnect)
 
 
-def _bounded(receive: Receive, most: int) -> Receive:
-    """Counts a body without a length, so that a chunked one cannot be endless."""
-    left = most
+def _limit_body(receive: Receive, limit: int) -> Receive:
+    """Limits the body while it is read: a chunked body has no length to check before."""
+    left = limit
 
     async def receive_counted() -> Message:
         nonlocal left
@@ -373,14 +356,14 @@ def _bounded(receive: Receive, most: int) -> Receive:
         if message["type"] == "http.request":
             left -= len(message.get("body", b""))
             if left < 0:
-                raise BodyTooLarge(most)
+                raise BodyTooLarge(limit)
         return message
 
     return receive_counted
 
 
 def read_cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
-    """The value of our cookie; None when it is absent or comes twice (somebody is trying to plant one)."""
+    """The value of a cookie; None when it is missing or repeated (another page may have planted one)."""
     cookies = headers.get(b"cookie")
     if cookies is None:
         return None
@@ -389,11 +372,11 @@ def read_cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
     return found[0][len(prefix) :].decode("latin-1") if len(found) == 1 else None
 
 
-async def _refuse(refusal: Refusal, hardening: Hardening, scope: Scope, send: Send) -> None:
+async def _refuse(refusal: ErrorResponse, security_headers: SecurityHeaders, scope: Scope, send: Send) -> None:
     prefix = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):
-            await send({"type": "websocket.close", "code": 4000 + refusal.status, "reason": refusal.code})
+            await send({"type": "websocket.close", "code": 4000 + refusal.status, "reason": refusal.error.code})
             return
         prefix = "websocket.http.response"
     body = refusal.encode()
@@ -401,7 +384,7 @@ async def _refuse(refusal: Refusal, hardening: Hardening, scope: Scope, send: Se
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         *refusal.headers,
-        *hardening.for_data,
+        *security_headers.for_data,
     ]
     await send({"type": f"{prefix}.start", "status": refusal.status, "headers": headers})
     await send({"type": f"{prefix}.body", "body": body})

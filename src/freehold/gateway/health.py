@@ -1,80 +1,91 @@
-"""What the gateway asks to know whether the house is well. Nothing is healthy because it was configured."""
+"""The health components of the gateway. Every state comes from a probe, never from the configuration."""
 
 import asyncio
-from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.gateway.house import House
+from freehold.features import list_features, load_reference
+from freehold.gateway.services import Services
+from freehold.history.calls import GetHistoryStatus
 from freehold.home import Home
+from freehold.keeper.calls import GetKeeperStatus, ProgramStatus
 from freehold.keeper.seal import Seal, read_seal
-from freehold.observe.probes import Answer, Changed, Component, Health, Probe
+from freehold.observe.probes import ComponentProbe, HealthMonitor, Probe, ProbeResult, StateChangeHandler
 
 SLOTS = ("beads", "pods", "memory", "events", "orchestrator")
 
 
 def find_seal(home: Home) -> Seal | None:
-    """The keeper's word that every required program has answered; an unreadable one is none."""
+    """The keeper's seal; None when it is missing or cannot be read."""
     try:
         return read_seal(home)
     except FreeholdError:
         return None
 
 
-def watch_health(house: House, changed: Changed) -> Health:
+def make_health_monitor(services: Services, changed: StateChangeHandler) -> HealthMonitor:
     async def timeline() -> None:
-        await asyncio.to_thread(house.timeline.last)
+        await asyncio.to_thread(services.timeline.last)
 
-    async def keeper() -> Answer | None:
-        """Answers, and has every program it needs; the others are components of their own."""
-        lost = [program["name"] for program in await programs(house) if program["required"] and _is_lost(program)]
-        return Answer("degraded", f"not ready: {', '.join(lost)}") if lost else None
+    async def keeper() -> ProbeResult | None:
+        """The keeper answers, and every required program is ready. Optional programs are components of their own."""
+        not_ready = [
+            program.name for program in await list_programs(services) if program.required and _is_not_ready(program)
+        ]
+        return ProbeResult("degraded", f"not ready: {', '.join(not_ready)}") if not_ready else None
 
-    async def history() -> Answer | None:
-        """The seal asks for it; here the owner sees how it is. What is degraded still takes and undoes."""
-        status = await house.keeper.call("history.status")
-        if status["interrupted"] is not None:
-            return Answer("degraded", f"{status['interrupted']['kind']} was interrupted; freehold history recover")
-        return Answer("degraded", status["degraded"]) if status["degraded"] else None
-
-    async def ssh() -> Answer | None:
-        if not house.manifest.ssh.enabled:
-            return Answer("off")
-        for program in await programs(house):
-            if program["name"] == "ssh" and program["state"] != "starting":
-                return Answer("failed", program["last_error"] or program["state"]) if _is_lost(program) else None
-        return Answer("starting")
+    async def history() -> ProbeResult | None:
+        """A degraded history still records and undoes, so it does not hold back readiness here."""
+        status = await services.keeper.call(GetHistoryStatus())
+        if status.interrupted is not None:
+            return ProbeResult("degraded", f"{status.interrupted.kind} was interrupted. Run: freehold history recover")
+        return ProbeResult("degraded", status.degraded) if status.degraded else None
 
     components = [
-        Component("timeline", timeline),
-        Component("keeper", keeper),
-        Component("history", history, required=False),
-        Component("computer", house.sealed.probe_computer),
-        Component("egress", house.sealed.probe_egress, required=False),
-        Component("ssh", ssh, required=False),
-        *(Component(f"slot.{name}", _slot(house, name), required=_required(house, name)) for name in SLOTS),
+        ComponentProbe("timeline", timeline),
+        ComponentProbe("keeper", keeper),
+        ComponentProbe("history", history, required=False),
+        ComponentProbe("computer", services.computer_access.probe_computer),
+        ComponentProbe("egress", services.computer_access.probe_egress, required=False),
+        *(
+            ComponentProbe(feature.name, load_reference(feature.health)(services), required=False)
+            for feature in list_features()
+            if feature.health is not None
+        ),
+        *(
+            ComponentProbe(f"slot.{name}", _make_slot_probe(services, name), required=_is_slot_required(services, name))
+            for name in SLOTS
+        ),
     ]
-    return Health(components, on_change=changed)
+    return HealthMonitor(components, on_change=changed)
 
 
-async def programs(house: House) -> list[dict[str, Any]]:
-    """What the keeper says of every program but this one: while it still waits for us, that is no trouble."""
-    status = await house.keeper.call("status")
-    return [program for program in status["programs"] if program["name"] != "gateway"]
+async def list_programs(services: Services) -> list[ProgramStatus]:
+    """The status of every program but the gateway, which the keeper may still be waiting for."""
+    status = await services.keeper.call(GetKeeperStatus())
+    return [program for program in status.programs if program.name != "gateway"]
 
 
-def _is_lost(program: dict[str, Any]) -> bool:
-    return bool(program["state"] != "ready")
+async def probe_program(services: Services, name: str) -> ProbeResult | None:
+    """The state of a program that the keeper runs for a feature."""
+    for program in await list_programs(services):
+        if program.name == name and program.state != "starting":
+            return ProbeResult("failed", program.last_error or program.state) if _is_not_ready(program) else None
+    return ProbeResult("starting")
 
 
-def _required(house: House, name: str) -> bool:
-    return bool(getattr(house.manifest.slots, name).required)
+def _is_not_ready(program: ProgramStatus) -> bool:
+    return program.state != "ready"
 
 
-def _slot(house: House, name: str) -> Probe:
-    async def probe() -> Answer | None:
-        mode = getattr(house.manifest.slots, name).mode
+def _is_slot_required(services: Services, name: str) -> bool:
+    return bool(getattr(services.manifest.slots, name).required)
+
+
+def _make_slot_probe(services: Services, name: str) -> Probe:
+    async def probe() -> ProbeResult | None:
+        mode = getattr(services.manifest.slots, name).mode
         if mode == "off":
-            return Answer("off")
+            return ProbeResult("off")
         raise FreeholdError("slot.not-built", f"slots.{name} is {mode}, and this version has no {name} slot")
 
     return probe

@@ -1,28 +1,36 @@
-"""What the owner does here by hand, told to history: whose it is and why. A keeper that is away does not stop work."""
+"""Tells history who changes files through the API, and why. A change is made also when the keeper does not answer."""
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Literal
 
 from starlette.requests import Request
 
 from freehold.errors import FreeholdError
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
+from freehold.gateway.principal import principal_of
+from freehold.gateway.services import Services
+from freehold.history.calls import NoteAuthor, Phase, RequestAuthor
 
-LONGEST_WHY = 300
+MAX_REASON_LENGTH = 300
 
 
-async def note(house: House, phase: Literal["before", "during", "after"], who: dict[str, str], why: str) -> None:
+def make_author(request: Request) -> RequestAuthor:
+    """The owner, with the sign-in or the API token of the request."""
+    principal = principal_of(request.scope)
+    if principal.token is not None:
+        return RequestAuthor(by="owner", via="token", token=principal.token.name)
+    sign_in = principal.sign_in.id if principal.sign_in is not None else None
+    return RequestAuthor(by="owner", via="browser", sign_in=sign_in)
+
+
+async def send_history_note(services: Services, phase: Phase, who: RequestAuthor, why: str) -> None:
     with contextlib.suppress(FreeholdError):
-        await house.keeper.call("history.note", {"phase": phase, "who": who, "why": why[:LONGEST_WHY]})
+        await services.keeper.call(NoteAuthor(phase, who, why[:MAX_REASON_LENGTH]))
 
 
 @contextlib.asynccontextmanager
-async def acting(house: House, request: Request, why: str) -> AsyncIterator[None]:
-    """Around one change of files, the owner's or that of a program with a token. One that fails has changed nothing."""
-    principal = principal_of(request.scope)
-    who = {"by": "owner"} if principal.token is None else {"by": "owner", "agent": principal.who}
-    await note(house, "before", who, why)
+async def note_file_change(services: Services, request: Request, why: str) -> AsyncIterator[None]:
+    """Surrounds one change of files. A change that fails is not noted as finished."""
+    who = make_author(request)
+    await send_history_note(services, "before", who, why)
     yield
-    await note(house, "after", who, why)
+    await send_history_note(services, "after", who, why)

@@ -1,32 +1,33 @@
-"""What the gateway's metrics port tells: requests as they are answered, and the house as it is when it is asked."""
+"""The gateway's metrics: requests as they are answered, and the state of all programs at each scrape."""
 
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any, get_args
+from typing import get_args
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from freehold import __version__
 from freehold.errors import FreeholdError
-from freehold.gateway.dispatch import DECIDED
+from freehold.features import list_features, load_reference
+from freehold.gateway.dispatch import ROUTE_KEY
 from freehold.gateway.health import find_seal
-from freehold.gateway.house import House
-from freehold.observe.metrics import Registry, registry
-from freehold.observe.probes import Health, State
+from freehold.gateway.services import Services
+from freehold.keeper.calls import GetKeeperStatus, KeeperStatus, ProgramState
+from freehold.observe.metrics import MetricsRegistry, registry
+from freehold.observe.probes import HealthMonitor, HealthState
 from freehold.observe.process import add_process_metrics
 from freehold.observe.tracing import span
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
-PROGRAM_STATES = ("stopped", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping")
-# A keeper that does not answer is a fact to tell, not a reason to tell nothing.
-PATIENCE = 2.0
+# Without an answer of the keeper the other metrics are still served.
+KEEPER_TIMEOUT = 2.0
 
 
-class Measured:
-    """ASGI middleware around the guard: counts what was asked and what was answered, refusals too."""
+class RequestMetrics:
+    """ASGI middleware around the guard: counts requests and answers, refused ones too."""
 
-    def __init__(self, app: ASGIApp, metrics: Registry = registry) -> None:
+    def __init__(self, app: ASGIApp, metrics: MetricsRegistry = registry) -> None:
         self._app = app
         self._answers = metrics.counter(
             "freehold_http_requests_total", "Requests answered, by route.", ["method", "route", "status"]
@@ -52,7 +53,7 @@ class Measured:
         method = scope["method"] if scope["method"] in METHODS else "other"
         status = 500
 
-        async def send_noted(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -61,10 +62,10 @@ class Measured:
         begin = time.perf_counter()
         with span("http.request", **{"http.request.method": method}) as seen:
             try:
-                await self._app(scope, receive, send_noted)
+                await self._app(scope, receive, send_and_note)
             finally:
-                # Never the path itself: strangers choose it, and it may hold what only the owner should read.
-                decided = scope.get(DECIDED)
+                # Never the path itself: anyone can choose it, and it may contain private data.
+                decided = scope.get(ROUTE_KEY)
                 route = decided.path if decided is not None else "refused"
                 self._answers.inc(method=method, route=route, status=str(status))
                 self._seconds.observe(time.perf_counter() - begin, route=route)
@@ -72,15 +73,15 @@ class Measured:
                 seen.set("http.response.status_code", status)
 
 
-class Measures:
-    """Asked at each scrape: readiness, components, and what the keeper says of programs and computer."""
+class GatewayMetrics:
+    """Updated at each scrape: readiness, components, and the keeper's status of programs and computer."""
 
-    def __init__(self, house: House, health: Health, metrics: Registry = registry) -> None:
-        self._house = house
+    def __init__(self, services: Services, health: HealthMonitor, metrics: MetricsRegistry = registry) -> None:
+        self._services = services
         self._health = health
         add_process_metrics(metrics)
         metrics.gauge("freehold_info", "What runs here.", ["version", "manifest"]).set(
-            1, version=__version__, manifest=house.loaded.checksum
+            1, version=__version__, manifest=services.loaded.checksum
         )
         self._ready = metrics.gauge("freehold_ready", "1 when sealed and every required component answers.")
         self._component = metrics.gauge("freehold_component", "1 for the state a component is in.", ["name", "state"])
@@ -93,32 +94,37 @@ class Measures:
         self._memory = metrics.gauge("freehold_program_resident_bytes", "Memory of each program.", ["program"])
         self._usage = metrics.gauge("freehold_computer_usage", "What the computer uses, by limit.", ["of"])
         self._events = metrics.counter("freehold_timeline_events_total", "Entries of the timeline.")
+        self._refresh_features = [
+            load_reference(feature.metrics)(metrics, services)
+            for feature in list_features()
+            if feature.metrics is not None
+        ]
 
     async def refresh(self) -> None:
-        self._ready.set(find_seal(self._house.home) is not None and not self._health.missing)
+        for refresh in self._refresh_features:
+            await refresh()
+        self._ready.set(find_seal(self._services.home) is not None and not self._health.not_ready)
         for component in self._health.states:
-            for state in get_args(State):
+            for state in get_args(HealthState):
                 self._component.set(component.state == state, name=component.name, state=state)
         with suppress(FreeholdError):
-            last = await asyncio.to_thread(self._house.timeline.last)
-            self._events.reach(0 if last is None else last.seq)
+            last = await asyncio.to_thread(self._services.timeline.last)
+            self._events.set_total(0 if last is None else last.seq)
         try:
-            async with asyncio.timeout(PATIENCE):
-                self._tell(await self._house.keeper.call("status"))
+            async with asyncio.timeout(KEEPER_TIMEOUT):
+                self._set_program_metrics(await self._services.keeper.call(GetKeeperStatus()))
             self._keeper.set(1)
         except (FreeholdError, TimeoutError):
             self._keeper.set(0)
 
-    def _tell(self, status: dict[str, Any]) -> None:
-        keeper = status["keeper"]
-        self._started.set(keeper["since"])
-        self._memory.set(keeper["memory"] or 0, program="keeper")
-        for program in status["programs"]:
-            name = program["name"]
-            self._restarts.reach(program["restarts"], program=name)
-            self._memory.set(program["memory"] or 0, program=name)
-            for state in dict.fromkeys((*PROGRAM_STATES, program["state"])):
-                self._program.set(program["state"] == state, program=name, state=state)
-        for name, value in (status["usage"] or {}).items():
+    def _set_program_metrics(self, status: KeeperStatus) -> None:
+        self._started.set(status.keeper.since)
+        self._memory.set(status.keeper.memory or 0, program="keeper")
+        for program in status.programs:
+            self._restarts.set_total(program.restarts, program=program.name)
+            self._memory.set(program.memory or 0, program=program.name)
+            for state in get_args(ProgramState):
+                self._program.set(program.state == state, program=program.name, state=state)
+        for name, value in vars(status.usage).items() if status.usage is not None else ():
             if value is not None:
                 self._usage.set(value, of=name)

@@ -1,4 +1,4 @@
-"""Small pages for those who are not inside: plain HTML that needs no script."""
+"""Small HTML pages without script, for browsers that are not signed in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from html import escape
 from starlette.responses import HTMLResponse
 from starlette.types import Scope
 
-from freehold.gateway.refusals import NOT_FOUND, NOT_SIGNED_IN, Refusal
+from freehold.gateway.error_responses import NOT_FOUND, NOT_SIGNED_IN, ErrorResponse
 
 
 @dataclass(frozen=True)
-class Link:
-    words: str
+class PageLink:
+    text: str
     address: str
 
 
-def show_page(*, title: str, message: str, hint: str, status: int, link: Link | None = None) -> HTMLResponse:
-    """A page that says what happened and where to go from there."""
-    way_out = f'<p><a class="button" href="{escape(link.address)}">{escape(link.words)}</a></p>' if link else ""
+def render_page(*, title: str, message: str, hint: str, status: int, link: PageLink | None = None) -> HTMLResponse:
+    """A page that says what happened and links to the next step."""
+    button = f'<p><a class="button" href="{escape(link.address)}">{escape(link.text)}</a></p>' if link else ""
     return HTMLResponse(
         f"""<!doctype html>
 <html lang="en">
@@ -29,7 +29,7 @@ def show_page(*, title: str, message: str, hint: str, status: int, link: Link | 
 <meta name="robots" content="noindex">
 <title>{escape(title)} · Freehold</title>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/door.css">
+<link rel="stylesheet" href="/plain.css">
 </head>
 <body>
 <main>
@@ -37,7 +37,7 @@ def show_page(*, title: str, message: str, hint: str, status: int, link: Link | 
 <h1>{escape(title)}</h1>
 <p>{escape(message)}.</p>
 <p class="quiet">{escape(hint)}.</p>
-{way_out}
+{button}
 </main>
 </body>
 </html>
@@ -46,10 +46,10 @@ def show_page(*, title: str, message: str, hint: str, status: int, link: Link | 
     )
 
 
-def refusal_page(refusal: Refusal, scope: Scope, headers: Mapping[bytes, bytes]) -> HTMLResponse | None:
-    """What a browser shows that was led to a wrong address; None where the API's shape is right.
+def render_error_page(refusal: ErrorResponse, scope: Scope, headers: Mapping[bytes, bytes]) -> HTMLResponse | None:
+    """A page for a browser that opened a wrong address; None for API clients, which get JSON.
 
-    It tells no more than the refusal does: a stranger sees the same page at every address.
+    It shows no more than the error does: without a sign-in every address gives the same page.
     """
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return None
@@ -57,11 +57,11 @@ def refusal_page(refusal: Refusal, scope: Scope, headers: Mapping[bytes, bytes])
     if path == "/v1" or path.startswith("/v1/") or b"text/html" not in headers.get(b"accept", b""):
         return None
     if refusal is NOT_FOUND:
-        hint, link = "The address may be misspelled, or from another version", Link("To the control center", "/")
+        hint, link = "The address may be misspelled, or from another version", PageLink("Open the control center", "/")
     elif refusal is NOT_SIGNED_IN:
-        hint, link = "Sign in to go on", Link("Sign in", "/sign-in")
+        hint, link = "Sign in to continue", PageLink("Sign in", "/sign-in")
     else:
         return None
-    page = show_page(title="Freehold", message=refusal.message, hint=hint, status=refusal.status, link=link)
+    page = render_page(title="Freehold", message=refusal.error.message, hint=hint, status=refusal.status, link=link)
     page.raw_headers.extend(refusal.headers)
     return page

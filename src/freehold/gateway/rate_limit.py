@@ -1,4 +1,4 @@
-"""How often somebody may knock: token buckets, bounded in number."""
+"""Rate limits: token buckets, limited in number."""
 
 import time
 from collections import OrderedDict
@@ -15,7 +15,7 @@ class _Bucket:
 
 
 class RateLimit:
-    """`rate` a second with bursts of `burst`, for each key. The least recently seen keys are forgotten first."""
+    """`rate` per second with bursts of `burst`, for each key. The keys that were used longest ago are dropped first."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
@@ -24,7 +24,7 @@ class RateLimit:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def wait(self, key: str) -> float:
-        """Take one token; 0 when there was one, else how many seconds until there is."""
+        """Take one token. Returns 0, or the seconds until there is a token."""
         now = self._clock()
         bucket = self._buckets.get(key)
         if bucket is None:

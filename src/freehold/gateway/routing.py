@@ -1,69 +1,122 @@
-"""What a route asks of whoever calls it. A route that declares nothing does not start."""
+"""How routes are declared, and the table in which the guard finds them.
+
+A group of routes is a class. Its methods are the handlers, each with one decorator that names address and scope:
+
+    class TimelineRoutes:
+        def __init__(self, context: RouteContext) -> None: ...
+
+        @get("/v1/timeline", scope="read")
+        async def read_timeline(self, after: int = 0) -> TimelineEventsBody: ...
+
+`add_routes(app, TimelineRoutes(context))` adds them in the order of the class. The name of a method is the operation id
+of its route. A route without a scope stops the gateway from starting.
+"""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar
 
+from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from freehold.identity.tokens import Scope
 
-Need = Literal["anyone", "browser"] | Scope
-Kind = Literal["http", "websocket"]
+RouteScope = Literal["anyone", "browser"] | Scope
+"""`anyone` is open to the world. `browser` accepts a signed-in browser and no API token. Every other word is a scope,
+which a signed-in browser always has, and an API token has when it was created with it."""
+ConnectionKind = Literal["http", "websocket"]
 
 MAX_BODY = 8 * 1024 * 1024
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def needs(need: Need, *, most_body: int = MAX_BODY) -> Callable[[F], F]:
-    """Declare what an endpoint needs, and how many bytes it takes.
-
-    `anyone` is open to the world; `browser` takes a signed-in browser and no API token; every other word is a scope,
-    which a browser session always has and a token has when it was given.
-    """
+def requires(scope: RouteScope, *, max_body: int = MAX_BODY) -> Callable[[F], F]:
+    """Declare which scope an endpoint requires, and the size limit of its request body in bytes."""
 
     def declare(endpoint: F) -> F:
-        endpoint.__freehold_need__ = (need, most_body)  # type: ignore[attr-defined]
+        endpoint.__freehold_scope__ = (scope, max_body)  # type: ignore[attr-defined]
         return endpoint
 
     return declare
 
 
 @dataclass(frozen=True)
-class Declared:
-    """One route as the guard sees it: of `kind` http or websocket, for a method (or all), at a path."""
+class RouteDeclaration:
+    """What a decorator below has noted on a handler. `method` is None for a WebSocket."""
 
-    kind: Kind
+    method: str | None
+    path: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def _declare(
+    method: str | None, path: str, *, scope: RouteScope, max_body: int = MAX_BODY, **options: Any
+) -> Callable[[F], F]:
+    def declare(handler: F) -> F:
+        handler.__freehold_route__ = RouteDeclaration(method, path, options)  # type: ignore[attr-defined]
+        return requires(scope, max_body=max_body)(handler)
+
+    return declare
+
+
+# Each takes the path, `scope`, `max_body`, and the options of FastAPI's `add_api_route`.
+get = partial(_declare, "GET")
+post = partial(_declare, "POST")
+put = partial(_declare, "PUT")
+patch = partial(_declare, "PATCH")
+delete = partial(_declare, "DELETE")
+websocket = partial(_declare, None)
+
+
+def add_routes(app: FastAPI, group: object) -> None:
+    """Add every declared method of the group, in the order in which its class defines them."""
+    for name, function in vars(type(group)).items():
+        declared: RouteDeclaration | None = getattr(function, "__freehold_route__", None)
+        if declared is None:
+            continue
+        handler = getattr(group, name)
+        if declared.method is None:
+            app.router.routes.append(WebSocketRoute(declared.path, handler))
+        else:
+            app.add_api_route(declared.path, handler, methods=[declared.method], **declared.options)
+
+
+@dataclass(frozen=True)
+class ScopedRoute:
+    """One route as the guard sees it."""
+
+    kind: ConnectionKind
     methods: frozenset[str]
     path: str
     route: Route | WebSocketRoute
-    need: Need
-    most_body: int = MAX_BODY
+    scope: RouteScope
+    max_body: int = MAX_BODY
 
 
-class NeedTable:
-    """Finds the route of a request before the application sees it, exactly as the application would.
+class RouteTable:
+    """Finds the route of a request before the application sees it, by the same rules as the application.
 
-    What is found nowhere here never reaches the application, so the two cannot be of different minds.
+    A request without a route in this table never reaches the application.
     """
 
-    def __init__(self, declared: Iterable[Declared]) -> None:
-        self.declared = tuple(declared)
-        self._exact: dict[tuple[str, str, str], Declared] = {}
-        self._patterns: list[Declared] = []
-        for route in self.declared:
+    def __init__(self, routes: Iterable[ScopedRoute]) -> None:
+        self.routes = tuple(routes)
+        self._exact: dict[tuple[str, str, str], ScopedRoute] = {}
+        self._patterns: list[ScopedRoute] = []
+        for route in self.routes:
             if "{" in route.path:
                 self._patterns.append(route)
                 continue
             for method in route.methods:
                 shadow = self.find(route.kind, method, route.path)
                 if shadow is not None:
-                    # The application would run the earlier one, with the later one's need.
+                    # The application would run the earlier route, with the scope of the later one.
                     raise RuntimeError(f"{method} {route.path} is hidden by {shadow.path}: declare it earlier")
                 self._exact[route.kind, method, route.path] = route
 
-    def find(self, kind: str, method: str, path: str) -> Declared | None:
+    def find(self, kind: str, method: str, path: str) -> ScopedRoute | None:
         route = self._exact.get((kind, method, path))
         if route is not None:
             return route
@@ -72,27 +125,27 @@ class NeedTable:
                 return route
         return None
 
-    def methods(self, path: str) -> list[str]:
-        """The methods that a path takes, for those who tried another."""
-        return sorted({m for route in self.declared for m in route.methods if self.find("http", m, path) is not None})
+    def list_methods(self, path: str) -> list[str]:
+        """The HTTP methods that a path accepts."""
+        return sorted({m for route in self.routes for m in route.methods if self.find("http", m, path) is not None})
 
 
-def read_needs(routes: Iterable[BaseRoute]) -> NeedTable:
-    """Collect every route's declaration; refuse to start when one is missing."""
-    declared: list[Declared] = []
-    silent: list[str] = []
+def read_route_table(routes: Iterable[BaseRoute]) -> RouteTable:
+    """Collect the scope of every route. Raises RuntimeError or TypeError when a route declares none."""
+    found: list[ScopedRoute] = []
+    undeclared: list[str] = []
     for route in routes:
         if isinstance(route, Mount):
-            raise TypeError(f"{route.path} is a mount: the guard cannot see what is inside; add plain routes")
+            raise TypeError(f"{route.path} is a mount: the guard cannot see its routes. Add plain routes instead.")
         if not isinstance(route, Route | WebSocketRoute):
-            raise TypeError(f"{route!r} is of a kind the guard does not know")
-        found: tuple[Need, int] | None = getattr(route.endpoint, "__freehold_need__", None)
-        if found is None:
-            silent.append(route.path)
+            raise TypeError(f"{route!r} is of a type that the guard does not support")
+        declared: tuple[RouteScope, int] | None = getattr(route.endpoint, "__freehold_scope__", None)
+        if declared is None:
+            undeclared.append(route.path)
             continue
-        kind: Kind = "websocket" if isinstance(route, WebSocketRoute) else "http"
+        kind: ConnectionKind = "websocket" if isinstance(route, WebSocketRoute) else "http"
         methods = frozenset({"GET"} if isinstance(route, WebSocketRoute) else route.methods or ())
-        declared.append(Declared(kind, methods, route.path, route, *found))
-    if silent:
-        raise RuntimeError(f"routes that declare no need: {', '.join(sorted(silent))}")
-    return NeedTable(declared)
+        found.append(ScopedRoute(kind, methods, route.path, route, *declared))
+    if undeclared:
+        raise RuntimeError(f"routes that declare no scope: {', '.join(sorted(undeclared))}")
+    return RouteTable(found)

@@ -1,45 +1,67 @@
-"""What the gateway's routes share: one object, opened at start and closed in order."""
+"""The databases and connections that the routes share, opened at the start and closed in order."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from freehold.gateway.live import LiveConnections
-from freehold.gateway.sealed import Sealed
+from freehold.gateway.computer_access import ComputerAccess
+from freehold.gateway.connections import OpenConnections
 from freehold.home import Home
-from freehold.identity.sessions import Sessions
-from freehold.identity.tokens import Tokens
+from freehold.identity.sign_ins import SignIns
+from freehold.identity.tokens import ApiTokens
 from freehold.keeper.client import KeeperClient
-from freehold.manifest import Loaded, Manifest
+from freehold.manifest import LoadedManifest, Manifest
 from freehold.timeline import Timeline
 
 if TYPE_CHECKING:
-    from freehold.identity.atproto.fetch import Network
+    from freehold.computer import Computer
+    from freehold.egress.models import ModelGateway
+    from freehold.egress.service import EgressService
+    from freehold.egress.vault import Vault
+    from freehold.identity.atproto.fetcher import NetworkOverrides
 
-# Asking the disk whether another process has revoked something costs more than all the rest of the guard.
-PATIENCE = 0.02
+# Reading from the disk whether another process has revoked something costs more than the rest of the guard.
+REVOCATION_CHECK_INTERVAL = 0.02
 
 
 @dataclass(frozen=True)
-class House:
+class Services:
     home: Home
-    loaded: Loaded
+    loaded: LoadedManifest
     timeline: Timeline
-    sessions: Sessions
-    tokens: Tokens
+    sign_ins: SignIns
+    tokens: ApiTokens
     keeper: KeeperClient
-    sealed: Sealed
-    network: "Network | None" = None
-    live: LiveConnections = field(default_factory=LiveConnections)
+    computer_access: ComputerAccess
+    network: "NetworkOverrides | None" = None
+    connections: OpenConnections = field(default_factory=OpenConnections)
 
     @property
     def manifest(self) -> Manifest:
         return self.loaded.manifest
 
     @property
+    def computer(self) -> "Computer":
+        """The connected computer. Raises `computer.not-connected`."""
+        return self.computer_access.computer
+
+    @property
+    def egress(self) -> "EgressService":
+        """Raises `egress.not-running` before it has started."""
+        return self.computer_access.egress
+
+    @property
+    def models(self) -> "ModelGateway":
+        return self.computer_access.models
+
+    @property
+    def vault(self) -> "Vault":
+        return self.computer_access.vault
+
+    @property
     def base_url(self) -> str:
-        """Where a browser finds us. AT Protocol sends browsers back to 127.0.0.1, never to the name localhost."""
+        """The address of the control center. AT Protocol redirects browsers to 127.0.0.1, never to localhost."""
         gateway = self.manifest.gateway
         if gateway.public_url:
             return gateway.public_url.rstrip("/")
@@ -48,23 +70,25 @@ class House:
 
 
 @contextmanager
-def open_house(home: Home, loaded: Loaded, network: "Network | None" = None) -> Iterator[House]:
-    """Open the databases the routes use: the same files that keeper and command line open.
+def open_services(home: Home, loaded: LoadedManifest, network: "NetworkOverrides | None" = None) -> Iterator[Services]:
+    """Open the databases that the routes use. The keeper and the command line open the same files.
 
-    `network` changes where sign-in looks for the world; only tests give one.
+    `network` replaces the servers that sign-in contacts; only tests give one.
     """
     manifest = loaded.manifest
     owner = manifest.owner.did
     with (
         Timeline(home.timeline) as timeline,
-        Sessions(
+        SignIns(
             home.identity,
             owner=owner,
-            idle=manifest.gateway.session_idle,
-            absolute=manifest.gateway.session_absolute,
-            patience=PATIENCE,
+            idle=manifest.gateway.sign_in_idle,
+            absolute=manifest.gateway.sign_in_absolute,
+            refresh_interval=REVOCATION_CHECK_INTERVAL,
         ) as sessions,
-        Tokens(home.identity, owner=owner, patience=PATIENCE) as tokens,
+        ApiTokens(home.identity, owner=owner, refresh_interval=REVOCATION_CHECK_INTERVAL) as tokens,
     ):
         keeper = KeeperClient(home, timeout=5)
-        yield House(home, loaded, timeline, sessions, tokens, keeper, Sealed(home, manifest, timeline), network)
+        yield Services(
+            home, loaded, timeline, sessions, tokens, keeper, ComputerAccess(home, manifest, timeline), network
+        )

@@ -1,30 +1,30 @@
-"""What a socket can subscribe to: numbered messages, sent to every reader, resumable by number."""
+"""Topics of the socket: numbered messages for every reader, resumable from a number."""
 
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-Encoded = tuple[int, str]
+EncodedMessage = tuple[int, str]
 
 
-class Reader(Protocol):
-    """One subscriber. `offer` never waits: a reader that cannot keep up deals with that itself."""
+class TopicReader(Protocol):
+    """One subscriber. No method waits: a reader that is too slow handles that itself."""
 
-    def offer(self, topic: str, seq: int, text: str) -> None: ...
+    def offer_message(self, topic: str, seq: int, text: str) -> None: ...
 
-    def say(self, text: str) -> None: ...
+    def send_text(self, text: str) -> None: ...
 
 
 def encode_message(topic: str, seq: int, data: object) -> str:
-    """The text every reader of a message gets: encoded once, however many there are."""
+    """The text of a message. It is encoded once for all readers."""
     return json.dumps({"type": "event", "topic": topic, "seq": seq, "data": data}, separators=(",", ":"))
 
 
 class Topic:
-    """Messages numbered from 1 with the last `kept` remembered; or, with `backlog`, numbered by a durable source.
+    """Messages numbered from 1, of which the last `kept` are stored; or, with `backlog`, numbered by a durable source.
 
-    A reader that asks for more than is remembered is told to list anew.
+    A reader that asks for older messages than these is told to resync.
     """
 
     def __init__(
@@ -33,42 +33,42 @@ class Topic:
         *,
         kept: int = 1_000,
         first: int = 0,
-        backlog: Callable[[int], Awaitable[list[Encoded] | None]] | None = None,
+        backlog: Callable[[int], Awaitable[list[EncodedMessage] | None]] | None = None,
     ) -> None:
         self.name = name
         self.last = first
-        self._kept: deque[Encoded] = deque(maxlen=kept)
+        self._kept: deque[EncodedMessage] = deque(maxlen=kept)
         self._backlog = backlog
-        self._readers: set[Reader] = set()
+        self._readers: set[TopicReader] = set()
 
     @property
     def readers(self) -> int:
         return len(self._readers)
 
     def publish(self, data: Mapping[str, Any] | list[Any], seq: int | None = None) -> int:
-        """Number a message, remember it and offer it to every reader."""
+        """Number a message, store it and offer it to every reader. Returns its number."""
         self.last = self.last + 1 if seq is None else seq
         text = encode_message(self.name, self.last, data)
         self._kept.append((self.last, text))
         for reader in self._readers:
-            reader.offer(self.name, self.last, text)
+            reader.offer_message(self.name, self.last, text)
         return self.last
 
-    def pass_on(self, data: Mapping[str, Any]) -> None:
-        """Tell those who are here now, unnumbered and unremembered: what streams is not kept, only what it became."""
+    def publish_delta(self, data: Mapping[str, Any]) -> None:
+        """Send to the current readers without number and without storing: for text that is still streaming."""
         if self._readers:
             text = json.dumps({"type": "delta", "topic": self.name, "data": data}, separators=(",", ":"))
             for reader in self._readers:
-                reader.say(text)
+                reader.send_text(text)
 
-    def join(self, reader: Reader) -> None:
+    def join(self, reader: TopicReader) -> None:
         self._readers.add(reader)
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: TopicReader) -> None:
         self._readers.discard(reader)
 
-    async def since(self, after: int) -> list[Encoded] | None:
-        """The messages after a number, or None when some are no longer remembered. Empty only when there are none."""
+    async def read_after(self, after: int) -> list[EncodedMessage] | None:
+        """The messages after a number; None when some of them are no longer stored."""
         if after > self.last:
             return None
         if after == self.last:
@@ -80,7 +80,7 @@ class Topic:
 
 
 class Topics:
-    """Every topic by name; those of a family (`session:ID`) come to life when somebody first asks for one."""
+    """Every topic by name. Topics of a family (`session:ID`) are made when they are first asked for."""
 
     def __init__(self) -> None:
         self._known: dict[str, Topic] = {}
@@ -91,23 +91,23 @@ class Topics:
         return topic
 
     def add_family(self, prefix: str, make: Callable[[str], Awaitable[Topic | None]]) -> None:
-        """`make` gets what stands behind `prefix:` and gives its topic, or None when there is no such thing."""
+        """`make` gets the part after `prefix:` and returns its topic, or None when it does not exist."""
         self._families[prefix] = make
 
     def remove(self, name: str) -> None:
         self._known.pop(name, None)
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         return sorted(
             [*(name for name in self._known if ":" not in name), *(f"{prefix}:…" for prefix in self._families)]
         )
 
-    def open(self, name: str) -> Topic | None:
-        """The topic if it lives already."""
+    def get(self, name: str) -> Topic | None:
+        """The topic if it exists already."""
         return self._known.get(name)
 
     async def find(self, name: str) -> Topic | None:
-        """The topic, brought to life when its family knows it."""
+        """The topic; made when its family knows the name."""
         topic = self._known.get(name)
         prefix, colon, rest = name.partition(":")
         if topic is None and colon and prefix in self._families:

@@ -1,21 +1,22 @@
-"""Answers that may be long: records on stream 1, contents on stream 0, at the pace of whoever reads them.
+"""Operations with long replies: records on stream 1, contents on stream 0, as fast as the host reads them.
 
-Stream 1 carries one line of JSON for each result: {"part": [...]} any number of times, then {"ok": ...} or
+Stream 1 carries lines of JSON. Each result is {"part": [...]} any number of times, then {"ok": ...} or
 {"error": [code, message]}.
 """
 
 from __future__ import annotations
 
-from freehold.guest.codec import encode
+from freehold.guest.codec import encode_message
 from freehold.guest.kernel import deque
 from freehold.guest.link import Operation
+from freehold.guest.loop import log_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from freehold.guest.link import Channel
+    from freehold.guest.link import GuestChannel
     from freehold.guest.loop import Loop
 
     Steps = Generator[bool, None, Any]
@@ -23,20 +24,28 @@ if TYPE_CHECKING:
 SOON = False
 
 
-class Batch(Operation):
-    """One request on one channel, answered by a job that gives way to others and waits where it must."""
+class BatchOperation(Operation):
+    """One request on one channel. `answer` is a job of the loop that yields to other jobs and waits for credit and input."""
 
-    def __init__(self, loop: Loop, channel: Channel) -> None:
+    def __init__(self, loop: Loop, channel: GuestChannel) -> None:
         self._loop = loop
         self._channel = channel
         self._inlet: deque[bytes] = deque()
         self._ended = False
         self._waits = False
-        self._job = self.answer()
-        loop.work(self._job)
+        self._job = self._answer_or_fail()
+        loop.add_job(self._job)
 
     def answer(self) -> Steps:
         raise NotImplementedError
+
+    def _answer_or_fail(self) -> Steps:
+        """The host always gets a reply: a channel that stays open after an error would make it wait for ever."""
+        try:
+            yield from self.answer()
+        except Exception as error:
+            log_error(error)
+            self._channel.fail("computer.failed", f"{type(error).__name__}: {error}")
 
     def data(self, stream: int, payload: bytes) -> None:
         self._inlet.append(payload)
@@ -52,7 +61,7 @@ class Batch(Operation):
     def _wake(self) -> None:
         if self._waits:
             self._waits = False
-            self._loop.work(self._job)
+            self._loop.add_job(self._job)
 
     def _wait(self) -> Steps:
         self._waits = True
@@ -62,7 +71,7 @@ class Batch(Operation):
         self._job.close()
 
     def record(self, answer: dict[str, Any]) -> Steps:
-        line = encode(answer) + b"\n"
+        line = encode_message(answer) + b"\n"
         while line:
             room = self._channel.room(1)
             if room <= 0:
@@ -72,7 +81,7 @@ class Batch(Operation):
             line = line[room:]
 
     def parts(self, rows: Generator[Any, None, None], most: int) -> Steps:
-        """Send rows in lines of some hundred. The answer counts them and tells whether there were more."""
+        """Send rows, 256 in each record. Returns their count, and whether there were more than `most`."""
         count = 0
         batch: list[Any] = []
         for row in rows:

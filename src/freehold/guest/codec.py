@@ -1,4 +1,4 @@
-"""JSON by the C scanner and encoder alone: the `json` package would import `re`, a third of the guest's start."""
+"""JSON with only the C scanner and encoder. The `json` package imports `re`, which takes a third of the start time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _build() -> tuple[Callable[[str], Any], Callable[[Any], str]]:
 
         return json.loads, json.dumps
 
-    class Settings:
+    class ScannerSettings:
         strict = True
         object_hook = None
         object_pairs_hook = None
@@ -28,7 +28,7 @@ def _build() -> tuple[Callable[[str], Any], Callable[[Any], str]]:
         parse_constant = float
         memo: dict[str, str] = {}  # noqa: RUF012 - the scanner wants an attribute
 
-    scan = make_scanner(Settings())  # type: ignore[arg-type]
+    scan = make_scanner(ScannerSettings())  # type: ignore[arg-type]
     encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ":", ",", False, False, True)
 
     def loads(text: str) -> Any:
@@ -55,7 +55,7 @@ def _refuse(value: object) -> object:
 _loads, _dumps = _build()
 
 
-def decode(payload: bytes) -> dict[str, Any]:
+def decode_message(payload: bytes) -> dict[str, Any]:
     try:
         value = _loads(payload.decode("ascii"))
     except (ValueError, RecursionError) as error:
@@ -65,5 +65,5 @@ def decode(payload: bytes) -> dict[str, Any]:
     return value
 
 
-def encode(value: object) -> bytes:
+def encode_message(value: object) -> bytes:
     return _dumps(value).encode("ascii")

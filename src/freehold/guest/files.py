@@ -1,7 +1,7 @@
-"""File operations, in batches, run here so that no name can lead outside of the computer.
+"""File operations in batches. They run in the guest, so no path can lead out of the computer.
 
-A request is a list of things to do, answered in order; one that fails does not stop the rest. What is written comes in
-on stream 0, as many bytes for each item as it announces.
+A request is a list of items, which are done in order; one that fails does not stop the rest. Contents to write arrive on
+stream 0, for each item as many bytes as it announced.
 """
 
 # pathlib is too slow to import here
@@ -13,15 +13,15 @@ import os
 import stat
 
 from freehold.guest import tree
-from freehold.guest.batch import SOON, Batch
-from freehold.guest.spawn import SpawnError, to_bytes
+from freehold.guest.batch import SOON, BatchOperation
+from freehold.guest.spawn import OperationError, to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from freehold.guest.batch import Steps
-    from freehold.guest.link import Channel
+    from freehold.guest.link import GuestChannel
     from freehold.guest.loop import Loop
 
 CHUNK = 64 * 1024
@@ -34,7 +34,7 @@ CODES = {
 }  # fmt: skip
 
 
-def failure(error: OSError) -> list[str]:
+def describe_error(error: OSError) -> list[str]:
     import errno
 
     name = errno.errorcode.get(error.errno or 0, "")
@@ -45,12 +45,14 @@ def failure(error: OSError) -> list[str]:
     ]
 
 
-class FileWork(Batch):
-    """One list of things to do."""
+class FileBatch(BatchOperation):
+    """One list of file operations."""
 
-    def __init__(self, loop: Loop, channel: Channel, workspace: bytes, message: dict[str, Any]) -> None:
+    def __init__(self, loop: Loop, channel: GuestChannel, workspace: bytes, message: dict[str, Any]) -> None:
         self._workspace = workspace
         self._items: list[dict[str, Any]] = message["do"]
+        if not isinstance(self._items, list) or not all(isinstance(item, dict) for item in self._items):
+            raise OperationError("computer.bad-request", "`do` must be a list of objects")
         super().__init__(loop, channel)
 
     def answer(self) -> Steps:
@@ -59,11 +61,11 @@ class FileWork(Batch):
                 operation = OPERATIONS[item["do"]]
                 answer: dict[str, Any] = {"ok": (yield from operation(self, item))}
             except OSError as error:
-                answer = {"error": failure(error)}
-            except SpawnError as error:
+                answer = {"error": describe_error(error)}
+            except OperationError as error:
                 answer = {"error": [error.code, str(error)]}
             except MemoryError:
-                answer = {"error": ["files.no-memory", "The computer has no memory left for this"]}
+                answer = {"error": ["files.no-memory", "The computer has not enough memory for this operation"]}
             except RecursionError:
                 answer = {"error": ["files.too-deep", "The folders are nested too deeply"]}
             except (KeyError, TypeError, ValueError) as error:
@@ -106,15 +108,15 @@ class FileWork(Batch):
             os.close(descriptor)
 
     def write(self, item: dict[str, Any]) -> Steps:
-        """Beside its place first, then renamed over it: a reader sees the old or the new, and so does a crash."""
+        """Write a temporary file, then rename it over the old one: readers, and a crash, see the old or the new contents."""
         size = item["size"]
         try:
             path = resolve(self.path(item))
             folder = os.path.dirname(path)
             if item.get("parents"):
                 os.makedirs(folder, exist_ok=True)
-            former = _former(path)
-            if former is not None and item.get("exclusive"):
+            existing = _existing(path)
+            if existing is not None and item.get("exclusive"):
                 raise FileExistsError(17, "File exists", path)
             draft = folder + b"/.freehold-" + os.urandom(6).hex().encode()
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN, 0o666)
@@ -123,17 +125,17 @@ class FileWork(Batch):
             raise
         try:
             try:
-                written = yield from self._take(descriptor, size)
+                written = yield from self._receive_into(descriptor, size)
                 mode = item.get("mode")
-                if mode is not None or former is not None:
-                    os.fchmod(descriptor, int(mode) & 0o7777 if mode is not None else stat.S_IMODE(former.st_mode))  # type: ignore[union-attr]
+                if mode is not None or existing is not None:
+                    os.fchmod(descriptor, int(mode) & 0o7777 if mode is not None else stat.S_IMODE(existing.st_mode))  # type: ignore[union-attr]
                 if item.get("durable"):
                     os.fsync(descriptor)
             finally:
                 os.close(descriptor)
             os.rename(draft, path)
         except BaseException:
-            tree.forget(draft)
+            tree.unlink_quietly(draft)
             raise
         return {"bytes": written}
 
@@ -145,19 +147,19 @@ class FileWork(Batch):
             yield from self._skip(size)
             raise
         try:
-            written = yield from self._take(descriptor, size)
+            written = yield from self._receive_into(descriptor, size)
         finally:
             os.close(descriptor)
         return {"bytes": written}
 
-    def _take(self, descriptor: int, size: int | None) -> Steps:
-        """Move `size` bytes (None: all there are) from the stream into a file. After an error the rest is skipped."""
+    def _receive_into(self, descriptor: int, size: int | None) -> Steps:
+        """Move `size` bytes (None: all) from the stream into a file. After an error the rest is skipped."""
         written = 0
         while size is None or written < size:
             if not self._inlet:
                 if self._ended:
                     if size is not None:
-                        raise OSError(22, "fewer bytes came than were announced")
+                        raise OSError(22, "the input ended before the announced size")
                     break
                 yield from self._wait()
                 continue
@@ -195,19 +197,19 @@ class FileWork(Batch):
         path = self.path(item)
         found = os.stat(path) if item.get("follow", True) else os.lstat(path)
         yield SOON
-        return tree.row(os.path.basename(path), found, path)
+        return tree.describe_entry(os.path.basename(path), found, path)
 
     def list(self, item: dict[str, Any]) -> Steps:
-        return (yield from self.parts(tree.listing(self.path(item)), int(item["most"])))
+        return (yield from self.parts(tree.list_folder(self.path(item)), int(item["most"])))
 
     def walk(self, item: dict[str, Any]) -> Steps:
-        rows = tree.walking(
+        rows = tree.walk_folder(
             self.path(item), int(item.get("depth") or 100_000), [to_bytes(name) for name in item.get("skip", ())]
         )
         return (yield from self.parts(rows, int(item["most"])))
 
     def glob(self, item: dict[str, Any]) -> Steps:
-        return (yield from self.parts(tree.matching(self.path(item), to_bytes(item["pattern"])), int(item["most"])))
+        return (yield from self.parts(tree.match_glob(self.path(item), to_bytes(item["pattern"])), int(item["most"])))
 
     def mkdir(self, item: dict[str, Any]) -> Steps:
         path = self.path(item)
@@ -225,10 +227,10 @@ class FileWork(Batch):
         try:
             os.rename(source, target)
         except OSError as error:
-            if error.errno != 18:  # from one mount to another it has to be copied
+            if error.errno != 18:  # EXDEV: another mount, so copy and remove
                 raise
-            yield from tree.copying(source, target)
-            yield from tree.removing(source)
+            yield from tree.copy_tree(source, target)
+            yield from tree.remove_tree(source)
         yield SOON
         return True
 
@@ -237,8 +239,8 @@ class FileWork(Batch):
         if os.path.lexists(target):
             if not item.get("replace"):
                 raise FileExistsError(17, "File exists", target)
-            yield from tree.removing(target)
-        yield from tree.copying(source, target)
+            yield from tree.remove_tree(target)
+        yield from tree.copy_tree(source, target)
         return True
 
     def remove(self, item: dict[str, Any]) -> Steps:
@@ -248,7 +250,7 @@ class FileWork(Batch):
                 return False
             raise FileNotFoundError(2, "No such file or directory", path)
         if item.get("recursive"):
-            yield from tree.removing(path)
+            yield from tree.remove_tree(path)
         elif stat.S_ISDIR(os.lstat(path).st_mode):
             os.rmdir(path)
         else:
@@ -263,13 +265,13 @@ class FileWork(Batch):
 
 
 OPERATIONS = {
-    name: getattr(FileWork, name)
+    name: getattr(FileBatch, name)
     for name in ("read", "write", "append", "stat", "list", "walk", "glob", "mkdir", "move", "copy", "remove", "chmod")
 }
 
 
 def open_regular(path: bytes, flags: int) -> int:
-    """A file and nothing else. Of /proc we see more than others inside may, so a link that leads there is refused."""
+    """Open a regular file and nothing else. Files of /proc are refused: the guest sees more there than other processes may."""
     descriptor = os.open(path, flags | OPEN, 0o666)
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_dev != tree.PROC:
@@ -277,15 +279,15 @@ def open_regular(path: bytes, flags: int) -> int:
     os.close(descriptor)
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(21, "Is a directory", path)
-    raise PermissionError(1, "Not an ordinary file", path)
+    raise PermissionError(1, "Not a regular file", path)
 
 
 def resolve(path: bytes) -> bytes:
-    """Where writing to the path ends up: through links, so that a linked file is written and not its link replaced."""
+    """The target of a link, so that writing changes the linked file and does not replace the link."""
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
-def _former(path: bytes) -> os.stat_result | None:
+def _existing(path: bytes) -> os.stat_result | None:
     try:
         found = os.lstat(path)
     except FileNotFoundError:

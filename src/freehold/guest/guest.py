@@ -1,4 +1,4 @@
-"""The guest itself: takes links on the inherited socket, starts what they ask for, and cannot be stopped from inside."""
+"""The guest: accepts links on the inherited socket, runs their operations, and cannot be stopped from inside."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ import os
 import sys
 
 from freehold.guest import kernel
-from freehold.guest.census import residents, send
-from freehold.guest.files import FileWork
+from freehold.guest.files import FileBatch
 from freehold.guest.kernel import signals
-from freehold.guest.link import Link, Operation
-from freehold.guest.loop import READ, Loop, complain
-from freehold.guest.process import Nursery, Process
-from freehold.guest.relay import Forward, Held, Listener
-from freehold.guest.roster import Holders, Roster, measure
-from freehold.guest.spawn import SpawnError
-from freehold.guest.terminal import Terminals
+from freehold.guest.link import GuestLink, Operation
+from freehold.guest.loop import READ, Loop, log_error
+from freehold.guest.process import ChildProcesses, GuestProcess
+from freehold.guest.process_list import ProcessList, SocketOwners, measure_usage
+from freehold.guest.process_table import list_processes, send_signal
+from freehold.guest.relay import GuestForward, GuestListener, ReservedPorts
+from freehold.guest.spawn import OperationError
+from freehold.guest.terminal import GuestTerminals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from freehold.guest.link import Channel
+    from freehold.guest.link import GuestChannel
 
-    Begin = Callable[["Guest", Channel, dict[str, Any]], Operation | None]
+    Begin = Callable[["Guest", GuestChannel, dict[str, Any]], Operation | None]
 
-GRACE = 3.0
+SHUTDOWN_GRACE = 3.0
 
 
 class Guest:
     def __init__(self, listener: int, workspace: bytes, held: Iterable[int]) -> None:
         os.set_inheritable(listener, False)
-        kernel.hide_from_peers()
+        kernel.forbid_inspection()
         self.loop = Loop()
-        self.held = Held(self.loop, held)
-        self.links: set[Link] = set()
+        self.reserved_ports = ReservedPorts(self.loop, held)
+        self.links: set[GuestLink] = set()
         self._ignore_signals()
         self._term = kernel.open_signal_descriptor(signals.SIGTERM)
-        self.nursery = Nursery(self.loop, workspace, kernel.open_signal_descriptor(signals.SIGCHLD))
-        self.terminals = Terminals(self.nursery)
+        self.children = ChildProcesses(self.loop, workspace, kernel.open_signal_descriptor(signals.SIGCHLD))
+        self.terminals = GuestTerminals(self.children)
         self._listener = _socket.socket(fileno=listener)
         self._listener.setblocking(False)
-        self.loop.watch(listener, READ, self._knock)
-        self.loop.watch(self._term, READ, self._asked_to_end)
+        self.loop.watch(listener, READ, self._accept_link)
+        self.loop.watch(self._term, READ, self._on_sigterm)
 
     def run(self) -> None:
         self.loop.run()
 
     def _ignore_signals(self) -> None:
-        """Handlers rather than SIG_IGN: a child starts with the defaults again."""
+        """Use handlers, not SIG_IGN, because a child process then starts with the defaults."""
         for number in signals.valid_signals():
             if number in (
                 signals.SIGSEGV,
@@ -66,55 +66,55 @@ class Guest:
             except (OSError, ValueError):
                 continue
 
-    def _asked_to_end(self, events: int) -> None:
+    def _on_sigterm(self, events: int) -> None:
         sender = kernel.read_sender(self._term)
-        if sender == 0:  # from outside of our pid namespace; nobody in here can do that
+        if sender == 0:  # from outside our pid namespace; no process inside can do that
             self.shut_down()
 
     def shut_down(self) -> None:
-        """SIGTERM for all, then the end. What still runs after the grace dies with pid 1."""
-        for resident in residents():
-            send(resident.pid, signals.SIGTERM)
-            send(resident.pid, signals.SIGCONT)
+        """Send SIGTERM to all processes and end when they are gone. After the grace the rest dies with pid 1."""
+        for resident in list_processes():
+            send_signal(resident.pid, signals.SIGTERM)
+            send_signal(resident.pid, signals.SIGCONT)
         self.loop.watch(self._term, READ, self._wait_for_all)
-        self.loop.later(GRACE, self._end)
+        self.loop.call_later(SHUTDOWN_GRACE, self._end)
         self._wait_for_all()
 
     def _wait_for_all(self, events: int = 0) -> None:
-        if any(resident.state not in "ZX" for resident in residents()):
-            self.loop.later(0.02, self._wait_for_all)
+        if any(resident.state not in "ZX" for resident in list_processes()):
+            self.loop.call_later(0.02, self._wait_for_all)
         else:
             self._end()
 
     def _end(self) -> None:
         self.loop.running = False
 
-    def _knock(self, events: int) -> None:
+    def _accept_link(self, events: int) -> None:
         try:
             descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
         except (BlockingIOError, InterruptedError, ConnectionError):
             return
-        except OSError as error:  # out of descriptors: the others go on, and this one is taken up when there is room
-            complain(error)
+        except OSError as error:  # out of descriptors: existing links go on, and this one is accepted later
+            log_error(error)
             self.loop.forget(self._listener.fileno())
-            self.loop.later(0.2, lambda: self.loop.watch(self._listener.fileno(), READ, self._knock))
+            self.loop.call_later(0.2, lambda: self.loop.watch(self._listener.fileno(), READ, self._accept_link))
             return
-        self.links.add(Link(self.loop, _socket.socket(fileno=descriptor), self._begin, self.links.discard))
+        self.links.add(GuestLink(self.loop, _socket.socket(fileno=descriptor), self._begin, self.links.discard))
 
-    def _begin(self, channel: Channel, request: dict[str, Any]) -> Operation:
+    def _begin(self, channel: GuestChannel, request: dict[str, Any]) -> Operation:
         begin = OPERATIONS.get(request.get("op", ""))
         try:
             if begin is None:
-                channel.fail("computer.bad-request", f"This guest knows no operation {request.get('op')!r}")
+                channel.fail("computer.bad-request", f"The guest has no operation {request.get('op')!r}")
                 return Operation()
             return begin(self, channel, request) or Operation()
-        except SpawnError as error:
+        except OperationError as error:
             channel.fail(error.code, str(error))
         except OSError as error:
             channel.fail("computer.refused", str(error))
         except MemoryError:
-            channel.fail("computer.no-memory", "The computer has no memory left for this")
-        except (TypeError, ValueError, KeyError) as error:
+            channel.fail("computer.no-memory", "The computer has not enough memory for this operation")
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
             channel.fail("computer.bad-request", f"{type(error).__name__}: {error}")
         return Operation()
 
@@ -123,60 +123,60 @@ def _nothing(number: int, frame: object) -> None:
     return
 
 
-def _spawn(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    return Process(guest.nursery, channel, request)
+def _spawn(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return GuestProcess(guest.children, channel, request)
 
 
-def _files(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    return FileWork(guest.loop, channel, guest.nursery.workspace, request)
+def _files(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return FileBatch(guest.loop, channel, guest.children.workspace, request)
 
 
-def _search(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    from freehold.guest.search import Search
+def _search(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.search import SearchOperation
 
-    return Search(guest.nursery, channel, request)
-
-
-def _forward(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    return Forward(guest.loop, channel, request)
+    return SearchOperation(guest.children, channel, request)
 
 
-def _listen(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    return Listener(guest.loop, channel, request, guest.held)
+def _forward(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return GuestForward(guest.loop, channel, request)
 
 
-def _processes(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    return Roster(guest.nursery, channel)
+def _listen(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return GuestListener(guest.loop, channel, request, guest.reserved_ports)
 
 
-def _holders(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
-    return Holders(guest.nursery, channel, request)
+def _processes(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return ProcessList(guest.children, channel)
 
 
-def _stats(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
-    channel.finish({"ok": measure()})
+def _holders(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return SocketOwners(guest.children, channel, request)
 
 
-def _terminal(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+def _stats(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
+    channel.finish({"ok": measure_usage()})
+
+
+def _terminal(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
     return guest.terminals.start(channel, request)
 
 
-def _attach(guest: Guest, channel: Channel, request: dict[str, Any]) -> Operation:
+def _attach(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
     return guest.terminals.attach(channel, request)
 
 
-def _terminals(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
+def _terminals(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
     channel.finish({"ok": guest.terminals.rows()})
 
 
-def _close_terminal(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
+def _close_terminal(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
     guest.terminals.find(request).close()
     channel.finish({"ok": True})
 
 
-def _shut_down(guest: Guest, channel: Channel, request: dict[str, Any]) -> None:
+def _shut_down(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
     channel.finish({"ok": True})
-    guest.loop.after(guest.shut_down)
+    guest.loop.call_after_round(guest.shut_down)
 
 
 OPERATIONS: dict[str, Begin] = {

@@ -1,4 +1,4 @@
-"""What the guest needs of slow modules, from where they have it; and the few calls that Python has no name for."""
+"""Fast replacements for slow modules, and the few system calls that Python does not offer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     import signal as _signals
     from collections import deque as _deque
 else:
-    import _signal as _signals  # the same without its enumerations
-    from _collections import deque as _deque  # and this without the rest
+    import _signal as _signals  # without the enumerations of `signal`
+    from _collections import deque as _deque  # without the rest of `collections`
 
 signals = _signals
 deque = _deque
@@ -31,25 +31,25 @@ def _call(name: str, *arguments: int | bytes | None) -> int:
     return result
 
 
-def hide_from_peers() -> None:
-    """Programs inside share our uid: without this they could read and write our memory through /proc."""
+def forbid_inspection() -> None:
+    """Programs inside have our uid. Without this call they could read and write our memory through /proc."""
     if _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
-        raise OSError("this kernel does not let the guest hide itself")
+        raise OSError("prctl(PR_SET_DUMPABLE, 0) failed")
 
 
 def open_signal_descriptor(number: int) -> int:
-    """A descriptor that tells who sent the signal, which a handler never learns. The signal is blocked from here on."""
+    """A signalfd, which shows who sent the signal; a handler cannot. The signal is blocked from now on."""
     signals.pthread_sigmask(signals.SIG_BLOCK, [number])
     mask = (1 << (number - 1)).to_bytes(128, "little")
     descriptor = _call("signalfd", -1, mask, _NONBLOCK_CLOEXEC)
     if descriptor < 0:
-        raise OSError("this kernel has no signalfd")
+        raise OSError("signalfd failed")
     os.set_inheritable(descriptor, False)
     return descriptor
 
 
 def read_sender(descriptor: int) -> int | None:
-    """The pid that sent the signal, 0 when it came from outside of our pid namespace, None when there is none."""
+    """The pid that sent the signal, 0 if it came from outside our pid namespace, None if there was no signal."""
     try:
         record = os.read(descriptor, 128)
     except BlockingIOError:
@@ -57,32 +57,33 @@ def read_sender(descriptor: int) -> int | None:
     return int.from_bytes(record[12:16], "little")
 
 
-def can_set_apart() -> bool:
-    """Whether this kernel has Landlock, and one that leaves renaming from folder to folder alone."""
+def has_landlock() -> bool:
+    """Whether this kernel has a Landlock version that can allow renames between folders."""
     return _call("syscall", _CREATE_RULESET, None, 0, _ASK_VERSION) >= _FIRST_WITH_REFER
 
 
-def set_apart(strictly: bool) -> None:
-    """Put this thread, and all that it starts from here on, into a Landlock domain of its own, for good.
+def enter_landlock_domain(strictly: bool) -> None:
+    """Move this thread and all that it starts later into a new Landlock domain, permanently.
 
-    From inside one, memory, environment and descriptors of processes that are not are out of reach, whatever the uid;
-    so are sockets without a path and, `strictly`, signals, where the kernel has that (6.12). Files are as before.
+    Inside it, memory, environment and descriptors of processes outside the domain cannot be reached, whatever the uid.
+    From Linux 6.12 on, abstract sockets cannot be reached either, and with `strictly` no signals can be sent. File
+    access is unchanged.
     """
     scoped = _call("syscall", _CREATE_RULESET, None, 0, _ASK_VERSION) >= _FIRST_WITH_SCOPES
     scope = _ABSTRACT_SOCKETS | (_SIGNALS if strictly else 0)
-    # A domain is about something, and every one forbids to move and link files from folder to folder unless that is
-    # allowed, even if only a domain within it is about files: so this one is about that, and allows it everywhere.
+    # A ruleset must handle at least one right, and every domain forbids renames and links between folders unless it
+    # allows them. So this one handles that right and allows it everywhere.
     rules = b"".join(word.to_bytes(8, "little") for word in ((_REFER, 0, scope) if scoped else (_REFER,)))
     descriptor = _call("syscall", _CREATE_RULESET, rules, len(rules), 0)
     if descriptor < 0:
-        raise OSError("this kernel does not make a Landlock domain")
+        raise OSError("landlock_create_ruleset failed")
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         beneath = _REFER.to_bytes(8, "little") + root.to_bytes(4, "little")
         if _call("syscall", _ADD_RULE, descriptor, _PATH_BENEATH, beneath, 0) != 0:
-            raise OSError("this kernel does not take a Landlock rule")
+            raise OSError("landlock_add_rule failed")
         if _call("syscall", _RESTRICT_SELF, descriptor, 0) != 0:
-            raise OSError("this kernel does not enter a Landlock domain")
+            raise OSError("landlock_restrict_self failed")
     finally:
         os.close(root)
         os.close(descriptor)

@@ -1,53 +1,55 @@
-"""Who is kept from whom inside: every session's processes live in a domain of their own, and the owner's in another.
+"""Separates the processes of sessions: each session has a Landlock domain, and the owner's processes have another.
 
-All of them share one uid, so that nothing but this keeps one session from reading the tokens of another out of its
-environment or memory. A domain is a property of a thread and is inherited by what that thread starts: there is a
-thread for each, that starts processes and does nothing else. The guest's own thread is in none, and sees everybody.
+All processes have the same uid, so without domains one session could read the tokens of another from its environment or
+memory. A domain belongs to a thread and is inherited by what the thread starts. Each domain therefore has a thread that
+only starts processes. The guest's main thread is in no domain and sees all processes.
 """
 
 from __future__ import annotations
 
 from _thread import allocate_lock, stack_size, start_new_thread
 
-from freehold.guest.kernel import can_set_apart, set_apart
-from freehold.guest.spawn import SpawnError
+from freehold.guest.kernel import enter_landlock_domain, has_landlock
+from freehold.guest.spawn import OperationError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST = 128
-"""Sessions that are remembered. One that is forgotten gets a new domain: its next agent cannot reach what its last one left."""
+MAX_DOMAINS = 128
+"""Domains that are kept. A session whose domain was dropped gets a new one, which cannot reach its older processes."""
 STACK = 256 * 1024
 OWNER = b""
 
 
-class Domain:
-    """A thread in a domain of its own, that acts when it is told to while the one that told it waits."""
+class LandlockDomain:
+    """A thread in its own domain. It runs one function at a time while the caller waits."""
 
     def __init__(self, strictly: bool) -> None:
-        self._told, self._done = allocate_lock(), allocate_lock()
-        self._told.acquire()
+        self._request, self._done = allocate_lock(), allocate_lock()
+        self._request.acquire()
         self._done.acquire()
         self._act: Callable[[], int] | None = None
         self._pid = 0
         self._failure: Exception | None = None
         try:
-            start_new_thread(self._live, (strictly,))
+            start_new_thread(self._run, (strictly,))
         except RuntimeError as error:
-            raise SpawnError("computer.cannot-start", f"The computer cannot start another process: {error}") from None
+            raise OperationError(
+                "computer.cannot-start", f"The computer cannot start another process: {error}"
+            ) from None
         self._await()
 
     def start(self, act: Callable[[], int]) -> int:
         self._act = act
-        self._told.release()
+        self._request.release()
         self._await()
         return self._pid
 
     def leave(self) -> None:
-        """What was started in it stays there."""
+        """End the thread. Processes that it started stay in the domain."""
         self._act = None
-        self._told.release()
+        self._request.release()
 
     def _await(self) -> None:
         self._done.acquire()
@@ -55,17 +57,17 @@ class Domain:
         if failure is not None:
             raise failure
 
-    def _live(self, strictly: bool) -> None:
+    def _run(self, strictly: bool) -> None:
         try:
-            set_apart(strictly)
+            enter_landlock_domain(strictly)
         except OSError as error:
-            # Never without: who asked to be apart would be told that it is.
-            self._failure = SpawnError("computer.cannot-start", f"A session cannot be set apart: {error}")
+            # Do not start anything without a domain: the caller relies on the separation.
+            self._failure = OperationError("computer.cannot-start", f"A Landlock domain cannot be entered: {error}")
             self._done.release()
             return
         while True:
             self._done.release()
-            self._told.acquire()
+            self._request.acquire()
             act, self._act = self._act, None
             if act is None:
                 return
@@ -75,26 +77,26 @@ class Domain:
                 self._failure = error
 
 
-class Domains:
-    """Every domain by name. The owner's has none, is there from the start, and may send signals to everybody."""
+class LandlockDomains:
+    """Every domain by its session. The owner's has an empty name, exists from the start, and may signal every process."""
 
     def __init__(self) -> None:
-        self._apart = can_set_apart()
-        self._sessions: dict[bytes, Domain] = {}
-        if self._apart:
+        self._enabled = has_landlock()
+        self._sessions: dict[bytes, LandlockDomain] = {}
+        if self._enabled:
             stack_size(STACK)
-            self._owner = Domain(strictly=False)
+            self._owner = LandlockDomain(strictly=False)
 
-    def within(self, name: bytes, act: Callable[[], int]) -> int:
-        """Acts in a domain, which is made when it is needed. Where the kernel has none, everybody is together."""
-        if not self._apart:
+    def run_in(self, name: bytes, act: Callable[[], int]) -> int:
+        """Call `act` in a domain, which is created if needed. Without Landlock it is called directly."""
+        if not self._enabled:
             return act()
         return (self._owner if name == OWNER else self._session(name)).start(act)
 
-    def _session(self, name: bytes) -> Domain:
-        domain = self._sessions.pop(name, None) or Domain(strictly=True)
-        self._sessions[name] = domain  # the last used comes last
-        if len(self._sessions) > MOST:
+    def _session(self, name: bytes) -> LandlockDomain:
+        domain = self._sessions.pop(name, None) or LandlockDomain(strictly=True)
+        self._sessions[name] = domain  # most recently used last
+        if len(self._sessions) > MAX_DOMAINS:
             oldest = next(iter(self._sessions))
             self._sessions.pop(oldest).leave()
         return domain

@@ -1,4 +1,4 @@
-"""One link to the host: frames in, frames out, credit for every stream, and a bounded amount waiting to leave."""
+"""One link to the host: frames in both directions, credit for every stream, and a limit on unsent bytes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from _socket import MSG_DONTWAIT
 
 from freehold.guest import wire
-from freehold.guest.codec import decode, encode
-from freehold.guest.loop import HANG_UP, READ, WRITE, complain
+from freehold.guest.codec import decode_message, encode_message
+from freehold.guest.loop import HANG_UP, READ, WRITE, log_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,88 +17,88 @@ if TYPE_CHECKING:
 
     from freehold.guest.loop import Loop
 
-CONGESTED = 512 * 1024
-"""Bytes waiting for the socket above which the link takes nothing more from processes and files."""
+MAX_UNSENT = 512 * 1024
+"""Unsent bytes above which the link accepts no more data from processes and files."""
 BATCH = 64
 RECEIVE = 256 * 1024
 MAX_CHANNELS = 16384
 
 
 class Operation:
-    """What a channel does. Methods are called by the link; a subclass overrides the ones it has a use for."""
+    """What a channel does. The link calls these methods; a subclass overrides those that it needs."""
 
     def data(self, stream: int, payload: bytes) -> None:
-        """Bytes came in. Must be answered with `channel.grant` once they are used up."""
+        """Bytes arrived. Call `channel.grant` once they are consumed."""
 
     def end(self, stream: int) -> None:
-        """No more bytes will come in on the stream."""
+        """No more bytes arrive on the stream."""
 
     def message(self, message: dict[str, Any]) -> None:
-        """The host says something about a running operation."""
+        """The host sent a message to the running operation."""
 
     def credited(self) -> None:
         """More may be sent: the host granted credit, or the link is no longer congested."""
 
     def closed(self) -> None:
-        """The host gave up on the channel or the link is gone. Nothing may be sent any more."""
+        """The host closed the channel, or the link was lost. Nothing can be sent any more."""
 
 
-class Channel:
-    """One operation's streams. `credit` is what the host still lets us send, `allowed` what it may still send us."""
+class GuestChannel:
+    """The streams of one operation. `credit` is what we may still send, `allowed` what the host may still send."""
 
-    __slots__ = ("allowed", "credit", "link", "number", "open", "operation")
+    __slots__ = ("allowed", "credit", "is_open", "link", "number", "operation")
 
-    def __init__(self, link: Link, number: int, window: int) -> None:
+    def __init__(self, link: GuestLink, number: int, window: int) -> None:
         self.link = link
         self.number = number
         self.credit = [window, window]
         self.allowed = [wire.WINDOW, wire.WINDOW]
         self.operation = Operation()
-        self.open = True
+        self.is_open = True
 
     def room(self, stream: int) -> int:
-        """How much may be sent now; 0 means wait for `credited`."""
-        if self.link.waiting > CONGESTED:
-            self.link.parched[self] = None
+        """How many bytes may be sent now. 0: wait for `credited`."""
+        if self.link.unsent_bytes > MAX_UNSENT:
+            self.link.congested_channels[self] = None
             return 0
         return min(self.credit[stream], wire.MAX_PAYLOAD)
 
     def send(self, stream: int, payload: bytes) -> None:
         self.credit[stream] -= len(payload)
-        self.link.put(wire.SIDE if stream else wire.DATA, self.number, payload)
+        self.link.send_frame(wire.SIDE if stream else wire.DATA, self.number, payload)
 
     def send_end(self, stream: int) -> None:
-        self.link.put(wire.END, self.number, bytes((stream,)))
+        self.link.send_frame(wire.END, self.number, bytes((stream,)))
 
     def grant(self, stream: int, amount: int) -> None:
-        if self.open and amount:
+        if self.is_open and amount:
             self.allowed[stream] += amount
-            self.link.put(wire.GRANT, self.number, wire.CREDIT.pack(stream, amount))
+            self.link.send_frame(wire.GRANT, self.number, wire.CREDIT.pack(stream, amount))
 
-    def say(self, message: dict[str, Any]) -> None:
-        self.link.put(wire.MESSAGE, self.number, encode(message))
+    def send_message(self, message: dict[str, Any]) -> None:
+        self.link.send_frame(wire.MESSAGE, self.number, encode_message(message))
 
     def finish(self, message: dict[str, Any] | None = None) -> None:
-        """Send the last word and close our side. Idempotent."""
-        if not self.open:
+        """Send the last message and close the channel. Idempotent."""
+        if not self.is_open:
             return
         if message is not None:
-            self.say(message)
-        self.open = False
-        self.link.put(wire.CLOSE, self.number)
+            self.send_message(message)
+        self.is_open = False
+        self.link.send_frame(wire.CLOSE, self.number)
         self.link.release(self)
 
     def fail(self, code: str, message: str) -> None:
         self.finish({"error": [code, message[:1000]]})
 
 
-class Link:
+class GuestLink:
     def __init__(
         self,
         loop: Loop,
         connection: socket,
-        begin: Callable[[Channel, dict[str, Any]], Operation],
-        gone: Callable[[Link], None],
+        begin: Callable[[GuestChannel, dict[str, Any]], Operation],
+        gone: Callable[[GuestLink], None],
     ) -> None:
         self._loop = loop
         self._socket = connection
@@ -110,9 +110,9 @@ class Link:
         self._outbox: list[bytes] = [wire.PREAMBLE]
         self._scheduled = False
         self._blocked = False
-        self.waiting = len(wire.PREAMBLE)
-        self.parched: dict[Channel, None] = {}
-        self.channels: dict[int, Channel] = {}
+        self.unsent_bytes = len(wire.PREAMBLE)
+        self.congested_channels: dict[GuestChannel, None] = {}
+        self.channels: dict[int, GuestChannel] = {}
         self._own = 0
         self.accepted = 0
         self.alive = True
@@ -120,7 +120,7 @@ class Link:
         loop.watch(self._descriptor, READ, self._ready)
         self._flush()
 
-    def put(self, kind: int, channel: int, payload: bytes = b"") -> None:
+    def send_frame(self, kind: int, channel: int, payload: bytes = b"") -> None:
         if not self.alive:
             return
         size = len(payload)
@@ -130,27 +130,27 @@ class Link:
         else:
             self._outbox.append(header)
             self._outbox.append(payload)
-        self.waiting += size + wire.HEADER.size
+        self.unsent_bytes += size + wire.HEADER.size
         if not self._scheduled:
             self._scheduled = True
-            self._loop.after(self._flush)
+            self._loop.call_after_round(self._flush)
 
-    def open(self, message: dict[str, Any]) -> Channel:
-        """Open a channel towards the host, for a connection made inside to a port that the host listens on."""
+    def open(self, message: dict[str, Any]) -> GuestChannel:
+        """Open a channel to the host, for a connection from inside to a port that the host listens on."""
         self._own += 2
-        channel = Channel(self, self._own, wire.WINDOW)
+        channel = GuestChannel(self, self._own, wire.WINDOW)
         self.channels[channel.number] = channel
         self.accepted += 1
-        self.put(wire.OPEN, channel.number, encode(message))
+        self.send_frame(wire.OPEN, channel.number, encode_message(message))
         return channel
 
-    def release(self, channel: Channel) -> None:
+    def release(self, channel: GuestChannel) -> None:
         if self.channels.pop(channel.number, None) is not None and channel.number % 2 == 0:
             self.accepted -= 1
-        self.parched.pop(channel, None)
+        self.congested_channels.pop(channel, None)
 
     def cut(self, reason: str = "") -> None:
-        """End the link: every operation on it is told, the socket is closed. Idempotent."""
+        """End the link: close every operation and the socket. Idempotent."""
         if not self.alive:
             return
         self.alive = False
@@ -158,16 +158,16 @@ class Link:
         self._socket.close()
         channels = list(self.channels.values())
         self.channels.clear()
-        self.parched.clear()
+        self.congested_channels.clear()
         self._outbox.clear()
         for channel in channels:
-            channel.open = False
+            channel.is_open = False
             try:
                 channel.operation.closed()
             except Exception as error:
-                complain(error)
+                log_error(error)
         if reason:
-            os.write(2, f"guest: link cut: {reason}\n".encode(errors="replace"))
+            os.write(2, f"guest: link closed: {reason}\n".encode(errors="replace"))
         self._gone(self)
 
     def _ready(self, events: int) -> None:
@@ -197,7 +197,7 @@ class Link:
                 self._inbox = inbox
                 return
             if inbox[: len(wire.PREAMBLE)] != wire.PREAMBLE:
-                raise wire.WireError("the host speaks another version of the link")
+                raise wire.WireError("the preamble is wrong")
             self._greeted = True
             at = len(wire.PREAMBLE)
         header = wire.HEADER.size
@@ -213,7 +213,7 @@ class Link:
             except wire.WireError:
                 raise
             except Exception as error:
-                complain(error)
+                log_error(error)
                 self._fail(number, error)
             at = end
             if not self.alive:
@@ -231,16 +231,16 @@ class Link:
             self._accept(number, payload)
             return
         if kind == wire.PING:
-            self.put(wire.PONG, 0, payload[:8])
+            self.send_frame(wire.PONG, 0, payload[:8])
             return
         channel = self.channels.get(number)
         if channel is None:
-            return  # it crossed our close on the way
+            return  # sent before the host saw our close
         if kind in (wire.DATA, wire.SIDE):
             stream = kind - wire.DATA
             channel.allowed[stream] -= len(payload)
             if channel.allowed[stream] < 0:
-                raise wire.WireError(f"more bytes than were granted on channel {number}")
+                raise wire.WireError(f"more bytes than granted on channel {number}")
             channel.operation.data(stream, payload)
         elif kind == wire.GRANT:
             if len(payload) != wire.CREDIT.size or payload[0] > 1:
@@ -249,7 +249,7 @@ class Link:
             channel.credit[stream] += amount
             channel.operation.credited()
         elif kind == wire.MESSAGE:
-            channel.operation.message(decode(payload))
+            channel.operation.message(decode_message(payload))
         elif kind == wire.END and len(payload) == 1:
             channel.operation.end(payload[0])
         elif kind == wire.CLOSE:
@@ -261,11 +261,11 @@ class Link:
     def _accept(self, number: int, payload: bytes) -> None:
         if number % 2 == 0 or number in self.channels or len(self.channels) >= MAX_CHANNELS:
             raise wire.WireError(f"channel {number} cannot be opened")
-        request = decode(payload)
+        request = decode_message(payload)
         window = request.get("window", wire.WINDOW)
         if not isinstance(window, int) or not 0 < window <= wire.MAX_WINDOW:
             raise wire.WireError("a bad window")
-        channel = Channel(self, number, window)
+        channel = GuestChannel(self, number, window)
         self.channels[number] = channel
         channel.operation = self._begin(channel, request)
 
@@ -282,7 +282,7 @@ class Link:
             except OSError:
                 self.cut()
                 return
-            self.waiting -= sent
+            self.unsent_bytes -= sent
             done = 0
             for part in outbox:
                 if sent < len(part):
@@ -297,7 +297,7 @@ class Link:
         if self._blocked:
             self._blocked = False
             self._loop.watch(self._descriptor, READ, self._ready)
-        if self.parched:
-            parched, self.parched = self.parched, {}
+        if self.congested_channels:
+            parched, self.congested_channels = self.congested_channels, {}
             for channel in parched:
                 channel.operation.credited()

@@ -1,4 +1,4 @@
-"""One thread, one epoll: descriptors, timers and long work in slices, none able to starve another."""
+"""The event loop: one thread, one epoll. Runs descriptors, timers and long jobs in slices, so that none blocks another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
 HANG_UP = select.EPOLLHUP | select.EPOLLERR
 SLICE = 0.005
-"""Seconds that one job may work before the others have their turn."""
+"""Seconds that a job may run before the others run."""
 
 
 class Timer:
@@ -36,7 +36,7 @@ class Timer:
 
 
 class Loop:
-    """`watch` a descriptor, call something `later`, or `work` through an iterator a slice at a time."""
+    """`watch` descriptors, `call_later` functions, `add_job` for iterators that run a slice at a time."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -54,30 +54,32 @@ class Loop:
         self._handlers[descriptor] = handler
 
     def forget(self, descriptor: int) -> None:
-        """Idempotent. Must come before the descriptor is closed."""
+        """Stop watching. Must be called before the descriptor is closed. Idempotent."""
         if self._handlers.pop(descriptor, None) is not None:
             try:
                 self._epoll.unregister(descriptor)
             except OSError:
                 return
 
-    def later(self, seconds: float, action: Callable[[], None]) -> Timer:
+    def call_later(self, seconds: float, action: Callable[[], None]) -> Timer:
         timer = Timer(time.monotonic() + seconds, action)
         heapq.heappush(self._timers, timer)
         return timer
 
-    def after(self, action: Callable[[], None]) -> None:
-        """Call once when the present round of events is over; frames gathered in a round leave in one write."""
+    def call_after_round(self, action: Callable[[], None]) -> None:
+        """Call once after the current round of events. Frames of one round are sent with one write."""
         self._after.append(action)
 
-    def work(self, job: Iterator[bool]) -> None:
-        """Run an iterator between events. It yields False whenever it may be interrupted, and True when it has to wait:
-        whoever wakes it gives it here again."""
+    def add_job(self, job: Iterator[bool]) -> None:
+        """Run an iterator between events. It yields False where it may be interrupted, and True when it must wait.
+
+        To wake a waiting job, add it again.
+        """
         self._jobs.append(job)
 
     def run(self) -> None:
         while self.running:
-            for descriptor, events in self._epoll.poll(self._patience(), 128):
+            for descriptor, events in self._epoll.poll(self._next_timeout(), 128):
                 handler = self._handlers.get(descriptor)
                 if handler is not None:
                     self._guard(handler, events)
@@ -88,7 +90,7 @@ class Loop:
                 for action in pending:
                     self._guard(action)
 
-    def _patience(self) -> float:
+    def _next_timeout(self) -> float:
         if self._jobs or self._after:
             return 0
         while self._timers and self._timers[0].action is None:
@@ -111,24 +113,24 @@ class Loop:
             job = self._jobs.popleft()
             limit = time.monotonic() + SLICE
             try:
-                for waits in job:
-                    if waits:
+                for must_wait in job:
+                    if must_wait:
                         break
                     if time.monotonic() >= limit:
                         self._jobs.append(job)
                         break
             except Exception as error:
-                complain(error)
+                log_error(error)
 
     def _guard(self, action: Callable[..., None], *arguments: int) -> None:
         try:
             action(*arguments)
         except Exception as error:
-            complain(error)
+            log_error(error)
 
 
-def complain(error: BaseException) -> None:
-    """One line on stderr, which the backend may keep; never an exception of its own."""
+def log_error(error: BaseException) -> None:
+    """Write one line to stderr, which the backend keeps. Never raises."""
     try:
         place = error.__traceback__
         while place is not None and place.tb_next is not None:

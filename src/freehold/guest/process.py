@@ -1,16 +1,16 @@
-"""Processes: started on a channel, streamed on it, ended with it, and reaped whoever's children they are."""
+"""Processes: started by a channel, streamed on it and killed with it; and the reaping of all dead processes."""
 
 from __future__ import annotations
 
 import os
 import time
 
-from freehold.guest.census import end_all_of, send
-from freehold.guest.domains import Domains
+from freehold.guest.landlock import LandlockDomains
 from freehold.guest.link import Operation
 from freehold.guest.loop import READ
-from freehold.guest.spawn import Request, SpawnError, start
-from freehold.guest.streams import Sink, Source
+from freehold.guest.process_table import kill_tree, send_signal
+from freehold.guest.spawn import OperationError, SpawnRequest, start_child
+from freehold.guest.streams import StreamSink, StreamSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from resource import struct_rusage
     from typing import Any
 
-    from freehold.guest.link import Channel
+    from freehold.guest.link import GuestChannel
     from freehold.guest.loop import Loop, Timer
 
 LINGER = 0.1
-"""Seconds that output is still taken after a command ended while something in the background holds its pipes."""
+"""Seconds in which output is still read after a command has ended, if a background process holds its pipes."""
 
 
-class Nursery:
-    """Every child by pid, and the reaping of those and of strangers. One a guest; `ended` is a signal descriptor for SIGCHLD."""
+class ChildProcesses:
+    """Every child by pid, and the reaping of all dead processes. `ended` is a signalfd for SIGCHLD."""
 
     def __init__(self, loop: Loop, workspace: bytes, ended: int) -> None:
         self.loop = loop
@@ -37,31 +37,31 @@ class Nursery:
         self._children: dict[int, Callable[[int, struct_rusage], None]] = {}
         self._count = 0
         self._nonce = os.urandom(4).hex()
-        self._domains = Domains()
+        self._domains = LandlockDomains()
         loop.watch(ended, READ, self._child_ended)
 
-    def name(self) -> bytes:
-        """A marker that no other command of this computer has."""
+    def new_marker(self) -> bytes:
+        """A marker that is unique in this computer."""
         self._count += 1
         return f"{self._nonce}-{self._count}".encode()
 
     def adopt(self, pid: int, ended: Callable[[int, struct_rusage], None]) -> None:
         self._children[pid] = ended
 
-    def leads(self, pid: int) -> bool:
+    def is_child(self, pid: int) -> bool:
         return pid in self._children
 
-    def start(self, request: Request, streams: tuple[int, int, int], terminal: bool = False) -> int:
-        """As `spawn.start`. SIGCHLD is let through for that moment and may be missed, so look for the dead afterwards."""
-        self.loop.after(self.reap)
-        return self._domains.within(request.apart, lambda: start(request, *streams, terminal=terminal))
+    def start(self, request: SpawnRequest, streams: tuple[int, int, int], terminal: bool = False) -> int:
+        """As `start_child`. SIGCHLD is not blocked meanwhile and may be missed, so dead processes are reaped afterwards."""
+        self.loop.call_after_round(self.reap)
+        return self._domains.run_in(request.apart, lambda: start_child(request, *streams, terminal=terminal))
 
     def _child_ended(self, events: int) -> None:
         os.read(self._ended, 4096)
         self.reap()
 
     def reap(self) -> None:
-        """Whoever's children they are."""
+        """Reap dead processes, including orphans."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -74,19 +74,19 @@ class Nursery:
                 ended(status, usage)
 
 
-class Process(Operation):
-    """One command with pipes. The channel's end, by close or lost link, is its end and that of all it started."""
+class GuestProcess(Operation):
+    """One command with pipes. When the channel ends, the command and everything it started are killed."""
 
-    def __init__(self, nursery: Nursery, channel: Channel, message: dict[str, Any]) -> None:
+    def __init__(self, nursery: ChildProcesses, channel: GuestChannel, message: dict[str, Any]) -> None:
         self._nursery = nursery
         self._channel = channel
-        self._identity = nursery.name()
+        self._identity = nursery.new_marker()
         self._status: int | None = None
         self._usage: struct_rusage | None = None
         self._reason = ""
         self._timer: Timer | None = None
-        self._sources: list[Source] = []
-        self._sink: Sink | None = None
+        self._sources: list[StreamSource] = []
+        self._sink: StreamSink | None = None
         self._quiet = bool(message.get("quiet"))
         self._linger = message.get("linger", LINGER)
         capture = message.get("capture")
@@ -94,14 +94,14 @@ class Process(Operation):
         self.pid = self._start(message, capture)
         nursery.adopt(self.pid, self._exited)
         if not self._quiet:
-            channel.say({"pid": self.pid})
+            channel.send_message({"pid": self.pid})
         timeout = message.get("timeout")
         if timeout is not None:
-            self._timer = nursery.loop.later(max(0.0, float(timeout)), self._late)
+            self._timer = nursery.loop.call_later(max(0.0, float(timeout)), self._late)
 
     def _start(self, message: dict[str, Any], capture: int | None) -> int:
         nursery, loop = self._nursery, self._nursery.loop
-        request = Request(message, nursery.environment, nursery.workspace, self._identity)
+        request = SpawnRequest(message, nursery.environment, nursery.workspace, self._identity)
         pipes: list[int] = []
         try:
             inward = (nursery.null, -1)
@@ -118,28 +118,28 @@ class Process(Operation):
         except OSError as error:
             for descriptor in pipes:
                 os.close(descriptor)
-            raise SpawnError(
+            raise OperationError(
                 "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
             ) from None
-        except SpawnError:
+        except OperationError:
             for descriptor in pipes:
                 os.close(descriptor)
             raise
         os.close(outward[1])
-        self._sources.append(Source(loop, self._channel, 0, outward[0], self._settle, capture, self._quiet))
+        self._sources.append(StreamSource(loop, self._channel, 0, outward[0], self._settle, capture, self._quiet))
         if aside is not outward:
             os.close(aside[1])
-            self._sources.append(Source(loop, self._channel, 1, aside[0], self._settle, capture, self._quiet))
+            self._sources.append(StreamSource(loop, self._channel, 1, aside[0], self._settle, capture, self._quiet))
         if inward[1] >= 0:
             os.close(inward[0])
-            self._sink = Sink(loop, self._channel, 0, inward[1])
+            self._sink = StreamSink(loop, self._channel, 0, inward[1])
         return pid
 
     def data(self, stream: int, payload: bytes) -> None:
         if self._sink is None:
             self._channel.grant(stream, len(payload))
         else:
-            self._sink.put(payload)
+            self._sink.write(payload)
 
     def end(self, stream: int) -> None:
         if self._sink is not None:
@@ -158,19 +158,19 @@ class Process(Operation):
                 except OSError:
                     return
             else:
-                send(self.pid, number)
+                send_signal(self.pid, number)
         elif message.get("kill"):
-            end_all_of(self.pid, self._identity)
+            kill_tree(self.pid, self._identity)
 
     def closed(self) -> None:
-        """Also after an orderly exit of the leader: what it left in the background keeps running then."""
+        """Kill the command if it still runs. After it has ended, its background processes keep running."""
         if self._status is None:
-            end_all_of(self.pid, self._identity)
+            kill_tree(self.pid, self._identity)
         self._release()
 
     def _late(self) -> None:
         self._reason = "timeout"
-        end_all_of(self.pid, self._identity)
+        kill_tree(self.pid, self._identity)
 
     def _exited(self, status: int, usage: struct_rusage) -> None:
         self._status = status
@@ -178,12 +178,12 @@ class Process(Operation):
         if self._timer is not None:
             self._timer.cancel()
         if not self._over() and self._linger is not None:
-            self._timer = self._nursery.loop.later(float(self._linger), self._abandon)
+            self._timer = self._nursery.loop.call_later(float(self._linger), self._abandon)
 
     def _abandon(self) -> None:
         drained = [source.drain() for source in self._sources]
         if not all(drained):
-            self._timer = self._nursery.loop.later(LINGER, self._abandon)
+            self._timer = self._nursery.loop.call_later(LINGER, self._abandon)
             return
         for source in self._sources:
             source.close()
@@ -193,7 +193,7 @@ class Process(Operation):
         self._over()
 
     def _over(self) -> bool:
-        """Whether all is over; the last word is sent then."""
+        """Whether the command has ended and its output is complete; sends the last message then."""
         if self._status is None or any(source.live for source in self._sources):
             return False
         usage = self._usage

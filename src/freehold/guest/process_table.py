@@ -1,4 +1,4 @@
-"""Who lives in this computer, read from /proc: for the list of processes, and to end a command with all it started."""
+"""The processes of this computer, read from /proc: to list them, and to kill a command with everything it started."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-ROUNDS = 20
+MAX_ROUNDS = 20
 
 
-class Resident:
-    """One line of the census."""
+class ProcessInfo:
+    """One process, as /proc/PID/stat describes it."""
 
     __slots__ = ("cpu", "group", "memory", "name", "parent", "pid", "session", "started", "state", "threads")
 
@@ -36,15 +36,15 @@ class Resident:
         self.memory = int(fields[21]) * PAGE
 
 
-def residents() -> Iterator[Resident]:
-    """Every process but this one, zombies included."""
+def list_processes() -> Iterator[ProcessInfo]:
+    """Every process except the guest, zombies included."""
     own = os.getpid()
     for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is too slow to import here
         if entry.isdigit() and int(entry) != own:
             try:
-                yield Resident(int(entry), read_bytes(f"/proc/{entry}/stat"))
+                yield ProcessInfo(int(entry), read_bytes(f"/proc/{entry}/stat"))
             except (OSError, ValueError, IndexError):
-                continue  # it went while we looked
+                continue  # it has ended meanwhile
 
 
 def read_bytes(path: str) -> bytes:
@@ -55,29 +55,29 @@ def read_bytes(path: str) -> bytes:
         os.close(descriptor)
 
 
-def command_line(pid: int) -> list[str]:
+def read_command_line(pid: int) -> list[str]:
     try:
         return [os.fsdecode(part) for part in read_bytes(f"/proc/{pid}/cmdline")[:4096].split(b"\0")[:-1]]
     except OSError:
         return []
 
 
-def end_all_of(leader: int, identity: bytes) -> None:
-    """Kill a command's process group and everything that came from it, daemons in sessions of their own included.
+def kill_tree(leader: int, identity: bytes) -> None:
+    """Kill a command and everything it started, including daemons in Unix sessions of their own.
 
-    A process belongs if it descends from the leader, shares a session or group with one that does, or carries the
-    command's marker. One that wiped its environment *and* was orphaned *and* changed session before we looked escapes
-    here and lives until the computer is stopped.
+    A process belongs to the command if it descends from the leader, is in a session or process group with one that does,
+    or has the command's marker in its environment. A process that cleared its environment, was orphaned, and changed
+    its session before the first scan is not found. It runs until the computer stops.
     """
     own = os.getpid()
     own_session, own_group = os.getsid(0), os.getpgid(0)
     marker = MARKER + b"=" + identity
     known = {leader}
-    struck: set[int] = set()
-    for _ in range(ROUNDS):
-        everyone = [resident for resident in residents() if resident.state not in "ZX"]
+    killed: set[int] = set()
+    for _ in range(MAX_ROUNDS):
+        everyone = [resident for resident in list_processes() if resident.state not in "ZX"]
         sessions, groups = {leader}, {leader}
-        found: dict[int, Resident] = {}
+        found: dict[int, ProcessInfo] = {}
         grown = True
         while grown:
             grown = False
@@ -89,7 +89,7 @@ def end_all_of(leader: int, identity: bytes) -> None:
                     or resident.parent in known
                     or (resident.session in sessions)
                     or (resident.group in groups)
-                    or _carries(resident.pid, marker)
+                    or _has_marker(resident.pid, marker)
                 ):
                     found[resident.pid] = resident
                     known.add(resident.pid)
@@ -99,23 +99,23 @@ def end_all_of(leader: int, identity: bytes) -> None:
                         groups.add(resident.group)
                     grown = True
         found.pop(own, None)
-        if struck.issuperset(found):
-            return  # nobody new: those that are left are on their way out
-        struck.update(found)
-        for pid in found:  # first make them hold still, so that nothing is forked between the look and the blow
-            send(pid, signals.SIGSTOP)
+        if killed.issuperset(found):
+            return  # no new process: those that are left are dying
+        killed.update(found)
+        for pid in found:  # stop all first, so that none forks before it is killed
+            send_signal(pid, signals.SIGSTOP)
         for pid in found:
-            send(pid, signals.SIGKILL)
+            send_signal(pid, signals.SIGKILL)
 
 
-def _carries(pid: int, marker: bytes) -> bool:
+def _has_marker(pid: int, marker: bytes) -> bool:
     try:
         return marker in read_bytes(f"/proc/{pid}/environ").split(b"\0")
     except OSError:
         return False
 
 
-def send(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except OSError:

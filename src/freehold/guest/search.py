@@ -1,4 +1,4 @@
-"""Searching text, in a process of its own: a pattern that takes forever holds up nobody and can be ended."""
+"""Text search in a separate process, which can be killed: a slow pattern does not block the guest."""
 
 # pathlib is too slow to import here
 # ruff: noqa: PTH116
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 
-from freehold.guest.census import send
-from freehold.guest.codec import encode
-from freehold.guest.files import failure, open_regular
+from freehold.guest.codec import encode_message
+from freehold.guest.files import describe_error, open_regular
 from freehold.guest.kernel import signals
 from freehold.guest.link import Operation
-from freehold.guest.spawn import SpawnError, to_bytes
-from freehold.guest.streams import Source
-from freehold.guest.tree import walking
+from freehold.guest.process_table import send_signal
+from freehold.guest.spawn import OperationError, to_bytes
+from freehold.guest.streams import StreamSource
+from freehold.guest.tree import walk_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from resource import struct_rusage
     from typing import Any
 
-    from freehold.guest.link import Channel
-    from freehold.guest.process import Nursery
+    from freehold.guest.link import GuestChannel
+    from freehold.guest.process import ChildProcesses
 
-LARGEST = 64 * 1024 * 1024
-LINE = 500
+MAX_FILE_SIZE = 64 * 1024 * 1024
+MAX_LINE_SHOWN = 500
 
 
-class Search(Operation):
+class SearchOperation(Operation):
     """Sends {"part": [[path, line, column, text], ...]} lines, then {"ok": ...}, on stream 1."""
 
-    def __init__(self, nursery: Nursery, channel: Channel, message: dict[str, Any]) -> None:
+    def __init__(self, nursery: ChildProcesses, channel: GuestChannel, message: dict[str, Any]) -> None:
         self._channel = channel
         import re
 
@@ -43,7 +43,7 @@ class Search(Operation):
                 re.IGNORECASE * bool(message.get("ignore_case")) | re.MULTILINE,
             )
         except (re.error, OverflowError, RecursionError) as error:
-            raise SpawnError("files.bad-pattern", f"Not a regular expression: {error}") from None
+            raise OperationError("files.bad-pattern", f"Not a regular expression: {error}") from None
         path = to_bytes(message["path"])
         path = path if path.startswith(b"/") else nursery.workspace + b"/" + path
         reading, writing = os.pipe()
@@ -52,21 +52,21 @@ class Search(Operation):
         except OSError as error:
             os.close(reading)
             os.close(writing)
-            raise SpawnError(
+            raise OperationError(
                 "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
             ) from None
         if self._pid == 0:
             _search_and_exit(writing, path, compiled, message)
         os.close(writing)
         nursery.adopt(self._pid, self._ended)
-        self._source = Source(nursery.loop, channel, 1, reading, channel.finish)
+        self._source = StreamSource(nursery.loop, channel, 1, reading, channel.finish)
 
     def credited(self) -> None:
         self._source.resume()
 
     def closed(self) -> None:
         self._source.close()
-        send(self._pid, signals.SIGKILL)
+        send_signal(self._pid, signals.SIGKILL)
 
     def _ended(self, status: int, usage: struct_rusage) -> None:
         self._pid = -1
@@ -77,7 +77,7 @@ def _search_and_exit(descriptor: int, path: bytes, pattern: re.Pattern[bytes], m
         try:
             answer: dict[str, Any] = {"ok": _search(descriptor, path, pattern, message)}
         except OSError as error:
-            answer = {"error": failure(error)}
+            answer = {"error": describe_error(error)}
         _write(descriptor, answer)
     finally:
         os._exit(0)
@@ -95,9 +95,9 @@ def _search(descriptor: int, path: bytes, pattern: re.Pattern[bytes], message: d
     count = files = 0
     batch: list[Any] = []
     single = not os.stat(path).st_mode & 0o040000
-    rows: Any = iter([["", "file", 0]]) if single else walking(path, 100_000, skip)
+    rows: Any = iter([["", "file", 0]]) if single else walk_folder(path, 100_000, skip)
     for row in rows:
-        if row is None or row[1] != "file" or row[2] > LARGEST:
+        if row is None or row[1] != "file" or row[2] > MAX_FILE_SIZE:
             continue
         name = row[0]
         if wanted is not None and wanted(name.rpartition("/")[2]) is None and wanted(name) is None:
@@ -118,7 +118,7 @@ def _search(descriptor: int, path: bytes, pattern: re.Pattern[bytes], message: d
 
 
 def _hits(data: bytes, pattern: re.Pattern[bytes]) -> Any:
-    """Line number, column and text of the first match in each line that has one."""
+    """Line number, column and text of the first match in each line."""
     line, counted, at = 1, 0, 0
     while at <= len(data):
         found = pattern.search(data, at)
@@ -129,12 +129,12 @@ def _hits(data: bytes, pattern: re.Pattern[bytes]) -> Any:
         end = len(data) if end < 0 else end
         line += data.count(b"\n", counted, start)
         counted = start
-        yield line, found.start() - start + 1, os.fsdecode(data[start : min(end, start + LINE)])
+        yield line, found.start() - start + 1, os.fsdecode(data[start : min(end, start + MAX_LINE_SHOWN)])
         at = end + 1
 
 
 def _read(path: bytes) -> bytes:
-    """Nothing for what cannot be read or is no text."""
+    """The contents; empty for a file that cannot be read or is not text."""
     try:
         descriptor = open_regular(path, os.O_RDONLY)
     except OSError:
@@ -144,7 +144,7 @@ def _read(path: bytes) -> bytes:
         if b"\0" in data:
             return b""
         parts = [data]
-        while data and len(parts) * 1024 * 1024 <= LARGEST:
+        while data and len(parts) * 1024 * 1024 <= MAX_FILE_SIZE:
             data = os.read(descriptor, 1024 * 1024)
             parts.append(data)
         return b"".join(parts)
@@ -155,6 +155,6 @@ def _read(path: bytes) -> bytes:
 
 
 def _write(descriptor: int, answer: dict[str, Any]) -> None:
-    view = memoryview(encode(answer) + b"\n")
+    view = memoryview(encode_message(answer) + b"\n")
     while view:
         view = view[os.write(descriptor, view) :]

@@ -1,4 +1,4 @@
-"""From a request to a running child: the fast way where the C helper fits, plain fork where it does not."""
+"""Starts child processes: with the fast C helper of `subprocess` if possible, else with fork."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARKER = b"FREEHOLD_PROCESS"
-"""In every child's environment, so that a daemon which left its session can still be found and ended."""
+"""A variable in every child's environment, to find and kill a daemon that left its Unix session."""
 RLIMITS = {
     "cpu_time": resource.RLIMIT_CPU,
     "file_size": resource.RLIMIT_FSIZE,
@@ -24,10 +24,10 @@ RLIMITS = {
 
 
 BLOCKED = [signals.SIGTERM, signals.SIGCHLD]
-"""Read from descriptors by the guest; its children get them as usual."""
+"""Signals that the guest reads from descriptors. Children receive them as usual."""
 
 
-class SpawnError(Exception):
+class OperationError(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
@@ -35,25 +35,25 @@ class SpawnError(Exception):
 
 def to_bytes(text: object) -> bytes:
     if not isinstance(text, str) or "\0" in text:
-        raise SpawnError("computer.bad-request", "arguments, variables and folders are text without NUL")
+        raise OperationError("computer.bad-request", "Arguments, variables and folders must be strings without NUL")
     return os.fsencode(text)
 
 
-class Request:
-    """A child to be started, checked: what, where, with which variables and limits."""
+class SpawnRequest:
+    """A checked request to start a child: program, folder, variables and limits."""
 
     __slots__ = ("apart", "arguments", "environment", "executables", "folder", "limits")
 
     def __init__(self, message: dict[str, Any], base: dict[bytes, bytes], workspace: bytes, identity: bytes) -> None:
         arguments = message.get("argv")
         if not isinstance(arguments, list) or not arguments:
-            raise SpawnError("computer.bad-request", "a command needs at least a program")
+            raise OperationError("computer.bad-request", "A command needs at least a program")
         self.arguments = [to_bytes(argument) for argument in arguments]
         self.apart = to_bytes(message.get("apart") or "")
         environment = dict(base)
         for name, value in (message.get("env") or {}).items():
             if not name or "=" in name:
-                raise SpawnError("computer.bad-request", f"a variable cannot be called {name!r}")
+                raise OperationError("computer.bad-request", f"{name!r} is not a name for a variable")
             if value is None:
                 environment.pop(to_bytes(name), None)
             else:
@@ -73,32 +73,32 @@ class Request:
             self.executables = tuple(folder + b"/" + program for folder in path.split(b":") if folder)
 
 
-def start(request: Request, stdin: int, stdout: int, stderr: int, terminal: bool = False) -> int:
-    """The pid of a new session's leader. The descriptors become its 0, 1 and 2 and stay open here.
+def start_child(request: SpawnRequest, stdin: int, stdout: int, stderr: int, terminal: bool = False) -> int:
+    """Start the leader of a new Unix session; returns its pid. The descriptors become its 0, 1 and 2 and stay open here.
 
-    With `terminal`, stdin is a pty's far side and becomes the controlling terminal.
+    With `terminal`, stdin is the slave side of a pty and becomes the controlling terminal.
     """
-    watch, told = os.pipe()
+    error_reader, error_writer = os.pipe()
     former = _lower_limits(request.limits)
     signals.pthread_sigmask(signals.SIG_UNBLOCK, BLOCKED)
     try:
-        pid = None if terminal else _start_fast(request, (stdin, stdout, stderr), watch, told)
+        pid = None if terminal else _start_fast(request, (stdin, stdout, stderr), error_reader, error_writer)
         if pid is None:
-            pid = _start_by_fork(request, (stdin, stdout, stderr), told, terminal)
+            pid = _start_by_fork(request, (stdin, stdout, stderr), error_writer, terminal)
     except OSError as error:
-        os.close(watch)
-        raise SpawnError(
+        os.close(error_reader)
+        raise OperationError(
             "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
         ) from None
     finally:
         signals.pthread_sigmask(signals.SIG_BLOCK, BLOCKED)
-        os.close(told)
+        os.close(error_writer)
         for kind, limits in former:
             resource.setrlimit(kind, limits)
     try:
-        trouble = os.read(watch, 400)
+        trouble = os.read(error_reader, 400)
     finally:
-        os.close(watch)
+        os.close(error_reader)
     if trouble:
         os.waitpid(pid, 0)
         raise _explain(request, trouble)
@@ -107,20 +107,22 @@ def start(request: Request, stdin: int, stdout: int, stderr: int, terminal: bool
     return pid
 
 
-def _start_fast(request: Request, streams: tuple[int, int, int], watch: int, told: int) -> int | None:
-    """By vfork, as subprocess does. None when this Python's helper has another signature."""
+def _start_fast(
+    request: SpawnRequest, streams: tuple[int, int, int], error_reader: int, error_writer: int
+) -> int | None:
+    """Start with vfork, as subprocess does. None if the helper of this Python has another signature."""
     stdin, stdout, stderr = streams
     try:
         pid: int = _posixsubprocess.fork_exec(
-            request.arguments, request.executables, True, (told,), request.folder, request.environment,  # type: ignore[arg-type]
-            stdin, -1, -1, stdout, -1, stderr, watch, told, True, True, -1, None, None, None, -1, None, True,  # type: ignore[arg-type]
+            request.arguments, request.executables, True, (error_writer,), request.folder, request.environment,  # type: ignore[arg-type]
+            stdin, -1, -1, stdout, -1, stderr, error_reader, error_writer, True, True, -1, None, None, None, -1, None, True,  # type: ignore[arg-type]
         )  # fmt: skip
     except (TypeError, ValueError):
         return None
     return pid
 
 
-def _start_by_fork(request: Request, streams: tuple[int, int, int], told: int, terminal: bool) -> int:
+def _start_by_fork(request: SpawnRequest, streams: tuple[int, int, int], error_writer: int, terminal: bool) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -145,13 +147,13 @@ def _start_by_fork(request: Request, streams: tuple[int, int, int], told: int, t
                 failure = error  # type: ignore[assignment]
         raise failure
     except OSError as error:
-        os.write(told, b"OSError:%x:%s" % (error.errno or 0, stage))
+        os.write(error_writer, b"OSError:%x:%s" % (error.errno or 0, stage))
     finally:
         os._exit(255)
 
 
 def _lower_limits(limits: dict[int, int]) -> list[tuple[int, tuple[int, int]]]:
-    """A child inherits what we have at the moment of the fork. Only the soft side, so that we can have ours back."""
+    """Lower our soft limits, which the child inherits. The hard limits stay, so that ours can be restored."""
     former = []
     for kind, value in limits.items():
         soft, hard = resource.getrlimit(kind)
@@ -161,25 +163,25 @@ def _lower_limits(limits: dict[int, int]) -> list[tuple[int, tuple[int, int]]]:
 
 
 def _harden_limit(pid: int, kind: int, value: int) -> None:
-    """The hard side, once the child is another process. SIGKILL comes a second after SIGXCPU, or that would never be seen."""
+    """Set the hard limit of the child. For CPU time it is a second higher, so that SIGXCPU is seen before SIGKILL."""
     hard = resource.getrlimit(kind)[1]
     ceiling = _bounded(value, hard)
     try:
         resource.prlimit(pid, kind, (ceiling, _bounded(ceiling + 1, hard) if kind == resource.RLIMIT_CPU else ceiling))
     except (OSError, ValueError):
-        return  # it is gone already
+        return  # it has ended already
 
 
 def _bounded(value: int, hard: int) -> int:
     return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
-def _explain(request: Request, trouble: bytes) -> SpawnError:
+def _explain(request: SpawnRequest, trouble: bytes) -> OperationError:
     kind, _, rest = trouble.partition(b":")
     number, _, stage = rest.partition(b":")
     if kind != b"OSError":
-        return SpawnError("computer.cannot-start", f"The process could not be started: {os.fsdecode(rest)}")
+        return OperationError("computer.cannot-start", f"The process could not be started: {os.fsdecode(rest)}")
     reason = os.strerror(int(number, 16))
     if stage.startswith(b"noexec"):
-        return SpawnError("computer.bad-folder", f"{os.fsdecode(request.folder)}: {reason}")
-    return SpawnError("computer.no-program", f"{os.fsdecode(request.arguments[0])}: {reason}")
+        return OperationError("computer.bad-folder", f"{os.fsdecode(request.folder)}: {reason}")
+    return OperationError("computer.no-program", f"{os.fsdecode(request.arguments[0])}: {reason}")

@@ -1,4 +1,4 @@
-"""Between a descriptor and a channel's stream, in either direction, at the pace of the slower."""
+"""Moves bytes between a descriptor and a stream of a channel, at the speed of the slower side."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from freehold.guest.link import Channel
+    from freehold.guest.link import GuestChannel
     from freehold.guest.loop import Loop
 
 CHUNK = 64 * 1024
-HELD = 32 * 1024
+MAX_HELD = 32 * 1024
 
 
-class Source:
-    """Reads a descriptor it owns and sends what comes, as far as credit goes. Calls `ended` once, at its end.
+class StreamSource:
+    """Reads a descriptor that it owns and sends the bytes, as far as there is credit. Calls `ended` once, at the end.
 
-    With `capture`, what comes after so many bytes is read, counted in `dropped` and thrown away. A `quiet` one is for
-    those who only want the whole: small output is held back until the end, and the end itself goes without saying.
+    After `capture` bytes the rest is read, counted in `dropped` and discarded. With `quiet`, small output is held back
+    until the end, and no END frame is sent.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Source:
     def __init__(
         self,
         loop: Loop,
-        channel: Channel,
+        channel: GuestChannel,
         stream: int,
         descriptor: int,
         ended: Callable[[], None],
@@ -63,10 +63,10 @@ class Source:
         loop.watch(descriptor, READ, self._ready)
 
     def resume(self) -> None:
-        """There may be room again. Those that had none take at once, ahead of those that epoll will tell of."""
+        """There may be credit again. Read at once, before the descriptors that epoll reports."""
         if self.live:
             self._loop.watch(self._descriptor, READ, self._ready)
-            self._take()
+            self._read()
 
     def close(self) -> None:
         """Idempotent; does not call `ended`."""
@@ -77,20 +77,20 @@ class Source:
             self._release()
 
     def drain(self) -> bool:
-        """Send what can be had without waiting. False when there was no room for all of it."""
+        """Send what can be read without waiting. False if there was not enough credit."""
         while self.live:
             if self._capture != 0 and self._channel.room(self._stream) <= 0:
                 return False
-            if not self._take():
+            if not self._read():
                 break
         return True
 
     def _ready(self, events: int) -> None:
-        if self._take() and events & HANG_UP:
-            self._take()  # its writer is gone: most often this finds the end, and saves a round
+        if self._read() and events & HANG_UP:
+            self._read()  # the writer is gone: this usually finds the end and saves a round
 
-    def _take(self) -> bool:
-        """Whether something came."""
+    def _read(self) -> bool:
+        """Read and send once; whether there was data."""
         channel = self._channel
         if self._capture == 0:
             room = CHUNK
@@ -105,11 +105,11 @@ class Source:
             data = os.read(self._descriptor, room)
         except (BlockingIOError, InterruptedError):
             return False
-        except OSError:  # a pty whose far side is closed says EIO
+        except OSError:  # EIO: the slave side of a pty was closed
             data = b""
         if not data:
             self.close()
-            if channel.open and not self._quiet:
+            if channel.is_open and not self._quiet:
                 channel.send_end(self._stream)
             self._ended()
             return False
@@ -120,23 +120,23 @@ class Source:
             self._capture -= len(data)
         channel.credit[self._stream] -= len(data)
         self._held.append(data)
-        if not self._quiet or len(data) > HELD or sum(map(len, self._held)) > HELD:
+        if not self._quiet or len(data) > MAX_HELD or sum(map(len, self._held)) > MAX_HELD:
             self._release()
         return True
 
     def _release(self) -> None:
-        """Send what was read; its credit is paid for already."""
+        """Send the bytes that were held back; their credit is already used."""
         for data in self._held:
-            self._channel.link.put(SIDE if self._stream else DATA, self._channel.number, data)
+            self._channel.link.send_frame(SIDE if self._stream else DATA, self._channel.number, data)
         self._held.clear()
 
 
-class Sink:
-    """Writes what a stream brings to a descriptor it owns, and grants the host room as it goes."""
+class StreamSink:
+    """Writes the bytes of a stream to a descriptor that it owns, and grants the host new credit."""
 
     __slots__ = ("_channel", "_descriptor", "_ending", "_loop", "_owed", "_pending", "_stream", "live")
 
-    def __init__(self, loop: Loop, channel: Channel, stream: int, descriptor: int) -> None:
+    def __init__(self, loop: Loop, channel: GuestChannel, stream: int, descriptor: int) -> None:
         self._loop = loop
         self._channel = channel
         self._stream = stream
@@ -147,9 +147,9 @@ class Sink:
         self.live = True
         os.set_blocking(descriptor, False)
 
-    def put(self, payload: bytes) -> None:
+    def write(self, payload: bytes) -> None:
         if not self.live:
-            self._repay(len(payload))  # nobody reads any more: let the host go on and find out by the exit
+            self._repay(len(payload))  # the reader has ended: let the host go on; it will see the exit
             return
         self._pending.append(payload)
         if len(self._pending) == 1:

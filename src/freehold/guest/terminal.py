@@ -1,4 +1,4 @@
-"""Terminals: a pty each, that outlives the link it was opened on and can be watched from several at once."""
+"""Terminals: each is a pty that outlives the link that opened it, and may have several viewers."""
 
 from __future__ import annotations
 
@@ -8,55 +8,57 @@ import termios
 import time
 from _struct import Struct
 
-from freehold.guest.census import end_all_of, send
 from freehold.guest.link import Operation
 from freehold.guest.loop import READ
-from freehold.guest.spawn import Request, SpawnError
-from freehold.guest.streams import CHUNK, Sink
+from freehold.guest.process_table import kill_tree, send_signal
+from freehold.guest.spawn import OperationError, SpawnRequest
+from freehold.guest.streams import CHUNK, StreamSink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from resource import struct_rusage
     from typing import Any
 
-    from freehold.guest.link import Channel
-    from freehold.guest.process import Nursery
+    from freehold.guest.link import GuestChannel
+    from freehold.guest.process import ChildProcesses
 
 SCROLLBACK = 256 * 1024
 LAG = 64 * 1024
-"""A viewer this far behind holds the terminal back, unless another keeps up; then it is skipped ahead instead."""
-MOST = 64
+"""Bytes that a viewer may be behind. If all viewers are, the terminal waits; if only some are, they skip output."""
+MAX_TERMINALS = 64
 MAX_ENDED = 16
 LINGER = 0.1
 SIZE = Struct("HHHH")
 
 
-def fits(rows: int, cols: int) -> bool:
+def is_valid_size(rows: int, cols: int) -> bool:
     return 0 < rows < 10000 and 0 < cols < 10000
 
 
-class Terminals:
-    """All of a guest's terminals by id, ended ones included until somebody has seen their end."""
+class GuestTerminals:
+    """Every terminal by id. One that has ended is kept until a viewer has seen its end."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: ChildProcesses) -> None:
         self.nursery = nursery
-        self.open: dict[str, Terminal] = {}
+        self.open: dict[str, GuestTerminal] = {}
 
-    def start(self, channel: Channel, message: dict[str, Any]) -> Operation:
-        if sum(terminal.exit is None for terminal in self.open.values()) >= MOST:
-            raise SpawnError("computer.too-many-terminals", f"There are {MOST} terminals open already")
-        terminal = Terminal(self, message)
+    def start(self, channel: GuestChannel, message: dict[str, Any]) -> Operation:
+        if sum(terminal.exit is None for terminal in self.open.values()) >= MAX_TERMINALS:
+            raise OperationError(
+                "computer.too-many-terminals", f"{MAX_TERMINALS} terminals are open, which is the limit"
+            )
+        terminal = GuestTerminal(self, message)
         self.open[terminal.name] = terminal
-        return Viewer(terminal, channel, 0)
+        return TerminalViewer(terminal, channel, 0)
 
-    def attach(self, channel: Channel, message: dict[str, Any]) -> Operation:
+    def attach(self, channel: GuestChannel, message: dict[str, Any]) -> Operation:
         since = message.get("since")
-        return Viewer(self.find(message), channel, int(since) if since is not None else None)
+        return TerminalViewer(self.find(message), channel, int(since) if since is not None else None)
 
-    def find(self, message: dict[str, Any]) -> Terminal:
+    def find(self, message: dict[str, Any]) -> GuestTerminal:
         terminal = self.open.get(str(message.get("id")))
         if terminal is None:
-            raise SpawnError("computer.no-terminal", f"There is no terminal {message.get('id')!r}")
+            raise OperationError("computer.no-terminal", f"There is no terminal {message.get('id')!r}")
         return terminal
 
     def rows(self) -> list[dict[str, Any]]:
@@ -68,14 +70,14 @@ class Terminals:
             self.open.pop(terminal.name, None)
 
 
-class Terminal:
-    def __init__(self, terminals: Terminals, message: dict[str, Any]) -> None:
+class GuestTerminal:
+    def __init__(self, terminals: GuestTerminals, message: dict[str, Any]) -> None:
         nursery = terminals.nursery
         self._terminals = terminals
         self._loop = nursery.loop
-        self._identity = nursery.name()
+        self._identity = nursery.new_marker()
         self.name = os.urandom(6).hex()
-        self.viewers: list[Viewer] = []
+        self.viewers: list[TerminalViewer] = []
         self._scrollback = max(4096, min(int(message.get("scrollback") or SCROLLBACK), 4 * 1024 * 1024))
         self._tail = bytearray()
         self.total = 0
@@ -84,7 +86,7 @@ class Terminal:
         self.exit: dict[str, Any] | None = None
         self._argv = message.get("argv")
         self._began = time.time()
-        request = Request(message, nursery.environment, nursery.workspace, self._identity)
+        request = SpawnRequest(message, nursery.environment, nursery.workspace, self._identity)
         self.master, slave = os.openpty()
         try:
             self.resize(int(message.get("rows") or 24), int(message.get("cols") or 80))
@@ -100,7 +102,7 @@ class Terminal:
 
     @property
     def start(self) -> int:
-        """Where the kept output begins."""
+        """The position at which the kept output begins."""
         return self.total - len(self._tail)
 
     def output(self, position: int, most: int) -> bytes:
@@ -114,23 +116,23 @@ class Terminal:
         }  # fmt: skip
 
     def resize(self, rows: int, cols: int) -> None:
-        if not fits(rows, cols):
-            raise SpawnError("computer.bad-request", f"A terminal cannot have {rows} rows and {cols} columns")
+        if not is_valid_size(rows, cols):
+            raise OperationError("computer.bad-request", f"{rows} rows and {cols} columns is not a valid terminal size")
         self.rows, self.cols = rows, cols
         if self.exit is None:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, SIZE.pack(rows, cols, 0, 0))
 
     def signal(self, number: int) -> None:
-        """To whatever is in the foreground."""
+        """Send a signal to the foreground process group."""
         try:
             os.killpg(os.tcgetpgrp(self.master), number)
         except OSError:
-            send(self.pid, number)
+            send_signal(self.pid, number)
 
     def close(self) -> None:
-        """End everything that runs in it."""
+        """Kill everything that runs in it."""
         if self._status is None:
-            end_all_of(self.pid, self._identity)
+            kill_tree(self.pid, self._identity)
         self._terminals.open.pop(self.name, None)
 
     def resume(self) -> None:
@@ -138,19 +140,19 @@ class Terminal:
             self._loop.watch(self.master, READ, self._ready)
 
     def _ready(self, events: int) -> None:
-        if self._take():
+        if self._read():
             for viewer in list(self.viewers):
                 viewer.pump()
             if self.viewers and all(viewer.lag >= LAG for viewer in self.viewers):
                 self._loop.forget(self.master)
 
-    def _take(self) -> bool:
-        """Whether something came. At the end of the pty all is over, if the leader is gone too."""
+    def _read(self) -> bool:
+        """Read once; whether there was data. The terminal is over when the pty and the leader have ended."""
         try:
             data = os.read(self.master, CHUNK)
         except (BlockingIOError, InterruptedError):
             return False
-        except OSError:  # EIO: nobody holds the other side any more
+        except OSError:  # EIO: no process has the slave side open
             data = b""
         if not data:
             self._loop.forget(self.master)
@@ -169,11 +171,11 @@ class Terminal:
             self._settle()
         else:
             self._loop.watch(self.master, READ, self._ready)
-            self._loop.later(LINGER, self._abandon)
+            self._loop.call_later(LINGER, self._abandon)
 
     def _abandon(self) -> None:
-        """Something in the background still holds the terminal; it has had its moment."""
-        while not self._hung_up and self._take():
+        """A background process still has the terminal open after LINGER: stop reading."""
+        while not self._hung_up and self._read():
             continue
         self._hung_up = True
         self._settle()
@@ -196,27 +198,27 @@ class Terminal:
         self._terminals.open.pop(self.name, None)
 
 
-class Viewer(Operation):
-    """One channel's view of a terminal. Closing it leaves the terminal as it is."""
+class TerminalViewer(Operation):
+    """One channel's view of a terminal. Closing it does not affect the terminal."""
 
-    def __init__(self, terminal: Terminal, channel: Channel, since: int | None) -> None:
+    def __init__(self, terminal: GuestTerminal, channel: GuestChannel, since: int | None) -> None:
         self._terminal = terminal
         self._channel = channel
         self.position = terminal.start if since is None else max(terminal.start, min(since, terminal.total))
-        self._sink = Sink(terminal._loop, channel, 0, os.dup(terminal.master)) if terminal.exit is None else None
+        self._sink = StreamSink(terminal._loop, channel, 0, os.dup(terminal.master)) if terminal.exit is None else None
         terminal.viewers.append(self)
-        channel.say({**terminal.describe(), "position": self.position})
-        self._terminal._loop.after(self.pump)
+        channel.send_message({**terminal.describe(), "position": self.position})
+        self._terminal._loop.call_after_round(self.pump)
 
     @property
     def lag(self) -> int:
         return self._terminal.total - self.position
 
     def pump(self) -> None:
-        if not self._channel.open:
+        if not self._channel.is_open:
             return
         if self.position < self._terminal.start:
-            self._channel.say({"skipped": self._terminal.start - self.position})
+            self._channel.send_message({"skipped": self._terminal.start - self.position})
             self.position = self._terminal.start
         while self.lag:
             room = self._channel.room(0)
@@ -234,7 +236,7 @@ class Viewer(Operation):
         if self._sink is None:
             self._channel.grant(stream, len(payload))
         else:
-            self._sink.put(payload)
+            self._sink.write(payload)
 
     def credited(self) -> None:
         self.pump()
@@ -245,7 +247,7 @@ class Viewer(Operation):
             return
         if "rows" in message:
             rows, cols = message["rows"], message.get("cols")
-            if isinstance(rows, int) and isinstance(cols, int) and fits(rows, cols):
+            if isinstance(rows, int) and isinstance(cols, int) and is_valid_size(rows, cols):
                 self._terminal.resize(rows, cols)
         elif "signal" in message:
             self._terminal.signal(int(message["signal"]))

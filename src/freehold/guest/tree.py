@@ -1,6 +1,6 @@
-"""Folders: listing, walking, matching, copying, removing. Links are shown and copied as links, and never gone through.
+"""Folders: list, walk, match, copy, remove. Links are listed and copied as links, and never followed.
 
-Generators yield rows, or None (and the copying kind False) where they may be interrupted.
+The generators yield rows, or None where they may be interrupted; copy and remove yield False there.
 """
 
 # pathlib is too slow to import here
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 PIECE = 4 * 1024 * 1024
 PROC = os.stat("/proc").st_dev  # noqa: PTH116 - pathlib is too slow to import here
-"""We see more of it than others inside may: nothing is taken from there for them."""
+"""The device of /proc. The guest sees more there than other processes may, so it is never read for them."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def row(name: bytes, found: os.stat_result, path: bytes | None = None) -> list[Any]:
-    """name, kind, size, mtime in ns, mode, and where a link points."""
+def describe_entry(name: bytes, found: os.stat_result, path: bytes | None = None) -> list[Any]:
+    """Name, kind, size, mtime in ns, mode, and the target of a link."""
     mode = found.st_mode
     target = None
     if stat.S_ISREG(mode):
@@ -39,17 +39,17 @@ def row(name: bytes, found: os.stat_result, path: bytes | None = None) -> list[A
     return [os.fsdecode(name), kind, found.st_size, found.st_mtime_ns, stat.S_IMODE(mode), target]
 
 
-def listing(path: bytes) -> Generator[list[Any] | None, None, None]:
+def list_folder(path: bytes) -> Generator[list[Any] | None, None, None]:
     with os.scandir(path) as entries:
         for entry in entries:
             try:
-                yield row(entry.name, entry.stat(follow_symlinks=False), entry.path)
+                yield describe_entry(entry.name, entry.stat(follow_symlinks=False), entry.path)
             except FileNotFoundError:
-                continue  # it went while we looked
+                continue  # it was removed meanwhile
 
 
-def walking(path: bytes, depth: int, skip: list[bytes]) -> Generator[list[Any] | None, None, None]:
-    """Names relative to the path, a folder before what is in it. What cannot be read is passed over."""
+def walk_folder(path: bytes, depth: int, skip: list[bytes]) -> Generator[list[Any] | None, None, None]:
+    """Entries with names relative to the path, a folder before its contents. Unreadable folders are skipped."""
     skipped = set(skip)
     stack = [(path, b"", 1)]
     while stack:
@@ -66,7 +66,7 @@ def walking(path: bytes, depth: int, skip: list[bytes]) -> Generator[list[Any] |
             if entry.name in skipped:
                 continue
             try:
-                yield row(prefix + entry.name, entry.stat(follow_symlinks=False), entry.path)
+                yield describe_entry(prefix + entry.name, entry.stat(follow_symlinks=False), entry.path)
             except OSError:
                 continue
             if level < depth and entry.is_dir(follow_symlinks=False):
@@ -75,7 +75,7 @@ def walking(path: bytes, depth: int, skip: list[bytes]) -> Generator[list[Any] |
         yield None
 
 
-def matching(path: bytes, pattern: bytes) -> Generator[list[Any] | None, None, None]:
+def match_glob(path: bytes, pattern: bytes) -> Generator[list[Any] | None, None, None]:
     """`*`, `?`, `[...]` within a name, `**` for any number of folders. A name that starts with a dot needs a dot."""
     import fnmatch
     import re
@@ -115,15 +115,15 @@ def matching(path: bytes, pattern: bytes) -> Generator[list[Any] | None, None, N
                 if name not in seen:
                     seen.add(name)
                     try:
-                        yield row(name, entry.stat(follow_symlinks=False), entry.path)
+                        yield describe_entry(name, entry.stat(follow_symlinks=False), entry.path)
                     except OSError:
                         continue
             elif is_folder:
                 stack.append((entry.path, name + b"/", follow + 1))
 
 
-def copying(source: bytes, target: bytes) -> Generator[bool, None, None]:
-    """Contents, modes and times. Folders are copied whole."""
+def copy_tree(source: bytes, target: bytes) -> Generator[bool, None, None]:
+    """Copy a file, a link or a folder, with contents, modes and times."""
     found = os.lstat(source)
     if stat.S_ISLNK(found.st_mode):
         os.symlink(os.readlink(source), target)
@@ -133,13 +133,13 @@ def copying(source: bytes, target: bytes) -> Generator[bool, None, None]:
         os.mkdir(target, 0o700)
         with os.scandir(source) as entries:
             for entry in entries:
-                yield from copying(entry.path, target + b"/" + entry.name)
+                yield from copy_tree(entry.path, target + b"/" + entry.name)
         os.chmod(target, stat.S_IMODE(found.st_mode))
         os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
     elif stat.S_ISREG(found.st_mode):
         yield from _copy_file(source, target)
     else:
-        raise PermissionError(1, "Not an ordinary file", source)
+        raise PermissionError(1, "Not a regular file", source)
     yield False
 
 
@@ -148,7 +148,7 @@ def _copy_file(source: bytes, target: bytes) -> Generator[bool, None, None]:
     try:
         found = os.fstat(reading)
         if found.st_dev == PROC:
-            raise PermissionError(1, "Not an ordinary file", source)
+            raise PermissionError(1, "Not a regular file", source)
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             while os.sendfile(writing, reading, None, PIECE):
@@ -156,7 +156,7 @@ def _copy_file(source: bytes, target: bytes) -> Generator[bool, None, None]:
             os.fchmod(writing, stat.S_IMODE(found.st_mode))
             os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
         except BaseException:
-            forget(target)
+            unlink_quietly(target)
             raise
         finally:
             os.close(writing)
@@ -164,8 +164,8 @@ def _copy_file(source: bytes, target: bytes) -> Generator[bool, None, None]:
         os.close(reading)
 
 
-def removing(path: bytes) -> Generator[bool, None, None]:
-    """Through handles of the folders, so that a folder swapped for a link on the way is not gone through."""
+def remove_tree(path: bytes) -> Generator[bool, None, None]:
+    """Remove a file or a folder. Uses folder handles, so that a folder that is replaced by a link is not followed."""
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         os.unlink(path)
         return
@@ -191,7 +191,7 @@ def removing(path: bytes) -> Generator[bool, None, None]:
 
 
 def _open_folder(name: bytes, above: int | None) -> tuple[int, list[tuple[bytes, bool]]]:
-    """A handle of the folder and what is in it: names, and whether they are folders."""
+    """A handle of the folder, and its entries: names, and whether they are folders."""
     try:
         handle = os.open(name, FOLDER, dir_fd=above)
     except PermissionError:
@@ -205,7 +205,7 @@ def _open_folder(name: bytes, above: int | None) -> tuple[int, list[tuple[bytes,
         raise
 
 
-def forget(path: bytes) -> None:
+def unlink_quietly(path: bytes) -> None:
     try:
         os.unlink(path)
     except OSError:

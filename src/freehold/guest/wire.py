@@ -1,8 +1,8 @@
-"""The link's frames, as the guest sees them. `freehold.computer.frames` is the host's own reading of the same page.
+"""The frames of a link, as the guest encodes and decodes them. `freehold.computer.library.frames` is the copy of the host.
 
-A link opens with sixteen bytes from each side naming the version. Then frames: length of the payload (u32), kind (u8),
-channel (u32), payload. The host opens odd channels, the guest even ones; a channel is over when the guest closes it, of its own accord or asked by
-the host's close.
+A link begins with sixteen bytes from each side naming the version. Then frames: length of the payload (u32), kind (u8),
+channel (u32), payload. The host opens odd channels, the guest even ones. A channel ends when the guest closes it, which
+it also does after the host's close.
 """
 
 from _struct import Struct
@@ -20,8 +20,8 @@ OPEN, DATA, SIDE, END, GRANT, MESSAGE, CLOSE, PING, PONG = range(1, 10)
 
 
 class WireError(Exception):
-    """The other side broke the protocol; the link is cut."""
+    """The host sent invalid data; the link is closed."""
 
 
-def frame(kind: int, channel: int, payload: bytes = b"") -> bytes:
+def encode_frame(kind: int, channel: int, payload: bytes = b"") -> bytes:
     return HEADER.pack(len(payload), kind, channel) + payload

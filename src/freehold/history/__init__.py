@@ -1,32 +1,43 @@
-"""Every state of the kept folders, and the way back to each."""
+"""Every recorded state of the persistent folders, with undo, redo, restore and revert."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from freehold.history.history import History as History
-    from freehold.history.model import Change as Change
-    from freehold.history.model import Conflict as Conflict
-    from freehold.history.model import Entry as Entry
-    from freehold.history.model import Interrupted as Interrupted
-    from freehold.history.model import Mark as Mark
-    from freehold.history.model import Notice as Notice
-    from freehold.history.model import Outcome as Outcome
-    from freehold.history.model import Plan as Plan
-    from freehold.history.model import Step as Step
-    from freehold.history.model import Who as Who
-    from freehold.history.settings import Settings as Settings
+    from freehold.history.model import Author as Author
+    from freehold.history.model import EntryRecord as EntryRecord
+    from freehold.history.model import HistoryNotice as HistoryNotice
+    from freehold.history.model import InterruptedRestore as InterruptedRestore
+    from freehold.history.model import PathChange as PathChange
+    from freehold.history.model import RestorePlan as RestorePlan
+    from freehold.history.model import RestoreResult as RestoreResult
+    from freehold.history.model import RestoreStep as RestoreStep
+    from freehold.history.model import RevertConflict as RevertConflict
+    from freehold.history.model import SnapshotResult as SnapshotResult
+    from freehold.history.settings import HistorySettings as HistorySettings
 
-_MODEL = ("Change", "Conflict", "Entry", "Interrupted", "Mark", "Notice", "Outcome", "Plan", "Step", "Who")
+_MODEL = (
+    "Author",
+    "EntryRecord",
+    "HistoryNotice",
+    "InterruptedRestore",
+    "PathChange",
+    "RestorePlan",
+    "RestoreResult",
+    "RestoreStep",
+    "RevertConflict",
+    "SnapshotResult",
+)
 _EXPORTS = {
     "History": "freehold.history.history",
-    "Settings": "freehold.history.settings",
+    "HistorySettings": "freehold.history.settings",
     **dict.fromkeys(_MODEL, "freehold.history.model"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Load on first use: the gateway needs only how names are spelled, and not the store."""
+    """Loaded on first use: the gateway needs only `names` and not the store."""
     module = _EXPORTS.get(name)
     if module is None:
         raise AttributeError(f"module 'freehold.history' has no attribute {name!r}; it has {', '.join(_EXPORTS)}")

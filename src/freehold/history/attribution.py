@@ -1,16 +1,16 @@
-"""Who is at work in the kept folders, so that an entry taken unasked has an author, and one taken while several worked says so."""
+"""Tracks who is active in the folders, so that each entry gets an author, and names others who were active at the same time."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from freehold.history.model import UNKNOWN, Who
+from freehold.history.model import UNKNOWN, Author
 
-LONGEST = 6 * 3600.0
-"""Seconds after which one who never said that it was done is no longer taken to be at work."""
+MAX_ACTIVITY_SECONDS = 6 * 3600.0
+"""An activity that never ended counts as over after this time."""
 
-RECENT = 600.0
-"""Seconds for which what was noted may be the cause of what is found."""
+NOTE_SECONDS = 600.0
+"""How long a noted activity may be the author of changes that are found later."""
 
 MAX_NAMED = 3
 
@@ -18,85 +18,87 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Doer:
-    who: Who
+class Activity:
+    """One author who is active, or was active since the last entry."""
+
+    who: Author
     why: str
     until: float
-    """By the clock: after this nothing is taken to be its doing."""
+    """By the monotonic clock: later changes are not attributed to it."""
 
     @property
     def name(self) -> str:
-        """As `Who.beside` names it."""
+        """As `Author.beside` spells it."""
         if self.who.by == "agent":
             return f"agent:{self.who.session}:{self.who.turn}"
         return self.who.by
 
 
-class Doing:
-    """Used under the caller's lock. Whoever is at work is there from `begin` to `end`; whoever is `note`d did something just now."""
+class Attribution:
+    """The caller holds the lock. An author is active from `begin_activity` to `end_activity`, or shortly after `note_activity`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._working: dict[Key, Doer] = {}
-        self._since: dict[Key, Doer] = {}
-        """Everybody who was at work since the last entry, the first to come first."""
+        self._active: dict[Key, Activity] = {}
+        self._since: dict[Key, Activity] = {}
+        """All activities since the last entry, the oldest first."""
         self._noted: list[str] = []
 
-    def begin(self, who: Who, why: str) -> None:
+    def begin_activity(self, who: Author, why: str) -> None:
         if who != UNKNOWN:
-            doer = Doer(who, why, self._clock() + LONGEST)
-            self._working[_key(who, why)] = self._since[_key(who, why)] = doer
+            activity = Activity(who, why, self._clock() + MAX_ACTIVITY_SECONDS)
+            self._active[_key(who, why)] = self._since[_key(who, why)] = activity
 
-    def end(self, who: Who, why: str) -> None:
-        self._working.pop(_key(who, why), None)
+    def end_activity(self, who: Author, why: str) -> None:
+        self._active.pop(_key(who, why), None)
 
-    def note(self, who: Who, why: str) -> None:
-        self._since[_key(who, "")] = Doer(who, why, self._clock() + RECENT)
+    def note_activity(self, who: Author, why: str) -> None:
+        self._since[_key(who, "")] = Activity(who, why, self._clock() + NOTE_SECONDS)
         if why and why not in self._noted:
             self._noted.append(why)
 
-    def forget(self, by: str) -> None:
-        """Those who cannot be at work any more: the process that let them work has just begun."""
-        for key in [key for key in self._working if key[0] == by]:
-            del self._working[key]
+    def forget_activities(self, by: str) -> None:
+        """Forget activities of this kind, because the process that ran them has restarted."""
+        for key in [key for key in self._active if key[0] == by]:
+            del self._active[key]
 
-    def is_anybody_at_work(self) -> bool:
+    def is_anyone_active(self) -> bool:
         self._drop_old()
-        return bool(self._working)
+        return bool(self._active)
 
-    def author(self, why: str) -> tuple[Who, str]:
-        """Whose an entry is that nobody asked for: an agent's whose turn it is, else whoever else was at work."""
+    def find_author(self, why: str) -> tuple[Author, str]:
+        """The author and reason of an entry that was made automatically: an agent with a turn first, else any other activity."""
         self._drop_old()
-        found = sorted(self._since.values(), key=lambda doer: doer.who.by != "agent")
+        found = sorted(self._since.values(), key=lambda activity: activity.who.by != "agent")
         if not found:
             return UNKNOWN, why
         first = found[0]
-        if first.who.by != "agent" and self._noted and not self._working:
+        if first.who.by != "agent" and self._noted and not self._active:
             more = len(self._noted) - MAX_NAMED
             why = ", ".join(self._noted[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
         elif first.who.by != "agent":
             why = first.why or why
-        return self.beside(first.who), why
+        return self.add_concurrent(first.who), why
 
-    def beside(self, who: Who) -> Who:
-        """With everybody else who was at work since the last entry and may have written what is in this one."""
+    def add_concurrent(self, who: Author) -> Author:
+        """The author with `beside` set to all others who were active since the last entry."""
         self._drop_old()
-        mine = Doer(who, "", 0.0).name
-        others = sorted({doer.name for doer in self._since.values()} - {mine})
+        mine = Activity(who, "", 0.0).name
+        others = sorted({activity.name for activity in self._since.values()} - {mine})
         return replace(who, beside=" ".join(others)[:1000]) if others else who
 
-    def taken(self) -> None:
-        """All that was done until now is in an entry."""
-        self._since = dict(self._working)
+    def reset(self) -> None:
+        """Called after an entry: all earlier changes are recorded."""
+        self._since = dict(self._active)
         self._noted.clear()
 
     def _drop_old(self) -> None:
         now = self._clock()
-        for among in (self._working, self._since):
-            for key in [key for key, doer in among.items() if doer.until < now]:
+        for among in (self._active, self._since):
+            for key in [key for key, activity in among.items() if activity.until < now]:
                 del among[key]
 
 
-def _key(who: Who, why: str) -> Key:
-    """A session has one turn at a time."""
-    return who.by, who.session or who.terminal or "", "" if who.by == "agent" else why
+def _key(who: Author, why: str) -> Key:
+    """A session has only one turn at a time, so its reason is not part of the key."""
+    return who.by, who.session or who.terminal or who.connection or "", "" if who.by == "agent" else why

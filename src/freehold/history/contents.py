@@ -1,4 +1,4 @@
-"""Contents by their BLAKE3: small ones in SQLite, large ones as chunk files, compressed where that helps."""
+"""Stores contents by their BLAKE3 hash: small ones in SQLite, large ones as chunk files, compressed where that saves space."""
 
 import ctypes
 import os
@@ -10,36 +10,36 @@ import zstandard
 from blake3 import blake3
 
 from freehold.errors import FreeholdError
-from freehold.history.chunks import LARGEST, first_cut
+from freehold.history.chunks import MAX_CHUNK_BYTES, find_cut
 
-INLINE = 64 << 10
+MAX_INLINE_BYTES = 64 << 10
 RAW, ZSTD, CHUNKED = 0, 1, 2
-_HELPS_FROM = 160  # below this zstd's frame eats what it saves
-_SYNC_ONE_BY_ONE = 32
-_TOGETHER_FROM = 64
+_MIN_COMPRESSED_BYTES = 160  # below this size the zstd frame costs more than it saves
+_MAX_SINGLE_SYNCS = 32
+_MIN_PARALLEL_CONTENTS = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class DamagedContent(FreeholdError):
-    """A stored content that no longer has the bytes its hash promises."""
+    """A stored content whose bytes do not match its hash."""
 
     def __init__(self, content: int, reason: str) -> None:
         super().__init__(
             "history.damaged-content",
             f"Stored content {content} is damaged: {reason}",
-            hint="freehold history verify names the entries and paths it touches",
+            hint="To list the affected entries and paths: freehold history verify",
         )
         self.content = content
         self.reason = reason
 
 
-class StoreFailed(Exception):
-    """The store could not be written; its cause is an OSError. Not one itself, lest it pass for a file that cannot be read."""
+class StoreWriteError(Exception):
+    """The store could not be written; the cause is an OSError. Not an OSError itself: that means a file cannot be read."""
 
 
-class Contents:
-    """Writes go through the caller's transaction and are buffered until `flush`; used under the caller's lock."""
+class ContentStore:
+    """Writes are buffered until `flush` and belong to the caller's transaction. The caller holds the lock."""
 
     def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
         self._db = db
@@ -54,7 +54,7 @@ class Contents:
         self.reload()
 
     def reload(self) -> None:
-        """After a rollback: forget what was buffered, and read the next free id again."""
+        """After a rollback: discard the buffer and read the next free id again."""
         self._pending.clear()
         self._pending_ids.clear()
         self._unsynced.clear()
@@ -68,12 +68,12 @@ class Contents:
         row = self._db.execute("SELECT id FROM content WHERE hash = ?", (digest,)).fetchone()
         return row[0] if row else None
 
-    def put(self, data: bytes) -> int:
-        """The id of this content; idempotent. For contents of at most a few chunks: larger ones come through a Spool."""
-        if len(data) > INLINE:
-            spool = self.spool()
-            for start in range(0, len(data), LARGEST):
-                spool.write(data[start : start + LARGEST])
+    def add_content(self, data: bytes) -> int:
+        """The id of this content. Idempotent. Use `open_spool` for contents that are too large to hold in memory."""
+        if len(data) > MAX_INLINE_BYTES:
+            spool = self.open_spool()
+            for start in range(0, len(data), MAX_CHUNK_BYTES):
+                spool.write(data[start : start + MAX_CHUNK_BYTES])
             return spool.finish()
         digest = blake3(data).digest()
         found = self.find(digest)
@@ -81,8 +81,8 @@ class Contents:
             return found
         return self._add(digest, len(data), RAW, data)
 
-    def spool(self) -> "Spool":
-        return Spool(self)
+    def open_spool(self) -> "ContentSpool":
+        return ContentSpool(self)
 
     def _add(self, digest: bytes, size: int, form: int, data: bytes | None) -> int:
         content: int = self._next
@@ -93,9 +93,9 @@ class Contents:
         return content
 
     def flush(self) -> None:
-        """Compress the buffered contents where that helps, and hand them to SQLite (inside the caller's transaction)."""
+        """Compress the buffered contents where that saves space, and insert them in the caller's transaction."""
         rows = self._pending
-        worth = [number for number, row in enumerate(rows) if row[2] > _HELPS_FROM and row[4] is not None]
+        worth = [number for number, row in enumerate(rows) if row[2] > _MIN_COMPRESSED_BYTES and row[4] is not None]
         for number, small in zip(worth, self._compress_all([rows[number][4] or b"" for number in worth]), strict=True):
             content, digest, size, _, _ = rows[number]
             if len(small) < size * 0.9:
@@ -107,17 +107,17 @@ class Contents:
         self.pending_bytes = 0
 
     def _compress_all(self, some: list[bytes]) -> list[bytes]:
-        """Many at once go to zstd's own threads, without holding up this process's others."""
-        if len(some) < _TOGETHER_FROM:
+        """Many contents are compressed in zstd's own threads, which do not hold the GIL."""
+        if len(some) < _MIN_PARALLEL_CONTENTS:
             return [self._compress(data) for data in some]
         found = self._zstd.multi_compress_to_buffer([*some], threads=-1)
         return [found[number].tobytes() for number in range(len(found))]
 
     def sync(self) -> None:
-        """Chunk files reach the disk before the commit that names them."""
+        """Flush chunk files to disk. Must be called before the commit that refers to them."""
         if not self._unsynced:
             return
-        if len(self._unsynced) > _SYNC_ONE_BY_ONE:
+        if len(self._unsynced) > _MAX_SINGLE_SYNCS:
             handle = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 if _libc.syncfs(handle) != 0:
@@ -133,7 +133,7 @@ class Contents:
                     os.close(handle)
         self._unsynced.clear()
 
-    def put_chunk(self, data: bytes) -> int:
+    def add_chunk(self, data: bytes) -> int:
         digest = blake3(data).digest()
         row = self._db.execute("SELECT id FROM chunk WHERE hash = ?", (digest,)).fetchone()
         if row:
@@ -143,7 +143,7 @@ class Contents:
         try:
             self._write_chunk(self.chunk_path(digest), kept)
         except OSError as error:
-            raise StoreFailed(str(error)) from error
+            raise StoreWriteError(str(error)) from error
         self.written_bytes += len(kept)
         cursor = self._db.execute(
             "INSERT INTO chunk (hash, size, stored) VALUES (?, ?, ?)", (digest, len(data), len(kept))
@@ -167,10 +167,10 @@ class Contents:
         return self.folder / name[:2] / name[2:]
 
 
-class Spool:
-    """One large content on its way in, piece by piece; nothing refers to it until `finish`."""
+class ContentSpool:
+    """Adds one large content piece by piece. Nothing refers to it until `finish`."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: ContentStore) -> None:
         self._contents = contents
         self._hasher = blake3()
         self._buffer = b""
@@ -181,12 +181,12 @@ class Spool:
         self._hasher.update(data)
         self._size += len(data)
         self._buffer += data
-        while len(self._buffer) >= LARGEST:
+        while len(self._buffer) >= MAX_CHUNK_BYTES:
             self._emit()
 
     def _emit(self) -> None:
-        length = first_cut(self._buffer)
-        self._chunks.append(self._contents.put_chunk(self._buffer[:length]))
+        length = find_cut(self._buffer)
+        self._chunks.append(self._contents.add_chunk(self._buffer[:length]))
         self._buffer = self._buffer[length:]
 
     def finish(self) -> int:
@@ -205,7 +205,7 @@ class Spool:
 
 
 class ContentReader:
-    """Reads stored contents through one connection; every byte is checked against its hash before it is used."""
+    """Reads stored contents through one connection. Every byte is checked against its hash before it is returned."""
 
     def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
         self._db = db
@@ -213,18 +213,12 @@ class ContentReader:
         self._decompress = zstandard.ZstdDecompressor().decompress
         self._ahead: dict[int, tuple[bytes, int, int, bytes]] = {}
 
-    def size(self, content: int) -> int:
-        row = self._db.execute("SELECT size FROM content WHERE id = ?", (content,)).fetchone()
-        if row is None:
-            raise DamagedContent(content, "it is not in the store")
-        return int(row[0])
-
     def read(self, content: int) -> bytes:
         """The whole content. Raises DamagedContent."""
         return b"".join(self.pieces(content))
 
     def read_range(self, content: int, offset: int, length: int) -> bytes:
-        """A part of a content, without reading what lies before it."""
+        """A part of a content, without reading the chunks before it."""
         sizes = self._db.execute(
             "SELECT chunk.hash, chunk.size, chunk.stored FROM piece JOIN chunk ON chunk.id = piece.chunk WHERE content = ? ORDER BY position",
             (content,),
@@ -243,14 +237,14 @@ class ContentReader:
             at += size
         return bytes(found)
 
-    def fetch(self, contents: Sequence[int]) -> None:
-        """Read these ahead, in one question; each is held until it is asked for, or others are fetched."""
+    def prefetch(self, contents: Sequence[int]) -> None:
+        """Read these in one query. Each is held until it is read or until the next call."""
         marks = ",".join("?" * len(contents))
         rows = self._db.execute(f"SELECT id, hash, size, form, data FROM content WHERE id IN ({marks})", contents)  # noqa: S608
         self._ahead = {row[0]: row[1:] for row in rows}
 
     def pieces(self, content: int) -> Iterator[bytes]:
-        """The content in chunks, for those too large to hold. Raises DamagedContent, for a large content possibly midway."""
+        """The content in chunks. Raises DamagedContent; for a large content possibly after some chunks."""
         row = self._ahead.pop(content, None)
         if row is None:
             row = self._db.execute("SELECT hash, size, form, data FROM content WHERE id = ?", (content,)).fetchone()
@@ -283,11 +277,11 @@ class ContentReader:
         except zstandard.ZstdError as error:
             raise DamagedContent(content, str(error)) from error
         if blake3(plain).digest() != digest:
-            raise DamagedContent(content, "its bytes do not have its hash")
+            raise DamagedContent(content, "its bytes do not match its hash")
         return plain
 
     def read_chunk(self, digest: bytes, size: int, stored: int) -> bytes:
-        """One chunk; ValueError says what is wrong with it."""
+        """One chunk. Raises ValueError when it is damaged."""
         name = digest.hex()
         try:
             kept = (self._folder / name[:2] / name[2:]).read_bytes()
@@ -295,7 +289,7 @@ class ContentReader:
         except (OSError, zstandard.ZstdError) as error:
             raise ValueError(f"chunk {name[:16]}: {error}") from error
         if blake3(plain).digest() != digest:
-            raise ValueError(f"chunk {name[:16]}: its bytes do not have its hash")
+            raise ValueError(f"chunk {name[:16]}: its bytes do not match its hash")
         return plain
 
 

@@ -1,4 +1,4 @@
-"""The SQLite file of the store: schema, opening, and taking back what a killed process left half done."""
+"""The SQLite file of the store: the schema, opening it, and the removal of incomplete entries of a killed process."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from freehold.errors import FreeholdError
 
 SCHEMA_VERSION = 1
-_RESERVE = 512 << 10
+_RESERVE_BYTES = 512 << 10
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -71,7 +71,7 @@ CREATE TABLE notice (code TEXT PRIMARY KEY, at REAL NOT NULL, message TEXT NOT N
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open for writing, creating it when it is not there. Only one process may hold it (the caller's lock sees to that)."""
+    """Open for writing; create it when it is missing. The caller's lock ensures that only one process has it open."""
     fresh = not path.exists()
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     db = _connect(f"file:{_quoted(path)}?mode=rw")
@@ -87,20 +87,20 @@ def open_database(path: Path) -> sqlite3.Connection:
         raise FreeholdError(
             "history.damaged",
             f"The history in {path} cannot be opened: {error}",
-            hint=f"Keep it for rescue and start a new one: mv {path.parent} {path.parent}.damaged",
+            hint=f"Move it away and start with a new one: mv {path.parent} {path.parent}.damaged",
         ) from error
     if found != SCHEMA_VERSION:
         db.close()
         raise FreeholdError(
             "history.schema",
-            f"The history in {path} has schema {found}; this Freehold knows {SCHEMA_VERSION}",
-            hint="Use the Freehold that wrote it, or a newer one",
+            f"The history in {path} has schema {found}; this Freehold supports schema {SCHEMA_VERSION}",
+            hint="Use the version of Freehold that wrote it, or a newer one",
         )
     return db
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """A second connection that never writes, so that the log can be read while a long snapshot is being taken."""
+    """A second, read-only connection, so that the log can be read during a long snapshot."""
     db = _connect(f"file:{_quoted(path)}?mode=rw")
     db.execute("PRAGMA query_only = ON")
     return db
@@ -121,8 +121,8 @@ def _quoted(path: Path) -> str:
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def remember(db: sqlite3.Connection, roots: tuple[str, ...], ignore: tuple[str, ...]) -> None:
-    """What is kept, so that a command without a keeper or a manifest looks at the same."""
+def save_tracked_folders(db: sqlite3.Connection, roots: tuple[str, ...], ignore: tuple[str, ...]) -> None:
+    """Store which folders are recorded, so that a command without a keeper and a manifest records the same."""
     kept = json.dumps({"roots": roots, "ignore": ignore})
     row = db.execute("SELECT value FROM meta WHERE key = 'kept'").fetchone()
     if row is None or row[0] != kept:
@@ -130,8 +130,8 @@ def remember(db: sqlite3.Connection, roots: tuple[str, ...], ignore: tuple[str, 
             db.execute("INSERT OR REPLACE INTO meta VALUES ('kept', ?)", (kept,))
 
 
-def remembered(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The names of the kept folders and the patterns ignored in them, of a history folder; None: there is no history yet."""
+def read_tracked_folders(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The names of the recorded folders and the ignore patterns; None when there is no history yet."""
     path = folder / "history.db"
     if not path.exists():
         return None
@@ -146,27 +146,27 @@ def remembered(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return (tuple(kept["roots"]), tuple(kept["ignore"])) if kept else None
 
 
-def hold_reserve(path: Path) -> None:
-    """A little disk set aside: on a full disk SQLite needs some room to give back the room that its journal took."""
+def allocate_reserve(path: Path) -> None:
+    """Set aside some disk space: on a full disk SQLite needs a little space to shrink its journal."""
     with suppress(OSError):
         handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(handle, 0, _RESERVE)
+            os.posix_fallocate(handle, 0, _RESERVE_BYTES)
         finally:
             os.close(handle)
 
 
-def use_reserve(db: sqlite3.Connection, path: Path) -> None:
-    """After a write that found the disk full: let the journal shrink again."""
+def shrink_journal(db: sqlite3.Connection, path: Path) -> None:
+    """After a write failed on a full disk: free the reserve, shrink the journal, and allocate the reserve again."""
     path.unlink(missing_ok=True)
     with suppress(sqlite3.OperationalError):
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    hold_reserve(path)
+    allocate_reserve(path)
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing. After an error the connection is fit for use again."""
+    """Commit everything or nothing. After an error the connection can be used again."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -177,8 +177,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def drop_half_taken(db: sqlite3.Connection) -> int:
-    """Forget entries that were never completed; the state before them is intact. Returns how many there were."""
+def drop_incomplete_entries(db: sqlite3.Connection) -> int:
+    """Delete entries that were never completed; the state before them is intact. Returns their number."""
     half = [row[0] for row in db.execute("SELECT id FROM entry WHERE complete = 0")]
     if half:
         with transaction(db):

@@ -1,4 +1,4 @@
-"""What changed in a file, line by line, for owners and scripts; binary contents are said to be so, never shown."""
+"""The diff of one file, line by line. Binary contents are reported as binary and never shown."""
 
 import re
 import stat
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, diff_bytes, unified_diff
 
 from freehold.errors import FreeholdError
-from freehold.history.model import Change, ChangeWord, Version
+from freehold.history.model import ChangeWord, PathChange, PathVersion
 from freehold.history.names import show_name
-from freehold.history.planning import describe
+from freehold.history.restore_plan import describe_version
 
-LARGEST_SHOWN = 1 << 20
+MAX_DIFF_BYTES = 1 << 20
 MAX_LINES = 4000
 _CONTEXT = 3
 _HUNK = re.compile(rb"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
@@ -22,7 +22,7 @@ Read = Callable[[int], bytes]
 
 @dataclass(frozen=True)
 class FileDiff:
-    """`text` is a unified diff; empty when only mode, time or kind changed, or when `note` says why there is none."""
+    """`text` is a unified diff. It is empty when only the mode, time or type changed, or when `note` gives a reason."""
 
     path: bytes
     word: ChangeWord
@@ -37,10 +37,10 @@ class FileDiff:
     note: str
 
 
-def diff_change(change: Change, read: Read) -> FileDiff:
+def diff_change(change: PathChange, read: Read) -> FileDiff:
     old, new = change.old, change.new
 
-    def answer(
+    def make(
         *, binary: bool = False, added: int | None = None, removed: int | None = None, text: bytes = b"", note: str = ""
     ) -> FileDiff:
         modes = (old.mode if old else None, new.mode if new else None)
@@ -48,27 +48,27 @@ def diff_change(change: Change, read: Read) -> FileDiff:
         return FileDiff(change.path, change.word, *modes, *sizes, binary, added, removed, text, note)
 
     if old is not None and new is not None and stat.S_IFMT(old.mode) != stat.S_IFMT(new.mode):
-        return answer(note=f"{describe(old)} became {describe(new)}")
+        return make(note=f"{describe_version(old)} became {describe_version(new)}")
     either = new or old
     assert either is not None
     if either.is_folder or (either.is_noted_only and not either.is_file):
-        return answer(note=describe(either))
+        return make(note=describe_version(either))
     if any(side is not None and side.content is None for side in (old, new)):
-        return answer(note=f"{describe(either)}; nothing of it was stored")
-    if any(side is not None and side.size > LARGEST_SHOWN for side in (old, new)):
-        return answer(binary=True, note=f"too large to show: {_size(old)} → {_size(new)}")
+        return make(note=f"{describe_version(either)}; its content was not stored")
+    if any(side is not None and side.size > MAX_DIFF_BYTES for side in (old, new)):
+        return make(binary=True, note=f"too large to show: {_size(old)} → {_size(new)}")
     try:
         before, after = (
             read(side.content) if side is not None and side.content is not None else b"" for side in (old, new)
         )
     except FreeholdError as error:
-        return answer(note=error.message)
+        return make(note=error.message)
     if is_binary(before) or is_binary(after):
-        return answer(binary=True, note=f"binary: {_size(old)} → {_size(new)}")
+        return make(binary=True, note=f"binary: {_size(old)} → {_size(new)}")
     added, removed = count_lines(before, after)
-    text = b"" if before == after else unified(before, after, change.path)
-    note = "" if text or before == after else "too many lines differ to show them"
-    return answer(added=added, removed=removed, text=text, note=note)
+    text = b"" if before == after else make_unified_diff(before, after, change.path)
+    note = "" if text or before == after else "too many lines differ to show"
+    return make(added=added, removed=removed, text=text, note=note)
 
 
 def is_binary(data: bytes) -> bool:
@@ -76,7 +76,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
-    """Lines added and removed, as the unified diff would show them (for very many lines: without regard to their order)."""
+    """Lines added and removed, as in the unified diff. Above MAX_LINES the order of lines is ignored."""
     old, new, _ = _middle(before.splitlines(), after.splitlines())
     if max(len(old), len(new)) > MAX_LINES:
         was, becomes = Counter(old), Counter(new)
@@ -91,8 +91,8 @@ def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
     return added, removed
 
 
-def unified(before: bytes, after: bytes, path: bytes) -> bytes:
-    """Empty when too many lines differ."""
+def make_unified_diff(before: bytes, after: bytes, path: bytes) -> bytes:
+    """Empty when more than MAX_LINES lines differ."""
     all_old, all_new = before.splitlines(True), after.splitlines(True)
     old, new, start = _middle(all_old, all_new)
     if max(len(old), len(new)) > MAX_LINES:
@@ -104,18 +104,18 @@ def unified(before: bytes, after: bytes, path: bytes) -> bytes:
     name = show_name(path).encode()
     lines = []
     for line in diff_bytes(unified_diff, old, new, b"a/" + name, b"b/" + name, lineterm=b"\n", n=_CONTEXT):
-        line = _HUNK.sub(lambda match: _moved(match, ahead), line)
+        line = _HUNK.sub(lambda match: _shift_hunk(match, ahead), line)
         lines.append(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n")
     return b"".join(lines)
 
 
-def _moved(match: "re.Match[bytes]", ahead: int) -> bytes:
+def _shift_hunk(match: "re.Match[bytes]", ahead: int) -> bytes:
     first, first_count, second, second_count = match.groups()
     return b"@@ -%d%s +%d%s @@" % (int(first) + ahead, first_count, int(second) + ahead, second_count)
 
 
 def _middle(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[list[bytes], list[bytes], int]:
-    """What is left without the lines that begin and end both alike, and how many those are at the beginning."""
+    """Both sides without their common first and last lines, and the number of common first lines."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:
@@ -126,5 +126,5 @@ def _middle(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[list[bytes], li
     return list(old[start : len(old) - end]), list(new[start : len(new) - end]), start
 
 
-def _size(version: Version | None) -> str:
+def _size(version: PathVersion | None) -> str:
     return f"{version.size} bytes" if version is not None else "nothing"

@@ -1,4 +1,4 @@
-"""The log: one row an entry, read and written here only."""
+"""The table of entries. All its SQL is here and in `garbage_collection`."""
 
 import json
 import sqlite3
@@ -6,18 +6,18 @@ from dataclasses import asdict
 from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.history.model import Entry, Interrupted, Kind, Notice, Who
+from freehold.history.model import Author, EntryKind, EntryRecord, HistoryNotice, InterruptedRestore
 
 _COLUMNS = "id, at, kind, who, why, added, changed, removed, lines_added, lines_removed, good, equals, notes"
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: tuple[Any, ...]) -> EntryRecord:
     (entry, at, kind, who, why, added, changed, removed, lines_added, lines_removed, good, equals, notes) = row
-    return Entry(
+    return EntryRecord(
         id=entry,
         at=at,
         kind=kind,
-        who=Who(**json.loads(who)),
+        who=Author(**json.loads(who)),
         why=why,
         added=added,
         changed=changed,
@@ -31,12 +31,12 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 class EntryLog:
-    """Reads through one connection. Only complete entries exist for a reader."""
+    """Reads entries through one connection. Incomplete entries are not visible."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def get(self, entry: int) -> Entry:
+    def get(self, entry: int) -> EntryRecord:
         row = self._db.execute(f"SELECT {_COLUMNS} FROM entry WHERE id = ? AND complete = 1", (entry,)).fetchone()  # noqa: S608
         if row is None:
             raise FreeholdError(
@@ -51,16 +51,16 @@ class EntryLog:
         return int(self._db.execute("SELECT coalesce(max(id), 0) FROM entry WHERE complete = 1").fetchone()[0])
 
     def before(self, entry: int) -> int | None:
-        """The entry that came just before, of those still kept."""
+        """The entry just before this one."""
         row = self._db.execute("SELECT max(id) FROM entry WHERE complete = 1 AND id < ?", (entry,)).fetchone()
         return None if row[0] is None else int(row[0])
 
     def last_good(self) -> int | None:
-        """The newest entry that was noted as known good."""
+        """The newest entry that is marked as known good."""
         row = self._db.execute("SELECT max(id) FROM entry WHERE complete = 1 AND good = 1").fetchone()
         return None if row[0] is None else int(row[0])
 
-    def page(self, limit: int, before: int | None) -> list[Entry]:
+    def page(self, limit: int, before: int | None) -> list[EntryRecord]:
         """Newest first."""
         rows = self._db.execute(
             f"SELECT {_COLUMNS} FROM entry WHERE complete = 1 AND id < ? ORDER BY id DESC LIMIT ?",  # noqa: S608
@@ -68,15 +68,15 @@ class EntryLog:
         )
         return [_entry(row) for row in rows]
 
-    def between(self, after: int, last: int) -> list[Entry]:
-        """Those after one entry up to another, oldest first."""
+    def between(self, after: int, last: int) -> list[EntryRecord]:
+        """The entries after `after` up to `last`, oldest first."""
         rows = self._db.execute(
             f"SELECT {_COLUMNS} FROM entry WHERE complete = 1 AND id > ? AND id <= ? ORDER BY id",  # noqa: S608
             (after, last),
         )
         return [_entry(row) for row in rows]
 
-    def touching(self, place: int, limit: int, before: int | None) -> list[Entry]:
+    def find_touching(self, place: int, limit: int, before: int | None) -> list[EntryRecord]:
         """Entries that changed a place or anything below it, newest first."""
         rows = self._db.execute(
             f"""WITH RECURSIVE inside(id) AS (SELECT ? UNION ALL SELECT place.id FROM place JOIN inside ON place.parent = inside.id)
@@ -89,26 +89,29 @@ class EntryLog:
         )
         return [_entry(row) for row in rows]
 
-    def redo(self, entry: int) -> tuple[int | None, int | None]:
+    def read_redo(self, entry: int) -> tuple[int | None, int | None]:
+        """For an undo or redo: the entry that the next redo restores, and the entry with the columns for the redo after it."""
         row = self._db.execute("SELECT redo_to, redo_next FROM entry WHERE id = ?", (entry,)).fetchone()
         return (row[0], row[1]) if row else (None, None)
 
-    def interrupted(self) -> tuple[Interrupted, str] | None:
-        """The restore that never ended, and the token in the names of its temporary files."""
+    def read_intent(self) -> tuple[InterruptedRestore, str] | None:
+        """The restore that has not ended, and the token in the names of its temporary files."""
         row = self._db.execute("SELECT kind, began, before, target, paths, token FROM intent").fetchone()
         if row is None:
             return None
         paths = tuple(path for path in bytes(row[4]).split(b"\0") if path)
-        return Interrupted(row[0], row[1], row[2], row[3], paths), row[5]
+        return InterruptedRestore(row[0], row[1], row[2], row[3], paths), row[5]
 
-    def notices(self) -> list[Notice]:
-        return [Notice(*row) for row in self._db.execute("SELECT code, message, hint, at FROM notice ORDER BY at")]
+    def notices(self) -> list[HistoryNotice]:
+        return [
+            HistoryNotice(*row) for row in self._db.execute("SELECT code, message, hint, at FROM notice ORDER BY at")
+        ]
 
 
 class EntryWriter(EntryLog):
-    """Writes in the caller's transaction."""
+    """Writes entries in the caller's transaction."""
 
-    def begin(self, entry: int, at: float, kind: Kind, who: Who, why: str) -> None:
+    def begin(self, entry: int, at: float, kind: EntryKind, who: Author, why: str) -> None:
         self._db.execute(
             "INSERT INTO entry (id, at, kind, who, why, equals) VALUES (?, ?, ?, ?, ?, ?)",
             (
@@ -127,11 +130,11 @@ class EntryWriter(EntryLog):
             (*counts, json.dumps(notes), entry),
         )
 
-    def forget(self, entry: int) -> None:
+    def delete(self, entry: int) -> None:
         self._db.execute("DELETE FROM entry WHERE id = ?", (entry,))
 
-    def stand_for(self, entry: int, equals: int, redo_to: int | None, redo_next: int | None) -> None:
-        """An undo or redo has the state of another entry, and knows the way forward again."""
+    def set_equal_state(self, entry: int, equals: int, redo_to: int | None, redo_next: int | None) -> None:
+        """For an undo or redo: the entry with the same state, and the two columns for the next redo."""
         self._db.execute(
             "UPDATE entry SET equals = ?, redo_to = ?, redo_next = ? WHERE id = ?", (equals, redo_to, redo_next, entry)
         )
@@ -142,19 +145,19 @@ class EntryWriter(EntryLog):
     def set_good(self, entry: int, good: bool) -> None:
         self._db.execute("UPDATE entry SET good = ? WHERE id = ?", (int(good), entry))
 
-    def intend(self, intent: Interrupted, token: str) -> None:
+    def add_intent(self, intent: InterruptedRestore, token: str) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO intent VALUES (1, ?, ?, ?, ?, ?, ?)",
             (intent.kind, intent.began, intent.before, intent.target, token, b"\0".join(intent.paths)),
         )
 
-    def settled(self) -> None:
+    def remove_intent(self) -> None:
         self._db.execute("DELETE FROM intent")
 
-    def tell(self, notice: Notice) -> None:
+    def add_notice(self, notice: HistoryNotice) -> None:
         self._db.execute(
             "INSERT OR REPLACE INTO notice VALUES (?, ?, ?, ?)", (notice.code, notice.at, notice.message, notice.hint)
         )
 
-    def untell(self, code: str) -> None:
+    def remove_notice(self, code: str) -> None:
         self._db.execute("DELETE FROM notice WHERE code = ?", (code,))

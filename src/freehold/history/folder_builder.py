@@ -1,4 +1,4 @@
-"""A folder that is gone comes back whole: built in staging with everything in it, then moved into place in one step."""
+"""Builds a missing folder with everything in it in staging, so that it can be moved into place in one step."""
 
 import os
 import stat
@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from freehold.history.contents import ContentReader, DamagedContent
-from freehold.history.model import Step, Version
-from freehold.history.reading import FOLDER_FLAGS, Taken
+from freehold.history.model import PathVersion, RestoreStep
+from freehold.history.tree_reader import FOLDER_FLAGS, StoredFile
 
 NamePath = tuple[bytes, ...]
-_LOOK_AFTER = 16
-_TIMED = 4  # one creation of so many: asking for the time costs as much as closing a file
-_AHEAD = 128
-_SLOW = 0.000_1  # of processor time: a busy machine is no crowd
+_SAMPLES = 16
+_SAMPLE_EVERY = 4  # only some creations are timed: reading the clock costs as much as closing a file
+_PREFETCH_STEPS = 128
+_SLOW_SECONDS = 0.000_1  # of processor time, so that a busy machine does not count
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -24,14 +24,15 @@ def write_content(handle: int, reader: ContentReader, content: int) -> None:
             view = view[os.write(handle, view) :]
 
 
-class Crowded(Exception):
-    """Making files takes long here; elsewhere it may not. See `staging.prepare_staging`."""
+class SlowStaging(Exception):
+    """Creating files is slow in this staging folder; another one may be faster. See `staging_area.prepare_staging`."""
 
 
-class Subtree:
-    """One lost folder on its way back. Nobody else can reach it until `top` is moved into the tree.
+class FolderBuilder:
+    """Builds one folder. No other program can reach it until it is moved into the tree.
 
-    `made` has what was written, with the stat that it keeps when the folder is moved; `failed` the paths left out, and why.
+    `made` has the written files with their stat, which stays the same when the folder is moved. `failed` has the paths
+    that are missing, and the reason.
     """
 
     def __init__(
@@ -44,33 +45,33 @@ class Subtree:
         self._may_move = may_move
         self._creations = 0
         self._creating = 0.0
-        self._open: list[tuple[NamePath, int, Version]] = []
-        self.made: dict[int, Taken] = {}
+        self._open: list[tuple[NamePath, int, PathVersion]] = []
+        self.made: dict[int, StoredFile] = {}
         self.failed: dict[NamePath, str] = {}
 
-    def build(self, steps: Sequence[Step], pump: Callable[[], None]) -> None:
-        """`steps` are in path order, the folder itself first. Raises Crowded, if it `may_move`."""
+    def build(self, steps: Sequence[RestoreStep], pump: Callable[[], None]) -> None:
+        """`steps` are in path order, the folder itself first. Raises SlowStaging only with `may_move`."""
         try:
             for count, step in enumerate(steps):
-                if count % _AHEAD == 0:
+                if count % _PREFETCH_STEPS == 0:
                     pump()
-                    self._fetch(steps[count : count + _AHEAD])
+                    self._prefetch(steps[count : count + _PREFETCH_STEPS])
                 while self._open and step.path[:-1] != self._open[-1][0]:
                     if len(self._open) == 1:
                         break
                     self._leave()
                 self._make(step)
-                if self._creations == _LOOK_AFTER * _TIMED:
-                    if self._may_move and self._creating / _LOOK_AFTER > _SLOW:
-                        raise Crowded
+                if self._creations == _SAMPLES * _SAMPLE_EVERY:
+                    if self._may_move and self._creating / _SAMPLES > _SLOW_SECONDS:
+                        raise SlowStaging
                     self._creations, self._creating = 0, 0.0
         finally:
             while self._open:
                 self._leave()
 
-    def _make(self, step: Step) -> None:
+    def _make(self, step: RestoreStep) -> None:
         if self._open and self._open[-1][0] != step.path[:-1]:
-            self.failed[step.path] = "its folder could not be made"
+            self.failed[step.path] = "its folder could not be created"
             return
         try:
             self._make_in(step)
@@ -79,7 +80,7 @@ class Subtree:
         except OSError as error:
             self.failed[step.path] = os.strerror(error.errno or 0)
 
-    def _make_in(self, step: Step) -> None:
+    def _make_in(self, step: RestoreStep) -> None:
         target = step.target
         assert target is not None
         parent, name = (self._open[-1][1], step.path[-1]) if self._open else (self._staging, self._name)
@@ -98,7 +99,7 @@ class Subtree:
         else:
             self._make_file(parent, name, step.place, target)
 
-    def _make_file(self, parent: int, name: bytes, place: int, target: Version) -> None:
+    def _make_file(self, parent: int, name: bytes, place: int, target: PathVersion) -> None:
         assert target.content is not None
         handle = self._create(parent, name, target.mode & 0o777)
         try:
@@ -110,7 +111,7 @@ class Subtree:
             if found.st_mode != target.mode:
                 os.fchmod(handle, stat.S_IMODE(target.mode))
                 found = os.fstat(handle)
-            self.made[place] = Taken(found, target.content, target.flag)
+            self.made[place] = StoredFile(found, target.content, target.flag)
         except BaseException:
             os.unlink(name, dir_fd=parent)
             raise
@@ -119,19 +120,21 @@ class Subtree:
 
     def _create(self, parent: int, name: bytes, mode: int) -> int:
         self._creations += 1
-        if self._creations % _TIMED:
+        if self._creations % _SAMPLE_EVERY:
             return os.open(name, _NEW_FILE, mode, dir_fd=parent)
         began = time.thread_time()
         handle = os.open(name, _NEW_FILE, mode, dir_fd=parent)
         self._creating += time.thread_time() - began
         return handle
 
-    def _fetch(self, steps: Sequence[Step]) -> None:
-        """What is inline in the store, in one question for many."""
-        self._reader.fetch([step.target.content for step in steps if step.target and step.target.content is not None])
+    def _prefetch(self, steps: Sequence[RestoreStep]) -> None:
+        """Read the small contents of many steps in one query."""
+        self._reader.prefetch(
+            [step.target.content for step in steps if step.target and step.target.content is not None]
+        )
 
     def _leave(self) -> None:
-        """Mode and time of a folder last, when everything is in it."""
+        """Set the mode and time of a folder last, because writing into it changes its time."""
         _, handle, target = self._open.pop()
         try:
             os.fchmod(handle, stat.S_IMODE(target.mode))

@@ -1,91 +1,95 @@
-"""`History`: every state of the kept folders, and the way back to each."""
+"""`History`: records the states of the persistent folders and restores them. The entry point of this package."""
 
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from freehold.errors import FreeholdError
-from freehold.history.aging import DAY, Aging
-from freehold.history.collecting import Collected, Collector, Size, collect
-from freehold.history.contents import ContentReader, Contents
-from freehold.history.database import drop_half_taken, hold_reserve, open_database, open_reader, remember, transaction
-from freehold.history.diffing import FileDiff, diff_change
-from freehold.history.doing import Doing
+from freehold.history.attribution import Attribution
+from freehold.history.comparison import DIFF_SECONDS, Comparison
+from freehold.history.contents import ContentReader, ContentStore
+from freehold.history.database import (
+    allocate_reserve,
+    drop_incomplete_entries,
+    open_database,
+    open_reader,
+    save_tracked_folders,
+)
+from freehold.history.diff import FileDiff
 from freehold.history.entries import EntryLog, EntryWriter
-from freehold.history.housekeeping import Housekeeping
-from freehold.history.ignoring import compile_patterns
+from freehold.history.garbage_collection import GarbageCollector
+from freehold.history.ignore_rules import compile_ignore_rules
+from freehold.history.maintenance import MaintenanceThread
 from freehold.history.model import (
     UNKNOWN,
-    By,
-    Change,
-    Entry,
-    Interrupted,
-    Kind,
-    Mark,
-    Notice,
-    Outcome,
-    Plan,
-    Turn,
-    Version,
-    Who,
+    Author,
+    AuthorKind,
+    CollectionResult,
+    EntryKind,
+    EntryRecord,
+    HistoryNotice,
+    InterruptedRestore,
+    PathChange,
+    PathVersion,
+    RestorePlan,
+    RestoreResult,
+    SessionTurn,
+    SnapshotResult,
+    StoreSize,
 )
 from freehold.history.names import find_path
+from freehold.history.notices import Notices
+from freehold.history.retention import Retention
+from freehold.history.retention_clock import RetentionClock
 from freehold.history.revert import Choice
-from freehold.history.settings import Settings
-from freehold.history.snapshots import Snapshots
-from freehold.history.staging import Staging
+from freehold.history.settings import HistorySettings
+from freehold.history.snapshot import SnapshotWriter
+from freehold.history.staging_area import StagingArea
 from freehold.history.states import Places
 from freehold.history.stream import ChangeStream
-from freehold.history.undo import Undoing
-from freehold.history.verifying import Verified, verify
-from freehold.history.watching import Watcher
+from freehold.history.undo import UndoOperations
+from freehold.history.verification import VerificationResult, verify_store
+from freehold.history.watcher import Watcher
 
-LINES_BUDGET = 0.1
-DIFF_BUDGET = 5.0
-MAX_COUNTED = 500
-QUOTA_CODE = "history.quota-reached"
-NEARLY_CODE = "history.quota-nearly"
-CLOCK_CODE = "history.clock-ahead"
+LINE_COUNT_SECONDS = 0.1
+INTERRUPTED_CODE = "history.interrupted"
 
 
 class History:
-    """Synchronous and thread-safe; call it from threads. Reading the log never waits for a snapshot.
+    """Synchronous and thread-safe: call it from threads. Reading the log never waits for a snapshot.
 
-    One process at a time may hold a history folder: the keeper, or a command under the home's lock when no keeper runs.
-    `start` watches the folders; without it every snapshot is a full scan.
+    Only one process at a time may open a history folder: the keeper, or a command that holds the home's lock.
+    `start` watches the folders; without it every snapshot scans everything. `on_notice` receives messages for the owner.
     """
 
     def __init__(
         self,
         folder: Path,
         roots: Mapping[str, Path],
-        settings: Settings | None = None,
+        settings: HistorySettings | None = None,
         *,
-        tell: Callable[[Notice], None] = lambda notice: None,
+        on_notice: Callable[[HistoryNotice], None] = lambda notice: None,
     ) -> None:
         self.folder = folder
         self.roots = {name.encode(): path for name, path in roots.items()}
-        self.settings = settings or Settings()
-        self._tell = tell
+        self.settings = settings or HistorySettings()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._chunks = folder / "chunks"
         self._chunks.mkdir(mode=0o700, exist_ok=True)
-        self._staging = Staging(folder / "staging")
+        self._staging = StagingArea(folder / "staging")
         self._lock = threading.RLock()
-        hold_reserve(folder / "reserve")
+        allocate_reserve(folder / "reserve")
         self._db = open_database(folder / "history.db")
-        half = drop_half_taken(self._db)
+        incomplete = drop_incomplete_entries(self._db)
         self._reading = threading.RLock()
         self._reader_db = open_reader(folder / "history.db")
-        self._contents = Contents(self._db, self._chunks)
+        self._contents = ContentStore(self._db, self._chunks)
         self._entries = EntryWriter(self._db)
-        ignored = compile_patterns(self.settings.ignore)
-        self._snapshots = Snapshots(
+        ignored = compile_ignore_rules(self.settings.ignore)
+        self._snapshots = SnapshotWriter(
             self._db,
             self._contents,
             self.roots,
@@ -93,19 +97,23 @@ class History:
             reserve=folder / "reserve",
             ignored=ignored,
         )
-        self._undoing = Undoing(self._db, self.roots, self._snapshots, self._contents, self._staging, ignored)
-        self._doing = Doing()
+        self._operations = UndoOperations(self._db, self.roots, self._snapshots, self._contents, self._staging, ignored)
+        self._attribution = Attribution()
         self.stream = ChangeStream()
         self._watcher: Watcher | None = None
-        self._housekeeping: Housekeeping | None = None
+        self._maintenance: MaintenanceThread | None = None
         self._closed = False
         self._restoring = False
-        self._collector = Collector(self._db, self._lock, self._chunks)
-        self._aging = Aging(self._db)
-        self._snapshots.room = self._room
+        self._collector = GarbageCollector(self._db, self._lock, self._chunks)
+        self._notices = Notices(self._db, self._lock, on_notice)
+        clock = RetentionClock(self._db)
+        grace = self.settings.quota_grace
+        self._retention = Retention(self._lock, self._collector, clock, self._notices, self._read_quota, grace)
+        self._comparison = Comparison(self._reader_db, self._reading, self._entries, self._lock, self.roots, self.read)
+        self._snapshots.room = self._measure_room
         self._counted = self._entries.newest()
-        remember(self._db, tuple(roots), self.settings.ignore)
-        self._say_what_happened(half)
+        save_tracked_folders(self._db, tuple(roots), self.settings.ignore)
+        self._give_start_notices(incomplete)
 
     def __enter__(self) -> "History":
         return self
@@ -114,34 +122,34 @@ class History:
         self.close()
 
     def start(self) -> None:
-        """Watch the folders from now on, and do the chores: quiet snapshots, regular scans, collection."""
+        """Watch the folders, and start the maintenance thread: quiet snapshots, regular scans, garbage collection."""
         with self._lock:
             watcher = Watcher(self.roots, self.stream)
             watcher.start()
             self._watcher = self._snapshots.watcher = watcher
-            self._housekeeping = Housekeeping(self, watcher, self.settings, self._tell)
-            self._housekeeping.start()
+            self._maintenance = MaintenanceThread(self, watcher, self.settings, self._notices.on_notice)
+            self._maintenance.start()
         if watcher.degraded is not None:
-            self._notice(
+            self._notices.add(
                 "history.no-watches",
-                f"Changes are found by scanning: {watcher.degraded}",
+                f"Changes are found by scans only: {watcher.degraded}",
                 "Raise the limit and restart the keeper",
             )
         else:
-            self._settle("history.no-watches")
+            self._notices.remove("history.no-watches")
 
     @property
     def degraded(self) -> str | None:
-        """Why changes are found by scanning instead of by events; None while all is well."""
-        return self._watcher.degraded if self._watcher is not None else "nothing is watching"
+        """Why changes are found by scans instead of events; None when every folder is watched."""
+        return self._watcher.degraded if self._watcher is not None else "the folders are not watched"
 
     def close(self) -> None:
         """Idempotent."""
         if self._closed:
             return
         self._closed = True
-        if self._housekeeping is not None:
-            self._housekeeping.close()
+        if self._maintenance is not None:
+            self._maintenance.close()
         if self._watcher is not None:
             self._watcher.close()
             self._watcher = self._snapshots.watcher = None
@@ -153,62 +161,66 @@ class History:
 
     # Entries.
 
-    def snapshot(self, kind: Kind = "snapshot", who: Who = UNKNOWN, why: str = "") -> Mark:
-        """Take everything written before this call; makes an entry only when something differs.
+    def snapshot(self, kind: EntryKind = "snapshot", who: Author = UNKNOWN, why: str = "") -> SnapshotResult:
+        """Record everything that was written before this call. Makes an entry only when something differs.
 
-        Without `who` it is theirs who were at work since the last entry.
+        Without `who` the author is found from the activities since the last entry.
         """
         with self._lock:
-            who, why = self._doing.author(why) if who == UNKNOWN else (self._doing.beside(who), why)
-            return self._taken(kind, who, why)
+            who, why = (
+                self._attribution.find_author(why) if who == UNKNOWN else (self._attribution.add_concurrent(who), why)
+            )
+            return self._record_snapshot(kind, who, why)
 
-    def _taken(self, kind: Kind, who: Who, why: str) -> Mark:
-        found = self._snapshots.take(kind, who, why)
-        self._doing.taken()
+    def _record_snapshot(self, kind: EntryKind, who: Author, why: str) -> SnapshotResult:
+        found = self._snapshots.record_snapshot(kind, who, why)
+        self._attribution.reset()
         return found
 
-    def mark(self, phase: Literal["before", "after"], kind: Kind = "turn", who: Who = UNKNOWN, why: str = "") -> Mark:
-        """Around a turn or a command: what was found before is theirs who were at work then, what is found after is `who`'s."""
+    def mark(
+        self, phase: Literal["before", "after"], kind: EntryKind = "turn", who: Author = UNKNOWN, why: str = ""
+    ) -> SnapshotResult:
+        """Called before and after a turn or a command. Changes found after it are attributed to `who`, earlier ones are not."""
         with self._lock:
             if phase == "before":
                 found = self.snapshot("snapshot", UNKNOWN, f"found before a {kind}")
-                self._doing.begin(who, why)
+                self._attribution.begin_activity(who, why)
                 return found
             found = self.snapshot(kind, who, why)
-            self._doing.end(who, why)
-            self._doing.taken()
+            self._attribution.end_activity(who, why)
+            self._attribution.reset()
             return found
 
-    def note(self, phase: Literal["before", "during", "after"], who: Who, why: str = "") -> None:
-        """Around a small act, such as a file that is saved: it is told apart from what others do at the same time.
+    def note(self, phase: Literal["before", "during", "after"], who: Author, why: str = "") -> None:
+        """Called before and after a small action, such as saving a file, so that it is not attributed to someone else.
 
-        While nobody else works no entry is made for it alone; the next one is `who`'s and says why. Something that goes
-        on is noted `during` it, as often as it likes.
+        An entry is made for it only while someone else is active; otherwise the next entry names `who` and `why`.
+        A longer activity is noted with `during`, any number of times.
         """
         with self._lock:
-            at_work = self._doing.is_anybody_at_work()
+            is_active = self._attribution.is_anyone_active()
             if phase == "before":
-                if at_work:
+                if is_active:
                     self.snapshot("snapshot", UNKNOWN, "found before a command")
                 return
-            if at_work and phase == "after":
-                self._taken("command", who, why)
+            if is_active and phase == "after":
+                self._record_snapshot("command", who, why)
             else:
-                self._doing.note(who, why)
+                self._attribution.note_activity(who, why)
 
-    def forget_doers(self, by: By) -> None:
-        """None of these is at work: told by the process that lets them work, when it begins."""
+    def forget_activities(self, by: AuthorKind) -> None:
+        """Forget activities of this kind. Called by the process that runs them, when it starts."""
         with self._lock:
-            self._doing.forget(by)
+            self._attribution.forget_activities(by)
 
-    def set_good(self, entry: int | None = None, *, good: bool = True) -> Entry:
-        """Note an entry (the newest, unless told) as known good, or no longer so: the latest such is never collected."""
+    def set_good(self, entry: int | None = None, *, good: bool = True) -> EntryRecord:
+        """Mark an entry (by default the newest) as known good, or remove the mark. The latest marked entry is never dropped."""
         with self._lock:
             found = self._entries.get(entry if entry is not None else self._entries.newest())
             self._entries.set_good(found.id, good)
             return replace(found, good=good)
 
-    def entry(self, entry: int) -> Entry:
+    def entry(self, entry: int) -> EntryRecord:
         with self._reading:
             return EntryLog(self._reader_db).get(entry)
 
@@ -216,43 +228,35 @@ class History:
         with self._reading:
             return EntryLog(self._reader_db).newest()
 
-    def log(self, path: str | None = None, *, limit: int = 50, before: int | None = None) -> list[Entry]:
-        """Newest first; with a path only the entries that changed it or something below it."""
+    def log(self, path: str | None = None, *, limit: int = 50, before: int | None = None) -> list[EntryRecord]:
+        """Newest first. With a path, only the entries that changed it or anything below it."""
         with self._reading:
             log = EntryLog(self._reader_db)
-            found = log.page(limit, before) if path is None else log.touching(self._place(path), limit, before)
-        deadline = time.monotonic() + LINES_BUDGET
+            found = log.page(limit, before) if path is None else log.find_touching(self._place(path), limit, before)
+        deadline = time.monotonic() + LINE_COUNT_SECONDS
         return [
-            entry if entry.lines_added is not None else self._with_lines(entry, deadline - time.monotonic())
+            entry if entry.lines_added is not None else self._comparison.count_lines(entry, deadline - time.monotonic())
             for entry in found
         ]
 
-    def changes(self, entry: int) -> list[Change]:
-        """What an entry changed, against the one before it (against nothing, for the oldest)."""
-        with self._reading:
-            log = EntryLog(self._reader_db)
-            log.get(entry)
-            return Places(self._reader_db).changes(log.before(entry) or 0, entry)
+    def changes(self, entry: int) -> list[PathChange]:
+        """The changes of an entry, against the entry before it (for the oldest entry, against nothing)."""
+        return self._comparison.list_changes(entry)
 
     def diff(
-        self, entry: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_BUDGET
+        self, entry: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_SECONDS
     ) -> tuple[list[FileDiff], int]:
-        """What an entry changed, line by line: at most `limit` files and `seconds` of work, and how many files there are in all."""
-        return self._diffs(self.changes(entry), path, limit, seconds)
+        """The changes of an entry, line by line: at most `limit` files and `seconds` of work, and the number of all files."""
+        return self._comparison.diff_changes(self.changes(entry), path, limit, seconds)
 
     def compare(
-        self, old: int, new: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_BUDGET
+        self, old: int, new: int, path: str | None = None, *, limit: int = 1000, seconds: float = DIFF_SECONDS
     ) -> tuple[list[FileDiff], int]:
-        """What differs between the states of two entries, in either direction; 0 is the state before all of them."""
-        with self._reading:
-            for entry in (old, new):
-                if entry:
-                    EntryLog(self._reader_db).get(entry)
-            changes = Places(self._reader_db).changes(old, new)
-        return self._diffs(changes, path, limit, seconds)
+        """The differences between the states of two entries, in either direction; 0 is the state before the first entry."""
+        return self._comparison.compare(old, new, path, limit, seconds)
 
     def last_good(self) -> int:
-        """The newest entry noted as known good. `history.not-found` when there is none."""
+        """The newest entry that is marked as known good. Raises `history.not-found` when there is none."""
         with self._reading:
             found = EntryLog(self._reader_db).last_good()
         if found is None:
@@ -264,41 +268,11 @@ class History:
         return found
 
     def before(self, entry: int) -> int:
-        """The entry just before, of those still kept; 0 when there is none."""
+        """The entry just before this one; 0 when there is none."""
         with self._reading:
             return EntryLog(self._reader_db).before(entry) or 0
 
-    def _diffs(
-        self, changes: Sequence[Change], path: str | None, limit: int, seconds: float
-    ) -> tuple[list[FileDiff], int]:
-        prefix = find_path(path, self.roots) if path is not None else ()
-        changes = [change for change in changes if not change.only_folder_time]
-        changes = [change for change in changes if tuple(change.path.split(b"/"))[: len(prefix)] == prefix]
-        deadline = time.monotonic() + seconds
-        found: list[FileDiff] = []
-        for change in changes[:limit]:
-            if time.monotonic() > deadline:
-                break
-            found.append(diff_change(change, self.read))
-        return found, len(changes)
-
-    def _with_lines(self, entry: Entry, seconds: float) -> Entry:
-        """Lines are counted when first asked for, or by the housekeeping, and kept; not for more paths than anybody reads."""
-        if entry.added + entry.changed + entry.removed > MAX_COUNTED:
-            return entry
-        diffs, total = self.diff(entry.id, limit=MAX_COUNTED, seconds=seconds)
-        if len(diffs) < total:
-            return entry
-        added, removed = sum(each.added or 0 for each in diffs), sum(each.removed or 0 for each in diffs)
-        if self._lock.acquire(blocking=False):
-            try:
-                with suppress(sqlite3.OperationalError):  # counted again when there is room
-                    self._entries.set_lines(entry.id, added, removed)
-            finally:
-                self._lock.release()
-        return replace(entry, lines_added=added, lines_removed=removed)
-
-    def version(self, entry: int, path: str) -> Version | None:
+    def version(self, entry: int, path: str) -> PathVersion | None:
         with self._reading:
             EntryLog(self._reader_db).get(entry)
             place = Places(self._reader_db).find(find_path(path, self.roots))
@@ -317,40 +291,41 @@ class History:
         if place is None:
             raise FreeholdError(
                 "history.unknown-path",
-                f"{path} was never there in any entry that is kept",
+                f"No entry contains {path}",
                 hint="freehold log lists the entries",
             )
         return place
 
-    # Going back and forth.
+    # Undo, redo, restore and revert.
 
-    def plan_undo(self, entry: int | None = None) -> Plan:
-        """What `undo` would do. Changes in no entry yet are taken into one first, so that the plan is exact."""
+    def plan_undo(self, entry: int | None = None) -> RestorePlan:
+        """What `undo` would do. Unrecorded changes are recorded first, so that the plan is exact."""
         with self._lock:
-            self._before("undo")
-            return self._undoing.plan("undo", self._undoing.undo_target(entry)[1])
+            self._record_present("undo")
+            return self._operations.plan("undo", self._operations.undo_target(entry)[1])
 
-    def undo(self, entry: int | None = None, who: Who = UNKNOWN) -> Outcome:
-        """Back to before the last entry that is not undone yet, or to before `entry`."""
-        return self._put_back("undo", lambda: self._undoing.undo(entry, who))
+    def undo(self, entry: int | None = None, who: Author = UNKNOWN) -> RestoreResult:
+        """Restore the state before `entry`; by default the state before the last entry that is not undone yet."""
+        return self._restore_files("undo", lambda: self._operations.undo(entry, who))
 
-    def plan_redo(self) -> Plan:
+    def plan_redo(self) -> RestorePlan:
         with self._lock:
-            self._before("redo")
-            return self._undoing.plan("redo", self._undoing.redo_target()[0])
+            self._record_present("redo")
+            return self._operations.plan("redo", self._operations.redo_target()[0])
 
-    def redo(self, who: Who = UNKNOWN) -> Outcome:
-        return self._put_back("redo", lambda: self._undoing.redo(who))
+    def redo(self, who: Author = UNKNOWN) -> RestoreResult:
+        """Take back the last undo."""
+        return self._restore_files("redo", lambda: self._operations.redo(who))
 
-    def plan_restore(self, entry: int, paths: Sequence[str] = ()) -> Plan:
+    def plan_restore(self, entry: int, paths: Sequence[str] = ()) -> RestorePlan:
         with self._lock:
-            self._before("restore")
-            return self._undoing.plan("restore", entry, [find_path(path, self.roots) for path in paths])
+            self._record_present("restore")
+            return self._operations.plan("restore", entry, [find_path(path, self.roots) for path in paths])
 
-    def restore(self, entry: int, paths: Sequence[str] = (), who: Who = UNKNOWN) -> Outcome:
-        """Everything, or only these paths, as they were in `entry`."""
-        return self._put_back(
-            "restore", lambda: self._undoing.restore(entry, [find_path(path, self.roots) for path in paths], who)
+    def restore(self, entry: int, paths: Sequence[str] = (), who: Author = UNKNOWN) -> RestoreResult:
+        """Restore the state of `entry`: all of it, or only these paths."""
+        return self._restore_files(
+            "restore", lambda: self._operations.restore(entry, [find_path(path, self.roots) for path in paths], who)
         )
 
     def plan_revert(
@@ -358,121 +333,83 @@ class History:
         entry: int,
         choose: Mapping[str, Choice] | None = None,
         since: int | None = None,
-        of: Turn | None = None,
-    ) -> Plan:
+        of: SessionTurn | None = None,
+    ) -> RestorePlan:
         with self._lock:
-            self._before("revert")
-            return self._undoing.plan_revert(entry, self._choices(choose), since, of)[0]
+            self._record_present("revert")
+            return self._operations.plan_revert(entry, self._choices(choose), since, of)[0]
 
     def revert(
         self,
         entry: int,
         choose: Mapping[str, Choice] | None = None,
-        who: Who = UNKNOWN,
+        who: Author = UNKNOWN,
         since: int | None = None,
-        of: Turn | None = None,
-    ) -> Outcome:
-        """Take back only what `entry` changed, or all that changed after `since` up to it (only `of` one turn). `history.conflicts` is raised, and nothing written, while a conflict has no choice.
+        of: SessionTurn | None = None,
+    ) -> RestoreResult:
+        """Take back what `entry` changed, or everything after `since` up to it, and keep what came later.
 
-        `choose` maps a path to "old" (as before the entry) or "mine" (as it is now); the key "" stands for every path.
+        With `of`, only the changes of that turn. `choose` maps a path in conflict to "old" (as before the entry) or
+        "mine" (as it is now); the key "" means every path. Raises `history.conflicts`, and writes nothing, while a
+        conflict has no choice.
         """
-        return self._put_back("revert", lambda: self._undoing.revert(entry, self._choices(choose), who, since, of))
+        return self._restore_files(
+            "revert", lambda: self._operations.revert(entry, self._choices(choose), who, since, of)
+        )
 
     def _choices(self, choose: Mapping[str, Choice] | None) -> dict[tuple[bytes, ...], Choice]:
         return {find_path(path, self.roots) if path else (): choice for path, choice in (choose or {}).items()}
 
-    def _before(self, verb: str) -> None:
+    def _record_present(self, verb: str) -> None:
         self.snapshot("snapshot", UNKNOWN, f"found before {verb}")
 
-    def _put_back(self, verb: str, action: Callable[[], Outcome]) -> Outcome:
+    def _restore_files(self, verb: str, action: Callable[[], RestoreResult]) -> RestoreResult:
         with self._lock:
-            self._before(verb)
+            self._record_present(verb)
             self._restoring = True
             try:
                 outcome = action()
             finally:
                 self._restoring = False
-            self._settle("history.interrupted")  # an interrupted one is superseded: its state is an entry now
-            if self._housekeeping is None:
-                self._staging.empty()
+            self._notices.remove(INTERRUPTED_CODE)  # the state that an interrupted restore left is an entry now
+            if self._maintenance is None:
+                self._staging.empty_trash()
             return outcome
 
-    # Staying bounded, staying whole.
+    # Size and verification.
 
-    def _room(self) -> int:
-        """Bytes one snapshot may still add: a quarter above the quota, since dropping the old waits until the owner is told."""
-        quota = self.settings.quota_for(self.folder)
-        return max(0, quota + quota // 4 - self._collector.used())
+    def _read_quota(self) -> int:
+        return self.settings.quota_for(self.folder)
 
-    def size(self) -> Size:
-        return self._collector.size(self.settings.quota_for(self.folder))
+    def _measure_room(self) -> int:
+        """How many bytes one snapshot may add. The quota may be exceeded by a quarter, because old entries are not dropped at once."""
+        quota = self._read_quota()
+        return max(0, quota + quota // 4 - self._collector.measure_used())
 
-    def collect(self, *, now: float | None = None) -> Collected:
-        """Thin and sweep. Entries are dropped for the quota only after the owner was told, and given the grace to act."""
-        quota = self.settings.quota_for(self.folder)
-        told = {notice.code: notice.at for notice in self.notices()}
+    def size(self) -> StoreSize:
+        return self._collector.measure_size(self._read_quota())
 
-        def tell(used: int) -> None:
-            self._notice(
-                QUOTA_CODE,
-                f"History uses {used:,} bytes of its {quota:,}: the oldest entries will be dropped",
-                "Raise history.quota in freehold.toml to keep them",
-            )
+    def collect(self, *, now: float | None = None) -> CollectionResult:
+        """Thin old entries and free their space. Entries are dropped for the quota only after the owner was told."""
+        return self._retention.collect(now)
 
-        grace = self.settings.quota_grace
-        found = collect(
-            self._collector,
-            quota,
-            now=time.time() if now is None else now,
-            aged=self._aged(told) if now is None else now,
-            told_at=told.get(QUOTA_CODE),
-            grace=grace,
-            tell=tell,
-        )
-        if found.used <= quota and QUOTA_CODE in told:
-            self._settle(QUOTA_CODE)
-        if found.used > quota * 0.8 and not found.waiting:
-            if NEARLY_CODE not in told:
-                self._notice(
-                    NEARLY_CODE,
-                    f"History uses {found.used:,} bytes, more than 80 % of its quota",
-                    "Raise history.quota in freehold.toml",
-                )
-        elif NEARLY_CODE in told:
-            self._settle(NEARLY_CODE)
-        return found
-
-    def _aged(self, told: Mapping[str, float]) -> float:
-        with self._lock:
-            aged = self._aging.advance()
-        if self._aging.behind > DAY:
-            if CLOCK_CODE not in told:
-                self._notice(
-                    CLOCK_CODE,
-                    f"The clock is {self._aging.behind / DAY:.0f} days ahead of what has passed since history was last collected; old entries are thinned only as time passes",
-                    "Nothing to do if the machine was off that long; else set its clock",
-                )
-        elif CLOCK_CODE in told:
-            self._settle(CLOCK_CODE)
-        return aged
-
-    def verify(self) -> Verified:
-        """Read everything again. Runs on a connection of its own: nothing waits for it."""
+    def verify(self) -> VerificationResult:
+        """Read and check everything in the store. It has its own connection, so nothing waits for it."""
         db = open_reader(self.folder / "history.db")
         try:
-            return verify(db, self._chunks)
+            return verify_store(db, self._chunks)
         finally:
             db.close()
 
-    # The chores of the housekeeping.
+    # Tasks of the maintenance thread.
 
-    def quiet_snapshot(self, why: str) -> None:
+    def take_quiet_snapshot(self, why: str) -> None:
         self.snapshot("quiet", UNKNOWN, why)
 
     def empty_staging(self) -> None:
-        self._staging.empty()
+        self._staging.empty_trash()
 
-    def collect_unasked(self) -> None:
+    def collect_on_schedule(self) -> None:
         self.collect()
 
     def count_lines(self) -> None:
@@ -480,52 +417,42 @@ class History:
             entries = EntryLog(self._reader_db).page(20, None)
         for entry in reversed(entries):
             if entry.id > self._counted:
-                self._with_lines(entry, DIFF_BUDGET)
+                self._comparison.count_lines(entry, DIFF_SECONDS)
                 self._counted = entry.id
 
     # After a crash.
 
-    def interrupted(self) -> Interrupted | None:
-        """The restore that was under way when the process last ended, if any."""
+    def interrupted(self) -> InterruptedRestore | None:
+        """The restore that had not ended when the process last ended, if any."""
         if self._restoring:
             return None
         with self._reading:
-            found = EntryLog(self._reader_db).interrupted()
+            found = EntryLog(self._reader_db).read_intent()
             return found[0] if found else None
 
-    def recover(self, *, finish: bool, who: Who = UNKNOWN) -> Outcome:
+    def recover(self, *, finish: bool, who: Author = UNKNOWN) -> RestoreResult:
+        """Finish an interrupted restore, or return to the state before it."""
         with self._lock:
-            outcome = self._undoing.recover(finish=finish, who=who)
-            self._settle("history.interrupted")
+            outcome = self._operations.recover(finish=finish, who=who)
+            self._notices.remove(INTERRUPTED_CODE)
             return outcome
 
-    def notices(self) -> list[Notice]:
+    def notices(self) -> list[HistoryNotice]:
         with self._reading:
             return EntryLog(self._reader_db).notices()
 
-    def _say_what_happened(self, half: int) -> None:
-        if half:
-            self._notice(
+    def _give_start_notices(self, incomplete: int) -> None:
+        if incomplete:
+            self._notices.add(
                 "history.half-taken",
-                "A snapshot was under way when the keeper last ended; it was dropped, the state before it is intact",
-                "",
+                "A snapshot was interrupted when the keeper last ended. It was dropped; the state before it is intact",
             )
-        found = self._entries.interrupted()
+        found = self._entries.read_intent()
         if found is not None:
             intent = found[0]
-            self._notice(
-                "history.interrupted",
-                f"A {intent.kind} to the state of entry {intent.target} was under way when the keeper last ended; entry {intent.before} holds the state before it",
-                "freehold history recover --finish goes on with it, --back returns to the state before",
+            self._notices.add(
+                INTERRUPTED_CODE,
+                f"The {intent.kind} to entry {intent.target} was interrupted when the keeper last ended. "
+                f"Entry {intent.before} has the state before it",
+                "To finish it: freehold history recover --finish. To return to the state before: freehold history recover --back",
             )
-
-    def _notice(self, code: str, message: str, hint: str) -> None:
-        notice = Notice(code, message, hint, time.time())
-        # A full disk must not keep the owner from being told.
-        with self._lock, suppress(sqlite3.OperationalError), transaction(self._db):
-            self._entries.tell(notice)
-        self._tell(notice)
-
-    def _settle(self, code: str) -> None:
-        with self._lock, suppress(sqlite3.OperationalError), transaction(self._db):
-            self._entries.untell(code)

@@ -1,35 +1,36 @@
-"""Paths the owner does not want kept, in the manner of a .gitignore: what is ignored is neither taken nor touched."""
+"""Ignore rules in the style of .gitignore. An ignored path is not recorded and never changed by a restore."""
 
 import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-Ignored = Callable[[tuple[bytes, ...], int], bool]
-_MAX_REMEMBERED = 10_000
+IgnoreMatcher = Callable[[tuple[bytes, ...], int], bool]
+_MAX_CACHED = 10_000
 
 
-def compile_patterns(patterns: Sequence[str]) -> Ignored | None:
-    """A question about one path and its mode; its folders are asked about first, by whoever walks. None: nothing is ignored.
+def compile_ignore_rules(patterns: Sequence[str]) -> IgnoreMatcher | None:
+    """A function that tells for a path and its mode whether it is ignored; None when there are no rules.
 
-    A pattern with a slash inside is anchored at the kept folders (`workspace/.cache`), one without matches a name anywhere;
-    a slash at the end means folders only; `!` takes back; the last pattern that matches decides.
+    The caller asks about the folders of a path first. A pattern with a slash inside is anchored at the persistent folders
+    (`workspace/.cache`); a pattern without one matches a name in any folder. A slash at the end means folders only. `!`
+    negates a pattern. The last pattern that matches decides.
     """
     rules = [_rule(pattern.strip()) for pattern in patterns if pattern.strip() and not pattern.startswith("#")]
     if not rules:
         return None
     rules.reverse()
-    fitting: dict[tuple[bytes, ...], list[_Rule]] = {}
+    cache: dict[tuple[bytes, ...], list[_Rule]] = {}
 
     def ignored(path: tuple[bytes, ...], mode: int) -> bool:
         if len(path) == 1:
             return False
         start = path[:2]
-        found = fitting.get(start)
+        found = cache.get(start)
         if found is None:
-            if len(fitting) >= _MAX_REMEMBERED:
-                fitting.clear()
-            found = fitting[start] = [rule for rule in rules if rule.may_fit(start)]
+            if len(cache) >= _MAX_CACHED:
+                cache.clear()
+            found = cache[start] = [rule for rule in rules if rule.may_match(start)]
         if not found:
             return False
         whole = b"/".join(path)
@@ -50,9 +51,9 @@ class _Rule:
     anchored: bool
     expression: "re.Pattern[bytes]"
     start: tuple["re.Pattern[bytes]", ...]
-    """What the first two names of a path must be, so that most paths are asked about by few rules."""
+    """Patterns for the first two names of a path, so that most rules need not be tried on most paths."""
 
-    def may_fit(self, path: tuple[bytes, ...]) -> bool:
+    def may_match(self, path: tuple[bytes, ...]) -> bool:
         return all(one.fullmatch(name) for one, name in zip(self.start, path, strict=False))
 
 
@@ -63,7 +64,7 @@ def _rule(pattern: str) -> _Rule:
     pattern = pattern.rstrip("/")
     anchored = "/" in pattern
     pattern = pattern.lstrip("/")
-    # A bracket may hold a slash and two stars stand for several names: then nothing is told by the single ones.
+    # A bracket may contain a slash, and `**` may match several names: such patterns cannot be split into names.
     plain = anchored and "**" not in pattern and "[" not in pattern
     start = tuple(_compiled(name) for name in pattern.split("/")[:2]) if plain else ()
     return _Rule(keep, folders_only, anchored, _compiled(pattern), start)

@@ -1,4 +1,4 @@
-"""The kernel's inotify, by ctypes: names as bytes, overflow told, and a queue that can be emptied on the spot.
+"""inotify through ctypes: names are bytes, overflow is reported, and the queue can be read without waiting.
 
 Why not watchfiles: see docs/adr/0005-history-store-and-watch.md.
 """
@@ -44,14 +44,14 @@ _BUFFER = 1 << 18
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Event(NamedTuple):
+class InotifyEvent(NamedTuple):
     watch: int
     mask: int
     name: bytes
 
 
 class Inotify:
-    """One inotify instance. Not thread-safe; the watcher's lock is around every call."""
+    """One inotify instance. Not thread-safe: the watcher holds its lock around every call."""
 
     def __init__(self) -> None:
         self.handle: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -59,7 +59,7 @@ class Inotify:
             raise OSError(ctypes.get_errno(), "inotify_init1")
 
     def add(self, folder: int) -> int:
-        """Watch the very folder behind this handle, whatever its name is by now. OSError ENOSPC: no watches left."""
+        """Watch the folder behind this handle, even if it was renamed. OSError ENOSPC means that no watches are left."""
         watch: int = _libc.inotify_add_watch(self.handle, b"/proc/self/fd/%d" % folder, ctypes.c_uint32(WATCHED))
         if watch < 0:
             raise OSError(ctypes.get_errno(), "inotify_add_watch")
@@ -69,9 +69,9 @@ class Inotify:
         """Idempotent."""
         _libc.inotify_rm_watch(self.handle, watch)
 
-    def read(self) -> list[Event]:
-        """Everything in the queue up to now, without waiting: whatever was written before the call is in it."""
-        events: list[Event] = []
+    def read(self) -> list[InotifyEvent]:
+        """All events in the queue, without waiting. Every write before this call is included."""
+        events: list[InotifyEvent] = []
         while True:
             try:
                 data = os.read(self.handle, _BUFFER)
@@ -81,7 +81,7 @@ class Inotify:
             while at < len(data):
                 watch, mask, _cookie, length = _HEADER.unpack_from(data, at)
                 at += _HEADER.size
-                events.append(Event(watch, mask, data[at : at + length].rstrip(b"\0")))
+                events.append(InotifyEvent(watch, mask, data[at : at + length].rstrip(b"\0")))
                 at += length
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What history does unasked: a snapshot when the writing has stopped, a scan now and then, collection once an hour."""
+"""The maintenance thread: a snapshot when writing has stopped, regular scans, garbage collection once an hour."""
 
 import sqlite3
 import threading
@@ -7,33 +7,39 @@ from collections.abc import Callable
 from typing import Protocol
 
 from freehold.errors import FreeholdError
-from freehold.history.model import Notice
-from freehold.history.settings import Settings
-from freehold.history.snapshots import explained
-from freehold.history.watching import Watcher
+from freehold.history.model import HistoryNotice
+from freehold.history.settings import HistorySettings
+from freehold.history.snapshot import explain_store_error
+from freehold.history.watcher import Watcher
 
-COLLECT_EVERY = 3600.0
-_LOOK_EVERY = 1.0
-_RETRY_AFTER = 30.0
+COLLECT_INTERVAL = 3600.0
+_CHECK_INTERVAL = 1.0
+_RETRY_DELAY = 30.0
 
 
-class Chores(Protocol):
-    def quiet_snapshot(self, why: str) -> None: ...
-    def collect_unasked(self) -> None: ...
+class MaintenanceTasks(Protocol):
+    def take_quiet_snapshot(self, why: str) -> None: ...
+    def collect_on_schedule(self) -> None: ...
     def count_lines(self) -> None: ...
     def empty_staging(self) -> None: ...
 
 
-class Housekeeping:
-    """One thread. A chore that fails is told to the owner and tried again later; the thread goes on."""
+class MaintenanceThread:
+    """One thread. When a task fails, the owner is told and the task is tried again later."""
 
-    def __init__(self, chores: Chores, watcher: Watcher, settings: Settings, tell: Callable[[Notice], None]) -> None:
-        self._chores = chores
+    def __init__(
+        self,
+        tasks: MaintenanceTasks,
+        watcher: Watcher,
+        settings: HistorySettings,
+        on_notice: Callable[[HistoryNotice], None],
+    ) -> None:
+        self._tasks = tasks
         self._watcher = watcher
         self._settings = settings
-        self._tell = tell
+        self._on_notice = on_notice
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="history-housekeeping", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="history-maintenance", daemon=True)
         self._scanned = self._collected = time.monotonic()
 
     def start(self) -> None:
@@ -45,29 +51,29 @@ class Housekeeping:
 
     def _run(self) -> None:
         quiet = self._settings.quiet
-        pause = min(_LOOK_EVERY, quiet / 4) if quiet else _LOOK_EVERY
+        pause = min(_CHECK_INTERVAL, quiet / 4) if quiet else _CHECK_INTERVAL
         while not self._ending.wait(pause):
             try:
-                self._look(time.monotonic())
+                self._run_due_tasks(time.monotonic())
             except (FreeholdError, sqlite3.OperationalError, OSError) as error:
-                told = error if isinstance(error, FreeholdError) else explained(error)
-                self._tell(Notice(told.code, told.message, told.hint, time.time()))
-                self._ending.wait(_RETRY_AFTER)
+                explained = error if isinstance(error, FreeholdError) else explain_store_error(error)
+                self._on_notice(HistoryNotice(explained.code, explained.message, explained.hint, time.time()))
+                self._ending.wait(_RETRY_DELAY)
 
-    def _look(self, now: float) -> None:
+    def _run_due_tasks(self, now: float) -> None:
         every = self._settings.scan_every if self._watcher.degraded is None else self._settings.scan_without_watch
         if now - self._scanned >= every:
             self._scanned = now
-            self._watcher.doubt("a scan was due")
-            self._chores.quiet_snapshot("found by the regular scan")
+            self._watcher.require_full_scan("a scan was due")
+            self._tasks.take_quiet_snapshot("found by the regular scan")
         elif (
             self._settings.quiet
             and self._watcher.is_dirty
             and now - self._watcher.last_activity >= self._settings.quiet
         ):
-            self._chores.quiet_snapshot("")
-        if now - self._collected >= COLLECT_EVERY:
+            self._tasks.take_quiet_snapshot("")
+        if now - self._collected >= COLLECT_INTERVAL:
             self._collected = now
-            self._chores.collect_unasked()
-        self._chores.empty_staging()
-        self._chores.count_lines()
+            self._tasks.collect_on_schedule()
+        self._tasks.empty_staging()
+        self._tasks.count_lines()

@@ -1,4 +1,4 @@
-"""Three-way merge of lines, for taking back an old change while keeping what came after it."""
+"""Three-way merge of lines: takes back an old change and keeps later ones."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -7,7 +7,7 @@ MAX_LINES = 5_000
 
 
 def merge_lines(base: Sequence[bytes], mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes] | None:
-    """`base` with the changes of both sides, or None where both changed the same or adjoining lines differently."""
+    """`base` with the changes of both sides; None when both changed the same or adjacent lines in different ways."""
     if max(len(base), len(mine), len(theirs)) > MAX_LINES:
         return None
     edits = sorted({*_edits(base, mine), *_edits(base, theirs)})

@@ -1,64 +1,78 @@
-"""The nouns of history: who, entries, changes, plans and what came of them."""
+"""The values of history that travel between modules: authors, entries, versions, changes, restore plans and results."""
 
 import stat
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Kind = Literal["snapshot", "turn", "command", "undo", "redo", "restore", "revert", "quiet"]
-By = Literal["agent", "terminal", "ssh", "owner", "unknown"]
+EntryKind = Literal["snapshot", "turn", "command", "undo", "redo", "restore", "revert", "quiet"]
+AuthorKind = Literal["agent", "terminal", "ssh", "owner", "unknown"]
+RequestOrigin = Literal["browser", "token", "session", "ssh", "recovery_page", "command_line"]
 
-FLAG_FINE = 0
-FLAG_UNSETTLED = 1  # kept, but it was being written to during every attempt at reading it
-FLAG_TOO_LARGE = 2  # noted only
-FLAG_UNREADABLE = 3  # noted only
-FLAG_OVER_QUOTA = 4  # noted only
+FLAG_COMPLETE = 0
+FLAG_CHANGING = 1  # stored, but the file changed during every attempt to read it
+FLAG_TOO_LARGE = 2  # only the name and the size are recorded
+FLAG_UNREADABLE = 3  # only the name and the size are recorded
+FLAG_OVER_QUOTA = 4  # only the name and the size are recorded
 
 FLAG_WORDS = {
-    FLAG_UNSETTLED: "was being written to while it was read",
-    FLAG_TOO_LARGE: "is larger than history keeps",
+    FLAG_CHANGING: "changed while it was read",
+    FLAG_TOO_LARGE: "is larger than the limit of history",
     FLAG_UNREADABLE: "could not be read",
     FLAG_OVER_QUOTA: "did not fit into the quota",
 }
 
 
 @dataclass(frozen=True)
-class Who:
-    """Whose doing an entry is, as far as known: changes are attributed by when they happened, not by which process wrote."""
+class Author:
+    """Who made an entry. Changes are attributed by time, not by the process that wrote them.
 
-    by: By = "unknown"
+    Stored as JSON in the column `who`, without the fields that are None.
+    """
+
+    by: AuthorKind = "unknown"
     agent: str | None = None
     session: str | None = None
     turn: str | None = None
     prompt: str | None = None
     terminal: str | None = None
     beside: str | None = None
-    """Who else was at work meanwhile, by name, separated by spaces: `agent:SESSION:TURN`, or another `by`."""
+    """Who else was active at the same time, separated by spaces: `agent:SESSION:TURN`, or another `by`."""
+    via: RequestOrigin | None = None
+    """How an undo, redo, restore or revert was requested."""
+    sign_in: str | None = None
+    """The id of the sign-in, for a request from a browser."""
+    token: str | None = None
+    """The name of the API token, for a request with one."""
+    connection: str | None = None
+    """The id of the SSH connection, for changes made over SSH."""
 
 
-UNKNOWN = Who()
+UNKNOWN = Author()
 
 
-class Turn(NamedTuple):
-    """One turn of one session, whose work can be several entries."""
+class SessionTurn(NamedTuple):
+    """One turn of one session. Its changes can be in several entries."""
 
     session: str
     turn: str
 
-    def made(self, who: Who) -> bool:
-        """Whether an entry was taken for this turn; one that takes it back is the owner's."""
+    def has_made(self, who: Author) -> bool:
+        """Whether the entry of this author was recorded for this turn. An entry that reverts the turn is the owner's."""
         return who.by == "agent" and (who.session, who.turn) == self
 
-    def was_beside(self, who: Who) -> bool:
-        """Whether it was at work while another's entry was taken."""
+    def is_beside(self, who: Author) -> bool:
+        """Whether this turn was active when the entry of another author was recorded."""
         return f"agent:{self.session}:{self.turn}" in (who.beside or "").split()
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryRecord:
+    """One history entry: a recorded state with its author, its reason and its counts."""
+
     id: int
     at: float
-    kind: Kind
-    who: Who
+    kind: EntryKind
+    who: Author
     why: str
     added: int
     changed: int
@@ -67,12 +81,15 @@ class Entry:
     lines_removed: int | None
     good: bool
     equals: int
-    """The entry whose state this one has; its own id unless it is an undo or redo."""
+    """The entry that has the same state; its own id unless it is an undo or redo."""
     notes: tuple[str, ...]
 
 
-class Version(NamedTuple):
-    """One state of one place, alive in the entries `born <= entry < died`."""
+class PathVersion(NamedTuple):
+    """One state of one path. It is valid in the entries `born <= entry < died`.
+
+    `place` is the id of the path in the store.
+    """
 
     id: int
     place: int
@@ -101,11 +118,11 @@ class Version(NamedTuple):
 
     @property
     def is_noted_only(self) -> bool:
-        """True when there is nothing to put back: a device, FIFO or socket, or a file that was not kept."""
+        """True when nothing can be restored: a device, FIFO or socket, or a file whose content was not stored."""
         return not self.is_folder and self.content is None
 
-    def same_as(self, other: "Version") -> bool:
-        """Whether a restore from one to the other would change nothing an owner can see."""
+    def is_same_as(self, other: "PathVersion") -> bool:
+        """Whether a restore from one to the other would change nothing that is visible to the owner."""
         if (self.mode, self.mtime, self.content) != (other.mode, other.mtime, other.content):
             return False
         if self.is_folder:
@@ -114,7 +131,7 @@ class Version(NamedTuple):
 
     @property
     def group(self) -> int:
-        """Files with the same group are names of one inode; 0: the only name."""
+        """Files with the same group are hard links of one inode; 0 when there is only one name."""
         return self.ino if self.nlink > 1 and self.is_file else 0
 
 
@@ -122,79 +139,102 @@ ChangeWord = Literal["added", "changed", "removed"]
 
 
 @dataclass(frozen=True)
-class Change:
-    """What happened to one path between two entries. Folders of which only the time differs are left out of counts."""
+class PathChange:
+    """What happened to one path between two entries."""
 
     path: bytes
     word: ChangeWord
-    old: Version | None
-    new: Version | None
+    old: PathVersion | None
+    new: PathVersion | None
 
     @property
-    def only_folder_time(self) -> bool:
+    def is_only_folder_time(self) -> bool:
+        """True for a folder of which only the time differs. Such changes are not counted and not shown."""
         return bool(
             self.old and self.new and self.old.is_folder and self.new.is_folder and self.old.mode == self.new.mode
         )
 
 
 Fate = Literal["write", "link", "folder", "remove", "mode", "time", "keep"]
+"""What a restore does to one path; `fates` has the words for each."""
 
 
-class Step(NamedTuple):
+class RestoreStep(NamedTuple):
     """What a restore will do to one path."""
 
     path: tuple[bytes, ...]
     fate: Fate
     place: int
-    live: Version | None
-    target: Version | None
+    live: PathVersion | None
+    target: PathVersion | None
     detail: str = ""
+
+    @property
+    def is_only_folder_time(self) -> bool:
+        """True when only the time of a folder is set. Such steps are not shown and not counted."""
+        return self.fate == "time" and self.live is not None and self.live.is_folder
 
 
 @dataclass(frozen=True)
-class Conflict:
-    """A path that was changed again after the entry being taken back."""
+class RevertConflict:
+    """A path that was changed again after the entry that is reverted."""
 
     path: tuple[bytes, ...]
     reason: str
     place: int
-    before: Version | None
-    after: Version | None
-    now: Version | None
+    before: PathVersion | None
+    after: PathVersion | None
+    now: PathVersion | None
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What would be done; nothing has been written."""
+class RestorePlan:
+    """What would be done. Nothing has been written."""
 
-    kind: Kind
+    kind: EntryKind
     target: int
-    steps: tuple[Step, ...]
-    conflicts: tuple[Conflict, ...] = ()
+    steps: tuple[RestoreStep, ...]
+    conflicts: tuple[RevertConflict, ...] = ()
     shared: bool = False
-    """Others were at work while what is taken back was done: some of it may be theirs."""
+    """Others were active during the reverted turn, so some of the changes may be theirs."""
+
+
+FinalFate = Literal["write", "link", "folder", "remove", "mode", "time", "keep", "failed"]
+
+
+class PathFate(NamedTuple):
+    """What a restore would do to one path, or did to it. The same list is shown by every page, API and command."""
+
+    path: bytes
+    fate: FinalFate
+    detail: str
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a restore came to. `unsettled` names every path that is not as planned, and why."""
+class RestoreResult:
+    """What a restore did. `unsettled` names every path that does not have the planned state, and the reason."""
 
-    entry: Entry
-    done: int
+    entry: EntryRecord
+    fates: tuple[PathFate, ...]
     unsettled: tuple[tuple[bytes, str], ...] = ()
 
+    @property
+    def done(self) -> int:
+        """How many paths were changed."""
+        return sum(each.fate not in ("keep", "failed") for each in self.fates)
+
 
 @dataclass(frozen=True)
-class Mark:
-    """The entry whose state the tree is in now, and whether this call made it."""
+class SnapshotResult:
+    """The entry that has the current state of the folders, and whether this call made it."""
 
     entry: int
     changed: bool
 
 
 @dataclass(frozen=True)
-class Notice:
-    """Something the owner is to know; told through the `tell` callback and kept until the cause is gone."""
+class HistoryNotice:
+    """A message for the owner. It is passed to the `on_notice` callback and stored until the cause is gone."""
 
     code: str
     message: str
@@ -203,11 +243,36 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Interrupted:
-    """A restore that was under way when the process ended."""
+class InterruptedRestore:
+    """A restore that had not ended when the process ended."""
 
-    kind: Kind
+    kind: EntryKind
     began: float
     before: int
     target: int
     paths: tuple[bytes, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class StoreSize:
+    """How much disk space history uses, in bytes."""
+
+    used: int
+    quota: int
+    entries: int
+    contents: int
+    kept_bytes: int
+    """The size of all contents without compression and deduplication of chunks."""
+
+
+@dataclass(frozen=True)
+class CollectionResult:
+    """What a garbage collection did: entries thinned by age and dropped for the quota, and bytes."""
+
+    thinned: int
+    dropped: int
+    freed: int
+    used: int
+    quota: int
+    waiting: bool
+    """The quota is exceeded and the owner was told; the oldest entries are dropped after the grace period."""

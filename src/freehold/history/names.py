@@ -1,4 +1,4 @@
-"""Names are bytes on disk; here is the one printable, reversible spelling of them for owners, JSON and terminals."""
+"""File names are bytes. This is their one printable and reversible spelling for people, JSON and terminals."""
 
 import os
 from collections.abc import Mapping
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from freehold.errors import FreeholdError
 
-INSIDE = {b"/workspace": b"workspace", b"/home/agent": b"home"}
-"""The kept folders as the agent sees them."""
+COMPUTER_FOLDERS = {b"/workspace": b"workspace", b"/home/agent": b"home"}
+"""The persistent folders as agents see them."""
 
 
 def show_name(path: bytes) -> str:
     """Printable text that `read_name` turns back into the same bytes.
 
-    Whatever is not valid UTF-8, not printable, or a backslash is spelled `\\xNN` byte by byte, so that a name
-    can neither break a line of the log nor send control sequences to a terminal.
+    A byte that is not valid UTF-8, not printable, or a backslash is spelled `\\xNN`, so that a name can neither break
+    a line of the log nor send control sequences to a terminal.
     """
     text = path.decode("utf-8", "surrogateescape")
     if text.isprintable() and "\\" not in text:
@@ -27,7 +27,7 @@ def _escaped(char: str) -> str:
 
 
 def read_name(text: str) -> bytes:
-    """The bytes that `show_name` was given. A backslash that starts no `\\xNN` stands for itself."""
+    """The bytes of a name that `show_name` has spelled. A backslash that does not begin `\\xNN` stays a backslash."""
     parts = text.split("\\x")
     found = [os.fsencode(parts[0])]
     for part in parts[1:]:
@@ -42,22 +42,22 @@ def read_name(text: str) -> bytes:
 
 
 def split_path(path: bytes) -> tuple[bytes, ...]:
-    """The components of a path that starts with a root's name; refuses what could point outside."""
+    """The parts of a path that starts with the name of a root. Refuses paths that could point outside."""
     parts = tuple(part for part in path.split(b"/") if part not in (b"", b"."))
     if b".." in parts or b"\0" in path:
-        raise FreeholdError("history.bad-path", f"{show_name(path)} does not name a path in the history")
+        raise FreeholdError("history.bad-path", f"{show_name(path)} is not a valid path in the history")
     return parts
 
 
 def find_path(text: str, roots: Mapping[bytes, Path]) -> tuple[bytes, ...]:
-    """What an owner typed, as components: `workspace/a.py`, or where that is on this machine or in the computer."""
+    """The parts of a path as typed: `workspace/a.py`, or its path on the host or in the computer."""
     wanted = read_name(text)
     if wanted.startswith(b"/"):
         for name, root in roots.items():
             base = os.fsencode(root)
             if wanted == base or wanted.startswith(base + b"/"):
                 return (name, *split_path(wanted[len(base) :]))
-        for inside, name in INSIDE.items():
+        for inside, name in COMPUTER_FOLDERS.items():
             if name in roots and (wanted == inside or wanted.startswith(inside + b"/")):
                 return (name, *split_path(wanted[len(inside) :]))
     parts = split_path(wanted)
@@ -65,7 +65,7 @@ def find_path(text: str, roots: Mapping[bytes, Path]) -> tuple[bytes, ...]:
         known = ", ".join(show_name(name) + "/…" for name in roots)
         raise FreeholdError(
             "history.unknown-path",
-            f"{text} is in none of the folders that are kept",
-            hint=f"Start it with one of: {known}",
+            f"{text} is not in a folder that history records",
+            hint=f"Begin the path with one of: {known}",
         )
     return parts

@@ -1,18 +1,18 @@
-"""What a restore would do, path by path, before anything is written."""
+"""The restore plan: what a restore would do to each path, before anything is written."""
 
 import stat
 from collections.abc import Iterable, Sequence
 
-from freehold.history.model import FLAG_WORDS, Fate, Step, Version
+from freehold.history.model import FLAG_WORDS, Fate, PathVersion, RestoreStep
 from freehold.history.states import Places
 
 _SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def plan_restore(places: Places, target: int, now: int, paths: Sequence[tuple[bytes, ...]] = ()) -> list[Step]:
-    """Steps from the live state (that of the newest entry, `now`) to that of `target`; costs what changed in between."""
-    steps: list[Step] = []
-    for place, path, live, wanted in places.compared(now, target):
+def plan_restore(places: Places, target: int, now: int, paths: Sequence[tuple[bytes, ...]] = ()) -> list[RestoreStep]:
+    """Steps from the state of the newest entry, `now`, to the state of `target`. The cost depends on what changed in between."""
+    steps: list[RestoreStep] = []
+    for place, path, live, wanted in places.compare(now, target):
         if paths and not any(path[: len(prefix)] == prefix for prefix in paths):
             continue
         steps.append(_step(path, place, live, wanted))
@@ -20,24 +20,24 @@ def plan_restore(places: Places, target: int, now: int, paths: Sequence[tuple[by
     return steps
 
 
-def plan_places(places: Places, wanted: Iterable[tuple[int, Version | None]]) -> list[Step]:
-    """Steps from the live state to a chosen one, place by place."""
-    steps: list[Step] = []
+def plan_places(places: Places, wanted: Iterable[tuple[int, PathVersion | None]]) -> list[RestoreStep]:
+    """Steps from the live state to the wanted version of each place."""
+    steps: list[RestoreStep] = []
     for place, target in wanted:
         live = places.live(place)
-        if live is target or (live is not None and target is not None and live.same_as(target)):
+        if live is target or (live is not None and target is not None and live.is_same_as(target)):
             continue
         steps.append(_step(places.path(place), place, live, target))
     steps.sort(key=lambda step: step.path)
     return steps
 
 
-def _step(path: tuple[bytes, ...], place: int, live: Version | None, target: Version | None) -> Step:
+def _step(path: tuple[bytes, ...], place: int, live: PathVersion | None, target: PathVersion | None) -> RestoreStep:
     fate, detail = _fate(live, target)
-    return Step(path, fate, place, live, target, detail)
+    return RestoreStep(path, fate, place, live, target, detail)
 
 
-def describe(version: Version) -> str:
+def describe_version(version: PathVersion) -> str:
     if version.is_folder:
         return "a folder"
     if version.is_link:
@@ -47,23 +47,23 @@ def describe(version: Version) -> str:
     return _SPECIAL.get(stat.S_IFMT(version.mode), "a special file")
 
 
-def _fate(live: Version | None, target: Version | None) -> tuple[Fate, str]:
+def _fate(live: PathVersion | None, target: PathVersion | None) -> tuple[Fate, str]:
     if live is not None and live.is_noted_only and not live.is_folder:
-        # What could not be brought back afterwards is never taken away.
-        return "keep", f"{describe(live)} is not kept in history and is left alone"
+        # What could not be restored afterwards is never removed.
+        return "keep", f"{describe_version(live)} is not stored in history"
     if target is None:
         return "remove", ""
     if target.is_noted_only:
-        return "keep", f"it was {describe(target)}, of which nothing was stored"
+        return "keep", f"it was {describe_version(target)}, whose content was not stored"
     if target.is_folder:
         if live is None or not live.is_folder:
-            return "folder", "" if live is None else f"in place of {describe(live)}"
+            return "folder", "" if live is None else f"in place of {describe_version(live)}"
         return ("mode", oct(stat.S_IMODE(target.mode))) if live.mode != target.mode else ("time", "")
     fate: Fate = "link" if target.group else "write"
     if live is None:
         return fate, ""
     if stat.S_IFMT(live.mode) != stat.S_IFMT(target.mode):
-        return fate, f"in place of {describe(live)}"
+        return fate, f"in place of {describe_version(live)}"
     if (live.content, live.size, live.group) == (target.content, target.size, target.group):
         return ("mode", oct(stat.S_IMODE(target.mode))) if live.mode != target.mode else ("time", "")
     return fate, ""

@@ -1,64 +1,64 @@
-"""Taking back only what one entry changed, and keeping what came after."""
+"""A revert: which state each path must get so that one entry is taken back and later changes stay."""
 
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from freehold.history.contents import ContentReader
-from freehold.history.merging import merge_lines
-from freehold.history.model import Change, Conflict, Version
+from freehold.history.merge import merge_lines
+from freehold.history.model import PathChange, PathVersion, RevertConflict
 from freehold.history.states import Places
 
 NamePath = tuple[bytes, ...]
 Choice = str  # "old" (as before the entry) or "mine" (as it is now)
-MIDST = "somebody else changed it in between"
+CHANGED_IN_BETWEEN = "someone else changed it in between"
 _LARGEST_MERGED = 1 << 20
 
-Wanted = dict[int, Version | None]
+Wanted = dict[int, PathVersion | None]
 
 
-class Reverting:
-    """Works out what each path should become. Nothing is written but merged contents into the store, through `put`."""
+class RevertPlanner:
+    """Finds the wanted version of each path. It writes only merged contents, and only to the store, through `add_content`."""
 
-    def __init__(self, places: Places, reader: ContentReader, put: Callable[[bytes], int]) -> None:
+    def __init__(self, places: Places, reader: ContentReader, add_content: Callable[[bytes], int]) -> None:
         self._places = places
         self._reader = reader
-        self._put = put
+        self._add_content = add_content
 
-    def work_out(
+    def plan_revert(
         self,
         before: int,
-        changes: Iterable[Change],
+        changes: Iterable[PathChange],
         choose: Mapping[NamePath, Choice],
         between: Container[int] = (),
-    ) -> tuple[Wanted, list[Conflict]]:
-        """`between`: places that somebody else changed in the midst of the changes; only the owner can say what stays."""
+    ) -> tuple[Wanted, list[RevertConflict]]:
+        """`between` has the places that others changed between two of the changes; for these the owner must choose."""
         wanted: Wanted = {}
-        conflicts: list[Conflict] = []
+        conflicts: list[RevertConflict] = []
         for change in changes:
-            if change.only_folder_time:
+            if change.is_only_folder_time:
                 continue
             path = tuple(change.path.split(b"/"))
-            place = (change.old or change.new or never()).place
+            place = get_place(change)
             live = self._places.live(place)
-            if alike(live, change.old):
+            if is_same_state(live, change.old):
                 continue
-            if alike(live, change.new) and place not in between:
+            if is_same_state(live, change.new) and place not in between:
                 wanted[place] = change.old
                 continue
             choice = choose.get(path) or choose.get(())
             if choice == "old":
                 wanted[place] = change.old
             elif choice != "mine":
-                merged = MIDST if place in between else self._merge(change.old, change.new, live)
+                merged = CHANGED_IN_BETWEEN if place in between else self._merge(change.old, change.new, live)
                 if isinstance(merged, str):
-                    conflicts.append(Conflict(path, merged, place, change.old, change.new, live))
+                    conflicts.append(RevertConflict(path, merged, place, change.old, change.new, live))
                 else:
                     wanted[place] = merged
         self._keep_folders_in_use(wanted)
-        self._bring_back_parents(wanted, before)
+        self._restore_parents(wanted, before)
         return wanted, conflicts
 
-    def _merge(self, old: Version | None, new: Version | None, live: Version | None) -> Version | str:
+    def _merge(self, old: PathVersion | None, new: PathVersion | None, live: PathVersion | None) -> PathVersion | str:
         if live is None:
             return "it was removed later"
         if old is None or new is None:
@@ -74,10 +74,12 @@ class Reverting:
             return "the same lines were changed later"
         data = b"".join(merged)
         mode = old.mode if live.mode == new.mode else live.mode
-        return live._replace(content=self._put(data), size=len(data), mode=mode, mtime=time.time_ns(), flag=0, nlink=1)
+        return live._replace(
+            content=self._add_content(data), size=len(data), mode=mode, mtime=time.time_ns(), flag=0, nlink=1
+        )
 
     def _keep_folders_in_use(self, wanted: Wanted) -> None:
-        """A folder the entry made stays when something newer lives in it."""
+        """A folder that the entry created stays when newer files are in it."""
         folders = [
             place
             for place, target in wanted.items()
@@ -90,7 +92,8 @@ class Reverting:
             ):
                 del wanted[place]
 
-    def _bring_back_parents(self, wanted: Wanted, before: int) -> None:
+    def _restore_parents(self, wanted: Wanted, before: int) -> None:
+        """A restored path needs its folders."""
         for place in [place for place, target in wanted.items() if target is not None]:
             path = self._places.path(place)
             for depth in range(1, len(path)):
@@ -99,8 +102,8 @@ class Reverting:
                     wanted[above] = self._places.at(above, before)
 
 
-def alike(one: Version | None, other: Version | None) -> bool:
-    """The same but for times and the number of names."""
+def is_same_state(one: PathVersion | None, other: PathVersion | None) -> bool:
+    """Whether two versions differ at most in their times and their number of hard links."""
     if one is None or other is None:
         return one is other
     return (one.mode, one.content, one.size if not one.is_folder else 0) == (
@@ -110,5 +113,7 @@ def alike(one: Version | None, other: Version | None) -> bool:
     )
 
 
-def never() -> Version:
-    raise AssertionError("a change has an old or a new side")
+def get_place(change: PathChange) -> int:
+    version = change.old or change.new
+    assert version is not None, "a change has an old or a new version"
+    return version.place

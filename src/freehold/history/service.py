@@ -1,390 +1,322 @@
-"""History for other processes: one shape of questions and answers, the same over the keeper's socket, HTTP and the command line.
+"""Answers the calls of `history.calls`: for the keeper's socket, for its HTTP routes and for the command line.
 
-Everything in and out is plain JSON. Paths are spelled as `names.show_name` spells them.
+Paths in replies are written as `names.show_name` writes them. Long lists are cut, so that every reply fits on the wire.
 """
 
 import base64
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, cast
 
 from freehold.errors import FreeholdError
-from freehold.history.diffing import FileDiff
+from freehold.history import calls
+from freehold.history.diff import FileDiff
+from freehold.history.fates import (
+    DONE_WORDS,
+    PLANNED_WORDS,
+    FateGroup,
+    count_fates,
+    list_planned_fates,
+    summarize_fates,
+)
 from freehold.history.history import History
-from freehold.history.model import By, Change, Conflict, Entry, Kind, Outcome, Plan, Step, Turn, Who
+from freehold.history.model import (
+    CollectionResult,
+    PathChange,
+    PathFate,
+    RestorePlan,
+    RestoreResult,
+    RevertConflict,
+    SessionTurn,
+    SnapshotResult,
+    StoreSize,
+)
 from freehold.history.names import show_name
-from freehold.history.planning import describe
-from freehold.history.snapshots import explained
-from freehold.history.stream import Changes
+from freehold.history.restore_plan import describe_version
+from freehold.history.snapshot import explain_store_error
+from freehold.history.stream import FileChangeBatch
+from freehold.strict_json import encode
+from freehold.typed_call import TypedCall, decode_request
 
-Json = dict[str, Any]
+Reply = TypeVar("Reply")
 T = TypeVar("T")
+R = TypeVar("R")
 
-MAX_LISTED = 5000
-MAX_WORDS = 4000
-MAX_SHOWN = 4 << 20
-MAX_TEXT = 4 << 20
-"""Characters in one answer's list: hostile names and files are long, and the owner's answer is to arrive all the same."""
-
-
-class Fields:
-    """A strict reader of one question: a wrong type or an unknown field is refused by name."""
-
-    def __init__(self, method: str, params: Mapping[str, Any]) -> None:
-        self._method = method
-        self._left = dict(params)
-
-    def take(self, name: str, kind: type[T], default: T | None = None) -> T | None:
-        value = self._left.pop(name, None)
-        if value is None:
-            return default
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self._refused(f"'{name}' is not {kind.__name__}")
-        return value
-
-    def need(self, name: str, kind: type[T]) -> T:
-        value = self.take(name, kind)
-        if value is None:
-            raise self._refused(f"'{name}' is missing")
-        return value
-
-    def one_of(self, name: str, known: tuple[str, ...], default: str) -> Any:
-        value = self.take(name, str, default)
-        if value not in known:
-            raise self._refused(f"'{name}' is {value!r}, not one of {', '.join(known)}")
-        return value
-
-    def text(self, name: str) -> str | None:
-        """Free words, of which the beginning is enough."""
-        value = self.take(name, str)
-        return value if value is None or len(value) <= MAX_WORDS else value[:MAX_WORDS] + "…"
-
-    def texts(self, name: str) -> list[str]:
-        value = self.take(name, list, [])
-        if not all(isinstance(each, str) for each in value or []):
-            raise self._refused(f"'{name}' is not a list of strings")
-        return value or []
-
-    def who(self) -> Who:
-        inner = Fields(self._method, self.take("who", dict, {}) or {})
-        who = Who(
-            by=inner.one_of("by", get_args(By), "unknown"),
-            agent=inner.take("agent", str),
-            session=inner.take("session", str),
-            turn=inner.take("turn", str),
-            prompt=inner.text("prompt"),
-            terminal=inner.take("terminal", str),
-        )
-        inner.end()
-        return who
-
-    def turn(self, name: str) -> Turn | None:
-        given = self.take(name, dict)
-        if given is None:
-            return None
-        inner = Fields(self._method, given)
-        found = Turn(inner.need("session", str), str(inner.need("turn", int)))
-        inner.end()
-        return found
-
-    def end(self) -> None:
-        if self._left:
-            raise self._refused(f"'{next(iter(self._left))}' is not known")
-
-    def _refused(self, what: str) -> FreeholdError:
-        return FreeholdError("history.bad-request", f"{self._method}: {what}")
+MAX_LISTED_PATHS = 5000
+MAX_LISTED_ENTRIES = 1000
+MAX_SHOWN_BYTES = 4 << 20
+MAX_REPLY_CHARS = 4 << 20
+"""Characters in the list of one reply. Names and files chosen by an attacker can be long; the reply must still arrive."""
 
 
 class HistoryService:
-    """`handle` blocks as long as the work takes: call it from a thread. Raises FreeholdError only."""
+    """`answer` blocks as long as the work takes: call it from a thread. Raises FreeholdError only."""
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._methods: dict[str, Callable[[Fields], Json]] = {
-            "history.status": self._status,
-            "history.mark": self._mark,
-            "history.note": self._note,
-            "history.forget": self._forget,
-            "history.snapshot": self._snapshot,
-            "history.log": self._log,
-            "history.changes": self._changes,
-            "history.diff": self._diff,
-            "history.compare": self._compare,
-            "history.show": self._show,
-            "history.undo": self._undo,
-            "history.redo": self._redo,
-            "history.restore": self._restore,
-            "history.revert": self._revert,
-            "history.recover": self._recover,
-            "history.good": self._good,
-            "history.verify": self._verify,
-            "history.size": self._size,
-            "history.collect": self._collect,
-            "history.files": self._files,
+        self._answers: dict[type[TypedCall[Any]], Callable[[Any], object]] = {
+            calls.GetHistoryStatus: self._status,
+            calls.MarkFiles: self._mark,
+            calls.NoteAuthor: self._note,
+            calls.ForgetAuthors: self._forget,
+            calls.TakeSnapshot: self._snapshot,
+            calls.ListEntries: self._log,
+            calls.ListEntryChanges: self._changes,
+            calls.DiffEntry: self._diff,
+            calls.CompareEntries: self._compare,
+            calls.ShowFile: self._show,
+            calls.PlanUndo: self._plan_undo,
+            calls.UndoChanges: self._undo,
+            calls.PlanRedo: self._plan_redo,
+            calls.RedoChanges: self._redo,
+            calls.PlanRestore: self._plan_restore,
+            calls.RestoreEntry: self._restore,
+            calls.PlanRevert: self._plan_revert,
+            calls.RevertEntry: self._revert,
+            calls.RecoverRestore: self._recover,
+            calls.SetEntryGood: self._good,
+            calls.VerifyHistory: self._verify,
+            calls.MeasureHistory: self._size,
+            calls.CollectGarbage: self._collect,
         }
 
     @property
-    def methods(self) -> tuple[str, ...]:
-        return tuple(self._methods)
+    def call_types(self) -> tuple[type[TypedCall[Any]], ...]:
+        return tuple(self._answers)
 
-    def handle(self, method: str, params: Mapping[str, Any]) -> Json:
-        action = self._methods.get(method)
-        if action is None:
-            raise FreeholdError(
-                "history.no-such-method",
-                f"There is no method '{method}'",
-                hint=f"The methods are: {', '.join(self._methods)}",
-            )
+    def answer(self, call: TypedCall[Reply]) -> Reply:
         try:
-            return action(Fields(method, params))
+            return cast("Reply", self._answers[type(call)](call))
         except (sqlite3.OperationalError, OSError) as error:
-            raise explained(error) from error
+            raise explain_store_error(error) from error
 
-    def _status(self, fields: Fields) -> Json:
-        fields.end()
-        interrupted = self._history.interrupted()
-        return {
-            "newest": self._history.newest(),
-            "watching": self._history.degraded is None,
-            "degraded": self._history.degraded,
-            "interrupted": None
-            if interrupted is None
-            else {
-                "kind": interrupted.kind,
-                "began": interrupted.began,
-                "before": interrupted.before,
-                "target": interrupted.target,
-            },
-            "notices": [asdict(notice) for notice in self._history.notices()],
-            "sequence": self._history.stream.sequence,
-            "roots": {show_name(name): str(path) for name, path in self._history.roots.items()},
-        }
+    def read_call(self, method: str, params: Mapping[str, Any]) -> TypedCall[Any]:
+        """The call that a method's name and its JSON parameters describe."""
+        for shape in self._answers:
+            if shape.method == method:
+                return decode_request(shape, dict(params), "history.bad-request")
+        raise FreeholdError(
+            "history.no-such-method",
+            f"There is no method '{method}'",
+            hint=f"The methods are: {', '.join(shape.method for shape in self._answers)}",
+        )
 
-    def _mark(self, fields: Fields) -> Json:
-        phase: Literal["before", "after"] = fields.one_of("phase", ("before", "after"), "")
-        kind: Kind = fields.one_of("kind", ("turn", "command"), "turn")
-        who, why = fields.who(), fields.text("why") or ""
-        fields.end()
-        return asdict(self._history.mark(phase, kind, who, why))
+    def handle(self, method: str, params: Mapping[str, Any]) -> Any:
+        """`answer` in plain JSON."""
+        return encode(self.answer(self.read_call(method, params)))
 
-    def _note(self, fields: Fields) -> Json:
-        phase: Literal["before", "during", "after"] = fields.one_of("phase", ("before", "during", "after"), "")
-        who, why = fields.who(), fields.text("why") or ""
-        fields.end()
-        self._history.note(phase, who, why)
-        return {}
+    def _status(self, _: calls.GetHistoryStatus) -> calls.HistoryStatus:
+        found = self._history.interrupted()
+        interrupted = None
+        if found is not None:
+            interrupted = calls.InterruptedState(found.kind, found.began, found.before, found.target)
+        return calls.HistoryStatus(
+            newest=self._history.newest(),
+            watching=self._history.degraded is None,
+            degraded=self._history.degraded,
+            interrupted=interrupted,
+            notices=tuple(self._history.notices()),
+            sequence=self._history.stream.sequence,
+            roots={show_name(name): str(path) for name, path in self._history.roots.items()},
+        )
 
-    def _forget(self, fields: Fields) -> Json:
-        by: By = fields.one_of("by", get_args(By), "")
-        fields.end()
-        self._history.forget_doers(by)
-        return {}
+    def _mark(self, call: calls.MarkFiles) -> SnapshotResult:
+        return self._history.mark(call.phase, call.kind, call.who.as_author(), calls.shorten(call.why))
 
-    def _snapshot(self, fields: Fields) -> Json:
-        who, why = fields.who(), fields.text("why") or ""
-        fields.end()
-        return asdict(self._history.snapshot("snapshot", who, why))
+    def _note(self, call: calls.NoteAuthor) -> calls.NoResult:
+        self._history.note(call.phase, call.who.as_author(), calls.shorten(call.why))
+        return calls.NoResult()
 
-    def _log(self, fields: Fields) -> Json:
-        path, limit, before = fields.take("path", str), fields.take("limit", int, 50), fields.take("before", int)
-        fields.end()
-        entries = self._history.log(path, limit=max(1, min(limit or 50, 1000)), before=before)
-        return {"entries": [entry_json(entry) for entry in entries]}
+    def _forget(self, call: calls.ForgetAuthors) -> calls.NoResult:
+        self._history.forget_activities(call.by)
+        return calls.NoResult()
 
-    def _changes(self, fields: Fields) -> Json:
-        entry, limit = fields.need("entry", int), fields.take("limit", int, 1000) or 1000
-        fields.end()
-        changes = [change for change in self._history.changes(entry) if not change.only_folder_time]
-        return {
-            "entry": entry_json(self._history.entry(entry)),
-            "changes": bounded(changes[: min(limit, MAX_LISTED)], change_json),
-            "total": len(changes),
-        }
+    def _snapshot(self, call: calls.TakeSnapshot) -> SnapshotResult:
+        return self._history.snapshot("snapshot", call.who.as_author(), calls.shorten(call.why))
 
-    def _diff(self, fields: Fields) -> Json:
-        entry, path = fields.need("entry", int), fields.take("path", str)
-        limit = min(fields.take("limit", int, 200) or 200, MAX_LISTED)
-        fields.end()
-        diffs, total = self._history.diff(entry, path, limit=limit)
-        return {
-            "entry": entry_json(self._history.entry(entry)),
-            "files": bounded(diffs, diff_json),
-            "total": total,
-        }
+    def _log(self, call: calls.ListEntries) -> calls.EntryList:
+        limit = max(1, min(call.limit, MAX_LISTED_ENTRIES))
+        return calls.EntryList(tuple(self._history.log(call.path, limit=limit, before=call.before)))
 
-    def _compare(self, fields: Fields) -> Json:
-        """Between the states of two entries: `old`, the last known good one, or the one before `new`; and `new`."""
-        new, old, good = fields.need("new", int), fields.take("old", int), fields.take("good", bool, False)
-        path, limit = fields.take("path", str), min(fields.take("limit", int, 200) or 200, MAX_LISTED)
-        fields.end()
+    def _changes(self, call: calls.ListEntryChanges) -> calls.EntryChanges:
+        changes = [change for change in self._history.changes(call.entry) if not change.is_only_folder_time]
+        shown = changes[: _limit_paths(call.limit)]
+        return calls.EntryChanges(self._history.entry(call.entry), bound_list(shown, _changed_path), len(changes))
+
+    def _diff(self, call: calls.DiffEntry) -> calls.EntryDiff:
+        diffs, total = self._history.diff(call.entry, call.path, limit=_limit_paths(call.limit))
+        return calls.EntryDiff(self._history.entry(call.entry), bound_list(diffs, _diff_text), total)
+
+    def _compare(self, call: calls.CompareEntries) -> calls.EntryComparison:
+        old = call.old
         if old is None:
-            old = self._history.last_good() if good else self._history.before(new)
-        diffs, total = self._history.compare(old, new, path, limit=limit)
-        return {
-            "old": entry_json(self._history.entry(old)) if old else None,
-            "new": entry_json(self._history.entry(new)),
-            "files": bounded(diffs, diff_json),
-            "total": total,
-        }
+            old = self._history.last_good() if call.good else self._history.before(call.new)
+        diffs, total = self._history.compare(old, call.new, call.path, limit=_limit_paths(call.limit))
+        return calls.EntryComparison(
+            old=self._history.entry(old) if old else None,
+            new=self._history.entry(call.new),
+            files=bound_list(diffs, _diff_text),
+            total=total,
+        )
 
-    def _show(self, fields: Fields) -> Json:
-        """A file as it was, at most MAX_SHOWN bytes from `offset` on; `more` says whether to ask again."""
-        entry, path, offset = fields.need("entry", int), fields.need("path", str), fields.take("offset", int, 0) or 0
-        fields.end()
-        version = self._history.version(entry, path)
+    def _show(self, call: calls.ShowFile) -> calls.FileVersion:
+        """At most MAX_SHOWN_BYTES from `offset` on."""
+        version = self._history.version(call.entry, call.path)
         if version is None:
             raise FreeholdError(
                 "history.unknown-path",
-                f"{path} was not there in entry {entry}",
-                hint=f"freehold log {path} lists the entries that have it",
+                f"Entry {call.entry} has no {call.path}",
+                hint=f"freehold log {call.path} lists the entries that have it",
             )
-        found: Json = {
-            "path": path,
-            "what": describe(version),
-            "mode": stat.S_IMODE(version.mode),
-            "mtime": version.mtime,
-            "size": version.size,
-        }
+        content: str | None = None
+        offset: int | None = None
+        more = False
         if version.content is not None:
-            data = self._history.read_range(version.content, max(0, offset), MAX_SHOWN)
-            found |= {
-                "base64": base64.b64encode(data).decode(),
-                "offset": offset,
-                "more": offset + len(data) < version.size,
-            }
-        return found
+            offset = max(0, call.offset)
+            data = self._history.read_range(version.content, offset, MAX_SHOWN_BYTES)
+            content, more = base64.b64encode(data).decode(), offset + len(data) < version.size
+        return calls.FileVersion(
+            path=call.path,
+            what=describe_version(version),
+            mode=stat.S_IMODE(version.mode),
+            mtime=version.mtime,
+            size=version.size,
+            base64=content,
+            offset=offset,
+            more=more,
+        )
 
-    def _undo(self, fields: Fields) -> Json:
-        entry, dry_run, who = fields.take("entry", int), fields.take("dry_run", bool, False), fields.who()
-        fields.end()
-        if dry_run:
-            return plan_json(self._history.plan_undo(entry))
-        return outcome_json(self._history.undo(entry, who))
+    def _plan_undo(self, call: calls.PlanUndo) -> calls.RestorePreview:
+        return _preview(self._history.plan_undo(call.entry))
 
-    def _redo(self, fields: Fields) -> Json:
-        dry_run, who = fields.take("dry_run", bool, False), fields.who()
-        fields.end()
-        return plan_json(self._history.plan_redo()) if dry_run else outcome_json(self._history.redo(who))
+    def _undo(self, call: calls.UndoChanges) -> calls.RestoreReport:
+        return _report(self._history.undo(call.entry, call.who.as_author()))
 
-    def _restore(self, fields: Fields) -> Json:
-        entry, paths = fields.need("entry", int), fields.texts("paths")
-        dry_run, who = fields.take("dry_run", bool, False), fields.who()
-        fields.end()
-        if dry_run:
-            return plan_json(self._history.plan_restore(entry, paths))
-        return outcome_json(self._history.restore(entry, paths, who))
+    def _plan_redo(self, _: calls.PlanRedo) -> calls.RestorePreview:
+        return _preview(self._history.plan_redo())
 
-    def _revert(self, fields: Fields) -> Json:
-        entry, choose = fields.need("entry", int), fields.take("choose", dict, {}) or {}
-        since, dry_run, who = fields.take("since", int), fields.take("dry_run", bool, False), fields.who()
-        of = fields.turn("of")
-        fields.end()
-        choices = {str(path): str(choice) for path, choice in choose.items()}
-        if dry_run:
-            return plan_json(self._history.plan_revert(entry, choices, since, of))
-        return outcome_json(self._history.revert(entry, choices, who, since, of))
+    def _redo(self, call: calls.RedoChanges) -> calls.RestoreReport:
+        return _report(self._history.redo(call.who.as_author()))
 
-    def _recover(self, fields: Fields) -> Json:
-        finish, who = fields.need("finish", bool), fields.who()
-        fields.end()
-        return outcome_json(self._history.recover(finish=finish, who=who))
+    def _plan_restore(self, call: calls.PlanRestore) -> calls.RestorePreview:
+        return _preview(self._history.plan_restore(call.entry, call.paths))
 
-    def _good(self, fields: Fields) -> Json:
-        entry, good = fields.take("entry", int), fields.take("good", bool, True)
-        fields.end()
-        return {"entry": entry_json(self._history.set_good(entry, good=good is not False))}
+    def _restore(self, call: calls.RestoreEntry) -> calls.RestoreReport:
+        return _report(self._history.restore(call.entry, call.paths, call.who.as_author()))
 
-    def _verify(self, fields: Fields) -> Json:
-        fields.end()
+    def _plan_revert(self, call: calls.PlanRevert) -> calls.RestorePreview:
+        return _preview(self._history.plan_revert(call.entry, call.choose, call.since, _session_turn(call.of)))
+
+    def _revert(self, call: calls.RevertEntry) -> calls.RestoreReport:
+        turn = _session_turn(call.of)
+        return _report(self._history.revert(call.entry, call.choose, call.who.as_author(), call.since, turn))
+
+    def _recover(self, call: calls.RecoverRestore) -> calls.RestoreReport:
+        return _report(self._history.recover(finish=call.finish, who=call.who.as_author()))
+
+    def _good(self, call: calls.SetEntryGood) -> calls.EntryReply:
+        return calls.EntryReply(self._history.set_good(call.entry, good=call.good))
+
+    def _verify(self, _: calls.VerifyHistory) -> calls.VerificationReport:
         found = self._history.verify()
-        damages = [
-            {
-                "content": damage.content,
-                "reason": damage.reason,
-                "touches": [
-                    {"path": show_name(each.path), "first": each.first, "last": each.last} for each in damage.touches
-                ],
-            }
+        damages = tuple(
+            calls.ContentDamageReport(
+                damage.content,
+                damage.reason,
+                tuple(calls.DamagedPath(show_name(each.path), each.first, each.last) for each in damage.touches),
+            )
             for damage in found.damages
-        ]
-        return {"contents": found.contents, "bytes": found.bytes_read, "damages": damages}
+        )
+        return calls.VerificationReport(found.contents, found.bytes_read, damages)
 
-    def _size(self, fields: Fields) -> Json:
-        fields.end()
-        return asdict(self._history.size())
+    def _size(self, _: calls.MeasureHistory) -> StoreSize:
+        return self._history.size()
 
-    def _collect(self, fields: Fields) -> Json:
-        fields.end()
-        return asdict(self._history.collect())
-
-    def _files(self, fields: Fields) -> Json:
-        """File changes after a sequence number, at once or within `wait` seconds; see `stream.Changes`."""
-        after, wait = fields.need("after", int), fields.take("wait", float, 0.0) or 0.0
-        fields.end()
-        return changes_json(self._history.stream.read(after, min(wait, 30.0)))
+    def _collect(self, _: calls.CollectGarbage) -> CollectionResult:
+        return self._history.collect()
 
 
-def bounded(items: Iterable[T], to_json: Callable[[T], Json]) -> list[Json]:
-    found: list[Json] = []
-    room = MAX_TEXT
+def bound_list(items: Iterable[T], convert: Callable[[T], R]) -> tuple[R, ...]:
+    """The first of the items, converted, of which the text fits into MAX_REPLY_CHARS."""
+    found: list[R] = []
+    room = MAX_REPLY_CHARS
     for item in items:
-        made = to_json(item)
-        room -= sum(len(value) for value in made.values() if isinstance(value, str))
+        made = convert(item)
+        room -= sum(len(value) for value in vars(made).values() if isinstance(value, str))
         if room < 0 and found:
             break
         found.append(made)
-    return found
+    return tuple(found)
 
 
-def changes_json(changes: Changes) -> Json:
-    items = [{"sequence": item.sequence, "path": show_name(item.path), "word": item.word} for item in changes.items]
-    return {"sequence": changes.sequence, "relist": changes.relist, "items": items}
+def list_changed_files(batch: FileChangeBatch) -> calls.ChangedFiles:
+    items = tuple(calls.ChangedFile(item.sequence, show_name(item.path), item.word) for item in batch.items)
+    return calls.ChangedFiles(batch.sequence, batch.relist, items)
 
 
-def entry_json(entry: Entry) -> Json:
-    return asdict(entry) | {
-        "who": {key: value for key, value in asdict(entry.who).items() if value is not None},
-        "notes": list(entry.notes),
-    }
+def _limit_paths(limit: int) -> int:
+    return max(1, min(limit, MAX_LISTED_PATHS))
 
 
-def change_json(change: Change) -> Json:
+def _session_turn(turn: calls.TurnReference | None) -> SessionTurn | None:
+    return None if turn is None else SessionTurn(turn.session, str(turn.turn))
+
+
+def _changed_path(change: PathChange) -> calls.ChangedPath:
     either = change.new or change.old
-    return {"path": show_name(change.path), "word": change.word, "what": describe(either) if either else ""}
+    return calls.ChangedPath(show_name(change.path), change.word, describe_version(either) if either else "")
 
 
-def diff_json(diff: FileDiff) -> Json:
-    return asdict(diff) | {"path": show_name(diff.path), "text": diff.text.decode("utf-8", "backslashreplace")}
+def _diff_text(diff: FileDiff) -> calls.FileDiffText:
+    text = diff.text.decode("utf-8", "backslashreplace")
+    return calls.FileDiffText(**vars(diff) | {"path": show_name(diff.path), "text": text})
 
 
-def step_json(step: Step) -> Json:
-    return {"path": show_name(b"/".join(step.path)), "fate": step.fate, "detail": step.detail}
+def _planned_fate(fate: PathFate) -> calls.ShownFate:
+    return calls.ShownFate(show_name(fate.path), fate.fate, PLANNED_WORDS[fate.fate], fate.detail)
 
 
-def conflict_json(conflict: Conflict) -> Json:
-    return {"path": show_name(b"/".join(conflict.path)), "reason": conflict.reason}
+def _final_fate(fate: PathFate) -> calls.ShownFate:
+    return calls.ShownFate(show_name(fate.path), fate.fate, DONE_WORDS[fate.fate], fate.detail)
 
 
-def plan_json(plan: Plan) -> Json:
-    """A folder whose time alone is put back is nothing an owner would call changed."""
-    steps = [step for step in plan.steps if not (step.fate == "time" and step.live is not None and step.live.is_folder)]
-    return {
-        "kind": plan.kind,
-        "target": plan.target,
-        "steps": bounded(steps[:MAX_LISTED], step_json),
-        "total": len(steps),
-        "conflicts": bounded(plan.conflicts[:MAX_LISTED], conflict_json),
-        "shared": plan.shared,
-    }
+def _conflict(conflict: RevertConflict) -> calls.PathReason:
+    return calls.PathReason(show_name(b"/".join(conflict.path)), conflict.reason)
 
 
-def outcome_json(outcome: Outcome) -> Json:
-    unsettled = bounded(outcome.unsettled[:MAX_LISTED], lambda each: {"path": show_name(each[0]), "reason": each[1]})
-    return {
-        "entry": entry_json(outcome.entry),
-        "done": outcome.done,
-        "unsettled": unsettled,
-        "total_unsettled": len(outcome.unsettled),
-    }
+def _unsettled(pair: tuple[bytes, str]) -> calls.PathReason:
+    return calls.PathReason(show_name(pair[0]), pair[1])
+
+
+def _as_text_keys(counts: Mapping[FateGroup, int]) -> dict[str, int]:
+    return {str(group): count for group, count in counts.items()}
+
+
+def _preview(plan: RestorePlan) -> calls.RestorePreview:
+    steps = list_planned_fates(plan)
+    counts = count_fates(steps)
+    return calls.RestorePreview(
+        kind=plan.kind,
+        target=plan.target,
+        steps=bound_list(steps[:MAX_LISTED_PATHS], _planned_fate),
+        total=len(steps),
+        counts=_as_text_keys(counts),
+        summary=summarize_fates(counts, planned=True),
+        conflicts=bound_list(plan.conflicts[:MAX_LISTED_PATHS], _conflict),
+        shared=plan.shared,
+    )
+
+
+def _report(result: RestoreResult) -> calls.RestoreReport:
+    counts = count_fates(result.fates)
+    return calls.RestoreReport(
+        entry=result.entry,
+        done=result.done,
+        fates=bound_list(result.fates[:MAX_LISTED_PATHS], _final_fate),
+        total=len(result.fates),
+        counts=_as_text_keys(counts),
+        summary=summarize_fates(counts, planned=False),
+        unsettled=bound_list(result.unsettled[:MAX_LISTED_PATHS], _unsettled),
+        total_unsettled=len(result.unsettled),
+    )

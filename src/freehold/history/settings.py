@@ -1,4 +1,4 @@
-"""What an owner may set about history, with the defaults."""
+"""The settings of history with their defaults."""
 
 import os
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class Settings:
+class HistorySettings:
     quota: int | None = None
-    """Bytes the store may use; None: 5 GiB or a tenth of the disk, whichever is less."""
+    """Bytes that the store may use; None means 5 GiB or a tenth of the disk, whichever is less."""
     quiet: float = 30.0
-    """Seconds without a write after which a changed tree becomes an entry; 0 switches that off."""
+    """Seconds without a write after which changes become an entry; 0 disables this."""
     largest_file: int = GIB
-    """Files above this are noted, not stored."""
+    """Of larger files only the name and the size are recorded."""
     scan_every: float = 3600.0
-    """Seconds between full scans, for what no event tells (mmap, a hard link from outside)."""
+    """Seconds between full scans, for changes without events (mmap, a hard link from outside)."""
     scan_without_watch: float = 60.0
-    """Seconds between full scans while the kernel gives no watches."""
+    """Seconds between full scans while the folders cannot be watched."""
     quota_grace: float = 600.0
-    """Seconds between telling the owner that the quota is reached and dropping the oldest entries."""
+    """Seconds between the notice that the quota is exceeded and the drop of the oldest entries."""
     ignore: tuple[str, ...] = ()
-    """Patterns of paths that are not kept, as in a .gitignore; see `ignoring`."""
+    """Patterns of paths that are not recorded, as in .gitignore; see `ignore_rules`."""
 
     def quota_for(self, folder: Path) -> int:
         if self.quota is not None:

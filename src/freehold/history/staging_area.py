@@ -1,4 +1,4 @@
-"""Where a restore makes its files before they are moved into place: outside the tree, where nobody inside can reach them."""
+"""The staging area: where a restore makes files before they are moved into place. No program in the computer can reach it."""
 
 import ctypes
 import errno
@@ -11,13 +11,13 @@ import time
 from collections import deque
 from pathlib import Path
 
-from freehold.history.reading import FOLDER_FLAGS
+from freehold.history.tree_reader import FOLDER_FLAGS
 
 _GET_FLAGS, _SET_FLAGS, _SPREAD = 0x80086601, 0x40086602, 0x00020000
-_LOOK_AFTER = 32
-_SLOW = 0.000_15
-_QUICK = 0.000_06
-_TRIES = 6
+_CREATIONS_PER_CHECK = 32
+_SLOW_SECONDS = 0.000_15
+_FAST_SECONDS = 0.000_06
+_MAX_FOLDERS_TRIED = 6
 _SAMPLES = 8
 _NO_REPLACE, _EXCHANGE = 1, 2
 
@@ -25,11 +25,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prepare_staging(folder: Path) -> None:
-    """Empty it of what a killed restore left.
+    """Make the folder, or empty it of what a killed restore left.
 
-    ext4 looks for a free inode near the folder of a new file, and next to thousands of just deleted ones (an `rm -rf`
-    about to be undone) that search takes a millisecond a file. The "top of hierarchy" flag lets ext4 put each folder
-    made in here somewhere else, where there is room. Other file systems know no such flag, and need none.
+    ext4 searches for a free inode near the folder of a new file. Next to thousands of inodes that were just deleted (an
+    `rm -rf` that is being undone) this search takes a millisecond per file. The "top of hierarchy" flag lets ext4 place
+    each folder made in here elsewhere. Other file systems do not have this flag and do not need it.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -43,59 +43,59 @@ def prepare_staging(folder: Path) -> None:
         os.close(handle)
 
 
-class Staging:
-    """One folder for a long time; another one when it got crowded. Used under the caller's lock."""
+class StagingArea:
+    """One folder is used until file creation in it becomes slow, then another one. The caller holds the lock."""
 
     def __init__(self, folder: Path) -> None:
         prepare_staging(folder)
         self._folder = folder
-        self._crowded = False
+        self._is_slow = False
         self._creations = self._creating = 0.0
         self._path: Path | None = None
         self._handle = -1
         self._trash: deque[Path] = deque()
 
-    def take_handle(self) -> int:
-        """The folder in which to make the next file."""
-        if self._path is None or self._crowded:
+    def open_folder(self) -> int:
+        """A handle on the folder for the next file."""
+        if self._path is None or self._is_slow:
             self._leave()
-            self._crowded = False
+            self._is_slow = False
             self._creations = self._creating = 0.0
-            self._path, self._handle = self._find_room()
+            self._path, self._handle = self._make_folder()
         return self._handle
 
-    def _find_room(self) -> tuple[Path, int]:
-        """A fresh folder where making a file is quick; of several tries the first that is, else the last."""
-        for left in reversed(range(_TRIES)):
-            # ext4 chooses the place by the name: the same name would land beside what the last restore displaced.
+    def _make_folder(self) -> tuple[Path, int]:
+        """A new folder in which file creation is fast; after several tries any new folder."""
+        for left in reversed(range(_MAX_FOLDERS_TRIED)):
+            # ext4 chooses the location by the name: the same name would be placed next to the files of the last restore.
             path = self._folder / secrets.token_hex(8)
             path.mkdir(mode=0o700)
             handle = os.open(path, FOLDER_FLAGS)
-            if left == 0 or _creation_time(handle) < _QUICK:
+            if left == 0 or _creation_time(handle) < _FAST_SECONDS:
                 return path, handle
             os.close(handle)
             path.rmdir()
-        raise AssertionError("the last try returns")
+        raise AssertionError("the last attempt always returns")
 
-    def begin_anew(self) -> None:
-        """Much is coming: make it somewhere else than the last."""
-        self._crowded = True
+    def request_new_folder(self) -> None:
+        """Use a new folder for the next files, because there will be many."""
+        self._is_slow = True
 
-    def took(self, seconds: float) -> None:
-        """How long a creation took. Where they take long, there is a crowd of deleted inodes: elsewhere there is not."""
+    def note_creation_time(self, seconds: float) -> None:
+        """Report how long a file creation took. When they are slow on average, the next file is made in another folder."""
         self._creations += 1
         self._creating += seconds
-        if self._creations >= _LOOK_AFTER:
-            self._crowded = self._creating / self._creations > _SLOW
+        if self._creations >= _CREATIONS_PER_CHECK:
+            self._is_slow = self._creating / self._creations > _SLOW_SECONDS
             self._creations = self._creating = 0.0
 
     def discard(self, name: bytes) -> None:
-        """What was moved in here from the tree can go; not now, since the owner is waiting for the restore."""
+        """Mark a file for deletion. It is deleted later, because the owner waits for the restore."""
         if self._path is not None:
             self._trash.append(self._path / os.fsdecode(name))
 
-    def empty(self) -> None:
-        """Take away what was discarded. Safe to call from another thread, during a restore too."""
+    def empty_trash(self) -> None:
+        """Delete what was discarded. Safe to call from another thread, also during a restore."""
         while self._trash:
             path = self._trash.popleft()
             try:
@@ -107,7 +107,7 @@ class Staging:
 
     def close(self) -> None:
         self._leave()
-        self.empty()
+        self.empty_trash()
 
     def _leave(self) -> None:
         if self._path is not None:
@@ -117,7 +117,7 @@ class Staging:
 
 
 def _creation_time(folder: int) -> float:
-    """Seconds to make one empty file here, by the quicker half of a few."""
+    """The median time to create an empty file in this folder, in seconds."""
     taken = []
     for number in range(_SAMPLES):
         name = b"%d" % number
@@ -128,24 +128,24 @@ def _creation_time(folder: int) -> float:
     return sorted(taken)[_SAMPLES // 2]
 
 
-def exchange(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes) -> None:
-    """Swap two names in one step. OSError ENOENT when one is gone, EINVAL where the file system cannot."""
+def exchange_names(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes) -> None:
+    """Swap two names in one step. OSError ENOENT when one is missing, EINVAL when the file system does not support it."""
     _rename(from_folder, from_name, to_folder, to_name, _EXCHANGE)
 
 
-def move_in(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes) -> None:
-    """Rename to a name that must not exist. OSError EEXIST when it does."""
+def move_name(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes) -> None:
+    """Rename to a name that must not exist. OSError EEXIST when it exists."""
     try:
         _rename(from_folder, from_name, to_folder, to_name, _NO_REPLACE)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOSYS):
             raise
-        if exists(to_name, to_folder):
-            raise FileExistsError(errno.EEXIST, "the name is taken") from error
+        if has_name(to_name, to_folder):
+            raise FileExistsError(errno.EEXIST, "the name exists") from error
         os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
 
 
-def exists(name: bytes, folder: int) -> bool:
+def has_name(name: bytes, folder: int) -> bool:
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

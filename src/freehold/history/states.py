@@ -1,18 +1,21 @@
-"""Questions about places and their versions: what lives, what lived at an entry, what differs between two."""
+"""Reads places and their versions: the live ones, those of an entry, and the differences between two entries.
+
+A place is a path that exists or existed; it has an id.
+"""
 
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.history.model import Change, ChangeWord, Version
+from freehold.history.model import ChangeWord, PathChange, PathVersion
 
 VERSION_COLUMNS = (
     "version.id, version.place, version.born, version.died, version.mode, version.mtime, version.size, "
     "version.content, version.flag, version.ino, version.ctime, version.nlink"
 )
 LIVE = "version.died IS NULL"
-_WIDTH = len(Version._fields)
+_WIDTH = len(PathVersion._fields)
 _COMPARED = f"""
     SELECT place.id, place.parent, place.name, {VERSION_COLUMNS.replace("version.", "first.")}, {VERSION_COLUMNS.replace("version.", "second.")}
     FROM (
@@ -36,7 +39,7 @@ _COMPARED = f"""
 
 
 class Places:
-    """Reads through one connection; holds nothing between calls but paths already resolved."""
+    """Reads through one connection. Holds no state between calls."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -60,40 +63,40 @@ class Places:
             if row is None:
                 raise FreeholdError(
                     "history.damaged",
-                    f"The history knows no place {place}",
-                    hint="freehold history verify says what is damaged",
+                    f"The history has no place {place}",
+                    hint="To list all damage: freehold history verify",
                 )
             place = row[0]
             parts.append(row[1])
         return tuple(reversed(parts))
 
-    def live(self, place: int) -> Version | None:
+    def live(self, place: int) -> PathVersion | None:
         row = self._db.execute(f"SELECT {VERSION_COLUMNS} FROM version WHERE place = ? AND {LIVE}", (place,)).fetchone()  # noqa: S608
-        return Version._make(row) if row else None
+        return PathVersion._make(row) if row else None
 
-    def live_children(self, place: int) -> list[Version]:
+    def live_children(self, place: int) -> list[PathVersion]:
         rows = self._db.execute(
             f"SELECT {VERSION_COLUMNS} FROM place JOIN version ON version.place = place.id AND {LIVE} WHERE place.parent = ?",  # noqa: S608
             (place,),
         )
-        return [Version._make(row) for row in rows]
+        return [PathVersion._make(row) for row in rows]
 
-    def inside(self, place: int) -> tuple[dict[bytes, Version], dict[bytes, int]]:
-        """The names in a folder that live, and those that once did."""
+    def inside(self, place: int) -> tuple[dict[bytes, PathVersion], dict[bytes, int]]:
+        """The names in a folder that exist now, and those that existed before."""
         rows = self._db.execute(
             f"SELECT place.id, place.name, {VERSION_COLUMNS} FROM place LEFT JOIN version ON version.place = place.id AND {LIVE} WHERE place.parent = ?",  # noqa: S608
             (place,),
         )
-        live: dict[bytes, Version] = {}
+        live: dict[bytes, PathVersion] = {}
         dead: dict[bytes, int] = {}
         for row in rows:
             if row[2] is None:
                 dead[row[1]] = row[0]
             else:
-                live[row[1]] = Version._make(row[2:])
+                live[row[1]] = PathVersion._make(row[2:])
         return live, dead
 
-    def at(self, place: int, entry: int) -> Version | None:
+    def at(self, place: int, entry: int) -> PathVersion | None:
         """The version of a place in the state of an entry."""
         row = self._db.execute(
             f"SELECT {VERSION_COLUMNS} FROM version WHERE place = ? AND born <= ? ORDER BY born DESC LIMIT 1",  # noqa: S608
@@ -101,24 +104,19 @@ class Places:
         ).fetchone()
         if row is None or (row[3] is not None and row[3] <= entry):
             return None
-        return Version._make(row)
+        return PathVersion._make(row)
 
-    def children_at(self, place: int, entry: int) -> Iterator[tuple[bytes, Version]]:
-        rows = self._db.execute("SELECT id, name FROM place WHERE parent = ? ORDER BY name", (place,)).fetchall()
-        for child, name in rows:
-            version = self.at(child, entry)
-            if version is not None:
-                yield name, version
-
-    def compared(self, one: int, other: int) -> Iterator[tuple[int, tuple[bytes, ...], Version | None, Version | None]]:
-        """Places whose states differ between two entries: id, path, and both states. Costs what changed, not what exists."""
+    def compare(
+        self, one: int, other: int
+    ) -> Iterator[tuple[int, tuple[bytes, ...], PathVersion | None, PathVersion | None]]:
+        """Places that differ between two entries: id, path and both versions. The cost depends on what changed, not on what exists."""
         low, high = min(one, other), max(one, other)
         rows = self._db.execute(_COMPARED, {"low": low, "high": high, "one": one, "other": other})
         paths: dict[int, tuple[bytes, ...]] = {0: ()}
         for row in rows.fetchall():
             first = _alive(row[3 : 3 + _WIDTH], one)
             second = _alive(row[3 + _WIDTH :], other)
-            if first is second or (first is not None and second is not None and first.same_as(second)):
+            if first is second or (first is not None and second is not None and first.is_same_as(second)):
                 continue
             parent = row[1]
             above = paths.get(parent)
@@ -126,20 +124,20 @@ class Places:
                 above = paths[parent] = self.path(parent)
             yield row[0], (*above, row[2]), first, second
 
-    def changes(self, old: int, new: int) -> list[Change]:
-        """What differs between the states of two entries, in path order; works in both directions."""
-        found: list[Change] = []
-        for _, path, before, after in self.compared(old, new):
+    def list_changes(self, old: int, new: int) -> list[PathChange]:
+        """The differences between two entries, in path order and in either direction."""
+        found: list[PathChange] = []
+        for _, path, before, after in self.compare(old, new):
             word: ChangeWord = "added" if before is None else "removed" if after is None else "changed"
-            found.append(Change(b"/".join(path), word, before, after))
+            found.append(PathChange(b"/".join(path), word, before, after))
         found.sort(key=lambda change: change.path)
         return found
 
-    def alive_with_inode(self, ino: int) -> list[Version]:
+    def find_live_with_inode(self, ino: int) -> list[PathVersion]:
         rows = self._db.execute(f"SELECT {VERSION_COLUMNS} FROM version WHERE {LIVE} AND ino = ?", (ino,))  # noqa: S608
-        return [Version._make(row) for row in rows]
+        return [PathVersion._make(row) for row in rows]
 
 
-def _alive(row: tuple[Any, ...], entry: int) -> Version | None:
-    """The latest version born by then, unless it had died."""
-    return None if row[0] is None or (row[3] is not None and row[3] <= entry) else Version._make(row)
+def _alive(row: tuple[Any, ...], entry: int) -> PathVersion | None:
+    """The version of this row, unless it had ended before the entry."""
+    return None if row[0] is None or (row[3] is not None and row[3] <= entry) else PathVersion._make(row)

@@ -1,4 +1,4 @@
-"""File changes as a stream with sequence numbers: coalesced, bounded, and honest to a reader that fell behind."""
+"""File changes as a stream with sequence numbers. It is bounded, and a reader that fell behind is told so."""
 
 import asyncio
 import threading
@@ -9,9 +9,9 @@ from itertools import islice
 
 from freehold.history.model import ChangeWord
 
-KEPT = 4096
-MAX_AT_ONCE = 1000
-MAX_BYTES_AT_ONCE = 256 << 10
+MAX_KEPT_CHANGES = 4096
+MAX_BATCH_CHANGES = 1000
+MAX_BATCH_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class FileChange:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """What came after the number the reader had. With `relist` the reader missed some: list the folders, go on from `sequence`."""
+class FileChangeBatch:
+    """The changes after the number that the reader had. With `relist` some were missed: list the folders and go on from `sequence`."""
 
     sequence: int
     items: tuple[FileChange, ...]
@@ -31,11 +31,11 @@ class Changes:
 
 
 class ChangeStream:
-    """Thread-safe. One writer (the watcher), any number of readers, none of which can slow it down."""
+    """Thread-safe. One writer (the watcher) and any number of readers, which cannot slow it down."""
 
     def __init__(self) -> None:
         self._ready = threading.Condition()
-        self._kept: deque[FileChange] = deque(maxlen=KEPT)
+        self._kept: deque[FileChange] = deque(maxlen=MAX_KEPT_CHANGES)
         self._sequence = 0
         self._relist_below = 0
         self._closed = False
@@ -46,27 +46,27 @@ class ChangeStream:
         return self._sequence
 
     def publish(self, changes: Mapping[bytes, ChangeWord]) -> None:
-        """A burst larger than MAX_AT_ONCE becomes a re-list mark for everybody."""
+        """More than MAX_BATCH_CHANGES at once are not listed; all readers are told to list the folders again."""
         if not changes:
             return
         with self._ready:
-            if len(changes) > MAX_AT_ONCE or sum(map(len, changes)) > MAX_BYTES_AT_ONCE:
-                self._tell_to_relist()
+            if len(changes) > MAX_BATCH_CHANGES or sum(map(len, changes)) > MAX_BATCH_BYTES:
+                self._require_relist()
             else:
                 for path, word in changes.items():
                     self._sequence += 1
                     self._kept.append(FileChange(self._sequence, path, word))
-                if len(self._kept) == KEPT:
+                if len(self._kept) == MAX_KEPT_CHANGES:
                     self._relist_below = max(self._relist_below, self._kept[0].sequence - 1)
             self._wake()
 
     def relist(self) -> None:
-        """Events were lost, or a restore touched more than is worth naming."""
+        """Events were lost: tell all readers to list the folders again."""
         with self._ready:
-            self._tell_to_relist()
+            self._require_relist()
             self._wake()
 
-    def _tell_to_relist(self) -> None:
+    def _require_relist(self) -> None:
         self._sequence += 1
         self._kept.clear()
         self._relist_below = self._sequence
@@ -76,22 +76,22 @@ class ChangeStream:
         for listener in self._listeners:
             listener()
 
-    def since(self, sequence: int) -> Changes:
-        """Without waiting. A number from the future (another keeper's life) is answered with re-list."""
+    def since(self, sequence: int) -> FileChangeBatch:
+        """The next changes, without waiting. A number that is too high (from an earlier keeper) is answered with `relist`."""
         with self._ready:
             if sequence < self._relist_below or sequence > self._sequence:
-                return Changes(self._sequence, (), relist=True)
-            items = tuple(islice((change for change in self._kept if change.sequence > sequence), MAX_AT_ONCE))
-            return Changes(items[-1].sequence if items else self._sequence, items)
+                return FileChangeBatch(self._sequence, (), relist=True)
+            items = tuple(islice((change for change in self._kept if change.sequence > sequence), MAX_BATCH_CHANGES))
+            return FileChangeBatch(items[-1].sequence if items else self._sequence, items)
 
-    def read(self, sequence: int, timeout: float) -> Changes:
-        """Waits in the calling thread until there is something after `sequence`, or the time is over."""
+    def read(self, sequence: int, timeout: float) -> FileChangeBatch:
+        """Waits in the calling thread for changes after `sequence`, at most `timeout` seconds."""
         with self._ready:
             self._ready.wait_for(lambda: self._closed or self._sequence != sequence, timeout)
             return self.since(sequence)
 
-    async def follow(self, sequence: int | None = None) -> AsyncIterator[Changes]:
-        """Every change after `sequence` (default: from now on), until the stream is closed."""
+    async def follow(self, sequence: int | None = None) -> AsyncIterator[FileChangeBatch]:
+        """All changes after `sequence` (by default from now on), until the stream is closed."""
         at = self._sequence if sequence is None else sequence
         loop = asyncio.get_running_loop()
         wake = asyncio.Event()

@@ -1,28 +1,28 @@
-"""Reading the tree through directory handles: never through a symlink, never blocked by what was planted, never without end."""
+"""Reads files through directory handles. It never follows a symlink, never blocks on a FIFO, and reads a bounded amount."""
 
 import os
 import stat
 from typing import NamedTuple
 
-from freehold.history.contents import INLINE, Contents
-from freehold.history.model import FLAG_FINE, FLAG_OVER_QUOTA, FLAG_TOO_LARGE, FLAG_UNREADABLE, FLAG_UNSETTLED
+from freehold.history.contents import MAX_INLINE_BYTES, ContentStore
+from freehold.history.model import FLAG_CHANGING, FLAG_COMPLETE, FLAG_OVER_QUOTA, FLAG_TOO_LARGE, FLAG_UNREADABLE
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-ATTEMPTS = 4
+MAX_ATTEMPTS = 4
 _BLOCK = 1 << 20
 
 
-class Taken(NamedTuple):
-    """What was found under a name: its stat as of the reading, and what of it was stored."""
+class StoredFile(NamedTuple):
+    """What was found under a name: its stat at the time of reading, and the stored content."""
 
     stat: os.stat_result
     content: int | None
     flag: int
 
 
-class Limits:
-    """What one snapshot may still store; files beyond it are noted, not kept."""
+class SnapshotLimits:
+    """How much one snapshot may store. Of files beyond it only the name and the size are recorded."""
 
     def __init__(self, largest: int, room: int) -> None:
         self.largest = largest
@@ -34,49 +34,53 @@ class Limits:
         return FLAG_OVER_QUOTA if written + size > self.room else None
 
 
-def take(contents: Contents, limits: Limits, folder: int, name: bytes, found: os.stat_result) -> Taken | None:
-    """Store what `name` in the folder handle is now. None: it is gone.
+def store_file(
+    contents: ContentStore, limits: SnapshotLimits, folder: int, name: bytes, found: os.stat_result
+) -> StoredFile | None:
+    """Store the file, symlink or special file `name` in the folder. None when it is gone.
 
-    A file that changes while it is read is read again, a bounded number of times; then the last reading is kept and
-    flagged. Reading ends at the size the file had when it was opened, so one that never stops growing costs that size.
+    A file that changes while it is read is read again, at most MAX_ATTEMPTS times; then the last content is stored and
+    flagged. Reading stops at the size that the file had when it was opened, so a growing file is read only that far.
     """
     try:
         if stat.S_ISLNK(found.st_mode):
-            return _take_link(contents, folder, name)
+            return _store_link(contents, folder, name)
         if stat.S_ISREG(found.st_mode):
-            return _take_file(contents, limits, folder, name, found)
+            return _store_file(contents, limits, folder, name, found)
     except FileNotFoundError:
         return None
     except OSError:
-        return _noted(folder, name, FLAG_UNREADABLE)
-    return Taken(found, None, FLAG_FINE)
+        return _record_only(folder, name, FLAG_UNREADABLE)
+    return StoredFile(found, None, FLAG_COMPLETE)
 
 
-def _noted(folder: int, name: bytes, flag: int) -> Taken | None:
+def _record_only(folder: int, name: bytes, flag: int) -> StoredFile | None:
     try:
-        return Taken(os.stat(name, dir_fd=folder, follow_symlinks=False), None, flag)
+        return StoredFile(os.stat(name, dir_fd=folder, follow_symlinks=False), None, flag)
     except OSError:
         return None
 
 
-def _take_link(contents: Contents, folder: int, name: bytes) -> Taken:
+def _store_link(contents: ContentStore, folder: int, name: bytes) -> StoredFile:
     target = os.readlink(name, dir_fd=folder)
-    return Taken(os.stat(name, dir_fd=folder, follow_symlinks=False), contents.put(target), FLAG_FINE)
+    return StoredFile(os.stat(name, dir_fd=folder, follow_symlinks=False), contents.add_content(target), FLAG_COMPLETE)
 
 
-def _take_file(contents: Contents, limits: Limits, folder: int, name: bytes, before: os.stat_result) -> Taken | None:
+def _store_file(
+    contents: ContentStore, limits: SnapshotLimits, folder: int, name: bytes, before: os.stat_result
+) -> StoredFile | None:
     handle = os.open(name, FILE_FLAGS, dir_fd=folder)
     try:
-        for _ in range(ATTEMPTS + 1):  # the first may find another file than was listed
+        for _ in range(MAX_ATTEMPTS + 1):  # the first attempt may find another file than was listed
             refused = limits.refuse(before.st_size, contents.written_bytes)
             content = (
                 _read(contents, handle, before.st_size) if refused is None and stat.S_ISREG(before.st_mode) else None
             )
             after = os.fstat(handle)
             if _same_state(before, after):
-                return Taken(after, content, refused or FLAG_FINE)
+                return StoredFile(after, content, refused or FLAG_COMPLETE)
             before = after
-        return Taken(after, content, refused or FLAG_UNSETTLED)
+        return StoredFile(after, content, refused or FLAG_CHANGING)
     finally:
         os.close(handle)
 
@@ -87,12 +91,12 @@ def _same_state(one: os.stat_result, other: os.stat_result) -> bool:
     )  # fmt: skip
 
 
-def _read(contents: Contents, handle: int, size: int) -> int:
-    if size <= INLINE:
+def _read(contents: ContentStore, handle: int, size: int) -> int:
+    if size <= MAX_INLINE_BYTES:
         data = os.pread(handle, size, 0) if size else b""
         if len(data) == size:
-            return contents.put(data)
-    spool = contents.spool()
+            return contents.add_content(data)
+    spool = contents.open_spool()
     at = 0
     while at < size:
         data = os.pread(handle, min(_BLOCK, size - at), at)
@@ -104,12 +108,12 @@ def _read(contents: Contents, handle: int, size: int) -> int:
 
 
 def open_folder(folder: int, name: bytes) -> int:
-    """A handle on a folder inside a folder. OSError when the name is anything else, a link included."""
+    """A handle on a folder inside a folder. OSError when the name is not a folder; a symlink is not a folder."""
     return os.open(name, FOLDER_FLAGS, dir_fd=folder)
 
 
 def open_path(root: int, parts: tuple[bytes, ...]) -> int:
-    """A handle on a folder below the root handle, one component at a time; the caller closes it."""
+    """A handle on a folder below the root handle, opened part by part. The caller closes it."""
     handle = os.dup(root)
     try:
         for part in parts:

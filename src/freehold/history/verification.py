@@ -1,7 +1,6 @@
-"""Reading everything again: each content against its hash, each reference against its end."""
+"""Verifies the store: reads each content and compares it with its hash, and checks each reference."""
 
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +11,8 @@ MAX_PLACES = 100
 
 
 @dataclass(frozen=True)
-class Touched:
-    """A path that is damaged in the entries `first` to `last` (None: to this day)."""
+class AffectedPath:
+    """A path that is damaged in the entries `first` to `last`; None means up to now."""
 
     path: bytes
     first: int
@@ -21,29 +20,29 @@ class Touched:
 
 
 @dataclass(frozen=True)
-class Damage:
+class ContentDamage:
     content: int | None
     reason: str
-    touches: tuple[Touched, ...]
+    touches: tuple[AffectedPath, ...]
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerificationResult:
     contents: int
     bytes_read: int
-    damages: tuple[Damage, ...]
+    damages: tuple[ContentDamage, ...]
 
 
-def verify(db: sqlite3.Connection, chunks: Path, progress: Callable[[int], None] = lambda done: None) -> Verified:
-    """`db` is a connection of its own: nothing waits for this. All damage is found, not only the first."""
-    damages = [Damage(None, f"the database says: {row[0]}", ()) for row in _structure(db)]
+def verify_store(db: sqlite3.Connection, chunks: Path) -> VerificationResult:
+    """`db` is used only here, so nothing waits for it. Reports all damage, not only the first."""
+    damages = [ContentDamage(None, f"the database reports: {row[0]}", ()) for row in _check_structure(db)]
     reader = ContentReader(db, chunks)
     last = done = total = 0
     while True:
         try:
             ids = [row[0] for row in db.execute("SELECT id FROM content WHERE id > ? ORDER BY id LIMIT 1000", (last,))]
         except sqlite3.DatabaseError as error:
-            damages.append(Damage(None, f"the list of contents cannot be read after {last}: {error}", ()))
+            damages.append(ContentDamage(None, f"the list of contents cannot be read after {last}: {error}", ()))
             break
         if not ids:
             break
@@ -52,26 +51,25 @@ def verify(db: sqlite3.Connection, chunks: Path, progress: Callable[[int], None]
             try:
                 total += sum(len(piece) for piece in reader.pieces(content))
             except DamagedContent as error:
-                damages.append(Damage(content, error.reason, _touched(db, content)))
+                damages.append(ContentDamage(content, error.reason, _find_affected(db, content)))
             except sqlite3.DatabaseError as error:
-                damages.append(Damage(content, str(error), _touched(db, content)))
+                damages.append(ContentDamage(content, str(error), _find_affected(db, content)))
             done += 1
-        progress(done)
     for (content,) in db.execute(
         "SELECT DISTINCT content FROM version WHERE content IS NOT NULL AND content NOT IN (SELECT id FROM content)"
     ).fetchall():
-        damages.append(Damage(content, "it is not in the store", _touched(db, content)))
-    return Verified(done, total, tuple(damages))
+        damages.append(ContentDamage(content, "it is not in the store", _find_affected(db, content)))
+    return VerificationResult(done, total, tuple(damages))
 
 
-def _structure(db: sqlite3.Connection) -> list[tuple[str]]:
+def _check_structure(db: sqlite3.Connection) -> list[tuple[str]]:
     try:
         return [row for row in db.execute("PRAGMA quick_check(20)").fetchall() if row[0] != "ok"]
     except sqlite3.DatabaseError as error:
         return [(str(error),)]
 
 
-def _touched(db: sqlite3.Connection, content: int) -> tuple[Touched, ...]:
+def _find_affected(db: sqlite3.Connection, content: int) -> tuple[AffectedPath, ...]:
     places = Places(db)
     try:
         rows = db.execute(
@@ -80,7 +78,7 @@ def _touched(db: sqlite3.Connection, content: int) -> tuple[Touched, ...]:
         found = []
         for place, born, died in rows:
             last = None if died is None else db.execute("SELECT max(id) FROM entry WHERE id < ?", (died,)).fetchone()[0]
-            found.append(Touched(b"/".join(places.path(place)), born, last))
+            found.append(AffectedPath(b"/".join(places.path(place)), born, last))
         return tuple(found)
     except sqlite3.DatabaseError:
         return ()

@@ -1,4 +1,4 @@
-"""Knowing what is dirty: an inotify watch on every folder, emptied on the spot when a snapshot asks."""
+"""Watches every folder with inotify, so that a snapshot knows which paths are dirty."""
 
 import errno
 import os
@@ -11,24 +11,24 @@ from pathlib import Path
 
 from freehold.history import inotify
 from freehold.history.model import ChangeWord
-from freehold.history.reading import FOLDER_FLAGS, open_folder, open_path
-from freehold.history.stream import MAX_AT_ONCE, ChangeStream
+from freehold.history.stream import MAX_BATCH_CHANGES, ChangeStream
+from freehold.history.tree_reader import FOLDER_FLAGS, open_folder, open_path
 
 MAX_DIRTY = 20_000
-_PAUSE_MS = 10  # between two readings: a burst arrives as a few batches, a single change at once
+_PAUSE_MS = 10  # between two reads, so that a burst arrives in a few batches
 
 NamePath = tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
-class Dirty:
-    """What was written to since the last drain. `everything` names a doubt that only a full scan can settle."""
+class DirtyPaths:
+    """The paths that were written to since the last call. `everything` gives the reason when a full scan is needed."""
 
     paths: set[NamePath]
     deep: frozenset[NamePath]
     everything: str | None
     written: frozenset[NamePath] | None
-    """Names through which bytes were written (a rename into place is none); None: unknown."""
+    """Names through which bytes were written, without renames; None when unknown."""
 
 
 class _Folder:
@@ -52,7 +52,7 @@ class _Folder:
 class Watcher:
     """Thread-safe. `start` sets the watches and starts the reading thread; `close` ends both.
 
-    When the kernel has no watches left, `degraded` says so and every drain answers "everything".
+    When the kernel has no watches left, `degraded` has the reason and every `drain_events` requires a full scan.
     """
 
     def __init__(self, roots: Mapping[bytes, Path], stream: ChangeStream) -> None:
@@ -65,7 +65,7 @@ class Watcher:
         self._paths: set[NamePath] = set()
         self._deep: set[NamePath] = set()
         self._written: set[NamePath] | None = None
-        self._everything: str | None = "first look"
+        self._everything: str | None = "first scan"
         self._unpublished: dict[bytes, ChangeWord] = {}
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._closing = False
@@ -75,7 +75,7 @@ class Watcher:
 
     def start(self) -> None:
         with self._lock:
-            self._rebuild("first look")
+            self._rebuild("first scan")
         self._thread.start()
 
     def close(self) -> None:
@@ -93,30 +93,26 @@ class Watcher:
     def is_dirty(self) -> bool:
         return bool(self._paths) or self._everything is not None
 
-    @property
-    def folders_watched(self) -> int:
-        return len(self._by_watch)
-
-    def drain(self) -> Dirty:
-        """Everything written before this call, exactly once. The caller that fails to use it must call `doubt`."""
+    def drain_events(self) -> DirtyPaths:
+        """Everything written before this call, exactly once. A caller that fails to record it must call `require_full_scan`."""
         with self._lock:
-            self._take_events()
+            self._read_queue()
             self._publish()
             if self.degraded is None and (self._inotify is None or len(self._tops) < len(self._roots)):
-                self._rebuild(self._everything or "a kept folder was missing")
+                self._rebuild(self._everything or "a persistent folder was missing")
             everything = self._everything or (self.degraded and f"no watches: {self.degraded}")
             written = None if self._written is None else frozenset(self._written)
-            found = Dirty(self._paths, frozenset(self._deep), everything, written)
+            found = DirtyPaths(self._paths, frozenset(self._deep), everything, written)
             self._paths, self._deep, self._written, self._everything = set(), set(), set(), None
             return found
 
-    def pump(self) -> None:
-        """Empty the kernel's queue during long work that writes to the tree, lest it overflow."""
+    def read_events(self) -> None:
+        """Read the kernel's queue during a long restore, so that it does not overflow."""
         with self._lock:
-            self._take_events()
+            self._read_queue()
 
-    def doubt(self, reason: str) -> None:
-        """The next drain answers "everything"."""
+    def require_full_scan(self, reason: str) -> None:
+        """The next `drain_events` returns this reason for a full scan."""
         with self._lock:
             self._everything = reason
 
@@ -141,7 +137,7 @@ class Watcher:
             if any(descriptor == self._wake for descriptor, _ in ready):
                 os.eventfd_read(self._wake)
             with self._lock:
-                self._take_events()
+                self._read_queue()
                 self._publish()
             if registered >= 0:
                 quiet = select.poll()
@@ -153,7 +149,7 @@ class Watcher:
             self._stream.publish(self._unpublished)
             self._unpublished = {}
 
-    def _take_events(self) -> None:
+    def _read_queue(self) -> None:
         if self._inotify is None:
             return
         events = self._inotify.read()
@@ -165,9 +161,9 @@ class Watcher:
                 self._rebuild("the kernel's queue of events overflowed")
                 self._stream.relist()
                 break
-            self._take_event(event)
+            self._handle_event(event)
 
-    def _take_event(self, event: inotify.Event) -> None:
+    def _handle_event(self, event: inotify.InotifyEvent) -> None:
         folder = self._by_watch.get(event.watch)
         mask = event.mask
         if folder is None:
@@ -177,8 +173,8 @@ class Watcher:
             return
         if mask & (inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.UNMOUNT):
             if folder.parent is None:
-                self._everything = "a kept folder was itself moved or removed"
-                self._wake_rebuild()
+                self._everything = "a persistent folder was moved or removed"
+                self._drop_watches()
             return
         if not event.name:
             self._note(folder.path(), mask, "changed")
@@ -202,15 +198,15 @@ class Watcher:
         if len(self._paths) > MAX_DIRTY:
             self._paths.clear()
             self._deep.clear()
-            self._everything = "more changed at once than is worth noting"
-        if len(self._unpublished) <= MAX_AT_ONCE:
+            self._everything = f"more than {MAX_DIRTY} paths changed"
+        if len(self._unpublished) <= MAX_BATCH_CHANGES:
             name = b"/".join(path)
             before = self._unpublished.get(name)
             self._unpublished[name] = "added" if before == "added" and word == "changed" else word
 
     # The watches.
 
-    def _wake_rebuild(self) -> None:
+    def _drop_watches(self) -> None:
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
@@ -218,8 +214,8 @@ class Watcher:
             self._tops.clear()
 
     def _rebuild(self, reason: str) -> None:
-        """All watches anew; what happened in between is covered by the scan that `everything` asks for."""
-        self._wake_rebuild()
+        """Set all watches again. The full scan that this requires covers what happened in between."""
+        self._drop_watches()
         self._paths.clear()
         self._deep.clear()
         self._written = None
@@ -231,9 +227,9 @@ class Watcher:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM):
                 raise
-            self._wake_rebuild()
+            self._drop_watches()
             setting = "max_user_watches" if error.errno == errno.ENOSPC else "max_user_instances"
-            self.degraded = f"the kernel gives no more inotify watches (sysctl fs.inotify.{setting})"
+            self.degraded = f"the kernel limit for inotify is reached (sysctl fs.inotify.{setting})"
         os.eventfd_write(self._wake, 1)
 
     def _watch_root(self, name: bytes, root: Path) -> None:
@@ -244,7 +240,7 @@ class Watcher:
         self._tops[name] = self._watch_tree(handle, None, name, announce=False)
 
     def _adopt(self, parent: _Folder, path: NamePath) -> None:
-        """Watch a folder that appeared, and all that is in it already."""
+        """Watch a new folder and everything in it."""
         root = self._roots[path[0]]
         try:
             top = os.open(root, FOLDER_FLAGS)
@@ -253,7 +249,7 @@ class Watcher:
         try:
             handle = open_path(top, path[1:])
         except OSError:
-            return  # gone or replaced again; events about that follow
+            return  # gone or replaced again; that is another event
         finally:
             os.close(top)
         try:
@@ -261,12 +257,12 @@ class Watcher:
             parent.folders[path[-1]] = self._watch_tree(handle, parent, path[-1], announce=True)
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                self._wake_rebuild()
-                self.degraded = "the kernel gives no more inotify watches (sysctl fs.inotify.max_user_watches)"
+                self._drop_watches()
+                self.degraded = "the kernel limit for inotify is reached (sysctl fs.inotify.max_user_watches)"
             self._everything = "a folder could not be watched"
 
     def _watch_tree(self, handle: int, parent: _Folder | None, name: bytes, *, announce: bool) -> _Folder:
-        """Takes over the handle. The watch is set before the folder is listed: nothing falls between the two."""
+        """Closes the handle. The watch is set before the folder is listed, so nothing is missed in between."""
         assert self._inotify is not None
         top: _Folder | None = None
         waiting: list[tuple[int, _Folder | None, bytes, tuple[bytes, ...]]] = [(handle, parent, name, ())]
@@ -311,7 +307,7 @@ class Watcher:
                 name = os.fsencode(entry.name)
                 if entry.is_dir(follow_symlinks=False):
                     inner.append(name)
-                if announce and len(self._unpublished) + len(found) <= MAX_AT_ONCE:
+                if announce and len(self._unpublished) + len(found) <= MAX_BATCH_CHANGES:
                     found.append(name)
         if found:
             path = folder.path()
@@ -320,7 +316,7 @@ class Watcher:
         return inner
 
     def _forget(self, folder: _Folder | None) -> None:
-        """Stop watching a folder that left its place, and all below it."""
+        """Stop watching a folder that was moved or removed, and everything below it."""
         waiting = [folder] if folder is not None else []
         while waiting:
             each = waiting.pop()

@@ -1,7 +1,7 @@
-"""The identity database: one SQLite file that keeper, gateway and command line open side by side.
+"""The identity database: one SQLite file that the keeper, the gateway and the command line open at the same time.
 
-Only hashes of secrets are in it. Standard library only, since the keeper must be able to know the owner when
-everything else is broken.
+It holds hashes of secrets, never the secrets. This module uses the standard library only, because the recovery page
+must recognize the owner when everything else is broken.
 """
 
 import os
@@ -14,8 +14,9 @@ from pathlib import Path
 from freehold.errors import FreeholdError
 from freehold.home import ensure_private_folder
 
-VERSION = 1
+SCHEMA_VERSION = 1
 
+# `sessions` holds sign-ins and `sign_ins` holds unfinished sign-in attempts: stored names that cannot change.
 _SCHEMA = """
 CREATE TABLE revocations (one INTEGER PRIMARY KEY CHECK (one = 1), count INTEGER NOT NULL);
 INSERT INTO revocations VALUES (1, 0);
@@ -53,8 +54,8 @@ class IdentityDatabase:
         except sqlite3.DatabaseError as error:
             raise FreeholdError(
                 "identity.database",
-                f"{path} cannot be used: {error}",
-                hint=f"Move it away (mv {path} {path}.broken); every browser and token will have to sign in again",
+                f"Cannot use the identity database {path}: {error}",
+                hint=f"Move it away (mv {path} {path}.broken). All sign-ins and API tokens are lost; sign in again",
             ) from error
 
     def _prepare(self) -> None:
@@ -67,17 +68,17 @@ class IdentityDatabase:
             if version == 0:
                 for statement in _SCHEMA.strip().split(";\n"):
                     connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-            elif version != VERSION:
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            elif version != SCHEMA_VERSION:
                 raise FreeholdError(
                     "identity.database-version",
-                    f"{self.path} has version {version}; this Freehold knows {VERSION}",
-                    hint="Run the Freehold that wrote it, or move the file away and sign in again",
+                    f"{self.path} has schema version {version}; this Freehold supports version {SCHEMA_VERSION}",
+                    hint="Run the version of Freehold that wrote it, or move the file away and sign in again",
                 )
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write that no other process can come between; rolled back when the block raises."""
+        """An exclusive write transaction. It is rolled back when the block raises."""
         with self.lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -91,8 +92,11 @@ class IdentityDatabase:
         with self.lock:
             return self._connection.execute(statement, parameters).fetchall()
 
-    def note(self, statement: str, parameters: tuple[object, ...]) -> bool:
-        """A write that may be lost (a time of last use): never waits for another writer or for the disk."""
+    def write_best_effort(self, statement: str, parameters: tuple[object, ...]) -> bool:
+        """Write what may be lost, such as the time of last use. Never waits for another writer or for the disk.
+
+        Returns False when nothing was written because another process holds the write lock.
+        """
         with self.lock:
             self._connection.execute("PRAGMA busy_timeout = 0").fetchall()
             self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -106,8 +110,8 @@ class IdentityDatabase:
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._connection.execute("PRAGMA busy_timeout = 5000").fetchall()
 
-    def foreign_changes(self) -> int:
-        """A number that differs whenever another connection has written since it was last asked; microseconds."""
+    def data_version(self) -> int:
+        """A number that changes when another connection has written to the file. Takes microseconds."""
         with self.lock:
             (number,) = self._connection.execute("PRAGMA data_version").fetchone()
         return int(number)
@@ -117,8 +121,8 @@ class IdentityDatabase:
             self._connection.close()
 
 
-def count_revocation(connection: sqlite3.Connection) -> None:
-    """Within a transaction that ends a session or token: lets other processes see that something was revoked."""
+def increment_revocations(connection: sqlite3.Connection) -> None:
+    """Call it in each transaction that ends a sign-in or a token: it tells other processes that one was revoked."""
     connection.execute("UPDATE revocations SET count = count + 1")
 
 
@@ -127,12 +131,12 @@ def _create_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        # Not opened to look at it: closing any descriptor of the file would drop SQLite's locks in this process.
+        # Do not open the file to inspect it: closing any descriptor of it drops the locks of SQLite in this process.
         found = path.lstat()
         if not path.is_file() or path.is_symlink() or found.st_uid != os.geteuid():
             raise FreeholdError(
                 "identity.not-ours",
-                f"{path} is not a file owned by uid {os.geteuid()}",
+                f"{path} is not a regular file owned by uid {os.geteuid()}",
                 hint=f"Move it away (mv {path} {path}.old) and sign in again",
             ) from None
         if found.st_mode & 0o077:

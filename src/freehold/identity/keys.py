@@ -1,4 +1,4 @@
-"""The key with which this Freehold proves that it is itself to the owner's authorization server."""
+"""The private key with which this Freehold authenticates to the owner's authorization server."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ def client_key_path(home: Home) -> Path:
     return home.vault / "sign-in-key.pem"
 
 
-def ensure_keys(home: Home) -> None:
-    """Make what is missing (an ES256 key, mode 0600). Idempotent, and safe when two processes start at once."""
+def ensure_client_key(home: Home) -> None:
+    """Create the key (ES256, mode 0600) unless it exists. Idempotent, and safe when two processes start at once."""
     path = client_key_path(home)
     ensure_private_folder(home.vault)
     if path.exists():
@@ -26,8 +26,8 @@ def ensure_keys(home: Home) -> None:
 
 
 def read_client_key(home: Home) -> bytes:
-    """The key as PEM; refuses one that others could have read or written."""
+    """The key as PEM. Raises FreeholdError when other users could have read or written the file."""
     path = client_key_path(home)
     return read_private_file(
-        path, code="identity.key", remedy=f"Remove it (rm {path}) and run freehold up: a new one is made"
+        path, code="identity.key", remedy=f"Remove it (rm {path}) and run freehold up, which creates a new key"
     )

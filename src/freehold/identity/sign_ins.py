@@ -1,99 +1,85 @@
-"""Who is signed in: sessions, and the one-time links that make them without a password.
+"""Sign-ins (signed-in browsers), and the one-time links that create them without a password.
 
-`verify`, `alive` and `revision` take microseconds and may be called on the event loop; whatever changes something
-waits for the disk and belongs in a thread. Every object may be shared by threads, and any number of processes may
-have the same file open: a revocation by one is seen by all at their next call.
+`verify`, `is_active` and `revocation_count` take microseconds and may be called on the event loop. Methods that write
+wait for the disk: call them in a thread. Any number of processes may have the same file open; a revocation by one is
+seen by all others at their next call.
 """
 
-import asyncio
 import base64
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self, cast
+from typing import Literal, cast
 
 from freehold.errors import FreeholdError
-from freehold.identity.database import IdentityDatabase, count_revocation
-from freehold.identity.remembered import Remembered, digest_of
+from freehold.identity.cache import hash_secret
+from freehold.identity.database import increment_revocations
+from freehold.identity.store import IdentityStore
 
 COOKIE = "__Host-freehold"
-RECOVERY_COOKIE = "__Host-freehold-recovery"  # the keeper's own: ports share cookies, and one must not end the other
+RECOVERY_COOKIE = "__Host-freehold-recovery"  # of the recovery page: cookies ignore the port, so it needs its own name
 
-Method = Literal["atproto", "link", "recovery"]
-Purpose = Literal["browser", "keeper"]
+SignInMethod = Literal["atproto", "link", "recovery"]
+LinkPurpose = Literal["browser", "keeper"]
 
 DAY = 86_400.0
-IDLE = 7 * DAY
-ABSOLUTE = 30 * DAY
+IDLE_SECONDS = 7 * DAY
+ABSOLUTE_SECONDS = 30 * DAY
 LINK_TTL = 600.0
-MAX_SESSIONS = 100
+MAX_SIGN_INS = 100
 MAX_LINKS = 16
-TOUCH_EVERY = 60.0
-LONGEST_TEXT = 120
+USE_WRITE_INTERVAL = 60.0
+"""Seconds: the time of last use is written at most this often."""
+MAX_LABEL_CHARS = 120
 
 
 @dataclass(frozen=True)
-class Session:
-    """One signed-in browser. `did` is None when it came by the local link of a Freehold without an owner DID."""
+class SignIn:
+    """One signed-in browser. `did` is None when it signed in by link and no owner DID is configured."""
 
     id: str
     did: str | None
     label: str
     address: str
-    method: Method
+    method: SignInMethod
     created: float
     seen: float
     expires: float
 
 
-class Sessions:
-    """The sessions of one Freehold. `owner` is the configured DID: a session made for anyone else is not valid."""
+class SignIns(IdentityStore[SignIn]):
+    """The sign-ins and the one-time links of one Freehold."""
 
     def __init__(
         self,
         path: Path,
         *,
         owner: str | None = None,
-        idle: float = IDLE,
-        absolute: float = ABSOLUTE,
+        idle: float = IDLE_SECONDS,
+        absolute: float = ABSOLUTE_SECONDS,
         clock: Callable[[], float] = time.time,
-        patience: float = 0.0,
+        refresh_interval: float = 0.0,
     ) -> None:
-        """What another process changes is seen within `patience` seconds; what this object changes, at once."""
-        self.owner = owner
+        """A sign-in ends `idle` seconds after its last use, and `absolute` seconds after it was created."""
+        super().__init__(path, owner=owner, clock=clock, refresh_interval=refresh_interval)
         self._idle = idle
         self._absolute = absolute
-        self._clock = clock
-        self._database = IdentityDatabase(path)
-        self._cache: Remembered[Session] = Remembered(self._database, patience)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._database.close()
-
-    # Sessions
+    # Sign-ins
 
     def create(
-        self, did: str | None, *, label: str, address: str, method: Method, replaces: str | None = None
-    ) -> tuple[Session, str]:
-        """Sign in: a fresh session and the secret for its cookie, which is stored nowhere.
+        self, did: str | None, *, label: str, address: str, method: SignInMethod, replaces: str | None = None
+    ) -> tuple[SignIn, str]:
+        """Sign in one browser. Returns the sign-in and the secret for its cookie, which is not stored.
 
-        `replaces` is the secret of the cookie that the browser already had; that session ends in the same step.
+        `replaces` is the secret of the cookie that the browser had before. That sign-in ends in the same transaction.
         """
         now = self._clock()
         secret = secrets.token_urlsafe(32)
-        session = Session(
+        sign_in = SignIn(
             id=secrets.token_hex(8),
             did=did,
             label=_printable(label),
@@ -104,85 +90,66 @@ class Sessions:
             expires=now + self._absolute,
         )
         with self._database.transaction() as connection:
-            if replaces is not None and _delete(connection, "hash = ?", digest_of(replaces)):
-                count_revocation(connection)
-            self._insert(connection, session, secret, now)
+            if replaces is not None and _delete(connection, "hash = ?", hash_secret(replaces)):
+                increment_revocations(connection)
+            self._insert(connection, sign_in, secret, now)
         self._cache.clear()
-        return session, secret
+        return sign_in, secret
 
-    def verify(self, secret: str, *, recovery: bool = False) -> Session | None:
-        """The living session of this secret, else None. A recovery session counts only where `recovery` is asked for."""
-        digest = digest_of(secret)
+    def verify(self, secret: str, *, recovery: bool = False) -> SignIn | None:
+        """The active sign-in with this secret, else None. A sign-in by recovery code is found only with `recovery`."""
+        digest = hash_secret(secret)
         now = self._clock()
         with self._database.lock:
-            session = self._cache.get(digest)
-            if session is None:
-                session = self._find("hash = ?", digest)
-                if session is None:
+            sign_in = self._cache.get(digest)
+            if sign_in is None:
+                sign_in = self._find("hash = ?", digest)
+                if sign_in is None:
                     return None
-                self._cache.put(digest, session)
-            if not self._is_valid(session, now) or (session.method == "recovery" and not recovery):
+                self._cache.store(digest, sign_in)
+            if not self._is_valid(sign_in, now) or (sign_in.method == "recovery" and not recovery):
                 return None
-            if now - session.seen >= TOUCH_EVERY:
-                session = replace(session, seen=now)
-                self._cache.put(digest, session)
-                self._database.note("UPDATE sessions SET seen = ? WHERE hash = ?", (now, digest))
-            return session
+            if now - sign_in.seen >= USE_WRITE_INTERVAL:
+                sign_in = replace(sign_in, seen=now)
+                self._cache.store(digest, sign_in)
+                self._database.write_best_effort("UPDATE sessions SET seen = ? WHERE hash = ?", (now, digest))
+            return sign_in
 
-    def alive(self, session_id: str) -> bool:
-        """Whether an open socket or stream of this session may stay open. Needs no secret and is not a sign of use."""
-        return self.living(session_id) is not None
+    def is_active(self, sign_in_id: str) -> bool:
+        """Whether open sockets and streams of this sign-in may stay open. Does not count as a use of the sign-in."""
+        return self.find_active(sign_in_id) is not None
 
-    def living(self, session_id: str) -> Session | None:
-        """The session of this id while it lives. The id opens nothing: who gives it has proved it in another way."""
-        session = self._find("id = ?", session_id)
-        return session if session is not None and self._is_valid(session, self._clock()) else None
+    def find_active(self, sign_in_id: str) -> SignIn | None:
+        """The active sign-in with this id, else None. An id is not a credential: the caller must be trusted already."""
+        sign_in = self._find("id = ?", sign_in_id)
+        return sign_in if sign_in is not None and self._is_valid(sign_in, self._clock()) else None
 
-    def rotate(self, secret: str) -> tuple[Session, str] | None:
-        """A new id and secret for a living session; the old ones end at once, and the absolute limit stays."""
-        now = self._clock()
-        fresh = secrets.token_urlsafe(32)
-        with self._database.transaction() as connection:
-            old = self._find("hash = ?", digest_of(secret))
-            if old is None or not self._is_valid(old, now):
-                return None
-            session = replace(old, id=secrets.token_hex(8), seen=now)
-            _delete(connection, "id = ?", old.id)
-            count_revocation(connection)
-            self._insert(connection, session, fresh, now)
-        self._cache.clear()
-        return session, fresh
-
-    def list(self) -> list[Session]:
-        """Every living session, the last used first."""
+    def list(self) -> list[SignIn]:
+        """All active sign-ins, the most recently used first."""
         now = self._clock()
         rows = self._database.query(f"{_SELECT} ORDER BY seen DESC, id")
-        return [session for session in map(self._decode, rows) if self._is_valid(session, now)]
+        return [sign_in for sign_in in map(self._decode, rows) if self._is_valid(sign_in, now)]
 
-    def revoke(self, session_id: str) -> bool:
-        """End one session. Idempotent; says whether there was one."""
-        return self._revoke("id = ?", session_id) > 0
-
-    def revoke_secret(self, secret: str) -> bool:
-        """Sign out: end the session whose cookie this is. Idempotent; says whether there was one."""
-        return self._revoke("hash = ?", digest_of(secret)) > 0
+    def revoke(self, sign_in_id: str) -> bool:
+        """End one sign-in. Idempotent. Returns whether it existed."""
+        return self._revoke("id = ?", sign_in_id) > 0
 
     def revoke_all(self, except_id: str | None = None) -> int:
-        """Sign out everywhere, outstanding links and unfinished sign-ins included; says how many sessions ended."""
+        """Sign out everywhere; also drops unused links and unfinished sign-in attempts. Returns how many sign-ins ended."""
         return self._revoke("id IS NOT ?", except_id, and_pending=True)
 
     # One-time links
 
-    def create_link(self, purpose: Purpose = "browser", ttl: float = LINK_TTL) -> str:
-        """A token that signs in one browser, once. For `keeper` it is a code short enough to be typed.
+    def create_link(self, purpose: LinkPurpose = "browser", ttl: float = LINK_TTL) -> str:
+        """A token that signs in one browser, once. For `keeper` it is a code that is short enough to type.
 
-        The browser's link exists only while no owner DID is configured: with one, identity is proven, not handed over.
+        A link for `browser` is refused when an owner DID is configured: then the owner signs in with AT Protocol.
         """
         if purpose == "browser" and self.owner is not None:
             raise FreeholdError(
                 "identity.link-not-allowed",
-                "This Freehold has an owner DID, so there is no sign-in link",
-                hint="Sign in with AT Protocol: freehold open shows the page",
+                "Sign-in links are disabled because an owner DID is configured",
+                hint="Sign in with AT Protocol: freehold open shows the sign-in page",
             )
         token = _recovery_code() if purpose == "keeper" else secrets.token_urlsafe(32)
         now = self._clock()
@@ -198,60 +165,51 @@ class Sessions:
         return token
 
     def redeem_link(
-        self, token: str, *, label: str, address: str, purpose: Purpose = "browser", replaces: str | None = None
-    ) -> tuple[Session, str] | None:
-        """Exchange a link for a session: of any number of tries, in any processes, at most one gets it."""
+        self, token: str, *, label: str, address: str, purpose: LinkPurpose = "browser", replaces: str | None = None
+    ) -> tuple[SignIn, str] | None:
+        """Exchange a link for a sign-in. Of all attempts in all processes, at most one succeeds."""
         if purpose == "browser" and self.owner is not None:
             return None
         now = self._clock()
         with self._database.transaction() as connection:
             taken = connection.execute(
                 "DELETE FROM links WHERE hash = ? AND purpose = ? AND expires > ? AND created <= ? RETURNING 1",
-                (_link_digest(token, purpose), purpose, now, now + TOUCH_EVERY),
+                (_link_digest(token, purpose), purpose, now, now + USE_WRITE_INTERVAL),
             ).fetchall()
         if not taken:
             return None
-        method: Method = "recovery" if purpose == "keeper" else "link"
+        method: SignInMethod = "recovery" if purpose == "keeper" else "link"
         return self.create(self.owner, label=label, address=address, method=method, replaces=replaces)
 
-    # What other processes did
+    # Revocations
 
-    def revision(self) -> int:
-        """How often anything was revoked, by any process. Cheap enough to poll several times a second."""
+    def revocation_count(self) -> int:
+        """How many revocations there were, by any process. Cheap enough to poll several times a second."""
         ((count,),) = self._database.query("SELECT count FROM revocations")
         return cast(int, count)
 
-    async def watch_revocations(self, interval: float = 0.25) -> AsyncIterator[int]:
-        """Yields the revision whenever something was revoked, within `interval`; then ask `alive` for each socket."""
-        known = self.revision()
-        while True:
-            await asyncio.sleep(interval)
-            if (current := self.revision()) != known:
-                known = current
-                yield current
-
     # Inside
 
-    def _insert(self, connection: sqlite3.Connection, session: Session, secret: str, now: float) -> None:
+    def _insert(self, connection: sqlite3.Connection, sign_in: SignIn, secret: str, now: float) -> None:
         ended = _delete(connection, "created <= ? OR seen <= ?", now - self._absolute, now - self._idle)
         ended += _delete(
             connection,
             "hash IN (SELECT hash FROM sessions ORDER BY seen DESC LIMIT -1 OFFSET ?)",
-            MAX_SESSIONS - 1,
+            MAX_SIGN_INS - 1,
         )
         if ended:
-            count_revocation(connection)
+            increment_revocations(connection)
         connection.execute(
             "INSERT INTO sessions (hash, id, did, label, address, method, created, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                digest_of(secret),
-                session.id,
-                session.did,
-                session.label,
-                session.address,
-                session.method,
-                session.created,
-                session.seen,
+                hash_secret(secret),
+                sign_in.id,
+                sign_in.did,
+                sign_in.label,
+                sign_in.address,
+                sign_in.method,
+                sign_in.created,
+                sign_in.seen,
             ),
         )
 
@@ -262,29 +220,29 @@ class Sessions:
                 connection.execute("DELETE FROM links")
                 connection.execute("DELETE FROM sign_ins")
             if ended:
-                count_revocation(connection)
+                increment_revocations(connection)
         self._cache.clear()
         return ended
 
-    def _find(self, where: str, value: object) -> Session | None:
+    def _find(self, where: str, value: object) -> SignIn | None:
         rows = self._database.query(f"{_SELECT} WHERE {where}", (value,))
         return self._decode(rows[0]) if rows else None
 
-    def _decode(self, row: tuple[object, ...]) -> Session:
+    def _decode(self, row: tuple[object, ...]) -> SignIn:
         identifier, did, label, address, method, created, seen = row
-        return Session(
+        return SignIn(
             id=cast(str, identifier),
             did=cast("str | None", did),
             label=cast(str, label),
             address=cast(str, address),
-            method=cast(Method, method),
+            method=cast(SignInMethod, method),
             created=cast(float, created),
             seen=cast(float, seen),
             expires=cast(float, created) + self._absolute,
         )
 
-    def _is_valid(self, session: Session, now: float) -> bool:
-        return session.did == self.owner and now < session.expires and now - session.seen < self._idle
+    def _is_valid(self, sign_in: SignIn, now: float) -> bool:
+        return sign_in.did == self.owner and now < sign_in.expires and now - sign_in.seen < self._idle
 
 
 _SELECT = "SELECT id, did, label, address, method, created, seen FROM sessions"
@@ -294,18 +252,18 @@ def _delete(connection: sqlite3.Connection, where: str, *values: object) -> int:
     return connection.execute(f"DELETE FROM sessions WHERE {where}", values).rowcount  # noqa: S608 - `where` is ours
 
 
-def _link_digest(token: str, purpose: Purpose) -> bytes:
+def _link_digest(token: str, purpose: LinkPurpose) -> bytes:
     if purpose == "keeper":
         token = "".join(character for character in token.upper() if character.isalnum())
-    return digest_of(f"{purpose}:{token}")
+    return hash_secret(f"{purpose}:{token}")
 
 
 def _recovery_code() -> str:
-    """A hundred random bits in letters that can be read aloud: ABCDE-FGHIJ-KLMNO-PQRST."""
+    """100 random bits as text that can be read aloud: ABCDE-FGHIJ-KLMNO-PQRST."""
     text = base64.b32encode(secrets.token_bytes(13)).decode()[:20]
     return "-".join(text[start : start + 5] for start in range(0, 20, 5))
 
 
 def _printable(text: str) -> str:
-    """Labels come from browsers: nothing that could speak to a terminal, and not too much of it."""
-    return "".join(character if character.isprintable() else " " for character in text)[:LONGEST_TEXT]
+    """A label comes from a browser: remove control characters, which a terminal would obey, and shorten it."""
+    return "".join(character if character.isprintable() else " " for character in text)[:MAX_LABEL_CHARS]

@@ -1,4 +1,4 @@
-"""The keeper as a process: `python -m freehold.keeper --home FOLDER`, as `freehold up -d` and a service unit start it."""
+"""The keeper as a process, as `freehold up -d` and a service unit start it: `python -m freehold.keeper --home FOLDER`."""
 
 import argparse
 import json
@@ -10,8 +10,8 @@ from freehold.errors import FreeholdError
 from freehold.home import find_home
 
 
-class Report:
-    """Tells whoever started us what happens, until they have heard enough and leave."""
+class StartReport:
+    """Reports events to the process that started the keeper, until that closes the pipe."""
 
     def __init__(self, pipe: int | None) -> None:
         self._pipe = pipe
@@ -30,11 +30,13 @@ class Report:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m freehold.keeper")
     parser.add_argument("--home", default=None)
-    parser.add_argument("--report", type=int, default=None, metavar="FD", help="write what happens here, as JSON lines")
+    parser.add_argument(
+        "--report", type=int, default=None, metavar="FD", help="write events to this file descriptor, as JSON lines"
+    )
     options = parser.parse_args()
 
-    report = Report(options.report)
-    from freehold.keeper.running import run_keeper
+    report = StartReport(options.report)
+    from freehold.keeper.runner import run_keeper
 
     try:
         run_keeper(find_home(options.home), announce=report)

@@ -1,8 +1,9 @@
-"""What agents keep for themselves in the computer's home: their own memory of conversations, and no work of the owner's.
+"""Files in the computer's home that agents write for themselves, such as their own record of conversations.
 
-History leaves it alone, for two reasons: a turn that only talked is no change to take back, and an agent whose memory is
-put back to an earlier state under its feet can go on with nothing. What was said is taken back by rewinding the chat.
-What a person writes for an agent, or somebody could plant there (instructions, commands, hooks, skills), is kept.
+History ignores them, for two reasons. A turn without changes to the owner's files must not become an entry. And an agent
+cannot continue a conversation when its own record is restored to an earlier state; a conversation is rewound by its
+session. History does record what people write for an agent, or what an attacker could place there: instructions,
+commands, hooks, skills.
 """
 
 _WRITTEN = {
@@ -13,7 +14,7 @@ _WRITTEN = {
     ".codex": "AGENTS.md AGENTS.override.md prompts rules skills",
     ".gemini": "GEMINI.md agents commands extensions hooks policies skills",
 }
-"""Folders of which only these names are kept."""
+"""Folders of which history records only these names."""
 
 _FOLDERS = (
     ".freehold/sessions",
@@ -26,15 +27,15 @@ _FOLDERS = (
 )
 _FILES = (".claude.json*", ".config/opencode/.gitignore")
 
-IGNORED: tuple[str, ...] = (
+IGNORED_PATTERNS: tuple[str, ...] = (
     *(f"home/{folder}/*" for folder in _WRITTEN),
     *(f"!home/{folder}/{name}" for folder, names in _WRITTEN.items() for name in names.split()),
     *(f"home/{folder}/" for folder in _FOLDERS),
     *(f"home/{name}" for name in _FILES),
 )
-"""Patterns before the owner's own: `!home/.claude/*` in history.ignore takes one back."""
+"""They come before the owner's patterns, which can undo one: `!home/.claude/*` in history.ignore."""
 
-MADE: tuple[str, ...] = (
+INITIAL_FOLDERS: tuple[str, ...] = (
     ".cache",
     ".claude",
     ".claude/plugins",
@@ -48,4 +49,4 @@ MADE: tuple[str, ...] = (
     ".local/share",
     ".local/state",
 )
-"""Folders around it, in order. A new home has them from the start, so that an agent's first start changes nothing that is kept."""
+"""The folders around them, parents first. A new home has them from the start, so that the first start of an agent changes nothing that history records."""

@@ -1,26 +1,26 @@
-"""Everything the manifest needs that is not Freehold itself. Looked for at boot, never fetched."""
+"""Checks at boot that everything outside Freehold that the manifest needs is present. Downloads nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.isolation import find_tools
-from freehold.computer.seccomp import compile_filters
+from freehold.computer.bubblewrap.requirements import find_tools
+from freehold.computer.bubblewrap.seccomp import compile_filters
 from freehold.errors import FreeholdError
-from freehold.keeper.plan import Plan
+from freehold.keeper.plan import KeeperPlan
 
 
 @dataclass(frozen=True)
-class Missing:
-    """What is not there, who needs it, and the command that gets it."""
+class MissingArtifact:
+    """What is missing, what needs it, and the command that installs it."""
 
     artifact: str
     needed_by: str
     command: str
 
 
-def check_artifacts(plan: Plan) -> None:
-    """Raise `keeper.missing-artifact` naming everything that is missing at once."""
+def check_artifacts(plan: KeeperPlan) -> None:
+    """Raise `keeper.missing-artifact`, which names everything that is missing."""
     missing = list(find_missing(plan))
     if missing:
         raise FreeholdError(
@@ -30,21 +30,23 @@ def check_artifacts(plan: Plan) -> None:
         )
 
 
-def find_missing(plan: Plan) -> Iterator[Missing]:
+def find_missing(plan: KeeperPlan) -> Iterator[MissingArtifact]:
     if plan.backend == "bubblewrap":
         for look in (find_tools, compile_filters):
             try:
                 look()
             except FreeholdError as error:
-                yield Missing(error.message, 'computer.backend = "bubblewrap"', error.hint)
+                yield MissingArtifact(error.message, 'computer.backend = "bubblewrap"', error.hint)
     root = Path("/") if plan.image is None else Path(plan.image).expanduser()
     if plan.image is not None and not root.is_dir():
         command = f"mmdebstrap --variant=minbase --include=python3 bookworm {root}"
-        yield Missing(f"There is no folder {root}", "computer.image", command)
+        yield MissingArtifact(f"There is no folder {root}", "computer.image", command)
     elif not (root / "usr/bin/python3").exists():
         wanted = "apt install python3-minimal" if plan.image is None else f"chroot {root} apt install python3-minimal"
-        yield Missing(f"There is no {root / 'usr/bin/python3'}", "the guest, which is pid 1 in the computer", wanted)
+        yield MissingArtifact(
+            f"There is no {root / 'usr/bin/python3'}", "the guest, which is pid 1 in the computer", wanted
+        )
     for mount in plan.mounts:
         source = Path(mount.source).expanduser()
         if not source.exists():
-            yield Missing(f"There is no {source}", f"the mount at {mount.target}", f"mkdir -p {source}")
+            yield MissingArtifact(f"There is no {source}", f"the mount at {mount.target}", f"mkdir -p {source}")

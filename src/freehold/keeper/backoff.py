@@ -1,4 +1,4 @@
-"""How long to wait before a program that died is started again."""
+"""How long to wait before a program that ended is started again."""
 
 import collections
 import random
@@ -7,7 +7,10 @@ from freehold.keeper.settings import RestartPolicy
 
 
 class Backoff:
-    """Doubles with every death and recognises a crash loop, until one life is long. Monotonic times only."""
+    """The wait doubles with every crash, up to a limit; many crashes in a short time are a crash loop. A long run resets both.
+
+    All times are monotonic.
+    """
 
     def __init__(self, policy: RestartPolicy) -> None:
         self._policy = policy
@@ -15,10 +18,10 @@ class Backoff:
         self._count = 0
         self.looping = False
 
-    def died(self, now: float, lived: float) -> float:
-        """Note a death after `lived` seconds; the seconds to wait before the next life."""
+    def record_death(self, now: float, lived: float) -> float:
+        """Record a crash after `lived` seconds; returns the seconds to wait before the next start."""
         if lived > self._policy.loop_window:
-            self.forget()
+            self.reset()
         self._deaths.append(now)
         self._count += 1
         full = len(self._deaths) == self._policy.loop_deaths
@@ -26,12 +29,12 @@ class Backoff:
             self.looping = True
         if self.looping:
             return self._shortened(self._policy.loop_wait)
-        # The exponent is bounded so that the power is.
+        # The limit keeps the power finite.
         wait = self._policy.first * self._policy.factor ** min(self._count - 1, 32)
         return self._shortened(min(wait, self._policy.limit))
 
-    def forget(self) -> None:
-        """A long life, or the owner asked for a restart: what was before does not count."""
+    def reset(self) -> None:
+        """Forget all crashes: the program ran long, or the owner restarted it."""
         self._deaths.clear()
         self._count = 0
         self.looping = False

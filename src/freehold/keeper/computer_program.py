@@ -1,136 +1,141 @@
-"""The computer as a program: a machine behind walls, well when its guest answers on the link."""
+"""The computer as a program of the keeper. It is healthy while its guest answers on the link."""
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from freehold.computer.contract.conventions import AGENTS_PATH
+from freehold.computer.registry import DEFAULT_BACKEND
 from freehold.errors import FreeholdError
-from freehold.keeper.logbook import Logbook
-from freehold.keeper.plan import Plan
-from freehold.keeper.program import Ending
-from freehold.keeper.recorder import Record
+from freehold.home import MAIN_COMPUTER
+from freehold.keeper.calls import ComputerStatus, ComputerUsage, IsolationStatus
+from freehold.keeper.log_writer import LogWriter
+from freehold.keeper.plan import KeeperPlan
+from freehold.keeper.program import ProgramExit
+from freehold.keeper.recorder import RecordEvent
 
 if TYPE_CHECKING:
-    from freehold.computer.backend import LimitEvent, Machine
-    from freehold.computer.link import Link
-    from freehold.computer.spec import ComputerSpec
+    from freehold.computer.contract.backend import Backend, Machine
+    from freehold.computer.contract.report import LimitEvent
+    from freehold.computer.contract.spec import ComputerSpec
+    from freehold.computer.library.link import Link
 
-# The guest ends what runs inside within this, or is ended with it.
-GRACE = 4.0
-
-
-AGENTS_INSIDE = "/opt/agents"
+STOP_GRACE = 4.0
+"""Seconds that the guest has to end everything inside; then the machine is killed."""
 
 
-def computer_spec(plan: Plan, workspace: Path, home: Path, agents: Path | None = None) -> "ComputerSpec":
-    """`agents` is the folder of installed agents: shown read-only and whole, so that a new one is there at once."""
-    from freehold.computer.spec import ComputerSpec, Limits, Mount
+def make_computer_spec(plan: KeeperPlan, workspace: Path, home: Path, agents: Path | None = None) -> "ComputerSpec":
+    """`agents` is the folder of installed agents. It is mounted read-only and whole, so that a new agent is visible at once."""
+    from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
 
-    shown = () if agents is None else (Mount(agents, AGENTS_INSIDE),)
+    agent_mounts = () if agents is None else (Mount(agents, AGENTS_PATH),)
 
     return ComputerSpec(
         workspace=workspace,
         home=home,
         limits=Limits(**plan.limits),  # type: ignore[arg-type]  # the manifest has checked which are whole numbers
         mounts=(
-            *shown,
+            *agent_mounts,
             *(Mount(Path(one.source).expanduser(), one.target, one.writable) for one in plan.mounts),
         ),
-        image=Path(plan.image).expanduser() if plan.image is not None else None,
+        image=plan.image,
     )
 
 
 @dataclass
 class ComputerProgram:
-    """`facts` tells of the machine that runs now, for `status`."""
+    """Starts one computer, and reports the limits that it meets. `computer` is its name; the program of `main` is `computer`."""
 
     spec: "ComputerSpec"
     socket: Path
-    record: Record
-    book: Logbook
-    name: str = "computer"
+    record: RecordEvent
+    log_writer: LogWriter
+    backend: str = DEFAULT_BACKEND
+    computer: str = MAIN_COMPUTER
     required: bool = True
     _machine: "Machine | None" = field(default=None, init=False)
 
-    async def start(self) -> "ComputerRun":
-        # In a thread: the first import takes a while, and the gateway is being started at the same time.
-        launch = await asyncio.to_thread(_import_launch)
-        self._machine = machine = await launch(self.spec, self.socket)
-        return ComputerRun(machine, self.socket, self._limit_met, self.book)
+    @property
+    def name(self) -> str:
+        return "computer" if self.computer == MAIN_COMPUTER else f"computer-{self.computer}"
 
-    def facts(self) -> dict[str, Any]:
+    async def start(self) -> "ComputerRun":
+        # In a thread: the first import is slow, and the gateway starts at the same time.
+        launch, backend = await asyncio.to_thread(_import_launch, self.backend)
+        self._machine = machine = await launch(self.spec, self.socket, backend)
+        return ComputerRun(machine, self)
+
+    def status(self) -> ComputerStatus:
+        """What the machine that runs now is isolated by, and what it uses."""
         machine = self._machine
         if machine is None:
-            return {"isolation": None, "usage": None}
-        isolation = machine.isolation
-        return {
-            "isolation": {
-                "backend": isolation.backend,
-                "version": isolation.version,
-                "uid": isolation.uid,
-                "walls": list(isolation.walls),
-                "limits": dict(isolation.limits),
-            },
-            "usage": asdict(machine.usage()),
-        }
+            return ComputerStatus(None, None)
+        found = machine.isolation
+        isolation = IsolationStatus(found.backend, found.version, found.runs_as, tuple(found.walls), dict(found.limits))
+        return ComputerStatus(isolation, ComputerUsage(**vars(machine.usage())))
 
-    def _limit_met(self, event: "LimitEvent") -> None:
+    def report_limit(self, event: "LimitEvent") -> None:
         self.record(
             "computer.limit_reached" if event.kind == "reached" else "computer.limit_near",
-            {"setting": event.setting, "used": event.used, "allowed": event.allowed, "message": event.message},
+            {
+                "computer": self.computer,
+                "setting": event.setting,
+                "used": event.used,
+                "allowed": event.allowed,
+                "message": event.message,
+            },
         )
-        self.book.note("computer", "warning", event.message)
+        self.log_writer.note(self.name, "warning", event.message)
 
 
-def _import_launch() -> "Callable[[ComputerSpec, Path], Awaitable[Machine]]":
-    from freehold.computer.launch import launch
+def _import_launch(backend: str) -> "tuple[Callable[[ComputerSpec, Path, Backend], Awaitable[Machine]], Backend]":
+    from freehold.computer.library.launch import launch
+    from freehold.computer.registry import find_backend
 
-    return launch
+    return launch, find_backend(backend)
 
 
 class ComputerRun:
-    def __init__(
-        self, machine: "Machine", socket: Path, limit_met: "Callable[[LimitEvent], None]", book: Logbook
-    ) -> None:
+    def __init__(self, machine: "Machine", program: ComputerProgram) -> None:
         self._machine = machine
-        self._socket = socket
-        self._book = book
+        self._program = program
         self._link: Link | None = None
-        self._unsubscribe = machine.subscribe(limit_met)
+        self._unsubscribe = machine.subscribe(program.report_limit)
 
     @property
     def pid(self) -> int | None:
-        return self._machine.pid
+        from freehold.computer.contract.backend import find_host_pid
 
-    async def ended(self) -> Ending:
+        return find_host_pid(self._machine)
+
+    async def wait_ended(self) -> ProgramExit:
         code = await self._machine.wait()
         self._unsubscribe()
         if self._link is not None:
             self._link.close()
-        # The last words come from inside; the log's reader is told so by the stream's name.
-        last_words = getattr(self._machine, "last_words", None)
-        for line in last_words().splitlines()[-20:] if last_words else []:
-            self._book.write("computer", "inside", line.encode())
-        return Ending(f"ended with {code}" if code >= 0 else f"was killed by signal {-code}", code)
+        # This output comes from inside the computer; the name of the stream says so.
+        for line in self._machine.last_words().splitlines()[-20:]:
+            self._program.log_writer.write(self._program.name, "inside", line.encode())
+        return ProgramExit(f"ended with {code}" if code >= 0 else f"was killed by signal {-code}", code)
 
     async def probe(self) -> float:
-        from freehold.computer.link import Link
+        from freehold.computer.library.link import Link
 
         if self._link is None or self._link.ended.done():
-            self._link = await Link.connect(self._socket)
-        # The link asks by itself every few seconds, and hears whatever comes.
-        return self._link.pulse.silence
+            self._link = await Link.connect(self._machine.transport)
+        # The link sends a heartbeat every few seconds.
+        return self._link.heartbeat.silence
 
-    async def refuse(self) -> None:
-        """Its work comes from the gateway and the services, which refuse for themselves."""
+    async def request_stop(self) -> None:
+        """Nothing to do: its work comes from the gateway and the services, which stop first."""
 
-    async def drain(self) -> None:
-        await self._machine.stop(GRACE)
+    async def wait_drained(self) -> None:
+        await self._machine.stop(STOP_GRACE)
 
     async def kill(self) -> None:
         with contextlib.suppress(FreeholdError):
             await self._machine.stop(0)
-        await self.ended()
+        await self.wait_ended()

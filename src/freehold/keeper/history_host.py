@@ -1,4 +1,4 @@
-"""History inside the keeper: its work in threads of its own, its questions on the socket and the page."""
+"""History inside the keeper: runs in its own threads and answers on the socket and the recovery page."""
 
 from __future__ import annotations
 
@@ -6,148 +6,135 @@ import asyncio
 import ctypes
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from freehold.errors import FreeholdError
-from freehold.keeper.methods import Methods
+from freehold.history import calls
+from freehold.history.restore_event import RestoreCall, make_restore_event
+from freehold.keeper.methods import RpcMethods
+from freehold.strict_json import encode
+from freehold.typed_call import TypedCall
 
 if TYPE_CHECKING:
     from freehold.history.history import History
-    from freehold.history.model import Notice
+    from freehold.history.model import HistoryNotice
     from freehold.history.service import HistoryService
     from freehold.home import Home
-    from freehold.keeper.plan import Plan
-    from freehold.keeper.recorder import Record
+    from freehold.keeper.plan import KeeperPlan
+    from freehold.keeper.recorder import RecordEvent
 
 log = logging.getLogger(__name__)
+Reply = TypeVar("Reply")
 
-LONG = 0.5
+LONG_CALL_SECONDS = 0.5
 
-# These never wait for a snapshot, and must not wait behind something that does.
-READS = frozenset(
+# Reads never wait for a snapshot, so they have threads of their own.
+READS: frozenset[type[TypedCall[Any]]] = frozenset(
     {
-        "history.status",
-        "history.log",
-        "history.changes",
-        "history.diff",
-        "history.compare",
-        "history.show",
-        "history.files",
+        calls.GetHistoryStatus,
+        calls.ListEntries,
+        calls.ListEntryChanges,
+        calls.DiffEntry,
+        calls.CompareEntries,
+        calls.ShowFile,
     }
 )
-WRITES = {
-    "history.undo": "history.undone",
-    "history.redo": "history.redone",
-    "history.restore": "history.restored",
-    "history.revert": "history.reverted",
-    "history.recover": "history.recovered",
-}
 
 
-@dataclass(frozen=True)
-class FollowParams:
-    after: int | None = None
+class HistoryHost:
+    """Open it with `open`, close it with `close`. `after_undo` is called after files were restored."""
 
-
-class Archive:
-    """Open it with `open`, close it with `close`; `after_undo` is called when files were put back."""
-
-    def __init__(self, home: Home, plan: Plan, record: Record, after_undo: Callable[[], None]) -> None:
+    def __init__(self, home: Home, plan: KeeperPlan, record: RecordEvent, after_undo: Callable[[], None]) -> None:
         self._home = home
         self._plan = plan
         self._record = record
         self._after_undo = after_undo
         self._reads = ThreadPoolExecutor(4, "history-read")
         self._works = ThreadPoolExecutor(4, "history-work")
+        self._opening: asyncio.Future[None] | None = None
         self._history: History | None = None
         self._service: HistoryService | None = None
         self._loop = asyncio.get_running_loop()
 
     async def open(self) -> None:
-        await self._loop.run_in_executor(self._works, self._open)
+        """When this is cancelled, the thread still finishes to open the history; `close` waits for it."""
+        self._opening = self._loop.run_in_executor(self._works, self._open)
+        await asyncio.shield(self._opening)
 
-    async def take_first(self) -> None:
-        """What was written while nobody watched; makes no entry when nothing was."""
+    async def record_at_start(self) -> None:
+        """Record what was written while no keeper ran. Makes no entry when nothing was."""
         try:
-            await self.call("history.snapshot", {"why": "found at start"})
+            await self.call(calls.TakeSnapshot(why="found at start"))
         except FreeholdError as error:
-            log.warning("the state found at start could not be taken: %s", error)
+            log.warning("the snapshot at start failed: %s", error)
 
-    async def take_last(self) -> None:
-        """The state that is left behind."""
+    async def record_at_stop(self) -> None:
+        """Record the state that the keeper leaves behind."""
         if self._service is not None:
-            await self.call("history.snapshot", {"why": "left at stop"})
+            await self.call(calls.TakeSnapshot(why="left at stop"))
 
-    async def call(self, method: str, params: dict[str, Any], *, who: str = "owner") -> Any:
-        """The answer to one question, asked in a thread. An undo is noted and told to those it concerns."""
+    async def call(self, call: TypedCall[Reply]) -> Reply:
+        """The reply to one call, worked out in a thread. A call that changed files is recorded in the timeline."""
         service = self._opened()
-        pool = self._reads if method in READS else self._works
-        answer = await self._loop.run_in_executor(pool, _handle, service, method, params)
-        if method in WRITES and not params.get("dry_run"):
-            entry = answer["entry"]
-            self._record(
-                WRITES[method],
-                {
-                    "entry": entry["id"],
-                    "paths": answer["done"],
-                    "unsettled": [one["path"] for one in answer["unsettled"][:100]],
-                },
-                who=who,
-            )
+        pool = self._reads if type(call) in READS else self._works
+        reply = await self._loop.run_in_executor(pool, _answer, service, call)
+        if isinstance(call, RestoreCall) and isinstance(reply, calls.RestoreReport):
+            event = make_restore_event(call, reply)
+            self._record(event.kind, event.data, who=event.who)
             self._after_undo()
-        return answer
+        return reply
 
-    def register(self, methods: Methods) -> None:
-        for name in self._opened().methods:
-            methods.calls[name] = self._answer(name)
-        methods.calls["mark"] = self._answer("history.mark")
-        methods.add_stream("files.follow", FollowParams, self._follow)
+    async def call_json(self, method: str, params: dict[str, Any]) -> Any:
+        """`call` with a method's name and plain JSON, for the HTTP routes of the recovery page."""
+        return encode(await self.call(self._opened().read_call(method, params)))
+
+    def register(self, methods: RpcMethods) -> None:
+        for shape in self._opened().call_types:
+            methods.add_call(shape, self.call)
+        methods.add_stream(calls.FollowFiles, self._follow)
 
     async def close(self) -> None:
+        if self._opening is not None:
+            await asyncio.gather(self._opening, return_exceptions=True)  # `open` has raised its error, if any
         if self._history is not None:
             await self._loop.run_in_executor(self._works, self._history.close)
         self._reads.shutdown(wait=False, cancel_futures=True)
         self._works.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, name: str) -> Callable[[object], Any]:
-        async def answer(params: object) -> Any:
-            if not isinstance(params, dict):
-                raise FreeholdError("keeper.bad-params", "Params must be an object")
-            return await self.call(name, params)
-
-        return answer
-
-    async def _follow(self, params: FollowParams) -> AsyncIterator[Any]:
-        from freehold.history.service import changes_json
+    async def _follow(self, request: calls.FollowFiles) -> AsyncGenerator[calls.ChangedFiles, None]:
+        from freehold.history.service import list_changed_files
 
         if self._history is None:
             raise self._not_open()
         stream = self._history.stream
-        # Where the reader begins, so that it can list the folders and miss nothing.
-        yield {"sequence": stream.sequence if params.after is None else params.after, "relist": False, "items": []}
-        async for changes in stream.follow(params.after):
-            yield changes_json(changes)
+        # The first item says where the stream begins, so that the reader can list the folders and miss nothing.
+        begin = stream.sequence if request.after is None else request.after
+        yield calls.ChangedFiles(begin, relist=False, items=())
+        async for batch in stream.follow(request.after):
+            yield list_changed_files(batch)
 
     def _open(self) -> None:
         from freehold.history.history import History
         from freehold.history.service import HistoryService
-        from freehold.history.settings import Settings
+        from freehold.history.settings import HistorySettings
 
         folders = {"workspace": self._home.workspace, "home": self._home.agent_home}
         roots = {name: path for name, path in folders.items() if name in self._plan.history_folders}
-        settings = Settings(
+        settings = HistorySettings(
             quota=self._plan.history_quota, quiet=self._plan.history_quiet, ignore=self._plan.history_ignore
         )
-        self._history = History(self._home.history, roots, settings, tell=self._tell)
-        self._service = HistoryService(self._history)
-        self._history.start()
+        history = History(self._home.history, roots, settings, on_notice=self._record_notice)
+        try:
+            history.start()
+        except BaseException:
+            history.close()
+            raise
+        self._history, self._service = history, HistoryService(history)
 
-    def _tell(self, notice: Notice) -> None:
-        told = asdict(notice)
-        data = {"code": told["code"], "message": told["message"], "hint": told["hint"]}
+    def _record_notice(self, notice: HistoryNotice) -> None:
+        data = {"code": notice.code, "message": notice.message, "hint": notice.hint}
         self._loop.call_soon_threadsafe(self._record, "history.notice_given", data)
 
     def _opened(self) -> HistoryService:
@@ -160,11 +147,11 @@ class Archive:
         return FreeholdError("history.not-open", "The history is not open yet", hint="Try again in a moment")
 
 
-def _handle(service: HistoryService, method: str, params: dict[str, Any]) -> Any:
+def _answer(service: HistoryService, call: TypedCall[Reply]) -> Reply:
     began = time.monotonic()
     try:
-        return service.handle(method, params)
+        return service.answer(call)
     finally:
-        # What long work has taken and given back stays with the allocator otherwise, for ever.
-        if time.monotonic() - began > LONG:
+        # The allocator would keep the memory of long work for ever otherwise.
+        if time.monotonic() - began > LONG_CALL_SECONDS:
             ctypes.CDLL(None).malloc_trim(0)

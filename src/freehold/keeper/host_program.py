@@ -1,4 +1,4 @@
-"""A program that is a process of this host, such as the gateway."""
+"""A program that is a process on the host, such as the gateway."""
 
 import asyncio
 import contextlib
@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Protocol
 
 from freehold.errors import FreeholdError
-from freehold.keeper.capture import Allowance, Capture, LineSink
-from freehold.keeper.logbook import Logbook
-from freehold.keeper.processes import identify, kill_group, members
-from freehold.keeper.program import Ending
+from freehold.keeper.log_writer import LogWriter
+from freehold.keeper.orphans import OrphanGuard, bind_to_parent
+from freehold.keeper.output_capture import LineSink, OutputRateLimit, PipeCapture
+from freehold.keeper.processes import identify_process, kill_group, list_group_members
+from freehold.keeper.program import ProgramExit
 from freehold.keeper.settings import LogLimits
-from freehold.keeper.strays import Strays, dies_with_parent
 
-LAST_WORDS_PATIENCE = 1.0
+LAST_OUTPUT_TIMEOUT = 1.0
 
 
-class Probe(Protocol):
+class HealthProbe(Protocol):
     async def __call__(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class HttpProbe:
-    """GET a path on loopback; well when it answers 200."""
+    """Sends GET to a local port; healthy when the status is 200."""
 
     port: int
     path: str = "/livez"
@@ -42,13 +42,13 @@ class HttpProbe:
         finally:
             writer.close()
         if status.split(b" ")[1:2] != [b"200"]:
-            words = status.decode(errors="replace").strip() or "nothing"
-            raise FreeholdError("program.unwell", f"GET {self.path} on port {self.port} answered {words}")
+            found = status.decode(errors="replace").strip() or "nothing"
+            raise FreeholdError("program.unwell", f"GET {self.path} on port {self.port} answered {found}")
 
 
 @dataclass(frozen=True)
 class SocketProbe:
-    """Connect to a unix socket; well when a line comes. For programs whose own port strangers may flood."""
+    """Connects to a unix socket; healthy when a line comes. For programs whose public port may be flooded."""
 
     path: Path
 
@@ -59,11 +59,11 @@ class SocketProbe:
         finally:
             writer.close()
         if not line:
-            raise FreeholdError("program.unwell", f"{self.path.name} said nothing")
+            raise FreeholdError("program.unwell", f"{self.path.name} closed without an answer")
 
 
 async def no_probe() -> None:
-    """For a program whose only question is whether it lives."""
+    """For a program that is healthy as long as its process runs."""
 
 
 @dataclass(frozen=True)
@@ -71,27 +71,27 @@ class HostProgram:
     name: str
     argv: list[str]
     environment: Mapping[str, str]
-    book: Logbook
-    strays: Strays
-    probe: Probe = no_probe
+    log_writer: LogWriter
+    orphan_guard: OrphanGuard
+    probe: HealthProbe = no_probe
     required: bool = True
     cwd: Path | None = None
-    logs: LogLimits = field(default_factory=LogLimits)
+    log_limits: LogLimits = field(default_factory=LogLimits)
 
     async def start(self) -> "HostRun":
         return HostRun(self)
 
 
 class HostRun:
-    """A process that leads its own session and group, with both outputs captured."""
+    """A process that leads its own process group; both outputs are captured."""
 
     def __init__(self, program: HostProgram) -> None:
         self._program = program
         pipes = {"stdout": os.pipe(), "stderr": os.pipe()}
         try:
-            # Not asyncio's subprocess: its child watcher is a thread a child, and knows a child only by its pid.
+            # Not asyncio's subprocess: it uses one thread for each child and identifies a child only by its pid.
             self._process = subprocess.Popen(
-                dies_with_parent(program.argv),
+                bind_to_parent(program.argv),
                 stdin=subprocess.DEVNULL,
                 stdout=pipes["stdout"][1],
                 stderr=pipes["stderr"][1],
@@ -107,25 +107,25 @@ class HostRun:
             for _, writing in pipes.values():
                 os.close(writing)
         self.pid: int = self._process.pid
-        process = identify(self.pid)
+        process = identify_process(self.pid)
         if process is not None:
-            program.strays.add(process)
+            program.orphan_guard.add(process)
         loop = asyncio.get_running_loop()
-        allowance = Allowance(program.logs, loop.time())
+        rate_limit = OutputRateLimit(program.log_limits, loop.time())
         self._captures = [
-            Capture(reading, LineSink(program.name, stream, program.book, program.logs, allowance))
+            PipeCapture(reading, LineSink(program.name, stream, program.log_writer, program.log_limits, rate_limit))
             for stream, (reading, _) in pipes.items()
         ]
-        self._ending: asyncio.Future[Ending] = loop.create_future()
+        self._ending: asyncio.Future[ProgramExit] = loop.create_future()
         self._watch = os.pidfd_open(self.pid)
         loop.add_reader(self._watch, self._exited)
 
-    async def ended(self) -> Ending:
+    async def wait_ended(self) -> ProgramExit:
         ending = await asyncio.shield(self._ending)
-        # What the leader left behind in its group goes with it, and lets go of the pipes.
+        # Other processes of the group are killed as well, which closes the pipes.
         await self._end_group()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_PATIENCE):
+            async with asyncio.timeout(LAST_OUTPUT_TIMEOUT):
                 for capture in self._captures:
                     await capture.done.wait()
         for capture in self._captures:
@@ -136,29 +136,29 @@ class HostRun:
         await self._program.probe()
         return 0.0
 
-    async def refuse(self) -> None:
+    async def request_stop(self) -> None:
         if not self._ending.done():
             kill_group(self.pid, signal.SIGTERM)
 
-    async def drain(self) -> None:
+    async def wait_drained(self) -> None:
         await asyncio.shield(self._ending)
 
     async def kill(self) -> None:
         if not self._ending.done():
             kill_group(self.pid, signal.SIGKILL)
-        await self.ended()
+        await self.wait_ended()
 
     def _exited(self) -> None:
         asyncio.get_running_loop().remove_reader(self._watch)
         os.close(self._watch)
         code = self._process.wait()
-        words = f"exited with {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
-        self._ending.set_result(Ending(words, code))
+        description = f"exited with {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
+        self._ending.set_result(ProgramExit(description, code))
 
     async def _end_group(self) -> None:
-        while kill_group(self.pid, signal.SIGKILL) and members(self.pid):  # noqa: ASYNC110 - the kernel tells nobody
+        while kill_group(self.pid, signal.SIGKILL) and list_group_members(self.pid):  # noqa: ASYNC110 - the kernel has no event for this
             await asyncio.sleep(0.005)
-        self._program.strays.remove(self.pid)
+        self._program.orphan_guard.remove(self.pid)
 
 
 def _signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""One keeper per home: a lock that the kernel lets go when its holder dies, and that says who holds it."""
+"""One keeper per home: a lock file that names its holder. The kernel releases the lock when the holder ends."""
 
 import contextlib
 import fcntl
@@ -10,19 +10,19 @@ from dataclasses import asdict, dataclass
 
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.keeper.processes import identify
+from freehold.keeper.processes import identify_process
 
 
 @dataclass(frozen=True)
-class Holder:
+class LockHolder:
     pid: int
     started: int
     since: float
 
 
 @contextlib.contextmanager
-def hold_home(home: Home, now: float | None = None) -> Iterator[None]:
-    """Hold the home's lock; `keeper.already-running` names the holder when there is one."""
+def lock_home(home: Home, now: float | None = None) -> Iterator[None]:
+    """Hold the lock of the home; raises `keeper.already-running`, which names the holder."""
     try:
         descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -36,9 +36,9 @@ def hold_home(home: Home, now: float | None = None) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise _held(home) from None
-        me = identify(os.getpid())
-        holder = Holder(os.getpid(), me.started if me else 0, time.time() if now is None else now)
-        # A full disk does not keep a keeper from starting: the lock itself needs no byte.
+        me = identify_process(os.getpid())
+        holder = LockHolder(os.getpid(), me.started if me else 0, time.time() if now is None else now)
+        # The content is only for people: a keeper also starts on a full disk.
         with contextlib.suppress(OSError):
             os.pwrite(descriptor, json.dumps(asdict(holder)).encode().ljust(128), 0)
         yield
@@ -46,17 +46,17 @@ def hold_home(home: Home, now: float | None = None) -> Iterator[None]:
         os.close(descriptor)
 
 
-def read_holder(home: Home) -> Holder | None:
-    """Who holds, or last held, the lock."""
+def read_lock_holder(home: Home) -> LockHolder | None:
+    """The process that holds the lock, or held it last."""
     try:
         found = json.loads(home.lock.read_bytes())
-        return Holder(int(found["pid"]), int(found["started"]), float(found["since"]))
+        return LockHolder(int(found["pid"]), int(found["started"]), float(found["since"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _held(home: Home) -> FreeholdError:
-    holder = read_holder(home)
+    holder = read_lock_holder(home)
     if holder is None:
         who = "another keeper"
     else:
@@ -64,6 +64,6 @@ def _held(home: Home) -> FreeholdError:
         who = f"the keeper with pid {holder.pid}, started {since}"
     return FreeholdError(
         "keeper.already-running",
-        f"{home.root} is held by {who}",
-        hint="It runs already: freehold open signs you in, freehold status shows it, freehold down stops it",
+        f"{home.root} is in use by {who}",
+        hint="Freehold runs already. Sign in with freehold open, or stop it with freehold down",
     )

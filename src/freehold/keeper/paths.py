@@ -1,45 +1,45 @@
-"""The folders of a home and of its run folder: made where missing, refused where they are not ours."""
+"""Creates the folders of a home and its run folder, and refuses folders that belong to somebody else."""
 
 import errno
 import os
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder
-from freehold.keeper.agent_state import MADE
+from freehold.keeper.agent_state import INITIAL_FOLDERS
 
 
 def prepare_root(home: Home) -> None:
-    """The home itself, before anything is written in it."""
-    with _explained(home):
+    """The home and the run folder, before anything is written in them."""
+    with _ExplainedErrors(home):
         ensure_private_folder(home.root)
         ensure_private_folder(home.run)
 
 
 def prepare_folders(home: Home) -> None:
-    """Everything in it. The two that the computer sees keep the mode and owner that the computer gives them."""
-    with _explained(home):
+    """The folders inside the home. The two that the computer uses keep the mode and owner that the computer sets."""
+    with _ExplainedErrors(home):
         for private in (home.history, home.vault, home.agents, home.logs):
             ensure_private_folder(private)
-        # The computer's uid reads what is installed; nobody else comes this far into the home.
+        # The computer's uid must read the installed agents. Nobody else can enter the home.
         home.agents.chmod(0o755)
         fresh = not os.path.lexists(home.agent_home)
         for shared in (home.workspace, home.agent_home):
             shared.mkdir(exist_ok=True, mode=0o700)
             if shared.is_symlink():
                 raise FreeholdError(
-                    "home.not-ours", f"{shared} is a link", hint=f"Move it away: mv {shared} {shared}.old"
+                    "home.not-ours", f"{shared} is a symbolic link", hint=f"Move it away: mv {shared} {shared}.old"
                 )
         if fresh:
-            # Later they would not be ours to make: the computer's uid has it then.
-            for name in MADE:
+            # Later the folder belongs to the computer's uid, and the keeper cannot write there.
+            for name in INITIAL_FOLDERS:
                 (home.agent_home / name).mkdir(mode=0o700)
         for path in home.vault.iterdir():
             if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o077:
                 path.chmod(0o600)
 
 
-class _explained:
-    """Says in the owner's words why a folder cannot be made or changed."""
+class _ExplainedErrors:
+    """Turns an OSError into a FreeholdError that says which folder cannot be written."""
 
     def __init__(self, home: Home) -> None:
         self._home = home

@@ -1,43 +1,47 @@
-"""Reading the manifest in a process of its own, which ends when it has printed the plan."""
+"""Reads the manifest in another process, which prints the plan and ends."""
 
 import argparse
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from freehold.errors import FreeholdError
+from freehold.features import FeatureProgram, list_features, load_reference
 from freehold.home import Home, find_home
-from freehold.keeper.agent_state import IGNORED
-from freehold.keeper.plan import Advice, MountPlan, Plan, ServicePlan, plan_from_json
+from freehold.keeper.agent_state import IGNORED_PATTERNS
+from freehold.keeper.calls import ManifestAdvice
+from freehold.keeper.plan import KeeperPlan, MountPlan, ServicePlan
+from freehold.strict_json import decode
 
 if TYPE_CHECKING:
-    from freehold.manifest import Loaded
+    from freehold.manifest import LoadedManifest, Manifest
 
-PATIENCE = 20.0
+READ_TIMEOUT = 20.0
 
 
-class Reading:
-    """Started when made, so that the keeper can do other things until it asks for the `plan`."""
+class PlanReader:
+    """The process starts at once, so that the keeper can do other work until it calls `read_plan`."""
 
     def __init__(self, home: Home) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "freehold.keeper.reading", "--home", str(home.root)],
+            [sys.executable, "-m", "freehold.keeper.plan_reader", "--home", str(home.root)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
 
-    async def plan(self) -> Plan:
-        """The plan; raises what is wrong with the manifest."""
+    async def read_plan(self) -> KeeperPlan:
+        """The plan; raises FreeholdError when the manifest cannot be used."""
         import asyncio
 
         try:
-            out, err = await asyncio.to_thread(self._process.communicate, timeout=PATIENCE)
+            out, err = await asyncio.to_thread(self._process.communicate, timeout=READ_TIMEOUT)
         except subprocess.TimeoutExpired:
-            raise FreeholdError("manifest.slow", f"The manifest could not be read within {PATIENCE:g} s") from None
+            raise FreeholdError("manifest.slow", f"The manifest could not be read within {READ_TIMEOUT:g} s") from None
         finally:
             self.close()
         return _decode(out, err)
@@ -52,40 +56,39 @@ class Reading:
                 pipe.close()
 
 
-def _decode(out: bytes, err: bytes) -> Plan:
+def _decode(out: bytes, err: bytes) -> KeeperPlan:
     try:
         body: dict[str, Any] = json.loads(out)
     except ValueError:
-        said = err.decode(errors="replace").strip().splitlines()
+        lines = err.decode(errors="replace").strip().splitlines()
         raise FreeholdError(
             "manifest.unreadable",
-            f"Reading the manifest failed: {said[-1] if said else 'no reason given'}",
+            f"Reading the manifest failed: {lines[-1] if lines else 'no reason given'}",
             hint="freehold check shows every problem of the manifest",
         ) from None
     if "error" in body:
         error = body["error"]
         raise FreeholdError(error["code"], error["message"], hint=error["hint"])
-    return plan_from_json(body["plan"])
+    return decode(KeeperPlan, body["plan"])
 
 
-def make_plan(loaded: "Loaded") -> Plan:
+def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
     manifest = loaded.manifest
     computer = manifest.computer
-    return Plan(
+    return KeeperPlan(
         checksum=loaded.checksum,
         owner=manifest.owner.did,
         gateway_host=manifest.gateway.host,
         gateway_port=manifest.gateway.port,
         public_url=manifest.gateway.public_url,
-        session_idle=manifest.gateway.session_idle,
-        session_absolute=manifest.gateway.session_absolute,
+        sign_in_idle=manifest.gateway.sign_in_idle,
+        sign_in_absolute=manifest.gateway.sign_in_absolute,
         keeper_host=manifest.keeper.host,
         keeper_port=manifest.keeper.port,
         metrics_host=manifest.observe.metrics_host,
         metrics_port=manifest.observe.metrics_port,
         otlp_endpoint=manifest.observe.otlp_endpoint,
-        ssh_host=manifest.ssh.host,
-        ssh_port=manifest.ssh.port if manifest.ssh.enabled else None,
+        programs=tuple(_plan_programs(manifest)),
         backend=computer.backend,
         image=computer.image,
         limits=computer.limits.model_dump(),
@@ -95,15 +98,24 @@ def make_plan(loaded: "Loaded") -> Plan:
             for name, one in computer.services.items()
         ),
         history_folders=tuple(manifest.history.folders),
-        history_ignore=(*IGNORED, *manifest.history.ignore),
+        history_ignore=(*IGNORED_PATTERNS, *manifest.history.ignore),
         history_quota=manifest.history.quota,
         history_quiet=manifest.history.quiet,
-        advice=tuple(Advice(one.code, one.message, one.hint) for one in loaded.problems if one.severity == "warning"),
+        advice=tuple(
+            ManifestAdvice(one.code, one.message, one.hint) for one in loaded.problems if one.severity == "warning"
+        ),
     )
 
 
+def _plan_programs(manifest: "Manifest") -> Iterator[FeatureProgram]:
+    for feature in list_features():
+        program = load_reference(feature.program)(manifest) if feature.program is not None else None
+        if program is not None:
+            yield program
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m freehold.keeper.reading")
+    parser = argparse.ArgumentParser(prog="python -m freehold.keeper.plan_reader")
     parser.add_argument("--home", required=True)
     home = find_home(parser.parse_args().home)
     from freehold.manifest import require_manifest

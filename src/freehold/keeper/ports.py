@@ -1,4 +1,4 @@
-"""Binding our ports, and saying who has one that is taken."""
+"""Binds the ports of Freehold, and finds the program that uses a port that is taken."""
 
 import errno
 import os
@@ -6,30 +6,30 @@ import socket
 from pathlib import Path
 
 from freehold.errors import FreeholdError
-from freehold.keeper.processes import command_of
+from freehold.keeper.processes import read_command
 
 
 def bind_port(host: str, port: int, setting: str) -> list[socket.socket]:
-    """Listening sockets for an address; for loopback both families where there are two, so that `localhost` always works."""
+    """Listening sockets for an address. For loopback both IPv4 and IPv6, so that `localhost` always works."""
     first = _bind(host, port, setting)
     sockets = [first]
     other = {"127.0.0.1": "::1", "::1": "127.0.0.1"}.get(host)
     if other is not None:
         try:
             sockets.append(_listen(other, first.getsockname()[1]))
-        except OSError:  # no such family here, or somebody's: the first address is the one that was asked for
+        except OSError:  # no IPv6 here, or the port is taken there: the first address is enough
             return sockets
     return sockets
 
 
 def check_port(host: str, port: int, setting: str) -> None:
-    """Raise `keeper.port-taken` when a program of ours could not listen there."""
+    """Raise `keeper.port-taken` when a program of Freehold could not listen there."""
     if port:
         _bind(host, port, setting).close()
 
 
-def who_listens(port: int) -> str | None:
-    """The process that listens on a port, as `name (pid N)`; None when it is not ours to see."""
+def find_listener(port: int) -> str | None:
+    """The process that listens on a port, as `name (pid N)`; None when this user may not see it."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
@@ -46,7 +46,7 @@ def who_listens(port: int) -> str | None:
         try:
             for descriptor in Path(f"/proc/{name}/fd").iterdir():
                 if str(descriptor.readlink()) in inodes:
-                    return f"{command_of(int(name))[:80] or 'a process'} (pid {name})"
+                    return f"{read_command(int(name))[:80] or 'a process'} (pid {name})"
         except OSError:
             continue
     return None
@@ -57,7 +57,7 @@ def _bind(host: str, port: int, setting: str) -> socket.socket:
         return _listen(host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            who = who_listens(port)
+            who = find_listener(port)
             raise FreeholdError(
                 "keeper.port-taken",
                 f"Port {port} ({setting}) is taken by {who or 'another program'}",
@@ -72,7 +72,7 @@ def _bind(host: str, port: int, setting: str) -> socket.socket:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns off Nagle's delay (40 ms an answer) only for sockets that say that they are TCP.
+    # asyncio turns off Nagle's algorithm (a delay of 40 ms) only when the protocol is given as TCP.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

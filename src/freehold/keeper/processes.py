@@ -1,4 +1,4 @@
-"""Facts about processes, read from /proc. A pid alone names nobody (it is reused); pid and start time together do."""
+"""Facts about processes, from /proc. Pids are reused, so a process is identified by its pid and its start time."""
 
 import os
 import signal
@@ -10,14 +10,14 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class ProcessId:
-    """One process, for as long as this kernel runs."""
+    """One process. Unique until the machine boots again."""
 
     pid: int
     started: int
 
 
-def identify(pid: int) -> ProcessId | None:
-    """The living process with this pid; None when there is none (a zombie is none)."""
+def identify_process(pid: int) -> ProcessId | None:
+    """The running process with this pid; None when there is none. A zombie does not count."""
     fields = _stat(pid)
     if fields is None or fields[0] in ("Z", "X"):
         return None
@@ -25,11 +25,11 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def is_alive(process: ProcessId) -> bool:
-    return identify(process.pid) == process
+    return identify_process(process.pid) == process
 
 
-def members(group: int) -> list[int]:
-    """The living processes of a process group."""
+def list_group_members(group: int) -> list[int]:
+    """The running processes of a process group."""
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - bare names, a thousand of them
         if name.isdigit():
@@ -40,25 +40,25 @@ def members(group: int) -> list[int]:
 
 
 def kill_group(group: int, number: signal.Signals) -> bool:
-    """Signal every process of the group; False when there is none left."""
+    """Signal every process of the group; False when none is left."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
-    except PermissionError:  # all that is left of it has changed its user
+    except PermissionError:  # only processes that changed their user are left
         return False
     return True
 
 
-def resident_bytes(pid: int) -> int | None:
+def read_resident_bytes(pid: int) -> int | None:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
     except (OSError, IndexError, ValueError):
         return None
 
 
-def command_of(pid: int) -> str:
-    """What a process calls itself, for people; empty when it is not ours to see."""
+def read_command(pid: int) -> str:
+    """The command line of a process, for people; empty when this user may not see it."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         return b" ".join(words).decode(errors="replace").strip() or Path(f"/proc/{pid}/comm").read_text().strip()
@@ -66,8 +66,8 @@ def command_of(pid: int) -> str:
         return ""
 
 
-def kernel_boot() -> str:
-    """Changes with every boot of the machine; start times are only comparable within one."""
+def read_boot_id() -> str:
+    """An id that changes with every boot of the machine. Start times are comparable only within one boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

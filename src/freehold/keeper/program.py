@@ -1,6 +1,6 @@
-"""What the keeper keeps: a `Program` can be started any number of times, a `Run` is one life of it.
+"""What the keeper runs: a `Program` can be started many times, and each time is one `ProgramRun`.
 
-A new kind of program is a sibling of the ones in this room, never a flag on them.
+A new kind of program is a new class beside the existing ones, not a flag on them.
 """
 
 from dataclasses import dataclass
@@ -8,33 +8,33 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Ending:
-    """How a life ended, in words for the owner (`was killed by SIGSEGV`)."""
+class ProgramExit:
+    """How a run ended. `description` is for the owner: `was killed by SIGSEGV`."""
 
     words: str
     code: int | None = None
 
 
-class Run(Protocol):
-    """One life of a program. Its stop goes through `refuse`, `drain` and `kill`, in this order, each at most once."""
+class ProgramRun(Protocol):
+    """One run of a program. It is stopped by `request_stop`, `wait_drained` and `kill`, in this order, each at most once."""
 
     @property
     def pid(self) -> int | None: ...
 
-    async def ended(self) -> Ending:
-        """Returns when the program is no more, and its last words are in the log."""
+    async def wait_ended(self) -> ProgramExit:
+        """Returns when the program has ended and its last output is in the log."""
 
     async def probe(self) -> float:
-        """Ask its own question: how many seconds ago it last answered; FreeholdError, OSError or TimeoutError if not now."""
+        """How many seconds ago it last answered; raises FreeholdError, OSError or TimeoutError when it does not answer."""
 
-    async def refuse(self) -> None:
-        """Ask it to take no new work and to finish what it has. Returns at once."""
+    async def request_stop(self) -> None:
+        """Ask it to accept no new work and to finish what it has. Returns at once."""
 
-    async def drain(self) -> None:
-        """Returns when it has ended by itself. The caller sets the deadline."""
+    async def wait_drained(self) -> None:
+        """Returns when it has ended. The caller sets the deadline."""
 
     async def kill(self) -> None:
-        """End it and all its descendants now; idempotent."""
+        """End it and all its descendants now. Idempotent."""
 
 
 class Program(Protocol):
@@ -45,5 +45,5 @@ class Program(Protocol):
     def required(self) -> bool:
         """Whether the seal waits for it."""
 
-    async def start(self) -> Run:
-        """Begin a life; raises FreeholdError or OSError when it cannot, having left nothing behind."""
+    async def start(self) -> ProgramRun:
+        """Start it; raises FreeholdError or OSError when that fails, and then leaves nothing behind."""

@@ -1,6 +1,6 @@
-"""The keeper's pen: events go to the timeline in order, from a thread, and nobody waits for it.
+"""Writes the keeper's events to the timeline, in order and in a thread, so that the keeper never waits for the disk.
 
-When the disk refuses (full, read-only), events wait in memory, bounded, and are written when it takes them again.
+While the disk cannot be written (full, read-only), a limited number of events waits in memory.
 """
 
 import asyncio
@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Protocol
 
 from freehold.errors import FreeholdError
-from freehold.timeline import Event, Json, Timeline
+from freehold.timeline import Json, Timeline, TimelineEvent
 
 log = logging.getLogger(__name__)
 
-WAITING = 2000
+MAX_WAITING_EVENTS = 2000
 RETRY_FIRST = 0.1
-UNWRITABLE = frozenset({"timeline.not-json", "timeline.too-big", "timeline.bad-kind", "timeline.bad-who"})
+UNWRITABLE_CODES = frozenset({"timeline.not-json", "timeline.too-big", "timeline.bad-kind", "timeline.bad-who"})
 RETRY_LIMIT = 5.0
 
 
-class Record(Protocol):
+class RecordEvent(Protocol):
     def __call__(self, kind: str, data: Mapping[str, Json], *, who: str = ...) -> None: ...
 
 
-class Recorder:
+class EventRecorder:
     def __init__(self, path: Path, now: Callable[[], float]) -> None:
         self._path = path
         self._now = now
@@ -37,22 +37,22 @@ class Recorder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._timeline: Timeline | None = None
-        self._pen = threading.Lock()
+        self._write_lock = threading.Lock()
         self._writing = False
         self.trouble: str | None = None
 
     def __call__(self, kind: str, data: Mapping[str, Json], *, who: str = "keeper") -> None:
-        """Note that something happened. Never blocks, never fails; the keeper's log has it, too."""
+        """Record an event, in the timeline and in the keeper's log. Never blocks and never fails."""
         log.info("%s %s", kind, " ".join(f"{name}={value}" for name, value in data.items()))
-        if len(self._waiting) >= WAITING:
+        if len(self._waiting) >= MAX_WAITING_EVENTS:
             self._waiting.popleft()
             self._lost += 1
         self._waiting.append((kind, data, who))
         self._idle.clear()
         self._more.set()
 
-    async def write(self) -> None:
-        """The task that writes, until cancelled."""
+    async def write_until_cancelled(self) -> None:
+        """Write events until cancelled."""
         self._writing = True
         wait = RETRY_FIRST
         while True:
@@ -66,14 +66,14 @@ class Recorder:
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, RETRY_LIMIT)
 
-    async def flushed(self) -> None:
-        """Returns when everything noted so far is on disk; the caller sets the deadline. At once when nobody writes."""
+    async def wait_flushed(self) -> None:
+        """Returns when every event so far is on disk; at once when `write_until_cancelled` does not run."""
         if self._writing:
             await self._idle.wait()
 
     def write_now(self) -> bool:
-        """Write what waits, from this thread; False when the disk refuses."""
-        with self._pen:
+        """Write the waiting events in this thread; False when the disk cannot be written."""
+        with self._write_lock:
             return self._write_waiting()
 
     def _write_waiting(self) -> bool:
@@ -88,22 +88,22 @@ class Recorder:
                 try:
                     self._timeline.append(kind, data, who=who)
                 except FreeholdError as error:
-                    if error.code not in UNWRITABLE:
+                    if error.code not in UNWRITABLE_CODES:
                         raise
-                    # One event that no disk will ever take must not hold up all that come after it.
+                    # An event that can never be written must not block those after it.
                     log.error("%s cannot be written: %s", kind, error.message)  # noqa: TRY400 - its cause is its data
                     self._lost += 1
                 self._waiting.popleft()
         except (FreeholdError, OSError) as error:
             if self.trouble is None:
-                log.warning("the timeline takes no events for now: %s", error)
+                log.warning("events cannot be written to the timeline now: %s", error)
             self.trouble = str(error)
             return False
         self.trouble = None
         return True
 
-    def tail(self, count: int) -> list[Event]:
-        """The last events, from any thread; empty while the timeline cannot be read."""
+    def tail(self, count: int) -> list[TimelineEvent]:
+        """The last events; empty while the timeline cannot be read. For any thread."""
         try:
             return self._timeline.tail(count) if self._timeline is not None else []
         except FreeholdError:

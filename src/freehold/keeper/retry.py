@@ -1,4 +1,4 @@
-"""Tasks of the keeper's own: a bug in one of them is logged and it begins again; the keeper goes on."""
+"""Restarts the keeper's own tasks after an unexpected error, so that a bug in one does not end the keeper."""
 
 import asyncio
 import logging
@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable
 
 log = logging.getLogger(__name__)
 
-PAUSE = 1.0
+RETRY_PAUSE = 1.0
 
 
-async def tended(name: str, work: Callable[[], Awaitable[None]], pause: float = PAUSE) -> None:
-    """Run `work` to its end, however often it breaks before."""
+async def retry_until_done(name: str, work: Callable[[], Awaitable[None]], pause: float = RETRY_PAUSE) -> None:
+    """Run `work` until it returns. An exception is logged, and the work starts again after `pause` seconds."""
     while True:
         try:
             await work()
         except Exception:
-            log.exception("%s failed and begins again", name)
+            log.exception("%s failed and starts again", name)
             await asyncio.sleep(pause)
         else:
             return

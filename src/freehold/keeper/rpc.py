@@ -1,4 +1,4 @@
-"""The keeper's socket: mode 0600, the owner's uid only, bounded in clients, line length and patience."""
+"""The server of the keeper's socket: mode 0600, this user only, with limits on clients, line length and time."""
 
 import asyncio
 import contextlib
@@ -7,14 +7,14 @@ import os
 import secrets
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.keeper.methods import Methods
-from freehold.keeper.wire import MAX_ANSWER, MAX_REQUEST, decode, encode
+from freehold.keeper.methods import RpcMethods
+from freehold.keeper.wire import MAX_REPLY, MAX_REQUEST, decode_message, encode_message
 
 log = logging.getLogger(__name__)
 
@@ -24,16 +24,17 @@ class RpcLimits:
     clients: int = 64
     requests_per_client: int = 16
     request_bytes: int = MAX_REQUEST
-    answer_bytes: int = MAX_ANSWER
-    # A reader that leaves its answers lying this long is dropped; nobody waits for it.
-    write_patience: float = 10.0
-    farewell: float = 0.3
+    reply_bytes: int = MAX_REPLY
+    # A client that does not read its replies for this long is disconnected.
+    write_timeout: float = 10.0
+    # Replies that are being written when the keeper stops have this long to finish.
+    stop_grace: float = 0.3
 
 
 class RpcServer:
     """Answers `methods` on a unix socket for as long as `serve` is entered."""
 
-    def __init__(self, path: Path, methods: Methods, limits: RpcLimits | None = None) -> None:
+    def __init__(self, path: Path, methods: RpcMethods, limits: RpcLimits | None = None) -> None:
         self._path = path
         self._methods = methods
         self._limits = limits or RpcLimits()
@@ -50,7 +51,7 @@ class RpcServer:
                     yield
                 finally:
                     accepting.cancel()
-                    group.create_task(self._cut())
+                    group.create_task(self._cut_off())
         finally:
             listener.close()
             self._path.unlink(missing_ok=True)
@@ -60,38 +61,38 @@ class RpcServer:
         while True:
             try:
                 connection, _ = await loop.sock_accept(listener)
-            except OSError as error:  # out of descriptors: those who hold them will let go
+            except OSError as error:  # out of file descriptors: wait until some are closed
                 log.warning("could not accept a connection: %s", error)
                 await asyncio.sleep(0.1)
                 continue
-            if self._clients >= self._limits.clients or not _is_ours(connection):
+            if self._clients >= self._limits.clients or not _is_same_user(connection):
                 connection.close()
                 continue
             self._clients += 1
-            self._track(group.create_task(self._client(connection, group)))
+            self._track(group.create_task(self._serve_client(connection, group)))
 
     def _track(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _cut(self) -> None:
-        """Answers being written when the keeper stops get a moment; the rest is cut."""
+    async def _cut_off(self) -> None:
+        """Wait a moment for replies that are being written, then cancel everything."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._limits.farewell)
+            await asyncio.wait(self._tasks, timeout=self._limits.stop_grace)
         for task in self._tasks:
             task.cancel()
 
-    async def _client(self, connection: socket.socket, group: asyncio.TaskGroup) -> None:
+    async def _serve_client(self, connection: socket.socket, group: asyncio.TaskGroup) -> None:
         writer: asyncio.StreamWriter | None = None
         try:
             reader, writer = await asyncio.open_connection(sock=connection, limit=self._limits.request_bytes)
             writer.transport.set_write_buffer_limits(high=256 * 1024)
-            await self._converse(_Answers(writer, self._limits), reader, group)
+            await self._read_requests(_ReplyWriter(writer, self._limits), reader, group)
         except (OSError, asyncio.IncompleteReadError):
             return
         except Exception:
-            log.exception("a conversation on the keeper's socket failed")
+            log.exception("a connection to the keeper's socket failed")
         finally:
             self._clients -= 1
             if writer is not None:
@@ -99,18 +100,20 @@ class RpcServer:
             else:
                 connection.close()
 
-    async def _converse(self, answers: "_Answers", reader: asyncio.StreamReader, group: asyncio.TaskGroup) -> None:
+    async def _read_requests(
+        self, replies: "_ReplyWriter", reader: asyncio.StreamReader, group: asyncio.TaskGroup
+    ) -> None:
         slots = asyncio.Semaphore(self._limits.requests_per_client)
         streams: set[asyncio.Task[None]] = set()
         try:
-            while not answers.gone:
+            while not replies.closed:
                 try:
                     line = await reader.readuntil(b"\n")
                 except asyncio.LimitOverrunError:
-                    await answers.error(None, FreeholdError("keeper.too-long", "A request may have at most 1 MiB"))
+                    await replies.error(None, FreeholdError("keeper.too-long", "A request may have at most 1 MiB"))
                     return
                 await slots.acquire()
-                task = await self._begin(line, answers, group, streams)
+                task = await self._begin(line, replies, group, streams)
                 if task is None:
                     slots.release()
                     continue
@@ -120,51 +123,52 @@ class RpcServer:
                 stream.cancel()
 
     async def _begin(
-        self, line: bytes, answers: "_Answers", group: asyncio.TaskGroup, streams: set[asyncio.Task[None]]
+        self, line: bytes, replies: "_ReplyWriter", group: asyncio.TaskGroup, streams: set[asyncio.Task[None]]
     ) -> asyncio.Task[None] | None:
         identity: Any = None
         try:
-            message = decode(line)
+            message = decode_message(line)
             identity = message.get("id")
             name = message.get("method")
             if not isinstance(name, str) or not isinstance(identity, int | str):
-                await answers.error(None, FreeholdError("keeper.bad-message", "A request needs an id and a method"))
+                error = FreeholdError("keeper.bad-message", "A request needs an id and a method")
+                await replies.error(None, error)
                 return None
             params = message.get("params", {})
             if (call := self._methods.calls.get(name)) is not None:
-                return self._track(group.create_task(answers.call(identity, name, call(params))))
+                return self._track(group.create_task(replies.call(identity, name, call(params))))
             if (stream := self._methods.streams.get(name)) is not None:
-                task = self._track(group.create_task(answers.stream(identity, name, stream(params))))
+                task = self._track(group.create_task(replies.stream(identity, name, stream(params))))
                 streams.add(task)
                 task.add_done_callback(streams.discard)
                 return task
-            await answers.error(identity, self._methods.unknown(name))
+            await replies.error(identity, self._methods.unknown_method_error(name))
         except FreeholdError as error:
-            await answers.error(identity, error)
+            await replies.error(identity, error)
         return None
 
 
-class _Answers:
-    """Writes to one client; once it is `gone`, everything written is let fall."""
+class _ReplyWriter:
+    """Writes to one client. Once the connection is `closed`, everything written is dropped."""
 
     def __init__(self, writer: asyncio.StreamWriter, limits: RpcLimits) -> None:
         self._writer = writer
         self._limits = limits
-        self.gone = False
+        self.closed = False
 
-    async def call(self, identity: int | str, name: str, answer: Any) -> None:
+    async def call(self, identity: int | str, name: str, work: Awaitable[Any]) -> None:
         try:
-            await self.send({"id": identity, "result": await answer})
+            await self.send({"id": identity, "result": await work})
         except FreeholdError as error:
             await self.error(identity, error)
         except Exception:
             await self.bug(identity, name)
 
-    async def stream(self, identity: int | str, name: str, events: AsyncIterator[Any]) -> None:
+    async def stream(self, identity: int | str, name: str, items: AsyncGenerator[Any, None]) -> None:
         try:
-            async for event in events:
-                await self.send({"id": identity, "event": event})
-                if self.gone:
+            async for item in items:
+                await self.send({"id": identity, "event": item})
+                if self.closed:
                     return
             await self.send({"id": identity, "end": True})
         except FreeholdError as error:
@@ -172,9 +176,7 @@ class _Answers:
         except Exception:
             await self.bug(identity, name)
         finally:
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
+            await items.aclose()
 
     async def error(self, identity: int | str | None, error: FreeholdError) -> None:
         await self.send({"id": identity, "error": error.body()})
@@ -186,20 +188,22 @@ class _Answers:
         await self.send({"id": identity, "error": body})
 
     async def send(self, message: dict[str, Any]) -> None:
-        if self.gone:
+        if self.closed:
             return
-        line = encode(message)
-        if len(line) > self._limits.answer_bytes:
+        line = encode_message(message)
+        if len(line) > self._limits.reply_bytes:
             too_long = FreeholdError(
-                "keeper.answer-too-long", f"The answer has {len(line)} bytes", hint="Ask for less of it"
+                "keeper.answer-too-long",
+                f"The reply has {len(line)} bytes, which is too much",
+                hint="Ask for less at once",
             )
-            line = encode({"id": message["id"], "error": too_long.body()})
+            line = encode_message({"id": message["id"], "error": too_long.body()})
         try:
             self._writer.write(line)
-            async with asyncio.timeout(self._limits.write_patience):
+            async with asyncio.timeout(self._limits.write_timeout):
                 await self._writer.drain()
         except (OSError, TimeoutError):
-            self.gone = True
+            self.closed = True
             self._writer.transport.abort()
 
 
@@ -207,7 +211,7 @@ def _listen(path: Path) -> socket.socket:
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        # The folder is 0700 already; the mask closes the moment between bind and chmod all the same.
+        # The folder is 0700 already. The umask also covers the moment between bind and chmod.
         before = os.umask(0o177)
         try:
             listener.bind(str(path))
@@ -220,10 +224,10 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _is_ours(connection: socket.socket) -> bool:
+def _is_same_user(connection: socket.socket) -> bool:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     _pid, uid, _gid = struct.unpack("3i", credentials)
     if uid in (os.geteuid(), 0):
         return True
-    log.warning("refused uid %s on the keeper's socket", uid)
+    log.warning("refused a connection of uid %s to the keeper's socket", uid)
     return False

@@ -1,4 +1,4 @@
-"""Running a keeper to its end in this process."""
+"""Runs a keeper in this process until it stops."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from typing import TYPE_CHECKING
 
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.keeper.reading import Reading
+from freehold.keeper.plan_reader import PlanReader
 
 if TYPE_CHECKING:
+    from freehold.keeper.boot_stages import Announce
     from freehold.keeper.settings import KeeperSettings
-    from freehold.keeper.stages import Announce
 
-# Threads that work hard (a snapshot, say) hand over this often, so that the page and the socket answer at once.
-SWITCH = 0.001
+SWITCH_INTERVAL = 0.001
+"""How often, in seconds, Python switches threads. Short, so that a snapshot does not delay the page and the socket."""
 
 
 def run_keeper(home: Home, settings: KeeperSettings | None = None, announce: Announce | None = None) -> None:
-    """Returns after a clean stop; raises FreeholdError when it cannot start."""
-    sys.setswitchinterval(SWITCH)
-    # The manifest is read while the rest of the keeper is imported.
-    reading = Reading(home)
+    """Returns after a requested stop; raises FreeholdError when the keeper cannot start."""
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    # Another process reads the manifest while this one imports the rest of the keeper.
+    plan_reader = PlanReader(home)
     import asyncio
 
     from freehold.keeper.keeper import Keeper
 
-    async def keep() -> None:
-        await Keeper(home, settings, announce, reading).run()
+    async def run() -> None:
+        await Keeper(home, settings, announce, plan_reader).run()
 
     try:
-        asyncio.run(keep())
+        asyncio.run(run())
     except FreeholdError:
         raise
     except Exception:
-        raise _noted_bug(home) from None
+        raise _log_bug(home) from None
 
 
-def _noted_bug(home: Home) -> FreeholdError:
-    """What was being raised goes to the keeper's log, and only its id to the owner."""
+def _log_bug(home: Home) -> FreeholdError:
+    """Writes the traceback to the keeper's log; the error for the owner has only its id."""
     import time
 
-    from freehold.keeper.logbook import Logbook
+    from freehold.keeper.log_writer import LogWriter
     from freehold.keeper.settings import LogLimits
 
     error_id = secrets.token_hex(6)
-    with Logbook(home.logs, LogLimits(), time.time) as book:
-        book.note("keeper", "error", f"the keeper failed [{error_id}]\n{traceback.format_exc()}")
+    with LogWriter(home.logs, LogLimits(), time.time) as log_writer:
+        log_writer.note("keeper", "error", f"the keeper failed [{error_id}]\n{traceback.format_exc()}")
     return FreeholdError(
-        "keeper.bug", "Something failed inside the keeper", hint=f"freehold logs keeper shows it as {error_id}"
+        "keeper.bug", "An internal error ended the keeper", hint=f"See freehold logs keeper, error {error_id}"
     )

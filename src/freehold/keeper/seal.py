@@ -1,4 +1,4 @@
-"""The seal: a file that exists only while every required program answers. Nothing answers ready without it."""
+"""The seal: a file that exists only while every required program answers. Without it Freehold is not ready."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from freehold.keeper.processes import ProcessId, is_alive
 
 @dataclass(frozen=True)
 class Seal:
-    """`keeper_pid` and `keeper_started` name the keeper that vouches for it; one whose keeper is dead is void."""
+    """`keeper_pid` and `keeper_started` identify the keeper that wrote it. The seal of a keeper that has ended is not valid."""
 
     boot: str
     since: str
@@ -21,7 +21,7 @@ class Seal:
 
 
 def write_seal(home: Home, seal: Seal) -> None:
-    """Atomically: a reader sees the whole seal or none."""
+    """Atomic: a reader sees the whole seal or none."""
     fresh = home.seal.with_suffix(".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -32,7 +32,7 @@ def write_seal(home: Home, seal: Seal) -> None:
 
 
 def withdraw_seal(home: Home) -> bool:
-    """Idempotent; says whether there was one."""
+    """Remove the seal; returns whether there was one. Idempotent."""
     try:
         home.seal.unlink()
     except FileNotFoundError:
@@ -41,14 +41,14 @@ def withdraw_seal(home: Home) -> bool:
 
 
 def read_seal(home: Home) -> Seal | None:
-    """The seal in force; None when there is none, or its keeper is no more."""
+    """The valid seal; None when there is none, or its keeper has ended."""
     try:
         found = json.loads(home.seal.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise FreeholdError(
-            "keeper.bad-seal", f"{home.seal} cannot be read: {error}", hint="freehold up writes it anew"
+            "keeper.bad-seal", f"{home.seal} cannot be read: {error}", hint="freehold up writes a new one"
         ) from None
     try:
         requirements = tuple(str(name) for name in found["requirements"])

@@ -1,4 +1,4 @@
-"""A service of the manifest: a program kept running inside the computer, started through the guest like everything there."""
+"""A service of the manifest: a program inside the computer, which the guest starts."""
 
 import asyncio
 import contextlib
@@ -7,30 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freehold.errors import FreeholdError
-from freehold.keeper.capture import FLOOD_PAUSE, Allowance, LineSink
-from freehold.keeper.changes import Changes
-from freehold.keeper.kept import KeptProgram
-from freehold.keeper.logbook import Logbook
+from freehold.keeper.log_writer import LogWriter
+from freehold.keeper.output_capture import FLOOD_PAUSE, LineSink, OutputRateLimit
 from freehold.keeper.plan import ServicePlan
-from freehold.keeper.program import Ending
+from freehold.keeper.program import ProgramExit
 from freehold.keeper.settings import LogLimits
+from freehold.keeper.state_signal import StateSignal
+from freehold.keeper.supervised_program import SupervisedProgram
 
 if TYPE_CHECKING:
-    from freehold.computer.link import Link
-    from freehold.computer.process import Process
-    from freehold.computer.stream import Stream
+    from freehold.computer.library.link import Link
+    from freehold.computer.library.process import Process
+    from freehold.computer.library.stream import ChannelStream
 
 
 @dataclass(frozen=True)
 class ServiceProgram:
-    """Waits for the computer before each life, and is no requirement of the seal: what the agent broke may stay broken."""
+    """Waits for the computer before each start. Not required for the seal: an agent may have broken it."""
 
     plan: ServicePlan
     socket: Path
-    computer: KeptProgram
-    changes: Changes
-    book: Logbook
-    logs: LogLimits = field(default_factory=LogLimits)
+    computer: SupervisedProgram
+    changes: StateSignal
+    log_writer: LogWriter
+    log_limits: LogLimits = field(default_factory=LogLimits)
     required: bool = False
 
     @property
@@ -38,15 +38,16 @@ class ServiceProgram:
         return f"service-{self.plan.name}"
 
     async def start(self) -> "ServiceRun":
-        from freehold.computer.link import Link
-        from freehold.computer.process import Process, spawn_request
+        from freehold.computer.contract.transport import SocketTransport
+        from freehold.computer.library.link import Link
+        from freehold.computer.library.process import Process, build_spawn_request
 
-        await self.changes.until(lambda: self.computer.state in ("ready", "stopping", "stopped"))
+        await self.changes.wait_until(lambda: self.computer.state in ("ready", "stopping", "stopped"))
         if self.computer.state != "ready":
             raise FreeholdError("computer.not-running", "The computer is stopping")
-        link = await Link.connect(self.socket)
+        link = await Link.connect(SocketTransport(self.socket))
         try:
-            request = spawn_request(self.plan.command, self.plan.folder, None, None, stdin=True)
+            request = build_spawn_request(self.plan.command, self.plan.folder, None, None, stdin=True)
             process = await Process.start(link, request)
         except BaseException:
             link.close()
@@ -55,39 +56,39 @@ class ServiceProgram:
 
 
 class ServiceRun:
-    """Its link is its life: when the link is lost, the guest ends the process."""
+    """When the link is lost, the guest ends the process."""
 
     def __init__(self, program: ServiceProgram, link: "Link", process: "Process") -> None:
         self._program = program
         self._link = link
         self._process = process
-        # The pid it has inside says nothing on the host.
+        # Its pid inside the computer means nothing on the host.
         self.pid: int | None = None
 
-    async def ended(self) -> Ending:
-        allowance = Allowance(self._program.logs, asyncio.get_running_loop().time())
+    async def wait_ended(self) -> ProgramExit:
+        rate_limit = OutputRateLimit(self._program.log_limits, asyncio.get_running_loop().time())
         async with asyncio.TaskGroup() as group:
             for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
-                group.create_task(self._pump(stream, name, allowance))
+                group.create_task(self._pump(stream, name, rate_limit))
         try:
             end = await self._process.wait()
         except FreeholdError as error:
-            return Ending(f"was lost with the computer: {error.message}")
+            return ProgramExit(f"ended with the computer: {error.message}")
         finally:
             self._link.close()
-        words = f"exited with {end.code}" if end.code is not None else f"was killed by signal {end.signal}"
-        return Ending(words, end.code)
+        description = f"exited with {end.code}" if end.code is not None else f"was killed by signal {end.signal}"
+        return ProgramExit(description, end.code)
 
     async def probe(self) -> float:
         if self._process.exit is not None:
             raise FreeholdError("service.ended", "It has ended")
         return 0.0
 
-    async def refuse(self) -> None:
+    async def request_stop(self) -> None:
         with contextlib.suppress(FreeholdError):
             self._process.terminate()
 
-    async def drain(self) -> None:
+    async def wait_drained(self) -> None:
         with contextlib.suppress(FreeholdError):
             await self._process.wait()
 
@@ -96,9 +97,9 @@ class ServiceRun:
             self._process.kill()
         self._link.close()
 
-    async def _pump(self, stream: "Stream", name: str, allowance: Allowance) -> None:
+    async def _pump(self, stream: "ChannelStream", name: str, rate_limit: OutputRateLimit) -> None:
         program = self._program
-        sink = LineSink(program.name, name, program.book, program.logs, allowance)
+        sink = LineSink(program.name, name, program.log_writer, program.log_limits, rate_limit)
         try:
             with contextlib.suppress(FreeholdError):
                 async for data in stream:

@@ -1,49 +1,27 @@
-"""One program and its lives: started, asked how it is, started again when it dies."""
+"""Supervises one program: starts it, probes it, and starts it again when it ends."""
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
-from typing import Any, Literal
 
 from freehold.errors import FreeholdError
 from freehold.keeper.backoff import Backoff
-from freehold.keeper.changes import Changes
-from freehold.keeper.processes import resident_bytes
-from freehold.keeper.program import Ending, Program, Run
-from freehold.keeper.recorder import Record
+from freehold.keeper.calls import ProgramState, ProgramStatus
+from freehold.keeper.processes import read_resident_bytes
+from freehold.keeper.program import Program, ProgramExit, ProgramRun
+from freehold.keeper.recorder import RecordEvent
 from freehold.keeper.settings import KeeperSettings
-
-State = Literal["stopped", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping"]
-
-
-@dataclass(frozen=True)
-class ProgramStatus:
-    """What is known of a program now. `since` is when it came into this state, in seconds of the wall clock."""
-
-    name: str
-    state: State
-    required: bool
-    pid: int | None
-    since: float
-    lives: int
-    restarts: int
-    memory: int | None
-    last_error: str | None
-    next_start_in: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+from freehold.keeper.state_signal import StateSignal
 
 
-class KeptProgram:
-    """Keeps one program alive for as long as `keep` runs. Dies of nothing that the program does."""
+class SupervisedProgram:
+    """Keeps one program running for as long as `supervise` runs, whatever the program does."""
 
-    def __init__(self, program: Program, settings: KeeperSettings, record: Record, changes: Changes) -> None:
+    def __init__(self, program: Program, settings: KeeperSettings, record: RecordEvent, changes: StateSignal) -> None:
         self.program = program
-        self.state: State = "stopped"
-        self.run: Run | None = None
+        self.state: ProgramState = "stopped"
+        self.run: ProgramRun | None = None
         self.last_error: str | None = None
-        self.lives = 0
+        self.starts = 0
         self.restarts = 0
         self._settings = settings
         self._record = record
@@ -52,8 +30,8 @@ class KeptProgram:
         self._since = settings.now()
         self._wake = asyncio.Event()
         self._wake_at: float | None = None
-        self._leaving = False
-        self._asked = False
+        self._no_restart = False
+        self._restart_requested = False
 
     @property
     def name(self) -> str:
@@ -68,126 +46,126 @@ class KeptProgram:
             required=self.program.required,
             pid=pid,
             since=self._since,
-            lives=self.lives,
+            starts=self.starts,
             restarts=self.restarts,
-            memory=resident_bytes(pid) if pid is not None else None,
+            memory=read_resident_bytes(pid) if pid is not None else None,
             last_error=self.last_error,
             next_start_in=wait,
         )
 
-    async def keep(self) -> None:
-        """Life after life, until `leave`. Kills the current life when cancelled."""
-        while not self._leaving:
+    async def supervise(self) -> None:
+        """Run the program again and again, until `stop_restarting`. Kills the current run when cancelled."""
+        while not self._no_restart:
             began = _monotonic()
-            ending = await self._live()
-            if self._leaving:
+            ending = await self._run_once()
+            if self._no_restart:
                 break
-            if self._asked:
-                self._asked = False
-                self._backoff.forget()
+            if self._restart_requested:
+                self._restart_requested = False
+                self._backoff.reset()
                 self._record("program.restarted", {"program": self.name, "why": "asked for"})
                 continue
-            await self._rest(ending, _monotonic() - began)
-            if not self._leaving:
+            await self._wait_before_start(ending, _monotonic() - began)
+            if not self._no_restart:
                 self.restarts += 1
                 self._record("program.restarted", {"program": self.name, "why": ending.words})
-        self._become("stopped")
+        self._set_state("stopped")
 
-    def leave(self) -> None:
-        """No more lives. The current one, if any, is the caller's to end."""
-        self._leaving = True
+    def stop_restarting(self) -> None:
+        """Do not start the program again. The caller ends the current run, if there is one."""
+        self._no_restart = True
         self._wake.set()
 
     async def restart(self) -> None:
-        """End the current life in good order and begin the next without waiting. Returns when it has begun."""
-        if self._leaving:
+        """Stop the current run in order and start the next at once. Returns when it has started."""
+        if self._no_restart:
             raise FreeholdError("keeper.stopping", "The keeper is stopping", hint="Start it again with: freehold up")
-        self._asked = True
-        life = self.lives
+        self._restart_requested = True
+        life = self.starts
         run = self.run
         if run is not None:
-            self._become("stopping")
-            await run.refuse()
+            self._set_state("stopping")
+            await run.request_stop()
             try:
                 async with asyncio.timeout(self._settings.stop.drain):
-                    await run.drain()
+                    await run.wait_drained()
             except TimeoutError:
                 self._record("program.straggled", {"program": self.name, "stage": "drain"})
                 await run.kill()
         else:
             self._wake.set()
-        await self._changes.until(lambda: self.lives > life or self._leaving)
+        await self._changes.wait_until(lambda: self.starts > life or self._no_restart)
 
-    async def _live(self) -> Ending:
-        self._become("starting")
+    async def _run_once(self) -> ProgramExit:
+        self._set_state("starting")
         self._wake_at = None
         began = _monotonic()
-        self.lives += 1
+        self.starts += 1
         try:
             self.run = run = await self.program.start()
         except FreeholdError as error:
-            return Ending(f"could not start: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+            return ProgramExit(f"could not start: {error.message}" + (f" ({error.hint})" if error.hint else ""))
         except OSError as error:
-            return Ending(f"could not start: {error}")
+            return ProgramExit(f"could not start: {error}")
         try:
-            if self._leaving:
+            if self._no_restart:
                 await run.kill()
-            self._record("program.started", {"program": self.name, "pid": run.pid, "life": self.lives})
-            self._changes.tell()
-            ending = await self._watched(run, began)
+            self._record("program.started", {"program": self.name, "pid": run.pid, "life": self.starts})
+            self._changes.notify()
+            ending = await self._run_with_probes(run, began)
         finally:
-            # What is gone is not ready, not even until its next life is decided on.
+            # A program that has ended is not ready, also before the next state is known.
             if self.state in ("ready", "unhealthy"):
-                self._become("stopping")
+                self._set_state("stopping")
             self.run = None
-            # Reached with a living run only when cancelled: the keeper itself is being torn down.
+            # The run still exists only when this task was cancelled, because the keeper is ending.
             await asyncio.shield(run.kill())
-        expected = self._leaving or self._asked
+        expected = self._no_restart or self._restart_requested
         data = {"program": self.name, "pid": run.pid, "how": ending.words, "lived": round(_monotonic() - began, 3)}
         self._record("program.stopped" if expected else "program.died", data)
         return ending
 
-    async def _watched(self, run: Run, began: float) -> Ending:
+    async def _run_with_probes(self, run: ProgramRun, began: float) -> ProgramExit:
         async with asyncio.TaskGroup() as group:
-            watch = group.create_task(self._watch(run, began))
-            ending = await run.ended()
+            watch = group.create_task(self._probe_until_lost(run, began))
+            ending = await run.wait_ended()
             watch.cancel()
         return ending
 
-    async def _watch(self, run: Run, began: float) -> None:
-        """Ask until it answers, then go on asking; kill what stays silent for too long."""
+    async def _probe_until_lost(self, run: ProgramRun, began: float) -> None:
+        """Probe the program until it ends. Kills one that does not answer for too long."""
         settings = self._settings
         answered: float | None = None
         while True:
             try:
-                async with asyncio.timeout(settings.probe_patience):
+                async with asyncio.timeout(settings.probe_timeout):
                     age = await run.probe()
                 answered = _monotonic() - age
-                well = age <= settings.unhealthy_after
-                if not well:
-                    self.last_error = f"it has been silent for {age:.0f} s"
+                healthy = age <= settings.unhealthy_after
+                if not healthy:
+                    self.last_error = f"it has not answered for {age:.0f} s"
             except (FreeholdError, OSError, TimeoutError) as error:
-                self.last_error = _words(error)
-                well = False
+                self.last_error = _describe_error(error)
+                healthy = False
             silence = _monotonic() - (began if answered is None else answered)
-            if well and self.state in ("starting", "unhealthy"):
+            if healthy and self.state in ("starting", "unhealthy"):
                 self._record("program.ready", {"program": self.name, "seconds": round(_monotonic() - began, 3)})
                 self.last_error = None
-                self._become("ready")
+                self._set_state("ready")
             elif silence > (settings.start_deadline if answered is None else settings.lost_after):
                 self._record(
                     "program.lost", {"program": self.name, "silent": round(silence, 1), "why": self.last_error}
                 )
                 await run.kill()
                 return
-            elif not well and self.state == "ready" and silence > settings.unhealthy_after:
+            elif not healthy and self.state == "ready" and silence > settings.unhealthy_after:
                 self._record("program.unhealthy", {"program": self.name, "why": self.last_error})
-                self._become("unhealthy")
-            await asyncio.sleep(settings.starting_probe if answered is None else settings.probe)
+                self._set_state("unhealthy")
+            await asyncio.sleep(settings.starting_probe_interval if answered is None else settings.probe_interval)
 
-    async def _rest(self, ending: Ending, lived: float) -> None:
+    async def _wait_before_start(self, ending: ProgramExit, lived: float) -> None:
         was_looping = self._backoff.looping
-        wait = self._backoff.died(_monotonic(), lived)
+        wait = self._backoff.record_death(_monotonic(), lived)
         self.last_error = ending.words
         if self._backoff.looping and not was_looping:
             self._record(
@@ -195,26 +173,26 @@ class KeptProgram:
             )
         self._wake.clear()
         self._wake_at = _monotonic() + wait
-        self._become("crash-looping" if self._backoff.looping else "waiting")
-        if self._leaving or self._asked:
+        self._set_state("crash-looping" if self._backoff.looping else "waiting")
+        if self._no_restart or self._restart_requested:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._wake.wait()
-        self._asked = False
+        self._restart_requested = False
 
-    def _become(self, state: State) -> None:
+    def _set_state(self, state: ProgramState) -> None:
         if state != self.state:
             self.state = state
             self._since = self._settings.now()
-            self._changes.tell()
+            self._changes.notify()
 
 
 def _monotonic() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, FreeholdError):
         return error.message
     if isinstance(error, ConnectionRefusedError | FileNotFoundError) or (

@@ -1,4 +1,4 @@
-"""All the programs of this Freehold: started in order, each kept on its own, stopped in stages."""
+"""All programs of a Freehold: starts them, supervises each one, and stops them in stages."""
 
 import asyncio
 import contextlib
@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from freehold.errors import FreeholdError
-from freehold.keeper.changes import Changes
-from freehold.keeper.kept import KeptProgram
 from freehold.keeper.program import Program
-from freehold.keeper.recorder import Record
+from freehold.keeper.recorder import RecordEvent
+from freehold.keeper.retry import retry_until_done
 from freehold.keeper.settings import KeeperSettings
-from freehold.keeper.tending import tended
+from freehold.keeper.state_signal import StateSignal
+from freehold.keeper.supervised_program import SupervisedProgram
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class StageReport:
-    """A stage of the stop that is over, with those who had not finished it by its deadline."""
+class StopStageReport:
+    """A finished stage of a stop. `stragglers` are the programs that missed its deadline."""
 
     stage: str
     seconds: float
@@ -27,103 +27,107 @@ class StageReport:
 
 
 class Supervisor:
-    def __init__(self, settings: KeeperSettings, record: Record, changes: Changes) -> None:
+    def __init__(self, settings: KeeperSettings, record: RecordEvent, changes: StateSignal) -> None:
         self._settings = settings
         self._record = record
         self._changes = changes
-        self._kept: dict[str, KeptProgram] = {}
+        self._programs: dict[str, SupervisedProgram] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._hurry = asyncio.Event()
+        self._stop_waiting = asyncio.Event()
         self.stopping = False
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Programs live inside this; whatever still runs when it is left is killed."""
+    async def run_programs(self) -> AsyncIterator[None]:
+        """Programs can run while this is open; those that still run at its end are killed."""
         async with asyncio.TaskGroup() as self._group:
             try:
                 yield
             finally:
                 self.stopping = True
-                for kept in self._kept.values():
-                    kept.leave()
-                    if kept.run is not None:
-                        await kept.run.kill()
+                for supervised in self._programs.values():
+                    supervised.stop_restarting()
+                    if supervised.run is not None:
+                        await supervised.run.kill()
 
-    def start(self, program: Program) -> KeptProgram:
+    def start(self, program: Program) -> SupervisedProgram:
         if self._group is None:
-            raise RuntimeError("programs are started inside `running`")
-        kept = self._kept[program.name] = KeptProgram(program, self._settings, self._record, self._changes)
-        self._group.create_task(tended(f"the keeping of {program.name}", kept.keep))
-        return kept
+            raise RuntimeError("programs are started inside `run_programs`")
+        supervised = self._programs[program.name] = SupervisedProgram(
+            program, self._settings, self._record, self._changes
+        )
+        self._group.create_task(retry_until_done(f"the supervision of {program.name}", supervised.supervise))
+        return supervised
 
-    def programs(self) -> list[KeptProgram]:
-        return list(self._kept.values())
+    def programs(self) -> list[SupervisedProgram]:
+        return list(self._programs.values())
 
-    def find(self, name: str) -> KeptProgram:
-        kept = self._kept.get(name)
-        if kept is None:
-            names = ", ".join(self._kept) or "none yet"
+    def find(self, name: str) -> SupervisedProgram:
+        supervised = self._programs.get(name)
+        if supervised is None:
+            names = ", ".join(self._programs) or "none yet"
             raise FreeholdError(
                 "keeper.no-such-program", f"There is no program {name!r}", hint=f"The programs are: {names}"
             )
-        return kept
+        return supervised
 
-    def missing(self) -> list[str]:
-        """Why there is no seal, one cause for each required program that is not ready."""
+    def missing_requirements(self) -> list[str]:
+        """Why there is no seal: one reason for each required program that is not ready."""
         return [
-            f"{kept.name} is {kept.state}"
-            # One that is only just starting does not answer yet: that is no cause.
-            + (f": {kept.last_error}" if kept.last_error and kept.state != "starting" else "")
-            for kept in self._kept.values()
-            if kept.program.required and kept.state != "ready"
+            f"{supervised.name} is {supervised.state}"
+            # A program that has just been started does not answer yet, which is not an error.
+            + (f": {supervised.last_error}" if supervised.last_error and supervised.state != "starting" else "")
+            for supervised in self._programs.values()
+            if supervised.program.required and supervised.state != "ready"
         ]
 
-    def hurry(self) -> None:
-        """Give nobody any more time."""
-        self._hurry.set()
+    def stop_waiting(self) -> None:
+        """End all waiting in a stop: everything is killed now."""
+        self._stop_waiting.set()
 
-    async def stop(self, final_writes: Callable[[], Awaitable[None]]) -> list[StageReport]:
-        """Refuse new work, drain, final writes, kill; the last started goes first."""
+    async def stop(self, final_writes: Callable[[], Awaitable[None]]) -> list[StopStageReport]:
+        """Refuse new work, drain, write, kill. The program that was started last is stopped first."""
         self.stopping = True
         deadlines = self._settings.stop
         last_first = self.programs()[::-1]
-        for kept in last_first:
-            kept.leave()
+        for supervised in last_first:
+            supervised.stop_restarting()
         reports = [await self._stage("refuse", deadlines.refuse, [(k.name, self._refuse(k)) for k in last_first])]
-        # One after the other: the gateway finishes what it does in the computer before the computer goes.
+        # One after the other: the gateway finishes its work in the computer before the computer stops.
         seconds, late = 0.0, list[str]()
-        for kept in last_first:
-            report = await self._stage("drain", deadlines.drain, [(kept.name, self._drain(kept))], quiet=True)
+        for supervised in last_first:
+            report = await self._stage(
+                "drain", deadlines.drain, [(supervised.name, self._drain(supervised))], quiet=True
+            )
             seconds += report.seconds
             late += report.stragglers
-        reports.append(self._reported(StageReport("drain", seconds, tuple(late))))
+        reports.append(self._reported(StopStageReport("drain", seconds, tuple(late))))
         reports.append(await self._stage("final_writes", deadlines.final_writes, [("history", final_writes())]))
         reports.append(await self._stage("kill", deadlines.kill, [(k.name, self._kill(k)) for k in last_first]))
         return reports
 
     async def _stage(
         self, stage: str, deadline: float, work: list[tuple[str, Awaitable[None]]], *, quiet: bool = False
-    ) -> StageReport:
+    ) -> StopStageReport:
         loop = asyncio.get_running_loop()
         began = loop.time()
         async with asyncio.TaskGroup() as group:
-            tasks = {group.create_task(_quietly(name, each)): name for name, each in work}
-            hurry = group.create_task(self._hurry.wait())
+            tasks = {group.create_task(_log_errors(name, each)): name for name, each in work}
+            cut_short = group.create_task(self._stop_waiting.wait())
             pending = set(tasks)
             while pending and loop.time() < began + deadline:
-                # In a hurry only the kill is waited for.
-                if hurry.done() and stage != "kill":
+                # After `stop_waiting` only the kill is waited for.
+                if cut_short.done() and stage != "kill":
                     break
-                either = pending if hurry.done() else {*pending, hurry}
+                either = pending if cut_short.done() else {*pending, cut_short}
                 await asyncio.wait(either, timeout=began + deadline - loop.time(), return_when=asyncio.FIRST_COMPLETED)
                 pending = {task for task in pending if not task.done()}
-            hurry.cancel()
+            cut_short.cancel()
             for task in pending:
                 task.cancel()
-        report = StageReport(stage, round(loop.time() - began, 3), tuple(tasks[task] for task in pending))
+        report = StopStageReport(stage, round(loop.time() - began, 3), tuple(tasks[task] for task in pending))
         return report if quiet else self._reported(report)
 
-    def _reported(self, report: StageReport) -> StageReport:
+    def _reported(self, report: StopStageReport) -> StopStageReport:
         self._record(
             "keeper.stop_stage_finished",
             {"stage": report.stage, "seconds": report.seconds, "stragglers": list(report.stragglers)},
@@ -133,23 +137,23 @@ class Supervisor:
         return report
 
     @staticmethod
-    async def _refuse(kept: KeptProgram) -> None:
-        if kept.run is not None:
-            await kept.run.refuse()
+    async def _refuse(supervised: SupervisedProgram) -> None:
+        if supervised.run is not None:
+            await supervised.run.request_stop()
 
-    async def _drain(self, kept: KeptProgram) -> None:
-        if kept.run is not None:
-            await kept.run.drain()
-        await self._changes.until(lambda: kept.state == "stopped")
+    async def _drain(self, supervised: SupervisedProgram) -> None:
+        if supervised.run is not None:
+            await supervised.run.wait_drained()
+        await self._changes.wait_until(lambda: supervised.state == "stopped")
 
-    async def _kill(self, kept: KeptProgram) -> None:
-        if kept.run is not None:
-            await kept.run.kill()
-        await self._changes.until(lambda: kept.state == "stopped")
+    async def _kill(self, supervised: SupervisedProgram) -> None:
+        if supervised.run is not None:
+            await supervised.run.kill()
+        await self._changes.wait_until(lambda: supervised.state == "stopped")
 
 
-async def _quietly(name: str, work: Awaitable[None]) -> None:
-    """One program's trouble in a stage is noted and leaves the others' stage alone."""
+async def _log_errors(name: str, work: Awaitable[None]) -> None:
+    """Log the error of one program, so that it does not disturb the stage of the others."""
     try:
         await work
     except Exception:

@@ -1,4 +1,4 @@
-"""Changing one key and leaving everything else as the owner wrote it."""
+"""Change one key and keep everything else as the owner wrote it, comments included."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.manifest.problem import file_name
+from freehold.manifest.problem import show_path
 from freehold.manifest.reader import parse_source, read_source
 from freehold.manifest.structure import build_manifest
 
@@ -42,7 +42,7 @@ def edit_manifest(path: Path, key: str, value: Plain | None) -> None:
         if written.problems or _without_empty(written.tree, parts) != _without_empty(wanted, parts):
             raise FreeholdError(
                 "manifest.cannot-edit",
-                f"{key} cannot be changed in {file_name(path)} without touching what stands around it",
+                f"{key} cannot be changed in {show_path(path)} without touching what stands around it",
                 hint="Change it by hand in an editor",
             )
         write_private(path, text)
@@ -71,7 +71,9 @@ def _parse_key(key: str) -> tuple[str, ...]:
     try:
         tree: object = tomllib.loads(f"{key} = 0")
     except ValueError:
-        raise FreeholdError("manifest.bad-key", f"{key!r} is no key", hint="Write it with dots: gateway.port") from None
+        raise FreeholdError(
+            "manifest.bad-key", f"{key!r} is not a key", hint="Write it with dots: gateway.port"
+        ) from None
     parts: list[str] = []
     while isinstance(tree, dict):
         (part, tree) = next(iter(tree.items()))

@@ -1,4 +1,4 @@
-"""Environment variables that stand above the file."""
+"""Environment variables that override the file."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from freehold.manifest.problem import ENVIRONMENT, KeyPath, Problem, dotted, printable, show
-from freehold.manifest.sections.minds import Agents
-from freehold.manifest.shape import ROOT, Shape, every_key, example_of, nearest, shape_at, step
+from freehold.manifest.problem import ENVIRONMENT, KeyPath, ManifestProblem, cut_printable, show_key, show_value
+from freehold.manifest.renamed_keys import RENAMED_KEYS
+from freehold.manifest.sections.agents import AgentsSection
+from freehold.manifest.shape import ROOT, KeyShape, find_nearest, list_keys, shape_at, show_example, step_into
 
 PREFIX = "FREEHOLD_"
-NAMED: Mapping[str, KeyPath] = {
+NAMED_VARIABLES: Mapping[str, KeyPath] = {
     "OWNER_DID": ("owner", "did"),
     "PUBLIC_URL": ("gateway", "public_url"),
     "ATPROTO_SERVICE": ("owner", "service"),
@@ -19,19 +20,19 @@ NAMED: Mapping[str, KeyPath] = {
 }
 """Variables with a name of their own; `FREEHOLD_<SECTION>_<KEY>` wins when both are set."""
 
-PROVIDERS: Mapping[str, str] = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
+PROVIDER_VARIABLES: Mapping[str, str] = {"OPENAI_API_KEY": "openai", "ANTHROPIC_API_KEY": "anthropic"}
 """A key in one of these makes a provider of that name and kind present; the value itself is never read here."""
 
 _SWITCHES = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 
 
 @dataclass
-class Overrides:
-    """What the environment says: values by key, and what could not be understood."""
+class EnvironmentOverrides:
+    """Values from the environment by key, and the problems found in them."""
 
     values: dict[KeyPath, object] = field(default_factory=dict)
     variables: dict[KeyPath, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[ManifestProblem] = field(default_factory=list)
 
     def variable(self, path: KeyPath) -> str | None:
         """The variable that set this key or something around it."""
@@ -40,12 +41,12 @@ class Overrides:
         )
 
 
-def read_overrides(environ: Mapping[str, str], tree: Mapping[str, object]) -> Overrides:
-    """Everything in the environment that speaks about the manifest. An empty variable says nothing."""
-    found = Overrides()
-    for name, path in NAMED.items():
+def read_overrides(environ: Mapping[str, str], tree: Mapping[str, object]) -> EnvironmentOverrides:
+    """All overrides in the environment. An empty variable counts as not set."""
+    found = EnvironmentOverrides()
+    for name, path in NAMED_VARIABLES.items():
         if environ.get(name):
-            _take(found, name, path, environ[name])
+            _read_variable(found, name, path, environ[name])
     for name in sorted(environ):
         if name.startswith(PREFIX) and environ[name]:
             _read_general(found, name, environ[name], tree)
@@ -53,8 +54,8 @@ def read_overrides(environ: Mapping[str, str], tree: Mapping[str, object]) -> Ov
     return found
 
 
-def apply_overrides(tree: Mapping[str, object], overrides: Overrides) -> dict[str, object]:
-    """The tree with the environment's values in place. Where the file holds no table, its own mistake is left to be told."""
+def apply_overrides(tree: Mapping[str, object], overrides: EnvironmentOverrides) -> dict[str, object]:
+    """The tree with the environment's values in place. Where the file has something other than a table, the file's problem is reported instead."""
     result = dict(tree)
     for path, value in overrides.values.items():
         at: dict[str, object] = result
@@ -71,28 +72,33 @@ def apply_overrides(tree: Mapping[str, object], overrides: Overrides) -> dict[st
     return result
 
 
-def _read_general(found: Overrides, name: str, text: str, tree: Mapping[str, object]) -> None:
+def _read_general(found: EnvironmentOverrides, name: str, text: str, tree: Mapping[str, object]) -> None:
     words = name.removeprefix(PREFIX).lower()
+    for (section, old), new in RENAMED_KEYS.items():
+        if words == f"{section}_{old}":
+            words = f"{section}_{new}"
+            message = f"{name} is now called {PREFIX}{words.upper()}"
+            found.problems.append(ManifestProblem("W009", message, "Use the new name", ENVIRONMENT))
     path = next(_paths(words, ROOT, (), tree), None)
     if path is not None:
-        _take(found, name, path, text)
+        _read_variable(found, name, path, text)
         return
     section, _, rest = words.partition("_")
-    if not rest or nearest(section, ROOT.keys) is None:
+    if not rest or find_nearest(section, ROOT.keys) is None:
         return  # FREEHOLD_HOME and the like, which are not about the manifest
-    known = [PREFIX.lower() + "_".join(path) for path, _ in every_key() if not {"[]", "<name>"} & set(path)]
-    meant = nearest(name, known)
+    known = [PREFIX.lower() + "_".join(path) for path, _ in list_keys() if not {"[]", "<name>"} & set(path)]
+    meant = find_nearest(name, known)
     hint = f"Did you mean {meant.upper()}?" if meant else "docs/manifest.md lists them all"
-    message = f"{printable(name, 120)} is set, and no key of the manifest has that name"
-    found.problems.append(Problem("W008", message, hint, ENVIRONMENT))
+    message = f"{cut_printable(name, 120)} is set, and no key of the manifest has that name"
+    found.problems.append(ManifestProblem("W008", message, hint, ENVIRONMENT))
 
 
-def _paths(words: str, shape: Shape, path: KeyPath, tree: object) -> Iterator[KeyPath]:
+def _paths(words: str, shape: KeyShape, path: KeyPath, tree: object) -> Iterator[KeyPath]:
     """Every key that the words can mean, the likeliest first: longest fixed key, then names the file has."""
     below_tree = tree if isinstance(tree, dict) else {}
     fixed = sorted((key for key in shape.keys if words == key or words.startswith(f"{key}_")), key=len, reverse=True)
     free: list[str] = []
-    if shape.many == "named" or shape.model is Agents:
+    if shape.many == "named" or shape.model is AgentsSection:
         written = {name.lower().replace("-", "_"): name for name in below_tree if isinstance(name, str)}
         parts = words.split("_")
         heads = ["_".join(parts[:end]) for end in range(1, len(parts))]
@@ -101,7 +107,7 @@ def _paths(words: str, shape: Shape, path: KeyPath, tree: object) -> Iterator[Ke
         )
     for part in [*fixed, *free]:
         rest = words[len(part) :].removeprefix("_")
-        below = step(shape, part)
+        below = step_into(shape, part)
         if below is None:
             continue
         if not rest and below.model is None:
@@ -110,11 +116,11 @@ def _paths(words: str, shape: Shape, path: KeyPath, tree: object) -> Iterator[Ke
             yield from _paths(rest, below, (*path, part), below_tree.get(part))
 
 
-def _take(found: Overrides, name: str, path: KeyPath, text: str) -> None:
+def _read_variable(found: EnvironmentOverrides, name: str, path: KeyPath, text: str) -> None:
     shape = shape_at(path)
     field = shape.field if shape else None
     if field is None:
-        raise LookupError(f"{name} stands for {dotted(path)}, which holds no value")
+        raise LookupError(f"{name} stands for {show_key(path)}, which holds no value")
     wanted: TypeAdapter[object] = TypeAdapter(
         field.rebuild_annotation(), config=ConfigDict(strict=True, allow_inf_nan=False)
     )
@@ -126,14 +132,14 @@ def _take(found: Overrides, name: str, path: KeyPath, text: str) -> None:
         found.values[path] = reading
         found.variables[path] = name
         return
-    shown = show(text)
-    hint = f"Example: {name}={example_of('', field).removeprefix(' = ')}"
-    message = f"{name} is {shown}, which {dotted(path)} cannot be"
-    found.problems.append(Problem("E007", message, hint, ENVIRONMENT, key=dotted(path)))
+    shown = show_value(text)
+    hint = f"Example: {name}={show_example('', field).removeprefix(' = ')}"
+    message = f"{name} is {shown}, which {show_key(path)} cannot be"
+    found.problems.append(ManifestProblem("E007", message, hint, ENVIRONMENT, key=show_key(path)))
 
 
 def _readings(text: str) -> list[object]:
-    """What a variable can mean, the plainest first: the text, a TOML value, a switch, a list with commas."""
+    """Possible meanings of a variable: the text, a TOML value, a switch, a list separated by commas."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -147,9 +153,9 @@ def _readings(text: str) -> list[object]:
     return readings
 
 
-def _read_providers(found: Overrides, environ: Mapping[str, str], tree: Mapping[str, object]) -> None:
+def _read_providers(found: EnvironmentOverrides, environ: Mapping[str, str], tree: Mapping[str, object]) -> None:
     models = tree.get("models", {})
-    for variable, kind in PROVIDERS.items():
+    for variable, kind in PROVIDER_VARIABLES.items():
         written = models.get(kind) if isinstance(models, dict) else None
         if not environ.get(variable) or (isinstance(written, dict) and "key" in written):
             continue

@@ -1,4 +1,4 @@
-"""What this version can do, and which of it lowers a wall and must be said aloud."""
+"""Which backends and agents this version has, and which settings lower a protection and need an exception."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,13 +9,10 @@ from freehold.manifest.problem import KeyPath
 from freehold.manifest.sections.computer import Backend
 
 BACKENDS: frozenset[Backend] = frozenset({"bubblewrap"})
-"""The walls this version can build."""
+"""The backends of this version."""
 
 AGENTS: frozenset[str] = frozenset({"builtin", "claude", "codex", "gemini", "opencode"})
-"""The agents that are known without a word in the manifest."""
-
-BUILT: frozenset[str] = frozenset({"ssh"})
-"""Of `ssh`, `mesh` and the five slots: those that this version has. What is asked for and not here earns W731."""
+"""The agents that need no description in the manifest."""
 
 UNASKED_MODES = frozenset({"auto", "bypasspermissions", "dontask", "full-access", "fullaccess", "never", "yolo"})
 """Session modes, lower case, in which an agent does not ask before it acts."""
@@ -24,13 +21,13 @@ Uses = Iterator[tuple[KeyPath, str]]
 
 
 @dataclass(frozen=True)
-class Feature:
-    """Something that may only be used with `[security.exceptions.<name>]`."""
+class SecurityRelevantUse:
+    """A setting that needs `[security.exceptions.<name>]`."""
 
     name: str
     why: str
     uses: Callable[[Manifest], Uses]
-    """The keys that use it, each with what it says there."""
+    """The keys that use it, each with its value."""
 
 
 def _public_keeper(manifest: Manifest) -> Uses:
@@ -62,13 +59,17 @@ def _plain_model(manifest: Manifest) -> Uses:
             yield ("models", name, "base_url"), address
 
 
-EXCEPTIONAL: Mapping[str, Feature] = {
+EXCEPTIONAL: Mapping[str, SecurityRelevantUse] = {
     feature.name: feature
     for feature in (
-        Feature("public-keeper", "undo and restart would be offered to the network over plain HTTP", _public_keeper),
-        Feature("public-metrics", "metrics tell anyone what runs here, and have no sign-in", _public_metrics),
-        Feature("private-egress", "the agent would reach this machine or its network", _private_egress),
-        Feature("unasked-agent", "the agent would act without asking the owner", _unasked_agent),
-        Feature("plain-model", "the provider's key would travel unencrypted", _plain_model),
+        SecurityRelevantUse(
+            "public-keeper", "undo and restart would be offered to the network over plain HTTP", _public_keeper
+        ),
+        SecurityRelevantUse(
+            "public-metrics", "metrics tell anyone what runs here, and have no sign-in", _public_metrics
+        ),
+        SecurityRelevantUse("private-egress", "the agent would reach this machine or its network", _private_egress),
+        SecurityRelevantUse("unasked-agent", "the agent would act without asking the owner", _unasked_agent),
+        SecurityRelevantUse("plain-model", "the provider's key would travel unencrypted", _plain_model),
     )
 }

@@ -1,4 +1,4 @@
-"""What this machine is, gathered once and handed to the rules, which look at nothing else."""
+"""Facts about this machine, gathered once for the checks, which look at nothing else."""
 
 import datetime
 import os
@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from freehold.manifest.features import BACKENDS
+from freehold.manifest.exceptions import BACKENDS
 from freehold.manifest.sections.computer import Backend
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The machine as the rules see it."""
+class MachineFacts:
+    """The machine as the checks see it."""
 
     home: Path
     """The folder of this Freehold."""
@@ -36,8 +36,8 @@ class Facts:
     """Bytes that history holds already; walks the folder, so it is asked only when it matters."""
 
     @classmethod
-    def of_this_machine(cls, home: Path, environ: Mapping[str, str] | None = None) -> "Facts":
-        """Looks, and starts nothing: whether the walls really hold is for `freehold doctor` to try."""
+    def gather(cls, home: Path, environ: Mapping[str, str] | None = None) -> "MachineFacts":
+        """Reads settings and starts nothing. `freehold doctor` tries whether the computer is really sealed."""
         environ = os.environ if environ is None else environ
         disk = shutil.disk_usage(_nearest_folder(home.absolute()))
         return cls(

@@ -1,4 +1,4 @@
-"""On which line each key of a TOML text stands. `tomllib` reads values and forgets places."""
+"""The line number of each key in a TOML text, which `tomllib` does not tell."""
 
 import tomllib
 from bisect import bisect_right
@@ -8,12 +8,12 @@ from freehold.manifest.problem import KeyPath
 _BLANK = " \t\r\n"
 
 
-def lines_of(text: str) -> dict[KeyPath, int]:
+def find_key_lines(text: str) -> dict[KeyPath, int]:
     """Every table, key and array element by path. The text must be TOML that `tomllib` accepts."""
     return _Walk(text).walk()
 
 
-def line_of(path: KeyPath, lines: dict[KeyPath, int]) -> int | None:
+def find_key_line(path: KeyPath, lines: dict[KeyPath, int]) -> int | None:
     """The line of a key, or of the nearest table around it that is written down."""
     for end in range(len(path), 0, -1):
         if path[:end] in lines:

@@ -1,4 +1,4 @@
-"""One way to a manifest: file, then environment, then rules."""
+"""Load a manifest: file, then environment, then checks."""
 
 import hashlib
 import json
@@ -10,85 +10,93 @@ from typing import TYPE_CHECKING
 from freehold.errors import FreeholdError
 from freehold.manifest.environment import apply_overrides, read_overrides
 from freehold.manifest.model import Manifest
-from freehold.manifest.problem import ENVIRONMENT, KeyPath, Problem, dotted, file_name, sort_problems
-from freehold.manifest.reader import Source, read_source
-from freehold.manifest.secrecy import scrub
+from freehold.manifest.problem import ENVIRONMENT, KeyPath, ManifestProblem, show_key, show_path, sort_problems
+from freehold.manifest.reader import ManifestSource, read_source
+from freehold.manifest.renamed_keys import find_renamed_keys, rename_keys
+from freehold.manifest.secret_text import scrub
 from freehold.manifest.structure import build_manifest
 
 if TYPE_CHECKING:
-    from freehold.manifest.facts import Facts
+    from freehold.manifest.facts import MachineFacts
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A manifest and all that is wrong with it. With errors among the problems it must not be run."""
+class LoadedManifest:
+    """A manifest and its problems. One with errors must not be used."""
 
     manifest: Manifest
-    problems: tuple[Problem, ...]
+    problems: tuple[ManifestProblem, ...]
     checksum: str
-    """SHA-256 of what is in force, environment included; the same for two files that say the same."""
+    """SHA-256 of the values in force, environment included. Formatting does not change it."""
     path: Path
 
     @property
-    def errors(self) -> tuple[Problem, ...]:
+    def errors(self) -> tuple[ManifestProblem, ...]:
         return tuple(problem for problem in self.problems if problem.severity == "error")
 
     @property
-    def warnings(self) -> tuple[Problem, ...]:
+    def warnings(self) -> tuple[ManifestProblem, ...]:
         return tuple(problem for problem in self.problems if problem.severity == "warning")
 
 
-def load_manifest(path: Path, environ: Mapping[str, str], *, home: Path | None = None) -> Loaded:
-    """Read a manifest and check it against this machine. Never raises for what stands in the file.
+def load_manifest(path: Path, environ: Mapping[str, str], *, home: Path | None = None) -> LoadedManifest:
+    """Read a manifest and check it against this machine. Never raises for the content of the file.
 
-    `home` is the Freehold that it is for, when that is not the folder it lies in.
+    `home` is the home it belongs to, when that is not the folder of the file.
     """
-    from freehold.manifest.facts import Facts
+    from freehold.manifest.facts import MachineFacts
 
-    return check_source(read_source(path), Facts.of_this_machine(home or path.absolute().parent, environ))
+    return check_source(read_source(path), MachineFacts.gather(home or path.absolute().parent, environ))
 
 
-def require_manifest(path: Path, environ: Mapping[str, str], *, home: Path | None = None) -> Loaded:
-    """The same, but with errors among the problems it raises, naming them all."""
+def require_manifest(path: Path, environ: Mapping[str, str], *, home: Path | None = None) -> LoadedManifest:
+    """The same, but raises when there are errors, and names all of them."""
     loaded = load_manifest(path, environ, home=home)
     if loaded.errors:
-        told = "\n".join(f"  {problem.place}: {problem.message}  [{problem.code}]" for problem in loaded.errors)
+        lines = "\n".join(f"  {problem.place}: {problem.message}  [{problem.code}]" for problem in loaded.errors)
         count = len(loaded.errors)
         raise FreeholdError(
             "manifest.invalid",
-            f"The manifest has {count} error{'s' if count > 1 else ''}\n{told}",
-            hint=f"freehold check {file_name(path)}  shows how to mend each",
+            f"The manifest has {count} error{'s' if count > 1 else ''}\n{lines}",
+            hint=f"freehold check {show_path(path)}  shows how to fix each of them",
         )
     return loaded
 
 
-def check_source(source: Source, facts: "Facts") -> Loaded:
-    """Everything after reading: a pure function of the text and the facts."""
-    from freehold.manifest.rules import run_rules
+def check_source(source: ManifestSource, facts: "MachineFacts") -> LoadedManifest:
+    """Everything after reading the file: a pure function of its content and the facts."""
+    from freehold.manifest.checks import run_checks
 
-    overrides = read_overrides(facts.environ, source.tree)
-    manifest, mistakes = build_manifest(apply_overrides(source.tree, overrides))
+    tree = rename_keys(source.tree)
+    overrides = read_overrides(facts.environ, tree)
+    manifest, mistakes = build_manifest(apply_overrides(tree, overrides))
     problems = [*source.problems, *overrides.problems]
 
     def report(code: str, path: KeyPath, message: str, hint: str) -> None:
         message, hint = scrub(message), scrub(hint)
         variable = overrides.variable(path)
         if variable:
-            problems.append(Problem(code, f"{message} (from {variable})", hint, ENVIRONMENT, None, dotted(path)))
+            problems.append(
+                ManifestProblem(code, f"{message} (from {variable})", hint, ENVIRONMENT, None, show_key(path))
+            )
         else:
-            problems.append(Problem(code, message, hint, file_name(source.path), source.line(path), dotted(path)))
+            problems.append(
+                ManifestProblem(code, message, hint, show_path(source.path), source.line(path), show_key(path))
+            )
 
+    for key, new in find_renamed_keys(source.tree):
+        report("W009", key, f"{show_key(key)} is now called {key[0]}.{new}", f"Write {new} in its place")
     for mistake in mistakes:
         report(mistake.code, mistake.path, mistake.message, mistake.hint)
     if not source.problems:
         wrong = {mistake.path for mistake in mistakes}
         around_wrong = {path[:end] for path in wrong for end in range(1, len(path))}
-        for code, finding in run_rules(manifest, facts):
-            # What a rule misses because it could not be read is not missing.
+        for code, finding in run_checks(manifest, facts):
+            # A check must not report as missing what is only unreadable.
             inside_wrong = any(finding.path[:end] in wrong for end in range(1, len(finding.path) + 1))
             if not inside_wrong and finding.path not in around_wrong:
                 report(code, finding.path, finding.message, finding.hint)
-    return Loaded(manifest, sort_problems(problems), _checksum(manifest), source.path)
+    return LoadedManifest(manifest, sort_problems(problems), _checksum(manifest), source.path)
 
 
 def _checksum(manifest: Manifest) -> str:

@@ -1,31 +1,73 @@
-"""`freehold.toml` as one frozen tree."""
+"""`freehold.toml` as one frozen tree: the sections of the house, and those that features declare."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from freehold.features import list_features, load_reference
+from freehold.manifest.sections.agents import AgentsSection
 from freehold.manifest.sections.base import Section
-from freehold.manifest.sections.computer import ComputerSection, Egress
-from freehold.manifest.sections.door import Gateway, Keeper, Owner
-from freehold.manifest.sections.durable import HistorySection, Mesh, Slots, Ssh
-from freehold.manifest.sections.minds import Agents, Budget, Model
-from freehold.manifest.sections.watch import Observe, Security
+from freehold.manifest.sections.computer import ComputerSection
+from freehold.manifest.sections.egress import EgressSection
+from freehold.manifest.sections.gateway import GatewaySection
+from freehold.manifest.sections.history import HistorySection
+from freehold.manifest.sections.keeper import KeeperSection
+from freehold.manifest.sections.mesh import MeshSection
+from freehold.manifest.sections.models import BudgetSection, ModelSection
+from freehold.manifest.sections.observe import ObserveSection
+from freehold.manifest.sections.owner import OwnerSection
+from freehold.manifest.sections.security import SecuritySection
+from freehold.manifest.sections.slots import SlotsSection
+
+S = TypeVar("S", bound=Section)
 
 
-class Manifest(Section):
-    """What the owner asked for. An empty one is right for a laptop."""
+class HouseSections(Section):
+    """The sections that every Freehold has. An empty manifest is right for a laptop."""
 
-    owner: Owner = Field(default=Owner(), description="The one person let in.")
-    gateway: Gateway = Field(default=Gateway(), description="The front door.")
-    keeper: Keeper = Field(default=Keeper(), description="The process that never dies.")
-    computer: ComputerSection = Field(default=ComputerSection(), description="The sealed machine the agent lives in.")
-    egress: Egress = Field(default=Egress(), description="The only way out of the computer.")
-    models: Mapping[str, Model] = Field(default={}, description="Providers of language models, by name.")
-    budget: Budget = Field(default=Budget(), description="What may be spent on all models together.")
-    agents: Agents = Field(default=Agents(), description="Who works here.")
+    owner: OwnerSection = Field(default=OwnerSection(), description="Who may sign in.")
+    gateway: GatewaySection = Field(default=GatewaySection(), description="The control center and the API.")
+    keeper: KeeperSection = Field(default=KeeperSection(), description="The recovery page.")
+    computer: ComputerSection = Field(default=ComputerSection(), description="The sealed computer of the agents.")
+    egress: EgressSection = Field(default=EgressSection(), description="Which hosts the computer may reach.")
+    models: Mapping[str, ModelSection] = Field(default={}, description="Providers of language models, by name.")
+    budget: BudgetSection = Field(default=BudgetSection(), description="What all models together may cost.")
+    agents: AgentsSection = Field(default=AgentsSection(), description="The agents.")
     history: HistorySection = Field(default=HistorySection(), description="Every state of the persistent folders.")
-    ssh: Ssh = Field(default=Ssh(), description="The side door.")
-    slots: Slots = Field(default=Slots(), description="The five places for durable state.")
-    mesh: Mesh = Field(default=Mesh(), description="The neighbours.")
-    observe: Observe = Field(default=Observe(), description="Logs, metrics and traces.")
-    security: Security = Field(default=Security(), description="What was knowingly loosened.")
+    slots: SlotsSection = Field(default=SlotsSection(), description="Five places for durable state beyond files.")
+    mesh: MeshSection = Field(default=MeshSection(), description="Other Freeholds and Nostr relays.")
+    observe: ObserveSection = Field(default=ObserveSection(), description="Logs, metrics and traces.")
+    security: SecuritySection = Field(
+        default=SecuritySection(), description="Protections that the owner has lowered on purpose."
+    )
+
+    def section(self, kind: type[S]) -> S:
+        """The section of a feature, by its class."""
+        for _, section in self.sections():
+            if isinstance(section, kind):
+                return section
+        raise LookupError(f"no feature declares {kind.__name__}")
+
+    def sections(self) -> Iterator[tuple[str, Section]]:
+        """Every section that is a table, with its name."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Section):
+                yield name, value
+
+
+if TYPE_CHECKING:
+    Manifest = HouseSections
+else:
+    _declared = [(feature, load_reference(feature.section)) for feature in list_features()]
+    Manifest = create_model(
+        "Manifest",
+        __base__=HouseSections,
+        __module__=__name__,
+        __doc__="What the owner configured.",
+        **{
+            feature.name: (section, Field(default=section(), description=f"{feature.title}."))
+            for feature, section in _declared
+        },
+    )

@@ -1,4 +1,4 @@
-"""What is wrong with a manifest, said so that the owner can mend it."""
+"""Problems of a manifest, with their place and what to do."""
 
 import json
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from freehold.manifest.secrecy import looks_secret, mask
+from freehold.manifest.secret_text import looks_secret, mask
 
 Severity = Literal["error", "warning"]
 KeyPath = tuple[str | int, ...]
@@ -16,7 +16,7 @@ ENVIRONMENT = "environment"
 
 
 @dataclass(frozen=True)
-class Problem:
+class ManifestProblem:
     """One problem. `E…` codes stop Freehold, `W…` codes advise and never do."""
 
     code: str
@@ -39,12 +39,12 @@ def severity_of(code: str) -> Severity:
     return "error" if code.startswith("E") else "warning"
 
 
-def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Errors first, then by where they stand, each said once."""
+def sort_problems(problems: Iterable[ManifestProblem]) -> tuple[ManifestProblem, ...]:
+    """Errors first, then by place, without duplicates."""
     return tuple(sorted(set(problems), key=lambda p: (p.severity, p.file, p.line or 0, p.code, p.key, p.message)))
 
 
-def dotted(path: KeyPath) -> str:
+def show_key(path: KeyPath) -> str:
     """`("agents", "my.agent", "env")` → `agents."my.agent".env`, as TOML spells it; cut when it is endless."""
     text = ""
     for part in path:
@@ -54,22 +54,22 @@ def dotted(path: KeyPath) -> str:
             bare = part.replace("_", "").replace("-", "")
             name = part if bare.isascii() and bare.isalnum() else json.dumps(part, ensure_ascii=False)
             text += f".{name}" if text else name
-    return printable(text, 120)
+    return cut_printable(text, 120)
 
 
-def show(value: object, most: int = 60) -> str:
-    """A value on one line, cut, with nothing in it that a terminal would obey or nobody should read."""
+def show_value(value: object, most: int = 60) -> str:
+    """A value on one line, shortened, without control characters and with secrets masked."""
     if isinstance(value, str) and looks_secret(value):
         return mask(value)
-    return printable(json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value), most)
+    return cut_printable(json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value), most)
 
 
-def printable(text: str, most: int) -> str:
-    """The text, cut, without anything that a terminal would obey or that is no character."""
+def cut_printable(text: str, most: int) -> str:
+    """The text, shortened, with control characters replaced."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def file_name(path: Path) -> str:
-    """A path as it can be printed, whatever its bytes are."""
+def show_path(path: Path) -> str:
+    """A path as printable text, whatever bytes it holds."""
     return str(path).encode(errors="replace").decode()

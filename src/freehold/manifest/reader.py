@@ -1,4 +1,4 @@
-"""From bytes on the disk to a tree of plain values, or to the reason why not."""
+"""Read a manifest file into a tree of plain values, or explain why it cannot be read."""
 
 import re
 import tomllib
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from freehold.manifest.lines import line_of, lines_of
-from freehold.manifest.problem import KeyPath, Problem, dotted, file_name
+from freehold.manifest.line_numbers import find_key_line, find_key_lines
+from freehold.manifest.problem import KeyPath, ManifestProblem, show_key, show_path
 
 MAX_BYTES = 256 * 1024
-MAX_DEEP = 16
+MAX_DEPTH = 16
 
 _AT_LINE = re.compile(r"^(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|(?P<end>end of document))\)$", re.DOTALL)
 
@@ -20,29 +20,29 @@ _ENDLESS_KEY = re.compile(r"""(?<![\w."'-])(?:(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n
 
 
 @dataclass(frozen=True)
-class Source:
-    """What one file holds. `tree` is empty when it could not be read, and then `problems` says why."""
+class ManifestSource:
+    """The content of one file. When it could not be read, `tree` is empty and `problems` says why."""
 
     path: Path
     tree: Mapping[str, object]
     text: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ManifestProblem, ...] = ()
 
     def line(self, path: KeyPath) -> int | None:
-        return line_of(path, self._lines)
+        return find_key_line(path, self._lines)
 
     @cached_property
     def _lines(self) -> dict[KeyPath, int]:
-        return lines_of(self.text)
+        return find_key_lines(self.text)
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> ManifestSource:
     """Read a manifest. A file that does not exist is an empty one."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        return Source(path, {}, "")
+        return ManifestSource(path, {}, "")
     except NotADirectoryError:
         taken = next((folder for folder in path.parents if folder.exists()), path.parent)
         return _refuse(
@@ -66,7 +66,7 @@ def read_source(path: Path) -> Source:
     return parse_source(path, data)
 
 
-def parse_source(path: Path, data: bytes) -> Source:
+def parse_source(path: Path, data: bytes) -> ManifestSource:
     """The same for bytes that are already here."""
     try:
         text = data.decode()
@@ -81,10 +81,10 @@ def parse_source(path: Path, data: bytes) -> Source:
         return _too_deep(path)
     except ValueError as error:
         return _bad_syntax(path, text, str(error))
-    return _check_values(Source(path, tree, text))
+    return _check_values(ManifestSource(path, tree, text))
 
 
-def _bad_syntax(path: Path, text: str, said: str) -> Source:
+def _bad_syntax(path: Path, text: str, said: str) -> ManifestSource:
     found = _AT_LINE.match(said)
     what, line = said, None
     if found:
@@ -99,13 +99,13 @@ def _bad_syntax(path: Path, text: str, said: str) -> Source:
     )
 
 
-def _check_values(source: Source) -> Source:
+def _check_values(source: ManifestSource) -> ManifestSource:
     """Refuses what TOML can say and nothing here can mean: endless nesting, NUL in a string, endless numbers."""
-    problems: list[Problem] = []
+    problems: list[ManifestProblem] = []
     open_values: list[tuple[KeyPath, object]] = [((), source.tree)]
     while open_values:
         path, value = open_values.pop()
-        if len(path) > MAX_DEEP:
+        if len(path) > MAX_DEPTH:
             return _too_deep(source.path)
         wrong = ""
         if isinstance(value, dict):
@@ -118,19 +118,19 @@ def _check_values(source: Source) -> Source:
         elif isinstance(value, int) and value.bit_length() > 63:
             wrong = "A number is too large for TOML, which ends at 9223372036854775807"
         if wrong:
-            place = file_name(source.path)
-            problems.append(Problem("E006", wrong, "Take it out", place, source.line(path), dotted(path)))
-    return Source(source.path, {}, source.text, tuple(problems)) if problems else source
+            place = show_path(source.path)
+            problems.append(ManifestProblem("E006", wrong, "Remove it", place, source.line(path), show_key(path)))
+    return ManifestSource(source.path, {}, source.text, tuple(problems)) if problems else source
 
 
-def _too_deep(path: Path) -> Source:
+def _too_deep(path: Path) -> ManifestSource:
     return _refuse(
         path,
         "E004",
-        f"The manifest is nested more than {MAX_DEEP} levels deep",
+        f"The manifest is nested more than {MAX_DEPTH} levels deep",
         "Nothing in a manifest is nested deeper than five",
     )
 
 
-def _refuse(path: Path, code: str, message: str, hint: str, *, line: int | None = None) -> Source:
-    return Source(path, {}, "", (Problem(code, message, hint, file_name(path), line),))
+def _refuse(path: Path, code: str, message: str, hint: str, *, line: int | None = None) -> ManifestSource:
+    return ManifestSource(path, {}, "", (ManifestProblem(code, message, hint, show_path(path), line),))

@@ -1,4 +1,4 @@
-"""Telling a secret from a reference to one."""
+"""Tell a secret from a reference to one."""
 
 import re
 

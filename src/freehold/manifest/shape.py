@@ -1,4 +1,4 @@
-"""The shape of the manifest, read from the model: which keys there are, and what stands below each."""
+"""The keys of the manifest, read from the model."""
 
 import difflib
 import json
@@ -12,13 +12,13 @@ from pydantic.fields import FieldInfo
 
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath
+from freehold.manifest.sections.agents import AgentSection, AgentsSection
 from freehold.manifest.sections.base import Section
-from freehold.manifest.sections.minds import Agent, Agents
 from freehold.manifest.units import show_seconds, show_size
 
 
 @dataclass(frozen=True)
-class Shape:
+class KeyShape:
     """What may stand at one key: a table of fixed keys, tables by free name, a list of tables, or a value."""
 
     model: type[Section] | None
@@ -30,63 +30,63 @@ class Shape:
         return self.model.model_fields if self.model and not self.many else {}
 
 
-ROOT = Shape(Manifest)
+ROOT = KeyShape(Manifest)
 
 
-def step(shape: Shape, part: str | int) -> Shape | None:
+def step_into(shape: KeyShape, part: str | int) -> KeyShape | None:
     """One key further down, or None when there is no such key."""
     if shape.many == "listed":
-        return Shape(shape.model) if isinstance(part, int) else None
+        return KeyShape(shape.model) if isinstance(part, int) else None
     if not isinstance(part, str):
         return None
     if shape.many == "named":
-        return Shape(shape.model)
+        return KeyShape(shape.model)
     if part in shape.keys:
         return _shape_of(shape.keys[part])
-    return Shape(Agent) if shape.model is Agents else None
+    return KeyShape(AgentSection) if shape.model is AgentsSection else None
 
 
-def shape_at(path: KeyPath) -> Shape | None:
+def shape_at(path: KeyPath) -> KeyShape | None:
     """What may stand at a path, or None when nothing may."""
-    shape: Shape | None = ROOT
+    shape: KeyShape | None = ROOT
     for part in path:
-        shape = step(shape, part) if shape else None
+        shape = step_into(shape, part) if shape else None
     return shape
 
 
-def every_key(shape: Shape = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+def list_keys(shape: KeyShape = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
     """All keys that hold a value, in the model's order; a free name is written `<name>`, a list element `[]`."""
     for name, field in shape.keys.items():
         below = _shape_of(field)
         if below.model is None:
             yield (*path, name), field
         elif below.many:
-            yield from every_key(Shape(below.model), (*path, name, "<name>" if below.many == "named" else "[]"))
+            yield from list_keys(KeyShape(below.model), (*path, name, "<name>" if below.many == "named" else "[]"))
         else:
-            yield from every_key(below, (*path, name))
-    if shape.model is Agents:
-        yield from every_key(Shape(Agent), (*path, "<name>"))
+            yield from list_keys(below, (*path, name))
+    if shape.model is AgentsSection:
+        yield from list_keys(KeyShape(AgentSection), (*path, "<name>"))
 
 
-def _shape_of(field: FieldInfo) -> Shape:
+def _shape_of(field: FieldInfo) -> KeyShape:
     annotation: Any = field.annotation
     if isinstance(annotation, type) and issubclass(annotation, Section):
-        return Shape(annotation, field=field)
+        return KeyShape(annotation, field=field)
     inner = [arg for arg in typing.get_args(annotation) if isinstance(arg, type) and issubclass(arg, Section)]
     if inner:
         named = typing.get_origin(annotation) is not tuple
-        return Shape(inner[0], many="named" if named else "listed", field=field)
-    return Shape(None, field=field)
+        return KeyShape(inner[0], many="named" if named else "listed", field=field)
+    return KeyShape(None, field=field)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is closest to this one."""
     lowered = name[:100].lower().replace("-", "_")
     found = difflib.get_close_matches(lowered, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
-def kind_of(field: FieldInfo) -> str:
+def read_kind(field: FieldInfo) -> str:
     """`size`, `duration` or `command` for a value with a spelling of its own, else nothing."""
     optional = [arg for arg in typing.get_args(field.annotation) if typing.get_origin(arg) is typing.Annotated]
     metadata = [*field.metadata, *(m for arg in optional for m in arg.__metadata__)]
@@ -94,11 +94,11 @@ def kind_of(field: FieldInfo) -> str:
     return str(titles[0]) if titles else ""
 
 
-def default_of(field: FieldInfo) -> str | None:
+def show_default(field: FieldInfo) -> str | None:
     """The default as TOML writes it, or None for a key that is not set unless it is written."""
     if field.default is None:
         return None
-    match kind_of(field):
+    match read_kind(field):
         case "size":
             return to_toml(show_size(field.default))
         case "duration":
@@ -106,9 +106,9 @@ def default_of(field: FieldInfo) -> str | None:
     return to_toml(field.default)
 
 
-def example_of(name: str, field: FieldInfo) -> str:
+def show_example(name: str, field: FieldInfo) -> str:
     """A line that could stand in the manifest: `port = 3000`."""
-    value = to_toml(field.examples[0]) if field.examples else default_of(field)
+    value = to_toml(field.examples[0]) if field.examples else show_default(field)
     return f"{name} = {value}"
 
 

@@ -1,6 +1,6 @@
-"""Keys and types: from a tree of plain values to a manifest, with every mistake explained.
+"""Keys and types: from a tree of plain values to a manifest, with every problem explained.
 
-What is wrong is left out and the rest is read on, so that one look shows all there is to mend.
+A wrong value is skipped and the rest is still read, so that all problems are reported at once.
 """
 
 import typing
@@ -15,9 +15,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from freehold.manifest.model import Manifest
-from freehold.manifest.problem import KeyPath, dotted, show
-from freehold.manifest.secrecy import mask, names_secret
-from freehold.manifest.shape import every_key, example_of, nearest, shape_at, to_toml
+from freehold.manifest.problem import KeyPath, show_key, show_value
+from freehold.manifest.secret_text import mask, names_secret
+from freehold.manifest.shape import find_nearest, list_keys, shape_at, show_example, to_toml
 
 _WANTED: Mapping[str, str] = {
     "int_type": "a whole number",
@@ -35,8 +35,8 @@ _WANTED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A key that is not there or a value of the wrong type."""
+class StructureProblem:
+    """An unknown key or a value of the wrong type."""
 
     code: str
     path: KeyPath
@@ -44,10 +44,10 @@ class Mistake:
     hint: str
 
 
-def build_manifest(tree: Mapping[str, object]) -> tuple[Manifest, list[Mistake]]:
-    """The manifest of all that is right, and every mistake in the rest."""
+def build_manifest(tree: Mapping[str, object]) -> tuple[Manifest, list[StructureProblem]]:
+    """The manifest made of all valid values, and a problem for each of the others."""
     left = deepcopy(dict(tree))
-    mistakes: list[Mistake] = []
+    mistakes: list[StructureProblem] = []
     while True:
         try:
             return Manifest.model_validate(left), mistakes
@@ -74,7 +74,7 @@ def _leave_out(tree: dict[str, object], path: KeyPath) -> None:
         del at[path[-1]]
 
 
-def _explain(detail: ErrorDetails) -> Mistake:
+def _explain(detail: ErrorDetails) -> StructureProblem:
     path = detail["loc"]
     context = detail.get("ctx", {})
     match detail["type"]:
@@ -89,7 +89,7 @@ def _explain(detail: ErrorDetails) -> Mistake:
         case other:
             wanted = _WANTED.get(other, detail["msg"].removeprefix("Input should be "))
             wrong = f"must be {wanted}, not {_show_input(path, detail['input'])}"
-    return Mistake("E006", path, f"{dotted(path)}: {wrong}", _example(path, detail["input"]))
+    return StructureProblem("E006", path, f"{show_key(path)}: {wrong}", _example(path, detail["input"]))
 
 
 def _show_input(path: KeyPath, value: object) -> str:
@@ -103,19 +103,19 @@ def _show_input(path: KeyPath, value: object) -> str:
             return "a table"
         case list() | tuple():
             return "a list"
-    return show(value)
+    return show_value(value)
 
 
 def _example(path: KeyPath, value: object) -> str:
     while (shape := shape_at(path)) is None:
         path = path[:-1]
     name = next((part for part in reversed(path) if isinstance(part, str)), "")
-    if path[0] == "agents" and len(path) == 2 and nearest(name, ["default"]):
+    if path[0] == "agents" and len(path) == 2 and find_nearest(name, ["default"]):
         return 'Did you mean agents.default? Example: default = "builtin"'
     if shape.field is not None and shape.model is None:
-        meant = nearest(value, _choices(shape.field)) if isinstance(value, str) else None
-        return "Example: " + (f"{name} = {to_toml(meant)}" if meant else example_of(name, shape.field))
-    table = f"[[{dotted(path)}]]" if shape.many == "listed" else f"[{dotted(path)}]"
+        meant = find_nearest(value, _choices(shape.field)) if isinstance(value, str) else None
+        return "Example: " + (f"{name} = {to_toml(meant)}" if meant else show_example(name, shape.field))
+    table = f"[[{show_key(path)}]]" if shape.many == "listed" else f"[{show_key(path)}]"
     keys = ", ".join(shape.model.model_fields) if shape.model else ""
     return f"Write it as a table: {table} with the keys {keys}"
 
@@ -126,26 +126,26 @@ def _choices(field: FieldInfo) -> list[str]:
 
 @cache
 def _places() -> Mapping[str, list[tuple[str, ...]]]:
-    """Where each name is a key. Made once: a file may hold ten thousand names that are none."""
+    """The paths at which each name is a key. Cached: a file may hold ten thousand unknown names."""
     places: dict[str, list[tuple[str, ...]]] = {}
-    for known, _ in every_key():
+    for known, _ in list_keys():
         places.setdefault(known[-1], []).append(known)
     return places
 
 
-def _unknown_key(path: KeyPath) -> Mistake:
+def _unknown_key(path: KeyPath) -> StructureProblem:
     around = shape_at(path[:-1])
     keys = around.keys if around else {}
     name = str(path[-1])
-    meant = nearest(name, keys)
+    meant = find_nearest(name, keys)
     if meant:
         full = (*path[:-1], meant)
         below = shape_at(full)
-        example = f"[{dotted(full)}]" if below and below.model else example_of(meant, keys[meant])
-        hint = f"Did you mean {dotted(full)}? Example: {example}"
+        example = f"[{show_key(full)}]" if below and below.model else show_example(meant, keys[meant])
+        hint = f"Did you mean {show_key(full)}? Example: {example}"
     else:
         homes = _places().get(name, [])
         where = f"It belongs in [{'.'.join(homes[0][:-1])}]. " if len(homes) == 1 else ""
-        inside = f"The keys of [{dotted(path[:-1])}] are" if len(path) > 1 else "The sections are"
+        inside = f"The keys of [{show_key(path[:-1])}] are" if len(path) > 1 else "The sections are"
         hint = f"{where}{inside} {', '.join(keys)}"
-    return Mistake("E005", path, f"There is no key {dotted(path)}", hint)
+    return StructureProblem("E005", path, f"There is no key {show_key(path)}", hint)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pydantic.fields import FieldInfo
 
 from freehold.manifest.edit import Plain
-from freehold.manifest.problem import dotted
-from freehold.manifest.sections.durable import Slot
-from freehold.manifest.sections.minds import Agent, Agents
-from freehold.manifest.shape import ROOT, Shape, default_of, example_of, step, to_toml
+from freehold.manifest.problem import show_key
+from freehold.manifest.sections.agents import AgentSection, AgentsSection
+from freehold.manifest.sections.slots import SlotSection
+from freehold.manifest.shape import ROOT, KeyShape, show_default, show_example, step_into, to_toml
 
 _OPENING = """\
 # What this Freehold runs. Every key is here, commented out at its default, or with an example when it has none:
@@ -28,38 +28,38 @@ def starter_manifest(values: Mapping[tuple[str, ...], Plain]) -> str:
     """A commented manifest in which only these keys are set."""
     lines = [_OPENING]
     for section in ROOT.keys:
-        lines += _lines_at((section,), step(ROOT, section), values, example=False)
+        lines += _lines_at((section,), step_into(ROOT, section), values, example=False)
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _lines_at(
-    path: tuple[str, ...], shape: Shape | None, values: Mapping[tuple[str, ...], Plain], *, example: bool
+    path: tuple[str, ...], shape: KeyShape | None, values: Mapping[tuple[str, ...], Plain], *, example: bool
 ) -> list[str]:
     if shape is None or shape.model is None:
         return []
     if shape.many == "listed":
-        return _table(f"# [[{dotted(path)}]]", path, Shape(shape.model), values, example=True)
+        return _table(f"# [[{show_key(path)}]]", path, KeyShape(shape.model), values, example=True)
     if shape.many == "named":
         path = (*path, _EXAMPLES[path])
         is_set = any(key[: len(path)] == path for key in values)
-        header = f"[{dotted(path)}]" if is_set else f"# [{dotted(path)}]"
-        return _table(header, path, Shape(shape.model), values, example=True)
-    header = f"# [{dotted(path)}]" if example else f"[{dotted(path)}]"
+        header = f"[{show_key(path)}]" if is_set else f"# [{show_key(path)}]"
+        return _table(header, path, KeyShape(shape.model), values, example=True)
+    header = f"# [{show_key(path)}]" if example else f"[{show_key(path)}]"
     lines = _table(header, path, shape, values, example=example)
-    if shape.model is Agents:
-        lines += _lines_at((*path, _EXAMPLES[path]), Shape(Agent), values, example=True)
+    if shape.model is AgentsSection:
+        lines += _lines_at((*path, _EXAMPLES[path]), KeyShape(AgentSection), values, example=True)
     return lines
 
 
 def _table(
-    header: str, path: tuple[str, ...], shape: Shape, values: Mapping[tuple[str, ...], Plain], *, example: bool
+    header: str, path: tuple[str, ...], shape: KeyShape, values: Mapping[tuple[str, ...], Plain], *, example: bool
 ) -> list[str]:
     """The table itself, then the tables below it: TOML wants keys before sub-tables."""
     lines = [*_comment(shape.model.__doc__ if shape.model else ""), header]
     below: list[str] = []
     for key, field in shape.keys.items():
-        inner = step(shape, key)
-        if inner is not None and inner.model is Slot:
+        inner = step_into(shape, key)
+        if inner is not None and inner.model is SlotSection:
             lines += [*_comment(field.description), f'# {key} = "{field.default.mode}"']
             continue
         if inner is not None and inner.model is not None:
@@ -74,9 +74,9 @@ def _table(
 
 
 def _line(key: str, field: FieldInfo, example: bool) -> str:
-    default = default_of(field)
+    default = show_default(field)
     if default is None or (example and field.examples):
-        return example_of(key, field)
+        return show_example(key, field)
     return f"{key} = {default}"
 
 

@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them, kept as plain numbers."""
+"""Sizes and durations as people write them, stored as plain numbers."""
 
 import re
 import shlex

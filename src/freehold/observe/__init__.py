@@ -1,4 +1,4 @@
-"""What can be seen of a Freehold: logs, metrics, traces and probes.
+"""Logs, metrics, traces and health probes.
 
-Import from the modules themselves: `logs`, `metrics`, `exposition`, `process`, `tracing`, `probes`, `secrets`.
+Import from the modules themselves: `logs`, `metrics`, `metrics_server`, `process`, `tracing`, `probes`, `secrets`.
 """

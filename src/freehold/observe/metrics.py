@@ -1,4 +1,4 @@
-"""Counters, gauges and histograms, written in Prometheus' text format (docs/adr/0003-metrics.md)."""
+"""Counters, gauges and histograms in the text format of Prometheus (docs/adr/0003-metrics.md)."""
 
 import math
 import re
@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-SERIES_LIMIT = 500
-"""Series a metric may have; what comes beyond is counted under the label value `other`, so that it stays bounded."""
+MAX_SERIES = 500
+"""Limit of series in one metric. Further label values are counted under the value `other`."""
 
-SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+SECONDS_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _Labels = tuple[str, ...]
 
 
 class Metric:
-    """One name with a help sentence and fixed label names. Safe to use from any thread."""
+    """A name with a help text and fixed label names. Thread-safe."""
 
     kind = ""
 
@@ -37,7 +37,7 @@ class Metric:
         if given.keys() != set(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, not {tuple(given)}")
         key = tuple(str(given[label]) for label in self.labels)
-        return key if key in known or len(known) < SERIES_LIMIT else ("other",) * len(self.labels)
+        return key if key in known or len(known) < MAX_SERIES else ("other",) * len(self.labels)
 
 
 class _Single(Metric):
@@ -70,7 +70,7 @@ class _Single(Metric):
 
 
 class Counter(_Single):
-    """Only grows."""
+    """A value that only grows."""
 
     kind = "counter"
 
@@ -79,14 +79,14 @@ class Counter(_Single):
             raise ValueError(f"{self.name} is a counter: it cannot go down")
         self._add(amount, labels)
 
-    def reach(self, value: float, **labels: str) -> None:
-        """For what somebody else counts: theirs is the number, also when they began anew."""
+    def set_total(self, value: float, **labels: str) -> None:
+        """Set the value that another process counts, also when it has started again from zero."""
         with self._lock:
             self._values[self._key(labels, self._values)] = float(value)
 
 
 class Gauge(_Single):
-    """Goes up and down."""
+    """A value that goes up and down."""
 
     kind = "gauge"
 
@@ -102,7 +102,7 @@ class Gauge(_Single):
 
 
 class Histogram(Metric):
-    """How often a value fell below each bound."""
+    """Counts of values below each bound."""
 
     kind = "histogram"
 
@@ -121,14 +121,14 @@ class Histogram(Metric):
     def observe(self, value: float, **labels: str) -> None:
         with self._lock:
             key = self._key(labels, self._counts)
-            # One place a bucket, one for what is above all of them, and the sum.
+            # One count for each bucket, one for larger values, and the sum.
             counts = self._counts.setdefault(key, [0.0] * (len(self.buckets) + 2))
             counts[bisect_left(self.buckets, value)] += 1
             counts[-1] += value
 
     @contextmanager
     def time(self, **labels: str) -> Iterator[None]:
-        """Observes how many seconds the block took, also when it fails."""
+        """Observe the duration of the block in seconds, also when it raises."""
         start = time.perf_counter()
         try:
             yield
@@ -151,8 +151,8 @@ class Histogram(Metric):
 M = TypeVar("M", bound=Metric)
 
 
-class Registry:
-    """The metrics of one process. Asking again for the same name gives the same metric."""
+class MetricsRegistry:
+    """The metrics of one process. The same name always returns the same metric."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, Metric] = {}
@@ -161,7 +161,7 @@ class Registry:
     def counter(
         self, name: str, help: str, labels: Sequence[str] = (), *, read: Callable[[], float] | None = None
     ) -> Counter:
-        """`read` is for a value that somebody else counts: it is asked at every scrape."""
+        """`read` returns the value at each scrape, for a value that is counted elsewhere."""
         if not name.endswith("_total"):
             raise ValueError(f"{name!r}: the name of a counter ends in _total")
         return self._known(Counter(name, help, labels, read))
@@ -172,12 +172,12 @@ class Registry:
         return self._known(Gauge(name, help, labels, read))
 
     def histogram(
-        self, name: str, help: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS
+        self, name: str, help: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS_BUCKETS
     ) -> Histogram:
         return self._known(Histogram(name, help, labels, buckets))
 
     def expose(self) -> str:
-        """Everything in Prometheus' text format, version 0.0.4."""
+        """All metrics in the text format of Prometheus, version 0.0.4."""
         with self._lock:
             metrics = sorted(self._metrics.values(), key=lambda metric: metric.name)
         lines = []
@@ -194,8 +194,8 @@ class Registry:
         return known
 
 
-registry = Registry()
-"""The metrics of this process, for everyone in it."""
+registry = MetricsRegistry()
+"""The metrics of this process."""
 
 
 def _sample(name: str, labels: Sequence[str], values: Sequence[str], value: float) -> str:

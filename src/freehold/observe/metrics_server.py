@@ -1,4 +1,4 @@
-"""The metrics' own port: a few lines of HTTP, so that a process without a web server can be watched too."""
+"""The metrics port: a minimal HTTP server, so that a process without a web server can serve metrics too."""
 
 import asyncio
 import errno
@@ -7,75 +7,75 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from freehold.errors import FreeholdError
-from freehold.observe.metrics import Registry, registry
+from freehold.observe.metrics import MetricsRegistry, registry
 
-REQUEST_LIMIT = 8 * 1024
-PATIENCE = 5.0
-CONNECTIONS = 32
+MAX_REQUEST_SIZE = 8 * 1024
+REQUEST_TIMEOUT = 5.0
+MAX_CONNECTIONS = 32
 
 Refresh = Callable[[], Awaitable[None]]
-"""Looks anew at what is not counted as it happens; awaited before each answer, and never raises."""
+"""Updates the metrics that are not counted as they happen. Awaited before each answer; never raises."""
 
 
 @asynccontextmanager
 async def serve_metrics(
-    host: str = "127.0.0.1", port: int = 9091, metrics: Registry = registry, refresh: Refresh | None = None
+    host: str = "127.0.0.1", port: int = 9091, metrics: MetricsRegistry = registry, refresh: Refresh | None = None
 ) -> AsyncIterator[int]:
-    """Answers `GET /metrics` until the block ends; gives the port (useful with port 0)."""
-    at_work: set[asyncio.Task[None]] = set()
+    """Serve `GET /metrics` until the block ends. Yields the port (useful with port 0)."""
+    running: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(at_work) >= CONNECTIONS:
+        if task is None or len(running) >= MAX_CONNECTIONS:
             writer.close()
             return
-        at_work.add(task)
+        running.add(task)
         try:
-            await _converse(reader, writer, host, metrics, refresh)
+            await _handle_request(reader, writer, host, metrics, refresh)
         finally:
-            at_work.discard(task)
+            running.discard(task)
             writer.close()
 
     try:
-        server = await asyncio.start_server(handle, host, port, limit=REQUEST_LIMIT)
+        server = await asyncio.start_server(handle, host, port, limit=MAX_REQUEST_SIZE)
     except OSError as error:
-        raise _explained(error, host, port) from error
+        raise _explain(error, host, port) from error
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for task in at_work:
+        for task in running:
             task.cancel()
-        await asyncio.gather(*at_work, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
         await server.wait_closed()
 
 
-async def _converse(
+async def _handle_request(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     host: str,
-    metrics: Registry,
+    metrics: MetricsRegistry,
     refresh: Refresh | None,
 ) -> None:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(REQUEST_TIMEOUT):
             head = await reader.readuntil(b"\r\n\r\n")
-            refusal = _refusal(head.decode("latin-1"), host)
+            refusal = _check_request(head.decode("latin-1"), host)
             if refusal is None and refresh is not None:
                 await refresh()
-            writer.write(refusal if refusal is not None else _page(metrics, head))
+            writer.write(refusal if refusal is not None else _metrics_page(metrics, head))
             await writer.drain()
     except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        return  # whoever it was is gone, too slow or not speaking HTTP
+        return  # the client disconnected, was too slow, or did not send HTTP
 
 
-def _refusal(head: str, host: str) -> bytes | None:
+def _check_request(head: str, host: str) -> bytes | None:
     line, *rest = head.split("\r\n")
     method, _, target = line.partition(" ")
     names = [value.strip() for name, _, value in (row.partition(":") for row in rest) if name.lower() == "host"]
     if _is_loopback(host) and not all(_is_loopback(_host_of(name)) for name in names):
-        # A page in the owner's browser could point a name of its own at 127.0.0.1 and read along.
-        return _response("421 Misdirected Request", "this port answers to its own address only\n")
+        # DNS rebinding: a web page could point its own host name at 127.0.0.1 and read the metrics.
+        return _response("421 Misdirected Request", "this port serves its own address only\n")
     if method not in ("GET", "HEAD"):
         return _response("405 Method Not Allowed", "only GET\n", "Allow: GET, HEAD\r\n")
     if target.split(" ")[0].split("?")[0] != "/metrics":
@@ -83,7 +83,7 @@ def _refusal(head: str, host: str) -> bytes | None:
     return None
 
 
-def _page(metrics: Registry, head: bytes) -> bytes:
+def _metrics_page(metrics: MetricsRegistry, head: bytes) -> bytes:
     answer = _response("200 OK", metrics.expose(), kind="text/plain; version=0.0.4; charset=utf-8")
     return answer[: answer.index(b"\r\n\r\n") + 4] if head.startswith(b"HEAD ") else answer
 
@@ -107,12 +107,12 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _explained(error: OSError, host: str, port: int) -> FreeholdError:
+def _explain(error: OSError, host: str, port: int) -> FreeholdError:
     if error.errno == errno.EADDRINUSE:
         return FreeholdError(
             "observe.port-in-use",
-            f"Port {port} on {host} is in use, so that metrics cannot be served there",
-            hint=f"Set observe.metrics_port in freehold.toml to another port, or see who has it: ss -ltnp 'sport = {port}'",
+            f"Metrics cannot be served: port {port} on {host} is in use",
+            hint=f"Set observe.metrics_port in freehold.toml to another port, or find the program that uses it: ss -ltnp 'sport = {port}'",
         )
     return FreeholdError(
         "observe.cannot-listen",

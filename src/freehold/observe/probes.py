@@ -1,4 +1,4 @@
-"""Health that is asked for: every component is probed, on an interval and on demand, and its changes are remembered."""
+"""Health by probing: every component is probed at an interval and on demand."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -8,26 +8,26 @@ from typing import Literal, TypeAlias
 
 from freehold.errors import FreeholdError
 from freehold.observe.logs import log_unexpected
-from freehold.observe.secrets import mask
+from freehold.observe.secrets import mask_secrets
 
-State = Literal["ok", "degraded", "failed", "off", "starting"]
+HealthState = Literal["ok", "degraded", "failed", "off", "starting"]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a probe found. `error` says why it is not `ok`."""
+class ProbeResult:
+    """The result of a probe. `error` says why it is not `ok`."""
 
-    state: State
+    state: HealthState
     error: str | None = None
 
 
-Probe: TypeAlias = Callable[[], Awaitable[Answer | None]]
-"""Really asks the component. None means ok; a raised error means failed."""
+Probe: TypeAlias = Callable[[], Awaitable[ProbeResult | None]]
+"""Asks the component. None means ok; an exception means failed."""
 
 
 @dataclass(frozen=True)
-class Component:
-    """Something that is probed. A `required` one holds back readiness until it is ok."""
+class ComponentProbe:
+    """A component and its probe. Freehold is not ready until every `required` component is ok."""
 
     name: str
     probe: Probe
@@ -38,10 +38,10 @@ class Component:
 
 @dataclass(frozen=True)
 class ComponentState:
-    """`since` is when `state` was first seen; `last_error` stays after a recovery, so that it can be read."""
+    """`since` is when `state` began. `last_error` stays after a recovery, so that it can be read."""
 
     name: str
-    state: State
+    state: HealthState
     since: datetime
     last_error: str | None
     required: bool
@@ -56,24 +56,24 @@ class ComponentState:
         }
 
 
-Changed: TypeAlias = Callable[[ComponentState, ComponentState], Awaitable[None]]
+StateChangeHandler: TypeAlias = Callable[[ComponentState, ComponentState], Awaitable[None]]
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Health:
-    """The board: what every component last answered, and since when."""
+class HealthMonitor:
+    """Probes all components and keeps the last state of each."""
 
     def __init__(
         self,
-        components: Iterable[Component],
+        components: Iterable[ComponentProbe],
         *,
-        on_change: Changed | None = None,
+        on_change: StateChangeHandler | None = None,
         clock: Callable[[], datetime] = _now,
     ) -> None:
-        """`on_change(before, after)` is awaited whenever a component's state has changed; an error it raises ends `run`."""
+        """`on_change(before, after)` is awaited when a state has changed. An exception from it ends `run`."""
         self._clock = clock
         self._on_change = on_change
         self._components = {component.name: component for component in components}
@@ -82,59 +82,59 @@ class Health:
             name: ComponentState(name, "starting", started, None, component.required)
             for name, component in self._components.items()
         }
-        self._asking = {name: asyncio.Lock() for name in self._components}
-        self._begun = dict.fromkeys(self._components, float("-inf"))
+        self._locks = {name: asyncio.Lock() for name in self._components}
+        self._last_started = dict.fromkeys(self._components, float("-inf"))
 
     @property
     def states(self) -> tuple[ComponentState, ...]:
-        """As last answered; asks nothing."""
+        """The last states, without a new probe."""
         return tuple(self._states.values())
 
     @property
-    def missing(self) -> tuple[ComponentState, ...]:
-        """The required components that are not ok. Ready means that there are none."""
+    def not_ready(self) -> tuple[ComponentState, ...]:
+        """The required components that are not ok."""
         return tuple(state for state in self.states if state.required and state.state != "ok")
 
-    async def ask(self, *names: str) -> tuple[ComponentState, ...]:
-        """Probes these components (default: all) now, at once, each within its timeout, and gives what they answered.
+    async def probe(self, *names: str) -> tuple[ComponentState, ...]:
+        """Probe these components (default: all) now, concurrently, each with its timeout, and return their states.
 
-        Those who ask while a probe of the same component waits for its turn share its answer.
+        Calls that wait for the same component share one probe.
         """
         wanted = [self._component(name) for name in names or self._components]
-        asked_at = asyncio.get_running_loop().time()
+        requested_at = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(component, asked_at)) for component in wanted]
+            tasks = [group.create_task(self._probe(component, requested_at)) for component in wanted]
         return tuple(task.result() for task in tasks)
 
     async def run(self) -> None:
-        """Probes every component on its interval, until cancelled."""
+        """Probe every component at its interval, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for component in self._components.values():
-                group.create_task(self._keep_asking(component))
+                group.create_task(self._probe_repeatedly(component))
 
-    async def _keep_asking(self, component: Component) -> None:
+    async def _probe_repeatedly(self, component: ComponentProbe) -> None:
         while True:
-            await self._ask(component, asyncio.get_running_loop().time())
+            await self._probe(component, asyncio.get_running_loop().time())
             await asyncio.sleep(component.interval)
 
-    async def _ask(self, component: Component, asked_at: float) -> ComponentState:
-        async with self._asking[component.name]:
-            if self._begun[component.name] < asked_at:
-                self._begun[component.name] = asyncio.get_running_loop().time()
-                await self._note(component, await _answer(component))
+    async def _probe(self, component: ComponentProbe, requested_at: float) -> ComponentState:
+        async with self._locks[component.name]:
+            if self._last_started[component.name] < requested_at:
+                self._last_started[component.name] = asyncio.get_running_loop().time()
+                await self._set_state(component, await _run_probe(component))
             return self._states[component.name]
 
-    async def _note(self, component: Component, answer: Answer) -> None:
+    async def _set_state(self, component: ComponentProbe, result: ProbeResult) -> None:
         before = self._states[component.name]
-        error = mask(answer.error) if answer.error is not None else before.last_error
-        after = replace(before, state=answer.state, last_error=error)
+        error = mask_secrets(result.error) if result.error is not None else before.last_error
+        after = replace(before, state=result.state, last_error=error)
         if after.state != before.state:
             after = replace(after, since=self._clock())
         self._states[component.name] = after
         if after.state != before.state and self._on_change is not None:
             await self._on_change(before, after)
 
-    def _component(self, name: str) -> Component:
+    def _component(self, name: str) -> ComponentProbe:
         if name not in self._components:
             raise FreeholdError(
                 "observe.no-component",
@@ -144,16 +144,18 @@ class Health:
         return self._components[name]
 
 
-async def _answer(component: Component) -> Answer:
+async def _run_probe(component: ComponentProbe) -> ProbeResult:
     try:
         async with asyncio.timeout(component.timeout):
-            return await component.probe() or Answer("ok")
+            return await component.probe() or ProbeResult("ok")
     except TimeoutError:
-        return Answer("failed", f"{component.name} did not answer within {component.timeout:g} seconds")
+        return ProbeResult("failed", f"{component.name} did not answer within {component.timeout:g} seconds")
     except FreeholdError as error:
-        return Answer("failed", f"{error.message} [{error.code}]")
+        return ProbeResult("failed", f"{error.message} [{error.code}]")
     except OSError as error:
-        return Answer("failed", f"{component.name} cannot be reached: {error}")
+        return ProbeResult("failed", f"{component.name} cannot be reached: {error}")
     except Exception as error:
-        error_id = log_unexpected(error, "a probe failed in an unexpected way", component=component.name)
-        return Answer("failed", f"The probe of {component.name} broke; the log has the cause under {error_id}")
+        error_id = log_unexpected(error, "a probe raised an unexpected error", component=component.name)
+        return ProbeResult(
+            "failed", f"The probe of {component.name} failed unexpectedly. The log has the cause under {error_id}"
+        )

@@ -1,17 +1,17 @@
-"""What this process costs, as metrics with the names that Prometheus' own clients use."""
+"""Memory, processor time and file descriptors of this process, with the metric names of Prometheus clients."""
 
 import os
 import resource
 import time
 from pathlib import Path
 
-from freehold.observe.metrics import Registry
+from freehold.observe.metrics import MetricsRegistry
 
 _PAGE = resource.getpagesize()
 
 
-def add_process_metrics(registry: Registry) -> None:
-    """Idempotent."""
+def add_process_metrics(registry: MetricsRegistry) -> None:
+    """Add the metrics of this process. Idempotent."""
     started = _started_at()
     registry.gauge("process_resident_memory_bytes", "Memory in use by this process.", read=_resident)
     registry.gauge("process_virtual_memory_bytes", "Address space of this process.", read=_virtual)
@@ -34,7 +34,7 @@ def _virtual() -> float:
 
 
 def _open_fds() -> float:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1  # one of them is for looking
+    return sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1  # one of them is this listing
 
 
 def _fd_limit() -> float:

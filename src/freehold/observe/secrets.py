@@ -1,4 +1,4 @@
-"""Values that must never be shown, and a net for those that slipped through."""
+"""Secret values that are never shown, and masking of text that looks like a secret."""
 
 import hmac
 import re
@@ -8,9 +8,9 @@ MASK = "•••"
 
 
 class Secret:
-    """A value that shows itself only to who asks for it by name: `secret.reveal()`.
+    """A value that only `secret.reveal()` returns.
 
-    Not a `str` on purpose: what joins, prints, logs, pickles or encodes it gets the mask or an error.
+    It is not a `str`: code that joins, prints, logs, pickles or encodes it gets the mask or an error.
     """
 
     __slots__ = ("_value",)
@@ -38,10 +38,10 @@ class Secret:
         return hash((Secret, self._value))
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not copied to other places")
+        raise TypeError("a Secret cannot be pickled or copied")
 
 
-# What a secret looks like, wherever it stands. A part in <keep> stays, so that the reader knows what was hidden.
+# Patterns of secrets in any text. The group <keep> is not masked, so that the reader knows what was hidden.
 _SECRETS = re.compile(
     r"(?P<keep>\b(?:bearer|dpop|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
     r"|(?P<keep2>://[^/\s:@]{0,200}:)[^/\s@]{1,200}(?=@)"
@@ -58,11 +58,11 @@ _SECRET_NAME = re.compile(
 )
 
 
-def mask(text: str) -> str:
-    """The text without anything that looks like a token, a password in an address or a private key."""
+def mask_secrets(text: str) -> str:
+    """The text with tokens, passwords in URLs and private keys masked."""
     return _SECRETS.sub(lambda found: (found["keep"] or found["keep2"] or "") + MASK, text)
 
 
-def names_a_secret(name: str) -> bool:
-    """Whether a field of this name is never shown, whatever it holds."""
+def is_secret_name(name: str) -> bool:
+    """Whether the value of a field with this name is always masked."""
     return _SECRET_NAME.search(name) is not None

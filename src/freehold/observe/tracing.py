@@ -1,4 +1,4 @@
-"""Traces for who wants them. Without an endpoint nothing of OpenTelemetry is imported, and a span costs a call."""
+"""Optional traces. Without an endpoint, OpenTelemetry is not imported and a span costs one call."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from freehold import __version__
 from freehold.errors import FreeholdError
-from freehold.observe.secrets import MASK, Secret, mask
+from freehold.observe.secrets import MASK, Secret, mask_secrets
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 Attribute = str | bool | int | float | Secret
 
 
-class Span(Protocol):
+class TraceSpan(Protocol):
     def set(self, name: str, value: Attribute) -> None:
-        """Adds an attribute; secrets are masked."""
+        """Add an attribute. Secrets are masked."""
 
 
-class _Nothing:
-    """The span of a Freehold that traces nothing; one is enough for all."""
+class _NoSpan:
+    """The span without tracing. One instance serves all."""
 
     def set(self, name: str, value: Attribute) -> None:
         return None
 
-    def __enter__(self) -> "Span":
+    def __enter__(self) -> "TraceSpan":
         return self
 
     def __exit__(
@@ -38,15 +38,15 @@ class _Nothing:
         return None
 
 
-_NOTHING = _Nothing()
+_NO_SPAN = _NoSpan()
 _provider: "TracerProvider | None" = None
 _tracer: "Tracer | None" = None
 
 
 def configure_tracing(endpoint: str | None, *, program: str = "freehold") -> None:
-    """Sends spans to this OTLP/HTTP endpoint (`http://127.0.0.1:4318`), or nowhere when it is None.
+    """Send spans to this OTLP/HTTP endpoint (`http://127.0.0.1:4318`), or nowhere when it is None.
 
-    Calling it again replaces what was set; what was not yet sent is sent first.
+    A second call replaces the first, after the spans that wait were sent.
     """
     global _provider, _tracer
     shutdown_tracing()
@@ -56,7 +56,7 @@ def configure_tracing(endpoint: str | None, *, program: str = "freehold") -> Non
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise FreeholdError(
             "observe.bad-endpoint",
-            f"{endpoint!r} is not the address of an OTLP/HTTP receiver",
+            f"{endpoint!r} is not an http or https address",
             hint='Set observe.otlp_endpoint in freehold.toml to an address such as "http://127.0.0.1:4318"',
         )
     try:
@@ -78,16 +78,16 @@ def configure_tracing(endpoint: str | None, *, program: str = "freehold") -> Non
 
 
 def shutdown_tracing() -> None:
-    """Sends what is left, for a few seconds at most, and stops. Idempotent; blocks."""
+    """Send the spans that wait, for a few seconds at most, and stop. Idempotent; blocks."""
     global _provider, _tracer
     provider, _provider, _tracer = _provider, None, None
     if provider is not None:
         provider.shutdown()
 
 
-def span(name: str, **attributes: Attribute) -> AbstractContextManager[Span]:
-    """A span around a block; an error that leaves the block is noted in it by its type and masked message."""
-    return _NOTHING if _tracer is None else _traced(_tracer, name, attributes)
+def span(name: str, **attributes: Attribute) -> AbstractContextManager[TraceSpan]:
+    """A span around a block. An exception that leaves the block is recorded by type and masked message."""
+    return _NO_SPAN if _tracer is None else _traced(_tracer, name, attributes)
 
 
 class _Traced:
@@ -95,15 +95,15 @@ class _Traced:
         self._inner = inner
 
     def set(self, name: str, value: Attribute) -> None:
-        self._inner.set_attribute(name, _shown(value))
+        self._inner.set_attribute(name, _mask_value(value))
 
 
 @contextmanager
-def _traced(tracer: "Tracer", name: str, attributes: dict[str, Attribute]) -> Iterator[Span]:
+def _traced(tracer: "Tracer", name: str, attributes: dict[str, Attribute]) -> Iterator[TraceSpan]:
     from opentelemetry.trace import StatusCode
 
-    shown = {key: _shown(value) for key, value in attributes.items()}
-    # The SDK's own recording would copy the message and traceback unmasked.
+    shown = {key: _mask_value(value) for key, value in attributes.items()}
+    # The SDK would record the message and the traceback unmasked.
     with tracer.start_as_current_span(
         name, attributes=shown, record_exception=False, set_status_on_exception=False
     ) as inner:
@@ -111,11 +111,11 @@ def _traced(tracer: "Tracer", name: str, attributes: dict[str, Attribute]) -> It
             yield _Traced(inner)
         except BaseException as error:
             inner.set_attribute("error.type", type(error).__qualname__)
-            inner.set_status(StatusCode.ERROR, mask(str(error))[:500])
+            inner.set_status(StatusCode.ERROR, mask_secrets(str(error))[:500])
             raise
 
 
-def _shown(value: Attribute) -> str | bool | int | float:
+def _mask_value(value: Attribute) -> str | bool | int | float:
     if isinstance(value, Secret):
         return MASK
-    return mask(value) if isinstance(value, str) else value
+    return mask_secrets(value) if isinstance(value, str) else value

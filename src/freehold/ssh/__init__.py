@@ -1,1 +1,1 @@
-"""The side door: an authority whose certificates live a day at most, and a server whose channels are guest processes."""
+"""SSH access: a certificate authority (certificates of at most a day), and a server that runs commands in the computer."""

@@ -1,4 +1,4 @@
-"""The side door as a program: `python -m freehold.ssh --home FOLDER`, started by the keeper."""
+"""The SSH server as a program: `python -m freehold.ssh --home FOLDER`, started by the keeper."""
 
 import argparse
 import asyncio
@@ -12,12 +12,13 @@ from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
 from freehold.manifest import require_manifest
 from freehold.observe.logs import configure_logging
+from freehold.ssh.section import SshSection
 
 if TYPE_CHECKING:
     from freehold.computer import Computer
 
 FIRST_RETRY = 0.05
-LONGEST_RETRY = 2.0
+MAX_RETRY = 2.0
 
 
 async def run(home: Home) -> None:
@@ -25,12 +26,12 @@ async def run(home: Home) -> None:
 
     manifest = require_manifest(home.manifest, os.environ).manifest
     settings = SshSettings(
-        host=manifest.ssh.host,
-        port=manifest.ssh.port,
-        forwarding=manifest.ssh.forwarding,
+        host=manifest.section(SshSection).host,
+        port=manifest.section(SshSection).port,
+        forwarding=manifest.section(SshSection).forwarding,
         owner=manifest.owner.did,
-        session_idle=manifest.gateway.session_idle,
-        session_absolute=manifest.gateway.session_absolute,
+        sign_in_idle=manifest.gateway.sign_in_idle,
+        sign_in_absolute=manifest.gateway.sign_in_absolute,
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -43,16 +44,16 @@ async def run(home: Home) -> None:
 
 
 async def _connect(home: Home, stop: asyncio.Event) -> "Computer | None":
-    """The first link; from then on the computer's own connection makes it again."""
+    """Wait for the first link to the computer. After that, `Computer` reconnects by itself."""
     from freehold.computer import Computer
 
     wait = FIRST_RETRY
     while not stop.is_set():
         try:
-            return await Computer.connect(home.computer_socket)
+            return await Computer.connect(home.computer_socket())
         except (FreeholdError, OSError):
             await asyncio.sleep(wait)
-            wait = min(LONGEST_RETRY, wait * 2)
+            wait = min(MAX_RETRY, wait * 2)
     return None
 
 
@@ -60,9 +61,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m freehold.ssh")
     parser.add_argument("--home", required=True)
     home = find_home(parser.parse_args().home)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the keeper's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the keeper handles Ctrl-C
     configure_logging("info", "json", "ssh")
-    logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it tells of every packet; the timeline has what matters
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it logs each packet
     try:
         asyncio.run(run(home))
     except FreeholdError as error:

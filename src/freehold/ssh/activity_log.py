@@ -1,4 +1,4 @@
-"""What the side door writes down: events for the timeline, and marks that let history take back what was done."""
+"""What the SSH server records: timeline events, and history marks around each command, so that it can be undone."""
 
 import asyncio
 import contextlib
@@ -8,52 +8,53 @@ from dataclasses import dataclass
 from typing import Literal
 
 from freehold.errors import FreeholdError
+from freehold.history.calls import MarkFiles, RequestAuthor
 from freehold.keeper.client import KeeperClient
 from freehold.timeline import Json, Timeline
 
 log = logging.getLogger(__name__)
-MAX_WAITING = 4096
-MARK_PATIENCE = 5.0
+MAX_QUEUED_EVENTS = 4096
+MARK_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True)
-class Happening:
+class QueuedEvent:
     kind: str
     data: Mapping[str, Json]
     who: str
 
 
-class Journal:
-    """Events in order, written by one task, several in one transaction when they come fast. Nobody waits for the disk."""
+class EventWriter:
+    """Writes timeline events in order, in batches. `record` never waits for the disk."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._queue: asyncio.Queue[Happening] = asyncio.Queue(MAX_WAITING)
+        self._queue: asyncio.Queue[QueuedEvent] = asyncio.Queue(MAX_QUEUED_EVENTS)
 
-    def note(self, kind: str, data: Mapping[str, Json], who: str) -> None:
+    def record(self, kind: str, data: Mapping[str, Json], who: str) -> None:
         try:
-            self._queue.put_nowait(Happening(kind, data, who))
+            self._queue.put_nowait(QueuedEvent(kind, data, who))
         except asyncio.QueueFull:
-            log.warning("too much happens at once: %s was not written to the timeline", kind)
+            log.warning("the event queue is full: %s was not written to the timeline", kind)
 
     async def run(self) -> None:
-        """Until cancelled; what waits then is still written."""
+        """Write events until cancelled, then write what is still queued."""
         try:
             while True:
                 batch = [await self._queue.get()]
-                batch += self._waiting()
+                batch += self._drain()
                 await asyncio.to_thread(self._write, batch)
         finally:
-            self._write(self._waiting())
+            self._write(self._drain())
 
-    def _waiting(self) -> list[Happening]:
-        found: list[Happening] = []
+    def _drain(self) -> list[QueuedEvent]:
+        found: list[QueuedEvent] = []
         with contextlib.suppress(asyncio.QueueEmpty):
             while True:
                 found.append(self._queue.get_nowait())
         return found
 
-    def _write(self, batch: list[Happening]) -> None:
+    def _write(self, batch: list[QueuedEvent]) -> None:
         if not batch:
             return
         try:
@@ -61,19 +62,17 @@ class Journal:
                 for one in batch:
                     tx.append(one.kind, one.data, who=one.who)
         except FreeholdError as error:
-            log.warning("the timeline took no events: %s", error)
+            log.warning("events could not be written to the timeline: %s", error)
 
 
-class Marks:
-    """Marks of history around each command. A keeper that is away does not stop work: its own scan finds it later."""
+class HistoryMarks:
+    """Marks each command in history. Without a keeper, commands still run, and its next scan finds their changes."""
 
     def __init__(self, keeper: KeeperClient) -> None:
         self._keeper = keeper
 
-    async def mark(self, phase: Literal["before", "after"], visit: str, why: str) -> None:
+    async def mark(self, phase: Literal["before", "after"], connection: str, why: str) -> None:
         with contextlib.suppress(FreeholdError):
             await self._keeper.call(
-                "history.mark",
-                {"phase": phase, "kind": "command", "who": {"by": "ssh", "session": visit}, "why": why},
-                timeout=MARK_PATIENCE,
+                MarkFiles(phase, "command", RequestAuthor(by="ssh", connection=connection), why), timeout=MARK_TIMEOUT
             )

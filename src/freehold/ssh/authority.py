@@ -1,4 +1,4 @@
-"""Our own certificate authority: a public key in, a certificate of a day at most out."""
+"""The certificate authority: signs public keys for at most a day."""
 
 import secrets
 import time
@@ -20,21 +20,21 @@ from cryptography.hazmat.primitives.serialization import (
 
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.ssh.connecting import PRINCIPAL
-from freehold.ssh.credentials import LONGEST_LIFE
+from freehold.ssh.client_config import PRINCIPAL
+from freehold.ssh.credentials import MAX_LIFETIME
 from freehold.ssh.keys import authority_path, read_private
 
-# A client whose clock is a little behind must not find its certificate not yet valid.
-LEEWAY = 60
-SMALLEST_RSA = 3072
+# Seconds: a certificate is also valid for a machine whose clock is a little behind.
+CLOCK_LEEWAY = 60
+MIN_RSA_BITS = 3072
 
 PublicKey = ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey | rsa.RSAPublicKey
-PairKind = Literal["ed25519", "rsa"]
+KeyPairKind = Literal["ed25519", "rsa"]
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A signed certificate and what is written in it."""
+    """A signed certificate and its contents."""
 
     text: str
     serial: int
@@ -45,24 +45,24 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A key pair made here for a client that cannot make its own. The private half is never stored."""
+class KeyPair:
+    """A key pair for a client that cannot create one. The private key is never stored."""
 
     private_key: str
     public_key: str
 
 
-class Authority:
+class CertificateAuthority:
     def __init__(self, home: Home) -> None:
         self._home = home
 
     def sign(
         self, public_key: str, *, key_id: str, lifetime: int, forwarding: bool, now: float | None = None
     ) -> Certificate:
-        """Certify a public key (a line as in `id_ed25519.pub`) for the principal `agent`."""
+        """Sign a public key (a line as in `id_ed25519.pub`) for the principal `agent`."""
         key = read_public_key(public_key)
-        began = int(time.time() if now is None else now)
-        ends = began + min(lifetime, LONGEST_LIFE)
+        issued_at = int(time.time() if now is None else now)
+        expires_at = issued_at + min(lifetime, MAX_LIFETIME)
         serial = secrets.randbits(63) | 1
         builder = (
             SSHCertificateBuilder()
@@ -71,53 +71,53 @@ class Authority:
             .type(SSHCertificateType.USER)
             .key_id(key_id.encode())
             .valid_principals([PRINCIPAL.encode()])
-            .valid_after(began - LEEWAY)
-            .valid_before(ends)
+            .valid_after(issued_at - CLOCK_LEEWAY)
+            .valid_before(expires_at)
             .add_extension(b"permit-pty", b"")
         )
         if forwarding:
             builder = builder.add_extension(b"permit-port-forwarding", b"")
         signer = load_ssh_private_key(read_private(authority_path(self._home)), None)
-        assert isinstance(signer, ed25519.Ed25519PrivateKey)  # we made it
+        assert isinstance(signer, ed25519.Ed25519PrivateKey)  # `ensure_keys` made it
         text = builder.sign(signer).public_bytes().decode()
-        return Certificate(text, serial, key_id, show_public_key(key), began - LEEWAY, ends)
+        return Certificate(text, serial, key_id, format_public_key(key), issued_at - CLOCK_LEEWAY, expires_at)
 
 
 def read_public_key(line: str) -> PublicKey:
-    """A key we are willing to certify: Ed25519, ECDSA on a NIST curve, or RSA that is long enough."""
+    """Read a key that may be signed: Ed25519, ECDSA on a NIST curve, or RSA with enough bits."""
     try:
         key = load_ssh_public_key(line.strip().encode())
     except (ValueError, UnsupportedAlgorithm, UnicodeEncodeError):
         raise FreeholdError(
             "ssh.bad-key",
-            "That is not a public key that OpenSSH would know",
-            hint="Send one line, as in ~/.ssh/id_ed25519.pub: ssh-keygen -t ed25519 makes one",
+            "This is not a public key in the format of OpenSSH",
+            hint="Send one line as in ~/.ssh/id_ed25519.pub; ssh-keygen -t ed25519 creates a key",
         ) from None
-    if isinstance(key, rsa.RSAPublicKey) and key.key_size < SMALLEST_RSA:
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
         raise FreeholdError(
             "ssh.weak-key",
-            f"That RSA key has {key.key_size} bits; {SMALLEST_RSA} is the least",
-            hint="ssh-keygen -t ed25519",
+            f"The RSA key has {key.key_size} bits; at least {MIN_RSA_BITS} are required",
+            hint="Create an Ed25519 key: ssh-keygen -t ed25519",
         )
     if not isinstance(key, ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise FreeholdError(
             "ssh.weak-key",
-            "Keys of that kind are not certified here",
-            hint="Make an Ed25519 key: ssh-keygen -t ed25519",
+            "Keys of this type are not supported",
+            hint="Create an Ed25519 key: ssh-keygen -t ed25519",
         )
     return key
 
 
-def show_public_key(key: PublicKey) -> str:
+def format_public_key(key: PublicKey) -> str:
     return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
-def make_pair(kind: PairKind = "ed25519") -> Pair:
-    """A fresh pair; RSA in the format that software of old reads."""
+def make_key_pair(kind: KeyPairKind = "ed25519") -> KeyPair:
+    """A new key pair. RSA is written in PEM, the format that old clients read."""
     if kind == "rsa":
-        old = rsa.generate_private_key(65537, SMALLEST_RSA)
+        old = rsa.generate_private_key(65537, MIN_RSA_BITS)
         private = old.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-        return Pair(private.decode(), show_public_key(old.public_key()))
+        return KeyPair(private.decode(), format_public_key(old.public_key()))
     new = ed25519.Ed25519PrivateKey.generate()
     private = new.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-    return Pair(private.decode(), show_public_key(new.public_key()))
+    return KeyPair(private.decode(), format_public_key(new.public_key()))

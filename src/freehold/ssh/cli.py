@@ -15,21 +15,25 @@ from freehold.home import Home
 if TYPE_CHECKING:
     from freehold.ssh.issuers import LocalIssuer, RemoteIssuer
 
-_TAKE_A_VALUE = frozenset("BbcDEeFIiJLlmOopQRSWw")
-"""Of ssh's own options, those whose value may be the next word."""
+_OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOopQRSWw")
+"""The options of ssh that take a value, which may be the next word."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SSH-OPTION…] [COMMAND…]")
-@click.option("--to", "url", metavar="URL", help="A Freehold elsewhere; needs freehold login URL --scope admin.")
-@click.option("--name", default="freehold", show_default=True, metavar="HOST", help="Its name in ssh's configuration.")
-@click.option("--config", "show_config", is_flag=True, help="Print what to paste into ~/.ssh/config.")
-@click.option("--install", is_flag=True, help="Include it from ~/.ssh/config, so that plain ssh, scp, git work.")
-@click.option("--renew", is_flag=True, help="Only make sure that the certificate holds, and say nothing.")
-@click.option("--fresh", is_flag=True, help="Get a new certificate although the old one still holds.")
-@click.option("--hours", type=click.FloatRange(0.01, 24), help="Let the certificate end sooner.")
-@click.option("--list", "show_list", is_flag=True, help="Show the keys that were given out here.")
-@click.option("--revoke", metavar="ID|all", help="End a key and its live connections.")
+@click.option(
+    "--to", "url", metavar="URL", help="Connect to a remote Freehold; needs freehold login URL --scope admin."
+)
+@click.option(
+    "--name", default="freehold", show_default=True, metavar="HOST", help="The host name in the configuration of ssh."
+)
+@click.option("--config", "show_config", is_flag=True, help="Print the text for ~/.ssh/config.")
+@click.option("--install", is_flag=True, help="Add it to ~/.ssh/config, so that plain ssh, scp, rsync and git work.")
+@click.option("--renew", is_flag=True, help="Renew the certificate if needed, print nothing, and exit.")
+@click.option("--fresh", is_flag=True, help="Get a new certificate even if the present one is valid.")
+@click.option("--hours", type=click.FloatRange(0.01, 24), help="How long the certificate is valid.")
+@click.option("--list", "show_list", is_flag=True, help="List the issued keys.")
+@click.option("--revoke", metavar="ID|all", help="Revoke a key and end its connections.")
 @home_option
 @json_option
 def command(
@@ -46,10 +50,10 @@ def command(
     home: Home,
     as_json: bool,
 ) -> None:
-    """Log in to the computer, or run a command there.
+    """Open a shell in the computer, or run a command there.
 
-    A key is made on this machine and certified for a day at most; it is renewed by itself. Options of ssh's own may
-    come before the command.
+    This creates a key on this machine with a certificate that is valid for at most a day and is renewed automatically.
+    You can put options of ssh before the command.
 
     \b
     Examples:
@@ -59,67 +63,71 @@ def command(
       freehold ssh --install && rsync -a notes/ freehold:notes/
       freehold ssh --to https://agent.example.com uptime
     """
+    from freehold.ssh.client_key_store import ClientKeyStore, check_host, freehold_command
     from freehold.ssh.issuers import LocalIssuer, RemoteIssuer
-    from freehold.ssh.wallet import Wallet, check_host, freehold_command
 
     issuer = RemoteIssuer(url) if url is not None else LocalIssuer(home)
     if show_list or revoke is not None:
-        _keys(issuer, revoke, as_json)
+        _manage_keys(issuer, revoke, as_json)
         return
-    wallet = Wallet(issuer, check_host(name))
-    wallet.renew(seconds=None if hours is None else int(hours * 3600), force=fresh or hours is not None)
+    key_store = ClientKeyStore(issuer, check_host(name))
+    key_store.renew(seconds=None if hours is None else int(hours * 3600), force=fresh or hours is not None)
     place = ["--to", url] if url is not None else ["--home", str(home.root)]
     renewal = [*freehold_command(), "ssh", *place, "--name", name, "--renew"]
     if renew:
         return
     if show_config:
-        click.echo(wallet.pasted(renewal), nl=False)
+        click.echo(key_store.render_ssh_config(renewal), nl=False)
         return
     if install:
-        changed = wallet.install(renewal, Path.home() / ".ssh" / "config")
+        changed = key_store.install(renewal, Path.home() / ".ssh" / "config")
         click.echo(f"{'Added to' if changed else 'Already in'} ~/.ssh/config; try: ssh {name}")
         return
     if isinstance(issuer, LocalIssuer):
         issuer.require_running()
-    argv = wallet.command(*_split(words))
+    argv = key_store.ssh_command(*_split(words))
     try:
-        os.execvp(argv[0], argv)  # noqa: S606 - ssh itself, from here on
+        os.execvp(argv[0], argv)  # noqa: S606 - ssh replaces this process
     except FileNotFoundError:
         raise FreeholdError(
             "ssh.no-client",
-            "There is no ssh on this machine",
-            hint="Install OpenSSH's client: apt install openssh-client",
+            "The program ssh is not installed",
+            hint="Install the OpenSSH client: apt install openssh-client",
         ) from None
 
 
 def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Ssh's own options in front, then the command."""
+    """Separate the options of ssh from the command after them."""
     options, rest = list[str](), list(words)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         option = rest.pop(0)
         if option == "--":
             break
         options.append(option)
-        if option[-1] in _TAKE_A_VALUE and not any(letter in _TAKE_A_VALUE for letter in option[1:-1]) and rest:
+        if (
+            option[-1] in _OPTIONS_WITH_VALUE
+            and not any(letter in _OPTIONS_WITH_VALUE for letter in option[1:-1])
+            and rest
+        ):
             options.append(rest.pop(0))
     return options, rest
 
 
-def _keys(issuer: "LocalIssuer | RemoteIssuer", revoke: str | None, as_json: bool) -> None:
+def _manage_keys(issuer: "LocalIssuer | RemoteIssuer", revoke: str | None, as_json: bool) -> None:
     from freehold.ssh.issuers import LocalIssuer
 
     if not isinstance(issuer, LocalIssuer):
         raise click.UsageError(
-            "--list and --revoke are for the Freehold of this machine; elsewhere use its connect page"
+            "--list and --revoke work only for the Freehold on this machine; for a remote one, use its Connect page"
         )
     if revoke is None:
         _list(issuer, as_json)
         return
-    living = [one.id for one in issuer.list() if one.revoked is None]
-    ended = [one for one in (living if revoke == "all" else [revoke]) if issuer.revoke(one)]
+    active = [one.id for one in issuer.list() if one.revoked is None]
+    ended = [one for one in (active if revoke == "all" else [revoke]) if issuer.revoke(one)]
     if revoke != "all" and not ended:
-        raise FreeholdError("ssh.not-found", f"There is no living key {revoke}", hint="freehold ssh --list shows them")
-    click.echo(json.dumps({"revoked": ended}) if as_json else f"Revoked: {', '.join(ended) or 'there was none'}")
+        raise FreeholdError("ssh.not-found", f"There is no active key {revoke}", hint="freehold ssh --list lists them")
+    click.echo(json.dumps({"revoked": ended}) if as_json else f"Revoked: {', '.join(ended) or 'none'}")
 
 
 def _list(issuer: "LocalIssuer", as_json: bool) -> None:
@@ -144,7 +152,7 @@ def _list(issuer: "LocalIssuer", as_json: bool) -> None:
         )
         return
     if not rows:
-        click.echo("No key was given out. freehold ssh gets one.")
+        click.echo("There are no keys. Get one: freehold ssh")
     for one in rows:
         state = "revoked" if one.revoked is not None else f"until {_moment(one.expires)}"
         used = f"used {_moment(one.used)} from {one.used_from}" if one.used is not None else "never used"

@@ -1,4 +1,4 @@
-"""One client's connection: who it is, what it may open, and how it ends."""
+"""One SSH connection: authentication, its channels and forwards, and its end."""
 
 import asyncio
 import logging
@@ -12,217 +12,229 @@ from asyncssh.constants import DISC_BY_APPLICATION, OPEN_RESOURCE_SHORTAGE
 from asyncssh.misc import ChannelOpenError
 
 from freehold.computer import Computer
-from freehold.computer.tunnel import Tunnel
-from freehold.ssh.command import CommandSession
-from freehold.ssh.connecting import PRINCIPAL
+from freehold.computer.contract.conventions import WORKSPACE
+from freehold.computer.library.tunnel import Tunnel
+from freehold.ssh.activity_log import EventWriter, HistoryMarks
+from freehold.ssh.client_config import PRINCIPAL
+from freehold.ssh.command_channel import CommandChannel
+from freehold.ssh.connection_limiter import ConnectionLimiter
+from freehold.ssh.credential_check import CredentialCheck
 from freehold.ssh.credentials import Credential
-from freehold.ssh.forwarding import ANYWHERE, InsideListener, TcpRelay, UnixRelay, connect_port, connect_socket
-from freehold.ssh.gate import Gate
-from freehold.ssh.record import Journal, Marks
-from freehold.ssh.warrant import Warrants
+from freehold.ssh.forwards import (
+    LISTEN_HOSTS,
+    RemoteForward,
+    TcpForward,
+    UnixForward,
+    forward_to_port,
+    forward_to_socket,
+)
 from freehold.timeline import Json
 
 if TYPE_CHECKING:
-    from freehold.ssh.line import Line
+    from freehold.ssh.protocol import SshProtocol
 
 log = logging.getLogger(__name__)
 MAX_CHANNELS = 128
 MAX_LISTENERS = 32
-MAX_TRIES = 8
-WINDOW = 4 * 1024 * 1024
+MAX_FAILED_KEYS = 8
+CHANNEL_WINDOW_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class SideDoor:
-    """What every visit shares."""
+class SshServerState:
+    """What all connections of the server share."""
 
     computer: Computer
-    warrants: Warrants
-    journal: Journal
-    marks: Marks
-    gate: Gate
+    credential_check: CredentialCheck
+    events: EventWriter
+    marks: HistoryMarks
+    limiter: ConnectionLimiter
     group: asyncio.TaskGroup
-    visits: "set[Visit]"
+    connections: "set[SshConnection]"
     forwarding: bool
-    work: set[asyncio.Task[None]] = field(default_factory=set)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
-class Visit(SSHServer):
-    """From the first byte to the last. Nothing of the computer is touched before `auth_completed`."""
+class SshConnection(SSHServer):
+    """asyncssh calls these methods for one client. The computer is not used before `auth_completed`."""
 
-    folder = "/workspace"
+    folder = WORKSPACE
 
-    def __init__(self, house: SideDoor) -> None:
-        self.house = house
+    def __init__(self, server: SshServerState) -> None:
+        self.server = server
         self.id = secrets.token_hex(4)
         self.address = ""
-        self.keyed = False
-        self.spoke = False
+        self.has_exchanged_keys = False
+        self.has_sent_data = False
         self.revoked = False
         self.credential: Credential | None = None
-        self._line: Line | None = None
-        self._let_in = False
-        self._refused = False
-        self.gone = False
-        self._tries = 0
+        self._protocol: SshProtocol | None = None
+        self._is_accepted = False
+        self._is_refused = False
+        self.is_closed = False
+        self._failed_keys = 0
         self._channels = 0
         self._listeners = 0
         self._commands = 0
 
-    # What the connection calls
+    # Called by asyncssh
 
-    def connection_made(self, conn: "Line") -> None:  # type: ignore[override]
-        self._line = conn
+    def connection_made(self, conn: "SshProtocol") -> None:  # type: ignore[override]
+        self._protocol = conn
         self.address = str(conn.get_extra_info("peername", ("",))[0])
-        if not self.house.gate.admit(self):
-            self._refused = True
+        if not self.server.limiter.admit(self):
+            self._is_refused = True
             conn.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.gone = True
-        self.house.visits.discard(self)
-        if self._let_in:
-            self.house.gate.left()
-            self.note("ssh.disconnected", {"commands": self._commands})
-        elif not self._refused and self.house.gate.gave_up(self, tried=self.spoke):
-            self.house.journal.note("ssh.address_banned", {"address": self.address}, "ssh")
+        self.is_closed = True
+        self.server.connections.discard(self)
+        if self._is_accepted:
+            self.server.limiter.release()
+            self.record_event("ssh.disconnected", {"commands": self._commands})
+        elif not self._is_refused and self.server.limiter.remove_pending(self, tried=self.has_sent_data):
+            self.server.events.record("ssh.address_banned", {"address": self.address}, "ssh")
 
     def begin_auth(self, username: str) -> bool:
-        self.keyed = True
+        self.has_exchanged_keys = True
         return True
 
     def public_key_auth_supported(self) -> bool:
         return True
 
     async def validate_public_key(self, username: str, key: SSHKey) -> bool:
-        """A bare key that we made ourselves for a client that knows no certificates."""
+        """Accept a plain key that this Freehold created for a client without certificate support."""
         if username != PRINCIPAL:
-            return self.fail_try()
-        warrant = await asyncio.to_thread(self.house.warrants.for_key, key.get_fingerprint())
-        self.credential = warrant
-        return warrant is not None or self.fail_try()
+            return self.count_failed_key()
+        self.credential = await asyncio.to_thread(self.server.credential_check.find_by_key, key.get_fingerprint())
+        return self.credential is not None or self.count_failed_key()
 
     def validate_ca_key(self, username: str, key: SSHKey) -> bool:
-        return username == PRINCIPAL and self.house.warrants.is_authority(key.public_data)
+        return username == PRINCIPAL and self.server.credential_check.is_authority(key.public_data)
 
     async def auth_completed(self) -> None:
         credential = self.credential
-        assert self._line is not None
-        if credential is None or not self.house.gate.let_in(self):
-            self._line.disconnect(DISC_BY_APPLICATION, "There are too many connections")
+        assert self._protocol is not None
+        if credential is None or not self.server.limiter.accept(self):
+            self._protocol.disconnect(DISC_BY_APPLICATION, "Too many connections")
             return
-        self._let_in = True
-        self.house.visits.add(self)
-        self.note("ssh.connected", {"address": self.address, "credential": credential.id, "key_id": credential.key_id})
-        self.start(asyncio.to_thread(self.house.warrants.note_use, credential, self.address), "ssh use")
-        if not await asyncio.to_thread(self.house.warrants.holds, credential):  # revoked while it was signing
-            self.end("This key was revoked")
+        self._is_accepted = True
+        self.server.connections.add(self)
+        self.record_event(
+            "ssh.connected", {"address": self.address, "credential": credential.id, "key_id": credential.key_id}
+        )
+        self.run_in_background(
+            asyncio.to_thread(self.server.credential_check.record_use, credential, self.address), "ssh use"
+        )
+        # It may have been revoked during the authentication.
+        if not await asyncio.to_thread(self.server.credential_check.is_valid, credential):
+            self.disconnect("This key was revoked")
 
-    def session_requested(self) -> "tuple[SSHServerChannel[bytes], CommandSession]":
-        self._take_channel_or_refuse()
-        assert self._line is not None
-        channel = self._line.create_server_channel(None, "strict", WINDOW, 32768)
-        return channel, CommandSession(self)
+    def session_requested(self) -> "tuple[SSHServerChannel[bytes], CommandChannel]":
+        self._require_channel()
+        assert self._protocol is not None
+        channel = self._protocol.create_server_channel(None, "strict", CHANNEL_WINDOW_BYTES, 32768)
+        return channel, CommandChannel(self)
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
     ) -> "Coroutine[Any, Any, SSHTCPSession[bytes]] | bool":
-        if not self.house.forwarding:
+        if not self.server.forwarding:
             return False
-        self._take_channel_or_refuse()
-        return connect_port(self, dest_host, dest_port)
+        self._require_channel()
+        return forward_to_port(self, dest_host, dest_port)
 
     def unix_connection_requested(self, dest_path: str) -> "Coroutine[Any, Any, SSHUNIXSession[bytes]] | bool":
-        if not self.house.forwarding:
+        if not self.server.forwarding:
             return False
-        self._take_channel_or_refuse()
-        return connect_socket(self, dest_path)
+        self._require_channel()
+        return forward_to_socket(self, dest_path)
 
     async def server_requested(self, listen_host: str, listen_port: int) -> SSHListener | bool:
-        line = self._line
-        assert line is not None
+        protocol = self._protocol
+        assert protocol is not None
 
-        async def open_channel(tunnel: Tunnel) -> TcpRelay:
-            relay = TcpRelay(self, tunnel)
-            await line.create_connection(lambda: relay, listen_host, listener.get_port(), "127.0.0.1", 0)
-            return relay
+        async def open_channel(tunnel: Tunnel) -> TcpForward:
+            forward = TcpForward(self, tunnel)
+            await protocol.create_connection(lambda: forward, listen_host, listener.get_port(), "127.0.0.1", 0)
+            return forward
 
-        listener = InsideListener(self, open_channel)
-        if listen_host not in ANYWHERE:
+        listener = RemoteForward(self, open_channel)
+        if listen_host not in LISTEN_HOSTS:
             return False
         return await self._listen(listener, listen_port)
 
     async def unix_server_requested(self, listen_path: str) -> SSHListener | bool:
-        line = self._line
-        assert line is not None
+        protocol = self._protocol
+        assert protocol is not None
 
-        async def open_channel(tunnel: Tunnel) -> UnixRelay:
-            relay = UnixRelay(self, tunnel)
-            await line.create_unix_connection(lambda: relay, listen_path)
-            return relay
+        async def open_channel(tunnel: Tunnel) -> UnixForward:
+            forward = UnixForward(self, tunnel)
+            await protocol.create_unix_connection(lambda: forward, listen_path)
+            return forward
 
         if not listen_path.startswith("/"):
             return False
-        return await self._listen(InsideListener(self, open_channel), listen_path)
+        return await self._listen(RemoteForward(self, open_channel), listen_path)
 
-    # What its channels use
+    # Used by its channels
 
     @property
-    def client(self) -> str:
-        """The program on the other side, as it calls itself."""
-        assert self._line is not None
-        return str(self._line.get_extra_info("client_version", "")).removeprefix("SSH-2.0-")
+    def client_version(self) -> str:
+        """The name and version that the client program sent."""
+        assert self._protocol is not None
+        return str(self._protocol.get_extra_info("client_version", "")).removeprefix("SSH-2.0-")
 
-    def start(self, work: Coroutine[Any, Any, Any], name: str) -> None:
-        """Runs beside the connection, and may outlive it: what a command left behind is followed to its end."""
-        task = self.house.group.create_task(_guarded(work, name), name=name)
-        self.house.work.add(task)
-        task.add_done_callback(self.house.work.discard)
+    def run_in_background(self, work: Coroutine[Any, Any, Any], name: str) -> None:
+        """Run a task that may outlive the connection, such as a command whose client has left."""
+        task = self.server.group.create_task(_log_failure(work, name), name=name)
+        self.server.tasks.add(task)
+        task.add_done_callback(self.server.tasks.discard)
 
-    def note(self, kind: str, data: Mapping[str, Json]) -> None:
+    def record_event(self, kind: str, data: Mapping[str, Json]) -> None:
         who = f"ssh:{self.credential.id}" if self.credential is not None else "ssh"
-        self.house.journal.note(kind, {"connection": self.id, **data}, who)
+        self.server.events.record(kind, {"connection": self.id, **data}, who)
 
-    def next_command(self) -> int:
+    def next_command_number(self) -> int:
         self._commands += 1
         return self._commands
 
-    def take_channel(self) -> bool:
+    def reserve_channel(self) -> bool:
         if self._channels >= MAX_CHANNELS:
             return False
         self._channels += 1
         return True
 
-    def channel_ended(self) -> None:
+    def release_channel(self) -> None:
         self._channels -= 1
 
-    def listener_ended(self) -> None:
+    def release_listener(self) -> None:
         self._listeners -= 1
 
-    # How it ends
+    # The end
 
-    def fail_try(self) -> bool:
-        """Counts a key that is not let in; always False. A client with a full agent offers several, a guesser many."""
-        self._tries += 1
-        if self._tries >= MAX_TRIES and self._line is not None:
-            self._line.disconnect(DISC_BY_APPLICATION, "Too many keys were tried")
+    def count_failed_key(self) -> bool:
+        """Count a refused key and disconnect after too many. A client with an SSH agent offers several. Returns False."""
+        self._failed_keys += 1
+        if self._failed_keys >= MAX_FAILED_KEYS and self._protocol is not None:
+            self._protocol.disconnect(DISC_BY_APPLICATION, "Too many keys were offered")
         return False
 
     def drop(self) -> None:
-        """Ended by the gate to make room."""
-        self._refused = True
-        if self._line is not None:
-            self._line.abort()
+        """End this connection because the limiter needs the slot."""
+        self._is_refused = True
+        if self._protocol is not None:
+            self._protocol.abort()
 
-    def end(self, words: str) -> None:
-        """At once: what it runs goes with it."""
+    def disconnect(self, reason: str) -> None:
+        """End the connection and kill the commands that it runs."""
         self.revoked = True
-        if self._line is not None:
-            self._line.disconnect(DISC_BY_APPLICATION, words)
-            self._line.abort()
+        if self._protocol is not None:
+            self._protocol.disconnect(DISC_BY_APPLICATION, reason)
+            self._protocol.abort()
 
-    async def _listen(self, listener: InsideListener, where: int | str) -> SSHListener | bool:
-        if not self.house.forwarding or self._listeners >= MAX_LISTENERS:
+    async def _listen(self, listener: RemoteForward, where: int | str) -> SSHListener | bool:
+        if not self.server.forwarding or self._listeners >= MAX_LISTENERS:
             return False
         self._listeners += 1
         if await listener.listen(where):
@@ -230,13 +242,13 @@ class Visit(SSHServer):
         self._listeners -= 1
         return False
 
-    def _take_channel_or_refuse(self) -> None:
-        if not self.take_channel():
+    def _require_channel(self) -> None:
+        if not self.reserve_channel():
             raise ChannelOpenError(OPEN_RESOURCE_SHORTAGE, f"{MAX_CHANNELS} channels are open already")
 
 
-async def _guarded(work: Coroutine[Any, Any, Any], name: str) -> None:
-    """One channel's trouble leaves the others alone."""
+async def _log_failure(work: Coroutine[Any, Any, Any], name: str) -> None:
+    """Log an exception instead of raising it, so that one failed channel does not end the others."""
     try:
         await work
     except Exception:

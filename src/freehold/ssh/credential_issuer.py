@@ -1,4 +1,4 @@
-"""Giving out keys: the one place where the authority signs, for the gateway and for the command line alike."""
+"""Issues SSH credentials, for the gateway and for the command line."""
 
 import time
 from dataclasses import dataclass
@@ -9,17 +9,18 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.manifest import Manifest
 from freehold.manifest.addresses import is_any
-from freehold.ssh.connecting import Door
-from freehold.ssh.credentials import LONGEST_LIFE, Credential, Credentials
+from freehold.ssh.client_config import SshEndpoint
+from freehold.ssh.credentials import MAX_LIFETIME, Credential, CredentialStore
 from freehold.ssh.keys import ensure_keys, host_key_path, read_public
+from freehold.ssh.section import SshSection
 
 if TYPE_CHECKING:
-    from freehold.ssh.authority import Pair, PairKind
+    from freehold.ssh.authority import KeyPair, KeyPairKind
 
 
 @dataclass(frozen=True)
-class Maker:
-    """Who asks. What they get lives no longer than `source`: `session:ID`, `token:ID`, or `local`."""
+class CredentialRequester:
+    """Who requests a credential. It ends with `source`: `session:ID` (a sign-in), `token:ID`, or `local`."""
 
     source: str
     who: str
@@ -27,99 +28,106 @@ class Maker:
 
 
 @dataclass(frozen=True)
-class Issued:
+class IssuedCertificate:
     credential: Credential
     certificate: str
 
 
 @dataclass(frozen=True)
-class IssuedPair:
+class IssuedKeyPair:
     credential: Credential
-    pair: "Pair"
+    key_pair: "KeyPair"
 
 
-class Issuing:
+class CredentialIssuer:
     """All calls block on the disk."""
 
-    def __init__(self, home: Home, manifest: Manifest, credentials: Credentials) -> None:
+    def __init__(self, home: Home, manifest: Manifest, credentials: CredentialStore) -> None:
         self._home = home
         self._manifest = manifest
         self.credentials = credentials
 
     def issue_certificate(
-        self, public_key: str, maker: Maker, *, seconds: int | None = None, label: str = ""
-    ) -> Issued:
-        """Certify a key that the client made."""
-        from freehold.ssh.authority import Authority
+        self, public_key: str, requester: CredentialRequester, *, seconds: int | None = None, label: str = ""
+    ) -> IssuedCertificate:
+        """Sign a key that the client created."""
+        from freehold.ssh.authority import CertificateAuthority
 
         self._require_enabled()
         ensure_keys(self._home)
-        made = Authority(self._home).sign(
+        made = CertificateAuthority(self._home).sign(
             public_key,
-            key_id=self._key_id(maker),
+            key_id=self._key_id(requester),
             lifetime=self._lifetime(seconds),
-            forwarding=self._manifest.ssh.forwarding,
+            forwarding=self._manifest.section(SshSection).forwarding,
         )
         credential = self.credentials.add(
             "certificate",
             made.public_key,
             key_id=made.key_id,
-            source=maker.source,
-            address=maker.address,
+            source=requester.source,
+            address=requester.address,
             expires=float(made.valid_before),
-            who=maker.who,
-            label=_shown(label),
+            who=requester.who,
+            label=_printable(label),
             serial=made.serial,
         )
-        return Issued(credential, made.text)
+        return IssuedCertificate(credential, made.text)
 
-    def issue_pair(
-        self, maker: Maker, kind: "PairKind" = "ed25519", *, seconds: int | None = None, label: str = ""
-    ) -> IssuedPair:
-        """For a client that knows no certificates: a pair made here, of which only the public half is kept."""
-        from freehold.ssh.authority import make_pair, read_public_key, show_public_key
+    def issue_key_pair(
+        self,
+        requester: CredentialRequester,
+        kind: "KeyPairKind" = "ed25519",
+        *,
+        seconds: int | None = None,
+        label: str = "",
+    ) -> IssuedKeyPair:
+        """Create a key pair for a client without certificate support. Only the public key is stored."""
+        from freehold.ssh.authority import format_public_key, make_key_pair, read_public_key
 
         self._require_enabled()
         ensure_keys(self._home)
-        pair = make_pair(kind)
+        pair = make_key_pair(kind)
         credential = self.credentials.add(
             "key",
-            show_public_key(read_public_key(pair.public_key)),
-            key_id=self._key_id(maker),
-            source=maker.source,
-            address=maker.address,
+            format_public_key(read_public_key(pair.public_key)),
+            key_id=self._key_id(requester),
+            source=requester.source,
+            address=requester.address,
             expires=time.time() + self._lifetime(seconds),
-            who=maker.who,
-            label=_shown(label),
+            who=requester.who,
+            label=_printable(label),
         )
-        return IssuedPair(credential, pair)
+        return IssuedKeyPair(credential, pair)
 
-    def door(self) -> Door:
-        """Where clients find the server, as far as the manifest tells."""
+    def endpoint(self) -> SshEndpoint:
+        """The address of the server for clients, as far as the manifest says, and its host key."""
         ensure_keys(self._home)
-        return Door(self._reached_at(), self._manifest.ssh.port, read_public(host_key_path(self._home)))
+        return SshEndpoint(
+            self._public_host(), self._manifest.section(SshSection).port, read_public(host_key_path(self._home))
+        )
 
-    def _reached_at(self) -> str:
-        host, public = self._manifest.ssh.host, self._manifest.gateway.public_url
+    def _public_host(self) -> str:
+        host, public = self._manifest.section(SshSection).host, self._manifest.gateway.public_url
         if not is_any(host):
             return host
         return (urlsplit(public).hostname if public else None) or "localhost"
 
-    def _key_id(self, maker: Maker) -> str:
-        return f"{self._manifest.owner.did or 'owner'} {maker.source}"
+    def _key_id(self, requester: CredentialRequester) -> str:
+        return f"{self._manifest.owner.did or 'owner'} {requester.source}"
 
     def _lifetime(self, seconds: int | None) -> int:
-        most = min(self._manifest.ssh.lifetime, LONGEST_LIFE)
-        return most if seconds is None else max(1, min(seconds, most))
+        limit = min(self._manifest.section(SshSection).lifetime, MAX_LIFETIME)
+        return limit if seconds is None else max(1, min(seconds, limit))
 
     def _require_enabled(self) -> None:
-        if not self._manifest.ssh.enabled:
+        if not self._manifest.section(SshSection).enabled:
             raise FreeholdError(
                 "ssh.not-running",
-                "The SSH server is switched off",
-                hint="Set ssh.enabled = true in freehold.toml and restart: freehold down, freehold up",
+                "SSH access is disabled (ssh.enabled = false)",
+                hint="Set ssh.enabled = true in freehold.toml, then: freehold down, freehold up",
             )
 
 
-def _shown(label: str) -> str:
+def _printable(label: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in label)[:80]

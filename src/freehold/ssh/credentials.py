@@ -1,6 +1,6 @@
-"""What was issued, in the timeline's file: certificates, bare keys, when they were used, and when they end.
+"""The store of issued SSH credentials (certificates and plain keys), in the database of the timeline.
 
-Only public halves are here. Issuing and revoking commit together with their event. All calls block on the disk.
+It has public keys only. Issuing and revoking commit together with their timeline event. All calls block on the disk.
 """
 
 import secrets
@@ -14,9 +14,9 @@ from freehold.ssh.keys import fingerprint
 from freehold.timeline import Timeline
 
 Kind = Literal["certificate", "key"]
-MAX_LIVING = 200
-LONGEST_LIFE = 86_400
-"""Seconds; no setting makes a key live longer."""
+MAX_ACTIVE = 200
+MAX_LIFETIME = 86_400
+"""Seconds; no setting makes a credential valid for longer."""
 
 _SCHEMA = """
 CREATE TABLE ssh_credential (
@@ -35,7 +35,7 @@ _SELECT = (
 
 @dataclass(frozen=True)
 class Credential:
-    """`source` is what made it and must live as long: `session:ID`, `token:ID`, or `local` for the machine's owner."""
+    """A credential is valid only while its `source` is: `session:ID` (a sign-in), `token:ID`, or `local` (this machine)."""
 
     id: str
     kind: Kind
@@ -51,11 +51,11 @@ class Credential:
     used: float | None = None
     used_from: str | None = None
 
-    def valid(self, now: float) -> bool:
+    def is_valid_at(self, now: float) -> bool:
         return self.revoked is None and self.created - 1 <= now < self.expires
 
 
-class Credentials:
+class CredentialStore:
     def __init__(self, timeline: Timeline, *, clock: Callable[[], float] = time.time) -> None:
         self._timeline = timeline
         self._clock = clock
@@ -74,18 +74,18 @@ class Credentials:
         label: str = "",
         serial: int = 0,
     ) -> Credential:
-        """Record what was issued. Expired ones are forgotten on the way."""
+        """Store a credential that was issued. Removes expired credentials."""
         now = self._clock()
         made = Credential(
             secrets.token_hex(6), kind, serial, fingerprint(public_key), key_id, label, source, address, now, expires
         )
         with self._timeline.transaction() as tx:
             tx.execute("DELETE FROM ssh_credential WHERE expires <= ?", (now,))
-            (living,) = tx.execute("SELECT count(*) FROM ssh_credential WHERE revoked IS NULL").fetchone()
-            if living >= MAX_LIVING:
+            (active,) = tx.execute("SELECT count(*) FROM ssh_credential WHERE revoked IS NULL").fetchone()
+            if active >= MAX_ACTIVE:
                 raise FreeholdError(
                     "ssh.too-many",
-                    f"There are already {MAX_LIVING} living SSH keys",
+                    f"There are {MAX_ACTIVE} active SSH keys already, which is the maximum",
                     hint="Revoke some: freehold ssh --list, freehold ssh --revoke all",
                 )
             tx.execute(
@@ -100,23 +100,23 @@ class Credentials:
         return made
 
     def find_certificate(self, serial: int, key_fingerprint: str) -> Credential | None:
-        return self._one("serial = ? AND fingerprint = ? AND kind = 'certificate'", serial, key_fingerprint)
+        return self._find_one("serial = ? AND fingerprint = ? AND kind = 'certificate'", serial, key_fingerprint)
 
     def find_key(self, key_fingerprint: str) -> Credential | None:
-        return self._one(
+        return self._find_one(
             "fingerprint = ? AND kind = 'key' AND revoked IS NULL AND expires > ?", key_fingerprint, self._clock()
         )
 
     def get(self, credential: str) -> Credential | None:
-        return self._one("id = ?", credential)
+        return self._find_one("id = ?", credential)
 
     def list(self) -> list[Credential]:
-        """Those that have not expired, revoked ones included, the newest first."""
+        """All credentials that have not expired, the newest first. Revoked ones are included."""
         rows = self._timeline.query(f"{_SELECT} WHERE expires > ? ORDER BY created DESC, id", (self._clock(),))
         return [Credential(*row) for row in rows]
 
     def revoke(self, credential: str, *, who: str) -> bool:
-        """End it; its live connections end within a second. Idempotent; says whether it lived."""
+        """End a credential; its connections end within a second. Idempotent. Returns whether it was active."""
         with self._timeline.transaction() as tx:
             ended = tx.execute(
                 "UPDATE ssh_credential SET revoked = ? WHERE id = ? AND revoked IS NULL", (self._clock(), credential)
@@ -125,18 +125,18 @@ class Credentials:
                 tx.append("ssh.credential_revoked", {"credential": credential}, who=who)
         return bool(ended)
 
-    def note_use(self, credential: str, address: str) -> None:
+    def record_use(self, credential: str, address: str) -> None:
         with self._timeline.transaction() as tx:
             tx.execute(
                 "UPDATE ssh_credential SET used = ?, used_from = ? WHERE id = ?", (self._clock(), address, credential)
             )
 
     def owner_addresses(self) -> set[str]:
-        """Where living credentials were asked for and last used: floods from elsewhere must not shut these out."""
+        """The addresses from which active credentials were requested or last used. A flood must not lock these out."""
         found = {one.address for one in self.list() if one.revoked is None}
         found |= {one.used_from for one in self.list() if one.revoked is None and one.used_from}
         return found - {""}
 
-    def _one(self, where: str, *values: Any) -> Credential | None:
+    def _find_one(self, where: str, *values: Any) -> Credential | None:
         rows = self._timeline.query(f"{_SELECT} WHERE {where} LIMIT 1", values)
         return Credential(*rows[0]) if rows else None

@@ -1,4 +1,4 @@
-"""Forwarding, to and from ports and sockets inside the computer and nowhere else."""
+"""Forwards to and from ports and sockets of the computer, and of nothing else."""
 
 import asyncio
 import contextlib
@@ -8,133 +8,133 @@ from typing import TYPE_CHECKING, Any
 from asyncssh import ChannelOpenError, SSHListener, SSHTCPSession, SSHUNIXSession
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED, OPEN_CONNECT_FAILED
 
-from freehold.computer.tunnel import Listening, Tunnel
+from freehold.computer.library.tunnel import ComputerListener, Tunnel
 from freehold.errors import FreeholdError
-from freehold.ssh.pump import Inlet, Outlet
+from freehold.ssh.channel_buffer import ChannelInput, ChannelOutput
 
 if TYPE_CHECKING:
-    from freehold.ssh.visit import Visit
+    from freehold.ssh.connection import SshConnection
 
-INSIDE = frozenset({"localhost", "127.0.0.1", "::1", "freehold", ""})
-ANYWHERE = INSIDE | {"*", "0.0.0.0", "::"}  # noqa: S104 - what a client may write; it is loopback inside whatever it says
-LONGEST_PATH = 107
+COMPUTER_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "freehold", ""})
+LISTEN_HOSTS = COMPUTER_HOSTS | {"*", "0.0.0.0", "::"}  # noqa: S104 - accepted from a client; the computer listens on its loopback in each case
+MAX_SOCKET_PATH_BYTES = 107
 
 
-class _Relay:
-    """One forwarded connection: a channel on this side, a tunnel on the other."""
+class _Forward:
+    """One forwarded connection: an SSH channel to the client and a tunnel into the computer."""
 
-    def __init__(self, visit: "Visit", tunnel: Tunnel) -> None:
-        self._visit = visit
+    def __init__(self, connection: "SshConnection", tunnel: Tunnel) -> None:
+        self._connection = connection
         self._tunnel = tunnel
         self._chan: Any = None
-        self._inlet = Inlet()
-        self._outlet = Outlet()
-        self.done = asyncio.Event()
+        self._input = ChannelInput()
+        self._output = ChannelOutput()
+        self.closed = asyncio.Event()
 
     def connection_made(self, chan: Any) -> None:
-        self._chan = self._inlet.channel = chan
+        self._chan = self._input.channel = chan
         chan.set_write_buffer_limits(high=512 * 1024, low=128 * 1024)
-        self._visit.start(self._run(), "ssh forward")
+        self._connection.run_in_background(self._run(), "ssh forward")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._outlet.close()
-        self._inlet.end()
-        self._visit.channel_ended()
-        self.done.set()
+        self._output.close()
+        self._input.end()
+        self._connection.release_channel()
+        self.closed.set()
 
     def session_started(self) -> None:
         return
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
-        self._inlet.put(data)
+        self._input.append(data)
 
     def eof_received(self) -> bool:
-        self._inlet.end()
+        self._input.end()
         return True
 
     def pause_writing(self) -> None:
-        self._outlet.pause()
+        self._output.pause()
 
     def resume_writing(self) -> None:
-        self._outlet.resume()
+        self._output.resume()
 
     async def _run(self) -> None:
         async with self._tunnel, asyncio.TaskGroup() as group:
-            feeding = group.create_task(self._feed())
-            gone = group.create_task(self.done.wait())
-            showing = group.create_task(self._show())
-            await asyncio.wait({gone, showing}, return_when=asyncio.FIRST_COMPLETED)
-            if not self.done.is_set():  # the inside is done; what the client still says may still be wanted
-                await asyncio.wait({gone, feeding}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (feeding, gone, showing):
+            input_task = group.create_task(self._copy_input())
+            closed_task = group.create_task(self.closed.wait())
+            output_task = group.create_task(self._copy_output())
+            await asyncio.wait({closed_task, output_task}, return_when=asyncio.FIRST_COMPLETED)
+            if not self.closed.is_set():  # the computer has closed its side; the client may still send
+                await asyncio.wait({closed_task, input_task}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (input_task, closed_task, output_task):
                 task.cancel()
-        if not self._outlet.closed:
+        if not self._output.closed:
             self._chan.close()
 
-    async def _feed(self) -> None:
+    async def _copy_input(self) -> None:
         with contextlib.suppress(FreeholdError):
-            while data := await self._inlet.take():
+            while data := await self._input.read():
                 await self._tunnel.write(data)
             await self._tunnel.write_eof()
 
-    async def _show(self) -> None:
+    async def _copy_output(self) -> None:
         with contextlib.suppress(FreeholdError):
-            await self._outlet.carry(self._tunnel.read, self._chan.write)
+            await self._output.copy(self._tunnel.read, self._chan.write)
         with contextlib.suppress(OSError):
-            if not self._outlet.closed:
+            if not self._output.closed:
                 self._chan.write_eof()
 
 
-class TcpRelay(_Relay, SSHTCPSession[bytes]):
+class TcpForward(_Forward, SSHTCPSession[bytes]):
     pass
 
 
-class UnixRelay(_Relay, SSHUNIXSession[bytes]):
+class UnixForward(_Forward, SSHUNIXSession[bytes]):
     pass
 
 
-async def connect_port(visit: "Visit", host: str, port: int) -> TcpRelay:
-    """`-L` and `-D`: a name that is not this computer's own is refused, whatever it might resolve to."""
-    if host.lower().rstrip(".") not in INSIDE:
-        visit.channel_ended()
+async def forward_to_port(connection: "SshConnection", host: str, port: int) -> TcpForward:
+    """`-L` and `-D`: only names of the computer itself are accepted; others are not resolved."""
+    if host.lower().rstrip(".") not in COMPUTER_HOSTS:
+        connection.release_channel()
         raise ChannelOpenError(
-            OPEN_ADMINISTRATIVELY_PROHIBITED, "only ports inside the computer are forwarded: say localhost"
+            OPEN_ADMINISTRATIVELY_PROHIBITED, "only ports of the computer are forwarded: use localhost"
         )
-    return TcpRelay(visit, await _reach(visit, port))
+    return TcpForward(connection, await _open_tunnel(connection, port))
 
 
-async def connect_socket(visit: "Visit", path: str) -> UnixRelay:
-    if not path.startswith("/") or len(path.encode(errors="replace")) > LONGEST_PATH or "\0" in path:
-        visit.channel_ended()
-        raise ChannelOpenError(OPEN_ADMINISTRATIVELY_PROHIBITED, "not an absolute path inside the computer")
-    return UnixRelay(visit, await _reach(visit, path))
+async def forward_to_socket(connection: "SshConnection", path: str) -> UnixForward:
+    if not path.startswith("/") or len(path.encode(errors="replace")) > MAX_SOCKET_PATH_BYTES or "\0" in path:
+        connection.release_channel()
+        raise ChannelOpenError(OPEN_ADMINISTRATIVELY_PROHIBITED, "not an absolute path in the computer")
+    return UnixForward(connection, await _open_tunnel(connection, path))
 
 
-async def _reach(visit: "Visit", where: int | str) -> Tunnel:
+async def _open_tunnel(connection: "SshConnection", where: int | str) -> Tunnel:
     try:
-        tunnel = await visit.house.computer.forward(where)
+        tunnel = await connection.server.computer.forward(where)
     except FreeholdError as error:
-        visit.channel_ended()
+        connection.release_channel()
         raise ChannelOpenError(OPEN_CONNECT_FAILED, error.message[:200]) from None
-    if visit.gone:  # there is no channel any more that would close it
+    if connection.is_closed:  # no channel is left that would close it
         await tunnel.close()
-        raise ChannelOpenError(OPEN_CONNECT_FAILED, "the connection is gone")
+        raise ChannelOpenError(OPEN_CONNECT_FAILED, "the connection is closed")
     return tunnel
 
 
-class InsideListener(SSHListener):
-    """`-R`: a port or socket inside, whose connections go to the client."""
+class RemoteForward(SSHListener):
+    """`-R`: listens on a port or socket of the computer and forwards connections to the client."""
 
-    def __init__(self, visit: "Visit", open_channel: Callable[[Tunnel], Awaitable[_Relay]]) -> None:
+    def __init__(self, connection: "SshConnection", open_channel: Callable[[Tunnel], Awaitable[_Forward]]) -> None:
         super().__init__()
-        self._visit = visit
+        self._connection = connection
         self._open_channel = open_channel
-        self._listening: Listening | None = None
+        self._listening: ComputerListener | None = None
         self._closed = asyncio.Event()
 
     async def listen(self, where: int | str) -> bool:
         try:
-            self._listening = await self._visit.house.computer.listen(where, self._serve)
+            self._listening = await self._connection.server.computer.listen(where, self._serve)
         except FreeholdError:
             return False
         return True
@@ -145,19 +145,19 @@ class InsideListener(SSHListener):
     def close(self) -> None:
         if not self._closed.is_set():
             self._closed.set()
-            self._visit.listener_ended()
+            self._connection.release_listener()
             if self._listening is not None:
-                self._visit.start(self._listening.close(), "ssh listener")
+                self._connection.run_in_background(self._listening.close(), "ssh listener")
 
     async def wait_closed(self) -> None:
         await self._closed.wait()
 
     async def _serve(self, tunnel: Tunnel) -> None:
-        if not self._visit.take_channel():
+        if not self._connection.reserve_channel():
             return
         try:
-            relay = await self._open_channel(tunnel)
+            forward = await self._open_channel(tunnel)
         except (ChannelOpenError, OSError):
-            self._visit.channel_ended()
+            self._connection.release_channel()
             return
-        await relay.done.wait()
+        await forward.closed.wait()

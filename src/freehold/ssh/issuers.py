@@ -1,29 +1,29 @@
-"""The Freeholds that a wallet gets its certificates from."""
+"""The two issuers of client certificates: a Freehold on this machine, or one elsewhere."""
 
 import os
 import socket
 from urllib.parse import urlsplit
 
-from freehold.client.address import is_here, read_address
+from freehold.client.address import is_local, read_address
 from freehold.errors import FreeholdError
 from freehold.home import Home
-from freehold.ssh.connecting import Door
-from freehold.ssh.credentials import Credential, Credentials
-from freehold.ssh.issuing import Issuing, Maker
-from freehold.ssh.wallet import Grant
+from freehold.ssh.client_config import SshEndpoint
+from freehold.ssh.client_key_store import ClientCertificate
+from freehold.ssh.credential_issuer import CredentialIssuer, CredentialRequester
+from freehold.ssh.credentials import Credential, CredentialStore
 from freehold.timeline import Timeline
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class LocalIssuer:
-    """The Freehold in a home of this machine. Whoever can read its vault is its owner."""
+    """The Freehold in a home on this machine. A user who can read its vault is its owner."""
 
     def __init__(self, home: Home) -> None:
         from freehold.manifest import require_manifest
 
         if not home.root.is_dir():
-            raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="freehold up makes one")
+            raise FreeholdError("home.missing", f"There is no Freehold in {home.root}", hint="Create one: freehold up")
         self._home = home
         self._manifest = require_manifest(home.manifest, os.environ).manifest
 
@@ -31,44 +31,47 @@ class LocalIssuer:
     def name(self) -> str:
         return f"home {self._home.root}"
 
-    def certify(self, public_key: str, seconds: int | None) -> Grant:
+    def certify(self, public_key: str, seconds: int | None) -> ClientCertificate:
         with Timeline(self._home.timeline) as timeline:
-            issuing = Issuing(self._home, self._manifest, Credentials(timeline))
-            maker = Maker("local", "owner", "127.0.0.1")
-            issued = issuing.issue_certificate(public_key, maker, seconds=seconds, label=socket.gethostname())
-            door = issuing.door()
-        host = "127.0.0.1" if door.host == "localhost" else door.host
-        return Grant(
-            issued.credential.id, issued.certificate, issued.credential.expires, Door(host, door.port, door.host_key)
+            issuer = CredentialIssuer(self._home, self._manifest, CredentialStore(timeline))
+            requester = CredentialRequester("local", "owner", "127.0.0.1")
+            issued = issuer.issue_certificate(public_key, requester, seconds=seconds, label=socket.gethostname())
+            endpoint = issuer.endpoint()
+        host = "127.0.0.1" if endpoint.host == "localhost" else endpoint.host
+        return ClientCertificate(
+            issued.credential.id,
+            issued.certificate,
+            issued.credential.expires,
+            SshEndpoint(host, endpoint.port, endpoint.host_key),
         )
 
-    def still_good(self, credential: str) -> bool:
+    def is_still_valid(self, credential: str) -> bool:
         with Timeline(self._home.timeline) as timeline:
-            found = Credentials(timeline).get(credential)
+            found = CredentialStore(timeline).get(credential)
         return found is not None and found.revoked is None
 
     def require_running(self) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             try:
-                asking.connect(str(self._home.run / "ssh.sock"))
+                probe.connect(str(self._home.run / "ssh.sock"))
             except OSError:
                 raise FreeholdError(
                     "ssh.not-running",
                     f"The SSH server of {self._home.root} does not answer",
-                    hint="Start it: freehold up; see why it does not: freehold logs ssh",
+                    hint="Start it with freehold up; if it is running, see freehold logs ssh",
                 ) from None
 
     def list(self) -> list[Credential]:
         with Timeline(self._home.timeline) as timeline:
-            return Credentials(timeline).list()
+            return CredentialStore(timeline).list()
 
     def revoke(self, credential: str) -> bool:
         with Timeline(self._home.timeline) as timeline:
-            return Credentials(timeline).revoke(credential, who="owner")
+            return CredentialStore(timeline).revoke(credential, who="owner")
 
 
 class RemoteIssuer:
-    """A Freehold elsewhere, by the token that `freehold login` has stored."""
+    """A Freehold elsewhere, with the API token that `freehold login` has stored."""
 
     def __init__(self, url: str) -> None:
         self._url = read_address(url)
@@ -77,30 +80,32 @@ class RemoteIssuer:
     def name(self) -> str:
         return f"url {self._url}"
 
-    def certify(self, public_key: str, seconds: int | None) -> Grant:
+    def certify(self, public_key: str, seconds: int | None) -> ClientCertificate:
         from freehold.client import Freehold
 
         hours = None if seconds is None else seconds / 3600
         with Freehold.sync(self._url, token=os.environ.get("FREEHOLD_TOKEN") or None) as home:
-            told = home.ssh.door()
-            door = Door(self._reached_at(told.host), told.port, " ".join(told.known_hosts.split()[1:3]))
+            server = home.ssh.server()
+            endpoint = SshEndpoint(
+                self._host_from_here(server.host), server.port, " ".join(server.known_hosts.split()[1:3])
+            )
             issued = home.ssh.certify(public_key, hours=hours, label=socket.gethostname())
-        return Grant(issued.id, issued.certificate, issued.expires.timestamp(), door)
+        return ClientCertificate(issued.id, issued.certificate, issued.expires.timestamp(), endpoint)
 
-    def still_good(self, credential: str) -> bool:
+    def is_still_valid(self, credential: str) -> bool:
         from freehold.client import Freehold
 
         with Freehold.sync(self._url, token=os.environ.get("FREEHOLD_TOKEN") or None) as home:
             return any(one.id == credential and not one.revoked for one in home.ssh.list())
 
-    def _reached_at(self, host: str) -> str:
-        """Where it says it is, as seen from here."""
-        if host not in _LOOPBACK or is_here(self._url):
+    def _host_from_here(self, host: str) -> str:
+        """The host of the server, as seen from this machine."""
+        if host not in _LOOPBACK or is_local(self._url):
             return "127.0.0.1" if host == "localhost" else host
-        if host == "localhost":  # it listens everywhere and does not know its name
+        if host == "localhost":  # it listens on all addresses and does not know its public name
             return urlsplit(self._url).hostname or host
         raise FreeholdError(
             "ssh.only-there",
-            f"The SSH server of {self._url} listens on its own loopback only",
-            hint="Set ssh.host there to an address that this machine reaches",
+            f"The SSH server of {self._url} listens on its loopback address only",
+            hint="Set ssh.host in its freehold.toml to an address that this machine can reach",
         )

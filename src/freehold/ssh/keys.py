@@ -1,6 +1,6 @@
-"""The two keys of the side door, in the vault: the authority's, which signs certificates, and the host's.
+"""The two SSH keys in the vault: the key of the certificate authority, and the host key.
 
-The server reads the host key and only the public half of the authority; the private half is for those who issue.
+The server reads the host key and the public key of the authority. Only the issuer reads its private key.
 """
 
 import argparse
@@ -27,14 +27,14 @@ def host_key_path(home: Home) -> Path:
 
 
 def keys_exist(home: Home) -> bool:
-    """Cheap enough for the keeper, which does not load the cryptography to look."""
+    """Whether all keys exist. Does not import cryptography, so that the keeper can call it."""
     return all(
         path.exists() for key in (authority_path(home), host_key_path(home)) for path in (key, _public_path(key))
     )
 
 
 def ensure_keys(home: Home) -> None:
-    """Make what is missing (Ed25519, mode 0600). Idempotent, and safe when two processes start at once."""
+    """Create missing keys (Ed25519, mode 0600). Idempotent, and safe when two processes start at once."""
     ensure_private_folder(home.vault)
     ensure_private_folder(keys_folder(home))
     for path, comment in ((authority_path(home), "freehold authority"), (host_key_path(home), "freehold host")):
@@ -49,26 +49,26 @@ def ensure_keys(home: Home) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """A private key in OpenSSH's format; refuses one that others could have read or written."""
+    """A private key in the format of OpenSSH. Raises FreeholdError when other users could have read or written it."""
     return read_private_file(
-        path, code="ssh.key", remedy=f"Remove it (rm {path} {path}.pub) and run freehold up: a new one is made"
+        path, code="ssh.key", remedy=f"Remove it (rm {path} {path}.pub) and run freehold up, which creates a new key"
     )
 
 
 def read_public(path: Path) -> str:
-    """The public half as `type base64`."""
+    """The public key as `type base64`."""
     try:
         return " ".join(_public_path(path).read_text().split()[:2])
     except OSError as error:
         raise FreeholdError(
             "ssh.key",
-            f"{_public_path(path)} cannot be read: {error.strerror}",
-            hint="freehold up makes the key when it is missing",
+            f"Cannot read {_public_path(path)}: {error.strerror}",
+            hint="freehold up creates missing keys",
         ) from error
 
 
 def fingerprint(public_line: str) -> str:
-    """As `ssh-keygen -l` shows it: SHA256:…"""
+    """The fingerprint as `ssh-keygen -l` shows it: SHA256:…"""
     digest = hashlib.sha256(base64.b64decode(public_line.split()[1])).digest()
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 

@@ -1,7 +1,7 @@
-"""asyncssh's connection with our own rules of who comes in, and a shorter way for bulk data.
+"""asyncssh's server connection with our certificate check and a faster path for bulk data.
 
-The overridden methods are asyncssh's inner ones; `tests/ssh` drives each with the real OpenSSH client, so that a
-version in which they changed does not get in unnoticed.
+The overridden methods are private methods of asyncssh. `tests/ssh` runs each with the real OpenSSH client, so a new
+version of asyncssh that changes them fails the tests.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from asyncssh.public_key import SSHOpenSSHCertificate
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from freehold.ssh.visit import Visit
+from freehold.ssh.connection import SshConnection
 
-EXPIRED = "This certificate has ended or was revoked: `freehold ssh` gets a new one.\r\n"
-GATHERED = 128 * 1024
+EXPIRED_BANNER = "This certificate expired or was revoked. Get a new one: freehold ssh\r\n"
+MAX_GATHERED_BYTES = 128 * 1024
 HEADER = 4
 TAG = 16
-FIXED = 10
-"""Padding length, message type, channel and length, before the data of a packet."""
+DATA_HEADER = 10
+"""Bytes before the data of a packet: padding length, message type, channel and data length."""
 
 
-class _Opened(Encryption):
-    """Stands in for a cipher whose packet was decrypted already."""
+class _DecryptedPacket(Encryption):
+    """A cipher for one packet that was decrypted already."""
 
     def __init__(self, plain: bytes) -> None:
         self._plain = plain
@@ -35,43 +35,43 @@ class _Opened(Encryption):
         return self._plain
 
 
-class Line(SSHServerConnection):
+class SshProtocol(SSHServerConnection):
     def __init__(self, loop: asyncio.AbstractEventLoop, options: SSHServerConnectionOptions) -> None:
         super().__init__(loop, options, wait=None)
         self._gathered: list[bytes] = []
         self._gathered_size = 0
-        self._opener: tuple[GCMEncryption, AESGCM] | None = None
+        self._decryptor: tuple[GCMEncryption, AESGCM] | None = None
 
     @property
-    def visit(self) -> Visit:
-        assert isinstance(self._owner, Visit)
+    def connection(self) -> SshConnection:
+        assert isinstance(self._owner, SshConnection)
         return self._owner
 
-    # Who comes in
+    # Authentication
 
     async def reload_config(self) -> None:
-        """There is no configuration that depends on who comes."""
+        """Nothing to do: no option depends on the user."""
 
     async def _validate_openssh_certificate(self, username: str, cert: SSHOpenSSHCertificate) -> SSHKey | None:
-        visit = self.visit
-        visit.credential = None
+        connection = self.connection
+        connection.credential = None
         key = await super()._validate_openssh_certificate(username, cert)
         if key is not None:
-            visit.credential = await asyncio.to_thread(
-                visit.house.warrants.for_certificate, cert._serial, cert.key.get_fingerprint()
+            connection.credential = await asyncio.to_thread(
+                connection.server.credential_check.find_by_certificate, cert._serial, cert.key.get_fingerprint()
             )
-            if visit.credential is not None:
+            if connection.credential is not None:
                 return key
-        if visit.house.warrants.is_authority(cert.signing_key.public_data):
-            self.send_auth_banner(EXPIRED)  # only to one who holds, or held, a key of ours
-        visit.fail_try()
+        if connection.server.credential_check.is_authority(cert.signing_key.public_data):
+            self.send_auth_banner(EXPIRED_BANNER)  # only to a client that has a certificate of ours
+        connection.count_failed_key()
         return None
 
-    # What goes out: all packets of one turn of the loop in one write
+    # Sending: all packets of one iteration of the event loop in one write
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
         if pkttype == MSG_IGNORE and isinstance(self._send_encryption, GCMEncryption | ChachaEncryption):
-            return  # asyncssh sends one before each packet, for the sake of ciphers that we do not speak
+            return  # asyncssh sends one before each packet, for ciphers that we do not offer
         super().send_packet(pkttype, *args, handler=handler)
 
     def _send(self, data: bytes) -> None:
@@ -79,7 +79,7 @@ class Line(SSHServerConnection):
             self._loop.call_soon(self._send_gathered)
         self._gathered.append(data)
         self._gathered_size += len(data)
-        if self._gathered_size >= GATHERED:
+        if self._gathered_size >= MAX_GATHERED_BYTES:
             self._send_gathered()
 
     def _send_gathered(self) -> None:
@@ -90,14 +90,14 @@ class Line(SSHServerConnection):
             super()._send(data)
 
     def _force_close(self, exc: Exception | None) -> None:
-        self._send_gathered()  # the reason that the other side is told is among it
+        self._send_gathered()  # it contains the reason for the client
         super()._force_close(exc)
 
-    # What comes in: data of channels without a detour
+    # Receiving: channel data takes a short path
 
     def data_received(self, data: bytes, datatype: int | None = None) -> None:
         if not self._auth_complete and self._owner is not None:
-            self.visit.spoke = True
+            self.connection.has_sent_data = True
         super().data_received(data, datatype)
 
     def _recv_pkthdr(self) -> bool:
@@ -105,7 +105,7 @@ class Line(SSHServerConnection):
         if not self._auth_complete or self._decompressor or not isinstance(encryption, GCMEncryption):
             return super()._recv_pkthdr()
         buffer, at = self._inpbuf, 0
-        self._inpbuf = b""  # after an error there is no more to read
+        self._inpbuf = b""  # after an error nothing more is read
         view = memoryview(buffer)
         while len(buffer) - at >= HEADER:
             length = int.from_bytes(view[at : at + HEADER], "big")
@@ -114,49 +114,49 @@ class Line(SSHServerConnection):
             end = at + HEADER + length + TAG
             if len(buffer) < end:
                 break
-            plain = self._open(encryption, view[at + HEADER : end], buffer[at : at + HEADER])
-            if not self._take_data(plain):
+            plain = self._decrypt(encryption, view[at + HEADER : end], buffer[at : at + HEADER])
+            if not self._accept_channel_data(plain):
                 self._pktlen = length
                 self._packet = buffer[at : at + self._recv_blocksize]
                 self._inpbuf = buffer[at + self._recv_blocksize :]
-                return self._take_other(plain)
+                return self._accept_other_packet(plain)
             at = end
         self._inpbuf = buffer[at:]
         return False
 
-    def _open(self, encryption: GCMEncryption, sealed: memoryview, header: bytes) -> bytes:
+    def _decrypt(self, encryption: GCMEncryption, sealed: memoryview, header: bytes) -> bytes:
         cipher = encryption._cipher
-        if self._opener is None or self._opener[0] is not encryption:
-            self._opener = (encryption, AESGCM(cipher._key))
+        if self._decryptor is None or self._decryptor[0] is not encryption:
+            self._decryptor = (encryption, AESGCM(cipher._key))
         try:
-            plain = self._opener[1].decrypt(cipher._iv, sealed, header)
+            plain = self._decryptor[1].decrypt(cipher._iv, sealed, header)
         except InvalidTag:
             raise MACError("MAC verification failed") from None
         cipher._update_iv()
         return plain
 
-    def _take_data(self, plain: bytes) -> bool:
-        """Whether it was the data of a channel that is open, and nothing out of the ordinary."""
-        if len(plain) < FIXED or plain[1] != MSG_CHANNEL_DATA:
+    def _accept_channel_data(self, plain: bytes) -> bool:
+        """Deliver a packet with data for an open channel. False for each other packet."""
+        if len(plain) < DATA_HEADER or plain[1] != MSG_CHANNEL_DATA:
             return False
         channel = self._channels.get(int.from_bytes(plain[2:6], "big"))
-        data = plain[FIXED : -plain[0]]
+        data = plain[DATA_HEADER : -plain[0]]
         if (
             channel is None
-            or len(data) != int.from_bytes(plain[6:FIXED], "big")
+            or len(data) != int.from_bytes(plain[6:DATA_HEADER], "big")
             or channel._recv_state != "open"
             or len(data) > channel._recv_window
         ):
-            return False  # asyncssh says what is wrong with it
+            return False  # asyncssh reports the error
         self._auth_final = True
         self._recv_seq = (self._recv_seq + 1) & 0xFFFFFFFF
         channel._accept_data(data)
         return True
 
-    def _take_other(self, plain: bytes) -> bool:
-        """Any other packet, the usual way."""
+    def _accept_other_packet(self, plain: bytes) -> bool:
+        """Let asyncssh handle a packet that was decrypted already."""
         encryption = self._recv_encryption
-        stand_in = self._recv_encryption = _Opened(plain)
+        stand_in = self._recv_encryption = _DecryptedPacket(plain)
         self._recv_handler = self._recv_packet
         try:
             return super()._recv_packet()

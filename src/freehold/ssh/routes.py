@@ -1,29 +1,33 @@
-"""Keys for the side door: `/v1/ssh`. A key is made by the client and certified here for a day at most."""
+"""SSH access in the API: `/v1/ssh`. The client creates a key, and Freehold signs it for at most a day."""
 
 import asyncio
-import contextlib
-import json
 from datetime import UTC, datetime
 from typing import Literal
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.errors import FreeholdError
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
-from freehold.ssh.connecting import client_config
-from freehold.ssh.credentials import Credential, Credentials
-from freehold.ssh.issuing import Issuing, Maker
+from freehold.gateway.context import RouteContext
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import delete, get, post
+from freehold.ssh.client_config import render_client_config
+from freehold.ssh.credential_issuer import CredentialIssuer, CredentialRequester
+from freehold.ssh.credentials import Credential, CredentialStore
 from freehold.ssh.keys import fingerprint
+from freehold.ssh.section import SshSection
+from freehold.ssh.server_status import count_connections
 
-PATIENCE = 0.5
-Hours = Field(default=None, gt=0, le=24, description="Fewer than the manifest's ssh.lifetime, if wished.")
+Hours = Field(
+    default=None,
+    gt=0,
+    le=24,
+    description="How long it is valid; by default, and at most, ssh.lifetime of the manifest.",
+)
 
 
-class SshDoor(BaseModel):
-    """Where the server is, and the key it shows."""
+class SshServerBody(BaseModel):
+    """The address of the SSH server and its host key."""
 
     enabled: bool
     host: str
@@ -32,11 +36,11 @@ class SshDoor(BaseModel):
     fingerprint: str
     known_hosts: str
     forwarding: bool
-    connected: int | None = Field(description="Connections that are open now; null when the server does not answer.")
+    connected: int | None = Field(description="The number of open connections; null when the server does not answer.")
 
 
-class SshCredential(BaseModel):
-    """A certificate, or a bare key made for a client that knows no certificates."""
+class SshCredentialBody(BaseModel):
+    """A certificate, or a plain key for a client without certificate support."""
 
     id: str
     kind: Literal["certificate", "key"]
@@ -50,22 +54,22 @@ class SshCredential(BaseModel):
     revoked: bool
 
 
-class AskForCertificate(BaseModel):
+class RequestSshCertificateBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     public_key: str = Field(min_length=20, max_length=4096, description="One line, as in id_ed25519.pub.")
     hours: float | None = Hours
-    label: str = Field(default="", max_length=80, description="What it is called in the list.")
+    label: str = Field(default="", max_length=80, description="Its name in the list.")
 
 
-class AskForKey(BaseModel):
+class RequestSshKeyBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     kind: Literal["ed25519", "rsa"] = "ed25519"
     hours: float | None = Hours
     label: str = Field(default="", max_length=80)
 
 
-class SshCertificate(BaseModel):
-    """The certificate and what a client needs to use it."""
+class SshCertificateBody(BaseModel):
+    """The certificate, and the configuration that a client needs to use it."""
 
     id: str
     certificate: str
@@ -75,8 +79,8 @@ class SshCertificate(BaseModel):
     config: str
 
 
-class SshKey(BaseModel):
-    """A pair that was made here: the private half is in this answer and nowhere else."""
+class SshKeyBody(BaseModel):
+    """A new key pair. The private key is in this reply and is not stored."""
 
     id: str
     private_key: str
@@ -86,8 +90,8 @@ class SshKey(BaseModel):
     config: str
 
 
-class SshRevoked(BaseModel):
-    """Its live connections end within a second."""
+class SshRevokedBody(BaseModel):
+    """The revoked credential. Its connections end within a second."""
 
     id: str
 
@@ -96,8 +100,8 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _row(one: Credential) -> SshCredential:
-    return SshCredential(
+def _credential_body(one: Credential) -> SshCredentialBody:
+    return SshCredentialBody(
         id=one.id,
         kind=one.kind,
         label=one.label,
@@ -111,93 +115,87 @@ def _row(one: Credential) -> SshCredential:
     )
 
 
-def _maker(request: Request) -> Maker:
+def _requester(request: Request) -> CredentialRequester:
     principal = principal_of(request.scope)
-    if principal.session is not None:
-        return Maker(f"session:{principal.session.id}", principal.who, principal.address)
-    assert principal.token is not None  # the guard let nobody else through
-    return Maker(f"token:{principal.token.id}", principal.who, principal.address)
+    if principal.sign_in is not None:
+        return CredentialRequester(f"session:{principal.sign_in.id}", principal.who, principal.address)
+    assert principal.token is not None  # the guard lets only sign-ins and tokens through
+    return CredentialRequester(f"token:{principal.token.id}", principal.who, principal.address)
 
 
 def _seconds(hours: float | None) -> int | None:
     return None if hours is None else int(hours * 3600)
 
 
-def add_ssh(app: FastAPI, house: House) -> None:
-    issuing = Issuing(house.home, house.manifest, Credentials(house.timeline))
+class SshRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
+        self._issuer = CredentialIssuer(
+            context.services.home, context.services.manifest, CredentialStore(context.services.timeline)
+        )
 
-    @app.get("/v1/ssh")
-    @needs("read")
-    async def ssh_door() -> SshDoor:
-        """Where the SSH server is, with the fingerprint to compare."""
-        door = await asyncio.to_thread(issuing.door)
-        return SshDoor(
-            enabled=house.manifest.ssh.enabled,
-            host=door.host,
-            port=door.port,
+    @get("/v1/ssh", scope="read")
+    async def get_ssh_server(self) -> SshServerBody:
+        """The address of the SSH server and the fingerprint of its host key."""
+        endpoint = await asyncio.to_thread(self._issuer.endpoint)
+        return SshServerBody(
+            enabled=self._services.manifest.section(SshSection).enabled,
+            host=endpoint.host,
+            port=endpoint.port,
             user="agent",
-            fingerprint=fingerprint(door.host_key),
-            known_hosts=door.known_hosts,
-            forwarding=house.manifest.ssh.forwarding,
-            connected=await _connected(house),
+            fingerprint=fingerprint(endpoint.host_key),
+            known_hosts=endpoint.known_hosts,
+            forwarding=self._services.manifest.section(SshSection).forwarding,
+            connected=await count_connections(self._services.home),
         )
 
-    @app.get("/v1/ssh/certificates")
-    @needs("read")
-    async def list_ssh_certificates() -> list[SshCredential]:
-        """Every key that has not ended, the newest first; revoked ones too."""
-        return [_row(one) for one in await asyncio.to_thread(issuing.credentials.list)]
+    @get("/v1/ssh/certificates", scope="read")
+    async def list_ssh_certificates(self) -> list[SshCredentialBody]:
+        """All credentials that have not expired, the newest first. Revoked ones are included."""
+        return [_credential_body(one) for one in await asyncio.to_thread(self._issuer.credentials.list)]
 
-    @app.post("/v1/ssh/certificates", status_code=201)
-    @needs("admin")
-    async def issue_ssh_certificate(body: AskForCertificate, request: Request) -> SshCertificate:
-        """Certify a public key. It ends by itself, and with the sign-in or token that asked for it."""
+    @post("/v1/ssh/certificates", status_code=201, scope="admin")
+    async def issue_ssh_certificate(self, body: RequestSshCertificateBody, request: Request) -> SshCertificateBody:
+        """Sign a public key. The certificate expires, and it ends with the sign-in or token that requested it."""
         issued = await asyncio.to_thread(
-            issuing.issue_certificate, body.public_key, _maker(request), seconds=_seconds(body.hours), label=body.label
+            self._issuer.issue_certificate,
+            body.public_key,
+            _requester(request),
+            seconds=_seconds(body.hours),
+            label=body.label,
         )
-        door = await asyncio.to_thread(issuing.door)
-        return SshCertificate(
+        endpoint = await asyncio.to_thread(self._issuer.endpoint)
+        return SshCertificateBody(
             id=issued.credential.id,
             certificate=issued.certificate,
             key_id=issued.credential.key_id,
             expires=_moment(issued.credential.expires),
-            known_hosts=door.known_hosts,
-            config=client_config(door, certificate="~/.ssh/freehold-cert.pub"),
+            known_hosts=endpoint.known_hosts,
+            config=render_client_config(endpoint, certificate="~/.ssh/freehold-cert.pub"),
         )
 
-    @app.post("/v1/ssh/keys", status_code=201)
-    @needs("admin")
-    async def issue_ssh_key(body: AskForKey, request: Request) -> SshKey:
-        """A pair for a client that cannot make its own or knows no certificates."""
+    @post("/v1/ssh/keys", status_code=201, scope="admin")
+    async def issue_ssh_key(self, body: RequestSshKeyBody, request: Request) -> SshKeyBody:
+        """Create a key pair for a client that cannot create one or has no certificate support."""
         issued = await asyncio.to_thread(
-            issuing.issue_pair, _maker(request), body.kind, seconds=_seconds(body.hours), label=body.label
+            self._issuer.issue_key_pair, _requester(request), body.kind, seconds=_seconds(body.hours), label=body.label
         )
-        door = await asyncio.to_thread(issuing.door)
-        return SshKey(
+        endpoint = await asyncio.to_thread(self._issuer.endpoint)
+        return SshKeyBody(
             id=issued.credential.id,
-            private_key=issued.pair.private_key,
-            public_key=issued.pair.public_key,
+            private_key=issued.key_pair.private_key,
+            public_key=issued.key_pair.public_key,
             expires=_moment(issued.credential.expires),
-            known_hosts=door.known_hosts,
-            config=client_config(door),
+            known_hosts=endpoint.known_hosts,
+            config=render_client_config(endpoint),
         )
 
-    @app.delete("/v1/ssh/certificates/{credential}")
-    @needs("admin")
-    async def revoke_ssh_certificate(credential: str, request: Request) -> SshRevoked:
-        """End a certificate or key at once."""
+    @delete("/v1/ssh/certificates/{credential}", scope="admin")
+    async def revoke_ssh_certificate(self, credential: str, request: Request) -> SshRevokedBody:
+        """Revoke a certificate or key."""
         who = principal_of(request.scope).who
-        if not await asyncio.to_thread(issuing.credentials.revoke, credential, who=who):
-            raise FreeholdError("ssh.not-found", "There is no such key", hint="freehold ssh --list shows them")
-        return SshRevoked(id=credential)
-
-
-async def _connected(house: House) -> int | None:
-    with contextlib.suppress(OSError, ValueError, TimeoutError, KeyError):
-        async with asyncio.timeout(PATIENCE):
-            reader, writer = await asyncio.open_unix_connection(str(house.home.run / "ssh.sock"))
-            try:
-                return int(json.loads(await reader.readline())["connected"])
-            finally:
-                writer.close()
-    return None
+        if not await asyncio.to_thread(self._issuer.credentials.revoke, credential, who=who):
+            raise FreeholdError(
+                "ssh.not-found", f"There is no active key {credential[:40]!r}", hint="freehold ssh --list lists them"
+            )
+        return SshRevokedBody(id=credential)

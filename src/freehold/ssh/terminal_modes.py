@@ -1,4 +1,4 @@
-"""How the client's own terminal treats what is typed, in words that `stty` inside understands (RFC 4254, section 8)."""
+"""Translates the terminal modes of an SSH client (RFC 4254, section 8) to arguments of `stty`."""
 
 from collections.abc import Mapping
 
@@ -52,24 +52,24 @@ FLAGS = {
     75: "onlret",
 }
 NO_CHARACTER = 255
-# Whatever stty makes of them, the command runs.
+# The command runs also when stty fails.
 _SET_AND_RUN = 'settings=$1; shift; stty $settings 2>/dev/null; exec "$@"'
 
 
-def settings_of(modes: Mapping[int, int]) -> list[str]:
-    """Speeds and parity are a wire's, and what we do not know is left as it is."""
-    words: list[str] = []
+def stty_settings(modes: Mapping[int, int]) -> list[str]:
+    """The arguments for `stty`. Line speeds, parity and unknown modes are ignored."""
+    arguments: list[str] = []
     for number, value in modes.items():
         if (name := CHARACTERS.get(number)) is not None and value <= NO_CHARACTER:
-            # Two digits at least: stty takes a single one for the character itself.
-            words += [name, "undef" if value == NO_CHARACTER else f"0x{value:02x}"]
+            # At least two digits: stty reads a single digit as the character itself.
+            arguments += [name, "undef" if value == NO_CHARACTER else f"0x{value:02x}"]
         elif (flag := FLAGS.get(number)) is not None:
-            words.append(flag if value else f"-{flag}")
-    return words
+            arguments.append(flag if value else f"-{flag}")
+    return arguments
 
 
-def with_settings(settings: list[str], argv: list[str]) -> list[str]:
-    """The command in a terminal that is set so before its first byte."""
+def with_stty(settings: list[str], argv: list[str]) -> list[str]:
+    """A command line that sets the terminal first and then runs `argv`."""
     if not settings:
         return argv
     return ["/bin/sh", "-c", _SET_AND_RUN, "sh", " ".join(settings), *argv]

@@ -1,1 +1,1 @@
-"""A first project for an empty workspace: a small page with its dev server, so that there is something to change."""
+"""A first project for an empty workspace: a small page with its dev server."""

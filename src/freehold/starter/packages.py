@@ -1,23 +1,25 @@
-"""What the first project stands on: Vite and React, as locked, read-only inside and out of the agent's reach."""
+"""The packages of the first project: Vite and React, pinned by a lock, read-only inside the computer."""
 
 import importlib.resources
 
-from freehold.agents.installing import Progress, Receipt, install_kit
+from freehold.agents.catalogue.install_command import Progress
+from freehold.agents.catalogue.installation import InstallReceipt, install_npm_packages
+from freehold.computer.contract.conventions import AGENTS_PATH
 from freehold.home import Home
 
 NAME = ".starter"
-INSIDE = f"/opt/agents/{NAME}"
+INSIDE = f"{AGENTS_PATH}/{NAME}"
 COMMAND = (
-    "/opt/agents/.node/bin/node",
+    f"{AGENTS_PATH}/.node/bin/node",
     f"{INSIDE}/node_modules/vite/bin/vite.js",
-    # The usual loader writes beside the packages, where nobody inside can write.
+    # The default loader writes beside the packages, which are read-only inside.
     "--configLoader",
     "native",
 )
 PORT = 5173
 
 
-def fetch_kit(home: Home, progress: Progress = lambda what, done, total: None) -> Receipt:
-    """Blocks, and downloads what is missing. Idempotent; whole or not at all; runs nothing of it here."""
-    lock = (importlib.resources.files("freehold.starter") / "kit.json").read_bytes()
-    return install_kit(home, NAME, lock, progress)
+def install_packages(home: Home, progress: Progress = lambda what, done, total: None) -> InstallReceipt:
+    """Blocks. Downloads what is missing, completely or not at all. Idempotent. Runs no code of the packages."""
+    lock = (importlib.resources.files("freehold.starter") / "packages-lock.json").read_bytes()
+    return install_npm_packages(home, NAME, lock, progress)

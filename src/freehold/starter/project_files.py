@@ -1,4 +1,4 @@
-"""Putting the first project into an empty workspace, and its dev server into the manifest."""
+"""Creates the first project in an empty workspace, and adds its dev server to the manifest."""
 
 import importlib.resources
 import os
@@ -9,41 +9,41 @@ from freehold.errors import FreeholdError
 from freehold.home import Home, ensure_private_folder
 from freehold.manifest.edit import Plain, edit_manifest, write_private
 from freehold.manifest.reader import read_source
-from freehold.manifest.starter import starter_manifest
-from freehold.starter.kit import COMMAND, INSIDE, PORT
+from freehold.manifest.template import starter_manifest
+from freehold.starter.packages import COMMAND, INSIDE, PORT
 
 SERVICE = "web"
 
 
-def is_new(home: Home) -> bool:
-    """Whether this Freehold has never run and holds nothing yet."""
+def is_new_home(home: Home) -> bool:
+    """Whether this Freehold has never run and its workspace is empty."""
     return not home.history.exists() and _is_empty(home.workspace)
 
 
 def refuse_unless_empty(home: Home) -> None:
-    """A workspace that holds as much as one hidden file is its owner's."""
+    """Raises `starter.exists` unless the workspace is empty. A hidden file counts too."""
     if not _is_empty(home.workspace):
         raise FreeholdError(
             "starter.exists",
-            f"There is something in {home.workspace} already",
-            hint="The first project goes into an empty workspace only; move what is there away, or go on with it",
+            f"{home.workspace} is not empty",
+            hint="The first project needs an empty workspace. Move the files away, or continue with them",
         )
 
 
-def plant_project(home: Home) -> None:
-    """Never over anything: refused unless the workspace is empty."""
+def create_project(home: Home) -> None:
+    """Raises `starter.exists` unless the workspace is empty: nothing is overwritten."""
     refuse_unless_empty(home)
     ensure_private_folder(home.root)
     home.workspace.mkdir(mode=0o700, exist_ok=True)
     owner = home.workspace.lstat()
     _copy(importlib.resources.files("freehold.starter") / "project", home.workspace, owner)
-    _give(home.workspace / "node_modules", owner, link=f"{INSIDE}/node_modules")
+    _create_owned(home.workspace / "node_modules", owner, link=f"{INSIDE}/node_modules")
 
 
 def declare_service(home: Home) -> bool:
-    """Name the dev server in the manifest, so that the keeper runs it; says whether it was not named yet.
+    """Adds the dev server to the manifest, so that the keeper runs it. Returns whether the manifest changed.
 
-    A manifest that has services already is the owner's, and left as it is.
+    A manifest that has services already is not changed.
     """
     values: dict[str, Plain] = {"command": list(COMMAND), "port": PORT}
     if not home.manifest.exists():
@@ -74,13 +74,13 @@ def _copy(source: Traversable, target: Path, owner: os.stat_result) -> None:
         if one.is_dir():
             place.mkdir(mode=0o755)
             _copy(one, place, owner)
-            _give(place, owner)
+            _create_owned(place, owner)
         else:
-            _give(place, owner, content=one.read_bytes())
+            _create_owned(place, owner, content=one.read_bytes())
 
 
-def _give(place: Path, owner: os.stat_result, *, content: bytes | None = None, link: str | None = None) -> None:
-    """To whom the workspace belongs: with root at home that is the computer's own uid."""
+def _create_owned(place: Path, owner: os.stat_result, *, content: bytes | None = None, link: str | None = None) -> None:
+    """Creates a file or a link with the owner of the workspace. If root runs Freehold, that is the computer's uid."""
     if content is not None:
         with os.fdopen(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644), "wb") as file:
             file.write(content)

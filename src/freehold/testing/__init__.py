@@ -1,21 +1,21 @@
-"""What tests of agents need and no machine has: a model that does what the prompt says, and fails when asked to."""
+"""A scripted model for tests of agents: it does what the prompt says, and fails on demand."""
 
-from freehold.testing.conversation import Api, Conversation, Tool, Turn
-from freehold.testing.script import Call, Fail, Say, Step, play
-from freehold.testing.server import Received, ScriptedModel
-from freehold.testing.wires import Usage
+from freehold.testing.api_formats import ScriptedUsage
+from freehold.testing.conversation import Api, Conversation, ConversationTurn, OfferedTool
+from freehold.testing.script import Call, Fail, Say, Step, make_script
+from freehold.testing.server import ReceivedRequest, ScriptedModel
 
 __all__ = [
     "Api",
     "Call",
     "Conversation",
+    "ConversationTurn",
     "Fail",
-    "Received",
+    "OfferedTool",
+    "ReceivedRequest",
     "Say",
     "ScriptedModel",
+    "ScriptedUsage",
     "Step",
-    "Tool",
-    "Turn",
-    "Usage",
-    "play",
+    "make_script",
 ]

@@ -1,4 +1,4 @@
-"""The same answer in the words of four APIs, whole or as a stream of events."""
+"""The same answer in the formats of four APIs, complete or as a stream of events."""
 
 import json
 import uuid
@@ -6,29 +6,29 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.testing.conversation import Api, Conversation, Tool
+from freehold.testing.conversation import Api, Conversation, OfferedTool
 from freehold.testing.script import Call, Say
 
 Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Usage:
-    """The tokens that every answer says it cost."""
+class ScriptedUsage:
+    """The token counts that every answer reports."""
 
     input: int = 100
     output: int = 20
     cached: int = 0
-    """How many of `input` were read from the provider's cache."""
+    """How many of `input` were read from a cache."""
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What is to be said, to whom, for how much."""
+class ScriptedReply:
+    """One answer: the request, the step, and the usage to report."""
 
     conversation: Conversation
     step: Say | Call
-    usage: Usage
+    usage: ScriptedUsage
     created: int
 
     @property
@@ -47,31 +47,31 @@ class Reply:
         return given if isinstance(given, str) else json.dumps(given)
 
     @property
-    def tool(self) -> Tool:
+    def tool(self) -> OfferedTool:
         assert isinstance(self.step, Call)
-        return self.conversation.tool(self.step.tool) or Tool(self.step.tool, {})
+        return self.conversation.tool(self.step.tool) or OfferedTool(self.step.tool, {})
 
 
-def stream_of(reply: Reply) -> Iterator[Event]:
+def encode_stream(reply: ScriptedReply) -> Iterator[Event]:
     return _WIRES[reply.conversation.api][0](reply)
 
 
-def whole_of(reply: Reply) -> Event:
+def encode_complete(reply: ScriptedReply) -> Event:
     return _WIRES[reply.conversation.api][1](reply)
 
 
 def encode_event(api: Api, event: Event) -> bytes:
-    """One server-sent event; two of the APIs also name its type before it."""
+    """One server-sent event. Two of the APIs also name its type."""
     named = f"event: {event['type']}\n" if api in ("messages", "responses") else ""
     return f"{named}data: {json.dumps(event)}\n\n".encode()
 
 
 TOO_LONG = "prompt is too long: 300000 tokens > 200000 maximum"
-"""How a model says that a conversation is larger than its window."""
+"""The error message of a provider for a conversation that is larger than the context window."""
 
 
 def error_body(api: Api | None, status: int, message: str) -> Event:
-    """A failure as the API's own clients understand it."""
+    """An error in the format of the API."""
     if api == "messages":
         kinds = {404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error", 500: "api_error"}
         return {"type": "error", "error": {"type": kinds.get(status, "invalid_request_error"), "message": message}}
@@ -86,7 +86,7 @@ def _id(prefix: str) -> str:
     return prefix + uuid.uuid4().hex[:16]
 
 
-def _chat_usage(usage: Usage) -> Event:
+def _chat_usage(usage: ScriptedUsage) -> Event:
     return {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
@@ -95,7 +95,7 @@ def _chat_usage(usage: Usage) -> Event:
     }
 
 
-def _chat_stream(reply: Reply) -> Iterator[Event]:
+def _chat_stream(reply: ScriptedReply) -> Iterator[Event]:
     shared = {
         "id": _id("chatcmpl-"),
         "object": "chat.completion.chunk",
@@ -121,7 +121,7 @@ def _chat_stream(reply: Reply) -> Iterator[Event]:
         yield {**shared, "choices": [], "usage": _chat_usage(reply.usage)}
 
 
-def _chat_whole(reply: Reply) -> Event:
+def _chat_whole(reply: ScriptedReply) -> Event:
     message: Event = {"role": "assistant", "content": reply.step.text if isinstance(reply.step, Say) else None}
     if isinstance(reply.step, Call):
         function = {"name": reply.tool.title, "arguments": reply.arguments}
@@ -141,7 +141,7 @@ def _output_text(text: str) -> Event:
     return {"type": "output_text", "text": text, "annotations": []}
 
 
-def _item(reply: Reply) -> Event:
+def _item(reply: ScriptedReply) -> Event:
     if isinstance(reply.step, Say):
         content = [_output_text(reply.step.text)]
         return {
@@ -159,7 +159,7 @@ def _item(reply: Reply) -> Event:
     return {"id": _id("fc_"), "type": "function_call", "arguments": reply.arguments, **call, **space}
 
 
-def _responses_stream(reply: Reply) -> Iterator[Event]:
+def _responses_stream(reply: ScriptedReply) -> Iterator[Event]:
     response = _response(reply, "in_progress", [])
     item = _item(reply)
     place = {"item_id": item["id"], "output_index": 0}
@@ -193,7 +193,7 @@ def _numbered(events: Iterator[Event]) -> Iterator[Event]:
         yield {**event, "sequence_number": number}
 
 
-def _response(reply: Reply, status: str, output: list[Event]) -> Event:
+def _response(reply: ScriptedReply, status: str, output: list[Event]) -> Event:
     return {
         "id": _id("resp_"),
         "object": "response",
@@ -207,7 +207,7 @@ def _response(reply: Reply, status: str, output: list[Event]) -> Event:
     }
 
 
-def _response_usage(usage: Usage) -> Event:
+def _response_usage(usage: ScriptedUsage) -> Event:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cached},
@@ -217,11 +217,11 @@ def _response_usage(usage: Usage) -> Event:
     }
 
 
-def _responses_whole(reply: Reply) -> Event:
+def _responses_whole(reply: ScriptedReply) -> Event:
     return {**_response(reply, "completed", [_item(reply)]), "usage": _response_usage(reply.usage)}
 
 
-def _messages_usage(usage: Usage) -> Event:
+def _messages_usage(usage: ScriptedUsage) -> Event:
     return {
         "input_tokens": usage.input - usage.cached,
         "cache_creation_input_tokens": 0,
@@ -230,7 +230,7 @@ def _messages_usage(usage: Usage) -> Event:
     }
 
 
-def _messages_stream(reply: Reply) -> Iterator[Event]:
+def _messages_stream(reply: ScriptedReply) -> Iterator[Event]:
     opening = {**_message(reply, [], None), "usage": {**_messages_usage(reply.usage), "output_tokens": 1}}
     yield {"type": "message_start", "message": opening}
     if isinstance(reply.step, Say):
@@ -248,7 +248,7 @@ def _messages_stream(reply: Reply) -> Iterator[Event]:
     yield {"type": "message_stop"}
 
 
-def _messages_whole(reply: Reply) -> Event:
+def _messages_whole(reply: ScriptedReply) -> Event:
     if isinstance(reply.step, Say):
         block: Event = {"type": "text", "text": reply.step.text}
     else:
@@ -256,7 +256,7 @@ def _messages_whole(reply: Reply) -> Event:
     return {**_message(reply, [block], _stop_reason(reply)), "usage": _messages_usage(reply.usage)}
 
 
-def _message(reply: Reply, content: list[Event], stop_reason: str | None) -> Event:
+def _message(reply: ScriptedReply, content: list[Event], stop_reason: str | None) -> Event:
     return {
         "id": _id("msg_"),
         "type": "message",
@@ -268,11 +268,11 @@ def _message(reply: Reply, content: list[Event], stop_reason: str | None) -> Eve
     }
 
 
-def _stop_reason(reply: Reply) -> str:
+def _stop_reason(reply: ScriptedReply) -> str:
     return "end_turn" if isinstance(reply.step, Say) else "tool_use"
 
 
-def _gemini_chunk(reply: Reply, part: Event, finish: str | None) -> Event:
+def _gemini_chunk(reply: ScriptedReply, part: Event, finish: str | None) -> Event:
     candidate: Event = {"index": 0, "content": {"role": "model", "parts": [part]}}
     if finish:
         candidate["finishReason"] = finish
@@ -285,15 +285,15 @@ def _gemini_chunk(reply: Reply, part: Event, finish: str | None) -> Event:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": reply.conversation.model}
 
 
-def _gemini_part(reply: Reply) -> Event:
+def _gemini_part(reply: ScriptedReply) -> Event:
     if isinstance(reply.step, Call):
         return {"functionCall": {"name": reply.tool.title, "args": reply.step.arguments}}
-    # Gemini's own command line asks for a routing decision in JSON before each turn.
+    # Gemini CLI asks for a routing decision in JSON before each turn.
     routing: Mapping[str, object] = {"reasoning": "scripted", "model_choice": "flash", "complexity_score": 1}
     return {"text": json.dumps(routing) if reply.conversation.wants_json else reply.step.text}
 
 
-def _gemini_stream(reply: Reply) -> Iterator[Event]:
+def _gemini_stream(reply: ScriptedReply) -> Iterator[Event]:
     if isinstance(reply.step, Call):
         yield _gemini_chunk(reply, _gemini_part(reply), "STOP")
         return
@@ -302,12 +302,12 @@ def _gemini_stream(reply: Reply) -> Iterator[Event]:
     yield _gemini_chunk(reply, {"text": ""}, "STOP")
 
 
-def _gemini_whole(reply: Reply) -> Event:
+def _gemini_whole(reply: ScriptedReply) -> Event:
     return _gemini_chunk(reply, _gemini_part(reply), "STOP")
 
 
-_Stream = Callable[[Reply], Iterator[Event]]
-_Whole = Callable[[Reply], Event]
+_Stream = Callable[[ScriptedReply], Iterator[Event]]
+_Whole = Callable[[ScriptedReply], Event]
 _WIRES: dict[Api, tuple[_Stream, _Whole]] = {
     "chat": (_chat_stream, _chat_whole),
     "responses": (lambda reply: _numbered(_responses_stream(reply)), _responses_whole),

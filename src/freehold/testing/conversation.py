@@ -1,4 +1,4 @@
-"""A request to a model, read into one shape whichever of the four APIs it was written for."""
+"""A request to a model, read into one form for all four APIs."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,20 +7,20 @@ from typing import Any, Literal
 
 Api = Literal["chat", "responses", "messages", "gemini"]
 Role = Literal["user", "assistant", "tool", "note", "system"]
-"""Who speaks; a note is what a harness adds beside a tool's result."""
+"""Who wrote a turn. A note is text that an agent adds beside the result of a tool."""
 
 _TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
 
 @dataclass(frozen=True)
-class Turn:
+class ConversationTurn:
     role: Role
     text: str
 
 
 @dataclass(frozen=True)
-class Tool:
-    """A tool the model may call. A `custom` one takes plain text; one of a namespace is called by both names."""
+class OfferedTool:
+    """A tool that the model can call. A `custom` one takes plain text. A tool in a namespace is called by both names."""
 
     name: str
     schema: Mapping[str, Any]
@@ -34,25 +34,25 @@ class Tool:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What was said so far and what may be called."""
+    """The conversation so far, and the tools that can be called."""
 
     api: Api
     model: str
-    turns: tuple[Turn, ...]
-    tools: tuple[Tool, ...]
+    turns: tuple[ConversationTurn, ...]
+    tools: tuple[OfferedTool, ...]
     stream: bool
     wants_usage: bool
-    """Whether a chat that streams also asked for its usage; the other APIs always tell."""
+    """Whether a streaming chat asked for its usage. The other APIs always report it."""
     wants_json: bool = False
 
-    def tool(self, name: str) -> Tool | None:
-        """By its name, else by the end of it: harnesses put a prefix before the tools of others."""
+    def tool(self, name: str) -> OfferedTool | None:
+        """By its name, otherwise by the end of its name: agents add a prefix to the tools of MCP servers."""
         exact = (tool for tool in self.tools if name in (tool.name, tool.title))
         return next(exact, None) or next((tool for tool in self.tools if tool.title.endswith(name)), None)
 
 
-def api_of(path: str) -> Api | None:
-    """The API that a path belongs to, or None."""
+def find_api(path: str) -> Api | None:
+    """The API of a path, or None."""
     if path.endswith("/chat/completions"):
         return "chat"
     if path.endswith("/responses"):
@@ -63,7 +63,7 @@ def api_of(path: str) -> Api | None:
 
 
 def read_conversation(api: Api, path: str, body: Mapping[str, Any]) -> Conversation:
-    """Raises KeyError, TypeError or AttributeError for a body of another shape."""
+    """Raises KeyError, TypeError or AttributeError for a body of another form."""
     turns, tools = _READERS[api]
     streams = path.endswith(":streamGenerateContent") if api == "gemini" else bool(body.get("stream"))
     options = body.get("stream_options") or {}
@@ -80,18 +80,18 @@ def read_conversation(api: Api, path: str, body: Mapping[str, Any]) -> Conversat
     )
 
 
-def text_of(content: object) -> str:
-    """The words in whatever an API calls content."""
+def read_text(content: object) -> str:
+    """The text of a content value of any API."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(text_of(part) for part in content)
+        return "\n".join(read_text(part) for part in content)
     if isinstance(content, dict):
         for key in ("text", "content", "output", "parts"):
             if key in content:
-                return text_of(content[key])
+                return read_text(content[key])
         return json.dumps(content)
     return str(content)
 
@@ -108,79 +108,79 @@ def _role(name: object) -> Role:
     return known.get(name, "user")
 
 
-def _chat_turns(body: Mapping[str, Any]) -> Iterator[Turn]:
+def _chat_turns(body: Mapping[str, Any]) -> Iterator[ConversationTurn]:
     for message in body["messages"]:
-        yield Turn(_role(message["role"]), text_of(message.get("content")))
+        yield ConversationTurn(_role(message["role"]), read_text(message.get("content")))
 
 
-def _chat_tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+def _chat_tools(body: Mapping[str, Any]) -> Iterator[OfferedTool]:
     for tool in body.get("tools") or []:
         if "function" in tool:
-            yield Tool(tool["function"]["name"], tool["function"].get("parameters") or {})
+            yield OfferedTool(tool["function"]["name"], tool["function"].get("parameters") or {})
 
 
-def _responses_turns(body: Mapping[str, Any]) -> Iterator[Turn]:
+def _responses_turns(body: Mapping[str, Any]) -> Iterator[ConversationTurn]:
     given = body["input"]
     for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
         kind = item.get("type", "message")
         if kind in _TOOL_OUTPUTS:
-            yield Turn("tool", text_of(item.get("output")))
+            yield ConversationTurn("tool", read_text(item.get("output")))
         elif kind == "message":
-            yield Turn(_role(item.get("role")), text_of(item.get("content")))
+            yield ConversationTurn(_role(item.get("role")), read_text(item.get("content")))
 
 
-def _responses_tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+def _responses_tools(body: Mapping[str, Any]) -> Iterator[OfferedTool]:
     for tool in body.get("tools") or []:
         match tool.get("type"):
             case "function":
-                yield Tool(tool["name"], tool.get("parameters") or {})
+                yield OfferedTool(tool["name"], tool.get("parameters") or {})
             case "custom":
-                yield Tool(tool["name"], {}, custom=True)
+                yield OfferedTool(tool["name"], {}, custom=True)
             case "namespace":
                 for inner in tool.get("tools", []):
-                    yield Tool(inner["name"], inner.get("parameters") or {}, namespace=tool["name"])
+                    yield OfferedTool(inner["name"], inner.get("parameters") or {}, namespace=tool["name"])
 
 
-def _messages_turns(body: Mapping[str, Any]) -> Iterator[Turn]:
+def _messages_turns(body: Mapping[str, Any]) -> Iterator[ConversationTurn]:
     for message in body["messages"]:
         content = message.get("content")
         parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
         results = [part for part in parts if part.get("type") == "tool_result"]
         if not results:
-            yield Turn(_role(message["role"]), text_of(content))
+            yield ConversationTurn(_role(message["role"]), read_text(content))
             continue
         for result in results:
-            yield Turn("tool", text_of(result.get("content")))
+            yield ConversationTurn("tool", read_text(result.get("content")))
         notes = [part["text"] for part in parts if part.get("type") == "text"]
         if notes:
-            yield Turn("note", "\n".join(notes))
+            yield ConversationTurn("note", "\n".join(notes))
 
 
-def _messages_tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+def _messages_tools(body: Mapping[str, Any]) -> Iterator[OfferedTool]:
     for tool in body.get("tools") or []:
         if "input_schema" in tool:
-            yield Tool(tool["name"], tool["input_schema"])
+            yield OfferedTool(tool["name"], tool["input_schema"])
 
 
-def _gemini_turns(body: Mapping[str, Any]) -> Iterator[Turn]:
+def _gemini_turns(body: Mapping[str, Any]) -> Iterator[ConversationTurn]:
     for content in body["contents"]:
         parts = content.get("parts", [])
         results = [part["functionResponse"] for part in parts if "functionResponse" in part]
         for result in results:
-            yield Turn("tool", json.dumps(result.get("response")))
+            yield ConversationTurn("tool", json.dumps(result.get("response")))
         if not results:
-            yield Turn(_role(content.get("role")), text_of(parts))
+            yield ConversationTurn(_role(content.get("role")), read_text(parts))
 
 
-def _gemini_tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+def _gemini_tools(body: Mapping[str, Any]) -> Iterator[OfferedTool]:
     for tool in body.get("tools") or []:
         for function in tool.get("functionDeclarations") or []:
             schemas = (function.get(key) for key in ("parametersJsonSchema", "parameters_json_schema", "parameters"))
-            yield Tool(function["name"], next((schema for schema in schemas if schema), {}))
+            yield OfferedTool(function["name"], next((schema for schema in schemas if schema), {}))
 
 
-_Turns = Callable[[Mapping[str, Any]], Iterator[Turn]]
-_Tools = Callable[[Mapping[str, Any]], Iterator[Tool]]
+_Turns = Callable[[Mapping[str, Any]], Iterator[ConversationTurn]]
+_Tools = Callable[[Mapping[str, Any]], Iterator[OfferedTool]]
 _READERS: dict[Api, tuple[_Turns, _Tools]] = {
     "chat": (_chat_turns, _chat_tools),
     "responses": (_responses_turns, _responses_tools),

@@ -1,4 +1,4 @@
-"""`python -m freehold.testing.model [PORT]`: the scripted model as a program, for agents that are tried by hand."""
+"""`python -m freehold.testing.model [PORT]`: the scripted model as a program, to try agents by hand."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from freehold.testing.server import ScriptedModel
 
 
 async def serve(port: int) -> None:
-    """Until cancelled; says where it listens, then one line a request."""
+    """Until cancelled. Prints its address, then one line a request."""
     async with ScriptedModel(port=port, log=True) as model:
         sys.stdout.write(json.dumps({"url": model.url}) + "\n")
         sys.stdout.flush()

@@ -1,16 +1,16 @@
-r"""What the model does next, chosen by the prompt alone: the last user message with a word of ours is the script.
+r"""Chooses what the model does next by the prompt: the last user message with one of these words is the script.
 
-    RUN <command>         calls the harness's shell tool
-    WRITE <path> <text>   calls its write tool, or its shell where it has none
-    CALL <tool> <json>    calls that very tool
-    SAY <text>            the final words, instead of "Done. …"
-    ECHO                  answers with the prompt itself
-    SLOW                  speaks one word every half second for half a minute
+    RUN <command>         calls the agent's shell tool
+    WRITE <path> <text>   calls its write tool, or its shell if it has none
+    CALL <tool> <json>    calls this tool
+    SAY <text>            the final message, instead of "Done. …"
+    ECHO                  answers with the prompt
+    SLOW                  sends one word every half second for half a minute
     FAIL <fault>          429, 500, 529, overflow, hang, cut, malformed or disconnect
-    ESCALATE              beside RUN: asks codex for more rights, which makes it ask its user
+    ESCALATE              beside RUN: makes codex ask its user for more rights
 
-Each stands on its own line and takes the rest of it. Steps are taken one a request: the number of tool results since
-the prompt says which is next, so the server keeps no state and a harness may retry.
+Each is on its own line and takes the rest of it. Each request gets one step: the number of tool results since the
+prompt says which is next, so the server has no state and an agent can retry.
 """
 
 import json
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from freehold.testing.conversation import Conversation, Tool
+from freehold.testing.conversation import Conversation, OfferedTool
 
 Fault = Literal["429", "500", "529", "overflow", "hang", "cut", "malformed", "disconnect"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
@@ -64,7 +64,7 @@ _PATH = re.compile(r"file_?path|path|absolute_path|filename|file")
 
 @dataclass(frozen=True)
 class Say:
-    """Words, in `pieces` of some characters, with a `pause` of seconds between them."""
+    """A message, sent in pieces of `piece` characters with a `pause` in seconds between them."""
 
     text: str
     pause: float = 0.0
@@ -73,7 +73,7 @@ class Say:
 
 @dataclass(frozen=True)
 class Call:
-    """A tool's name and its arguments, or the plain text that a custom tool takes."""
+    """A tool call: its name and its arguments, or the plain text for a custom tool."""
 
     tool: str
     arguments: Mapping[str, Any] | str
@@ -81,18 +81,18 @@ class Call:
 
 @dataclass(frozen=True)
 class Fail:
-    """A fault instead of an answer; `cut` and `malformed` come in the middle of one."""
+    """A fault instead of an answer. `cut` and `malformed` happen in the middle of one."""
 
     fault: Fault
 
 
 Step = Say | Call | Fail
 Script = Callable[[Conversation], Step | None]
-"""Chooses a step; None leaves it to the words in the prompt."""
+"""Chooses a step. None leaves the choice to the words in the prompt."""
 
 
-def play(steps: Sequence[Step], *, when: str = "") -> Script:
-    """A script that takes these steps in order, one a tool result, for prompts that hold `when`; the last one stays."""
+def make_script(steps: Sequence[Step], *, when: str = "") -> Script:
+    """A script with these steps in order, one for each tool result, for prompts that contain `when`. The last one repeats."""
 
     def choose(conversation: Conversation) -> Step | None:
         prompts = [place for place, turn in enumerate(conversation.turns) if turn.role == "user" and when in turn.text]
@@ -104,7 +104,7 @@ def play(steps: Sequence[Step], *, when: str = "") -> Script:
     return choose
 
 
-def decide(conversation: Conversation) -> Step:
+def choose_step(conversation: Conversation) -> Step:
     """The next step by the words in the prompt."""
     turns = conversation.turns
     prompts = [place for place, turn in enumerate(turns) if turn.role == "user" and _WORD.search(turn.text)]
@@ -159,15 +159,15 @@ def _shell(line: str, conversation: Conversation, *, escalate: bool) -> Step:
     return Call(tool.title, arguments)
 
 
-def _first(names: Sequence[str], conversation: Conversation) -> Tool | None:
+def _first(names: Sequence[str], conversation: Conversation) -> OfferedTool | None:
     by_name = {tool.name: tool for tool in conversation.tools}
     return next((by_name[name] for name in names if name in by_name), None)
 
 
 def _fill(
-    tool: Tool, *, path: str | None = None, content: str | None = None, line: str | None = None
+    tool: OfferedTool, *, path: str | None = None, content: str | None = None, line: str | None = None
 ) -> dict[str, Any]:
-    """Arguments for a tool known only by its schema: ours where the name tells, something harmless where required."""
+    """Arguments for a tool of which only the schema is known, with a harmless value for each other required one."""
     filled: dict[str, Any] = {}
     for key, schema in tool.schema.get("properties", {}).items():
         kind = schema.get("type")
@@ -182,11 +182,11 @@ def _fill(
         elif line is not None and name in ("command", "cmd"):
             filled[key] = ["bash", "-lc", line] if kind == "array" else line
         elif key in tool.schema.get("required", []):
-            filled[key] = _something(schema, kind)
+            filled[key] = _harmless_value(schema, kind)
     return filled
 
 
-def _something(schema: Mapping[str, Any], kind: object) -> object:
+def _harmless_value(schema: Mapping[str, Any], kind: object) -> object:
     if "enum" in schema:
         return schema["enum"][0]
     if "default" in schema:

@@ -1,4 +1,4 @@
-"""A model server on loopback: four APIs, scripted answers, faults on demand, and a record of all it was asked."""
+"""A model server on loopback: four APIs, scripted answers, faults on demand, and a record of all requests."""
 
 import asyncio
 import contextlib
@@ -13,17 +13,26 @@ from types import TracebackType
 from typing import Any, Self
 
 from freehold.egress import http1
-from freehold.egress.stream import Inlet, SocketStream
+from freehold.egress.stream import PushbackReader, SocketStream
 from freehold.errors import FreeholdError
-from freehold.testing.conversation import Api, Conversation, api_of, read_conversation
-from freehold.testing.script import Fail, Fault, Say, Script, Step, decide, play
-from freehold.testing.wires import TOO_LONG, Event, Reply, Usage, encode_event, error_body, stream_of, whole_of
+from freehold.testing.api_formats import (
+    TOO_LONG,
+    Event,
+    ScriptedReply,
+    ScriptedUsage,
+    encode_complete,
+    encode_event,
+    encode_stream,
+    error_body,
+)
+from freehold.testing.conversation import Api, Conversation, find_api, read_conversation
+from freehold.testing.script import Fail, Fault, Say, Script, Step, choose_step, make_script
 
 _STATUS: Mapping[str, int] = {"429": 429, "500": 500, "529": 529, "overflow": 400}
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedRequest:
     """One request as it arrived."""
 
     method: str
@@ -35,7 +44,7 @@ class Received:
 
     @property
     def key(self) -> str:
-        """The key it came with, in whichever header."""
+        """The API key of the request, from any of the usual headers."""
         bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
         return bearer or self.headers.get("x-api-key", "") or self.headers.get("x-goog-api-key", "")
 
@@ -45,9 +54,9 @@ class Received:
 
 
 class ScriptedModel:
-    """`async with ScriptedModel() as model:` listens on a free port; see `freehold.testing.script` for what it plays.
+    """`async with ScriptedModel() as model:` listens on a free port. `freehold.testing.script` describes the prompts.
 
-    `script` is asked first for every request: a function of the conversation, or steps taken one a tool result.
+    `script` is asked first for every request: a function of the conversation, or a list of steps.
     """
 
     def __init__(
@@ -55,10 +64,10 @@ class ScriptedModel:
         script: Script | Sequence[Step] | None = None,
         *,
         port: int = 0,
-        usage: Usage | None = None,
+        usage: ScriptedUsage | None = None,
         log: bool = False,
     ) -> None:
-        self.script = play(script) if isinstance(script, Sequence) else script
+        self.script = make_script(script) if isinstance(script, Sequence) else script
         self._port = port
         self._log = log
         self._server: asyncio.Server | None = None
@@ -67,10 +76,10 @@ class ScriptedModel:
         self._left = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
         self._released = asyncio.Event()
-        self.usage = usage or Usage()
-        self.requests: list[Received] = []
+        self.usage = usage or ScriptedUsage()
+        self.requests: list[ReceivedRequest] = []
         self.disconnected = 0
-        """How many clients went away in the middle of an answer."""
+        """How many clients disconnected in the middle of an answer."""
 
     @property
     def port(self) -> int:
@@ -78,25 +87,25 @@ class ScriptedModel:
 
     @property
     def url(self) -> str:
-        """The base URL of Anthropic's and Google's clients; OpenAI's want `/v1` behind it."""
+        """The base URL for the clients of Anthropic and Google. Those of OpenAI need `/v1` after it."""
         return f"http://127.0.0.1:{self._port}"
 
     def fail_next(self, *faults: Fault) -> None:
-        """The next requests fail so, one after the other."""
+        """The next requests fail with these faults, one each."""
         self._faults.extend(faults)
 
     def release(self) -> None:
-        """Lets requests that hang go on."""
+        """Lets requests that hang continue."""
         self._released.set()
 
-    async def received(self, count: int = 1) -> Received:
-        """Waits until so many requests have come in all; the last of them."""
+    async def wait_received(self, count: int = 1) -> ReceivedRequest:
+        """Waits until this many requests have arrived in total. Returns the last of them."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests[count - 1]
 
-    async def hung_up(self, count: int = 1) -> None:
-        """Waits until so many clients have gone away in the middle of an answer."""
+    async def wait_disconnected(self, count: int = 1) -> None:
+        """Waits until this many clients have disconnected in the middle of an answer."""
         async with self._left:
             await self._left.wait_for(lambda: self.disconnected >= count)
 
@@ -130,7 +139,7 @@ class ScriptedModel:
                 await stream.close()
 
     async def _converse(self, stream: SocketStream) -> None:
-        inlet = Inlet(stream)
+        inlet = PushbackReader(stream)
         while True:
             request = await http1.read_request(inlet)
             if "100-continue" in request.listed("expect"):
@@ -141,7 +150,7 @@ class ScriptedModel:
             if not await self._answer_unless_gone(received, inlet, stream):
                 return
 
-    async def _note(self, received: Received) -> None:
+    async def _note(self, received: ReceivedRequest) -> None:
         async with self._arrived:
             self.requests.append(received)
             self._arrived.notify_all()
@@ -150,8 +159,8 @@ class ScriptedModel:
             sys.stdout.write(json.dumps(seen) + "\n")
             sys.stdout.flush()
 
-    async def _answer_unless_gone(self, received: Received, inlet: Inlet, stream: SocketStream) -> bool:
-        """Answers for as long as the client is there, and counts one that is not."""
+    async def _answer_unless_gone(self, received: ReceivedRequest, inlet: PushbackReader, stream: SocketStream) -> bool:
+        """Answers while the client is connected, and counts a client that disconnects."""
         answering = asyncio.ensure_future(self._answer(received, stream))
         watching = asyncio.ensure_future(_until_gone(inlet))
         try:
@@ -167,8 +176,8 @@ class ScriptedModel:
             watching.cancel()
             await asyncio.gather(answering, watching, return_exceptions=True)
 
-    async def _answer(self, received: Received, stream: SocketStream) -> bool:
-        """Whether the connection may be used again."""
+    async def _answer(self, received: ReceivedRequest, stream: SocketStream) -> bool:
+        """Returns whether the connection can be used again."""
         path = received.path.partition("?")[0]
         if received.method in ("GET", "HEAD"):
             found = path.endswith("/models")
@@ -187,7 +196,7 @@ class ScriptedModel:
     async def _speak(self, conversation: Conversation, stream: SocketStream) -> bool:
         step = self.script(conversation) if self.script is not None else None
         if step is None:
-            step = decide(conversation)
+            step = choose_step(conversation)
         if self._faults:
             step = Fail(self._faults.popleft())
         fault = step.fault if isinstance(step, Fail) else None
@@ -202,16 +211,16 @@ class ScriptedModel:
             await _send(stream, status, error_body(conversation.api, status, words), extra)
             return True
         said = Say("An answer that does not end well.") if isinstance(step, Fail) else step
-        reply = Reply(conversation, said, self.usage, int(time.time()))
+        reply = ScriptedReply(conversation, said, self.usage, int(time.time()))
         if not conversation.stream:
             if fault == "malformed":
                 await _send(stream, 200, b"{this is not JSON")
                 return True
-            await _send(stream, 200, whole_of(reply), cut=fault == "cut")
+            await _send(stream, 200, encode_complete(reply), cut=fault == "cut")
             return fault != "cut"
         return await self._stream(reply, stream, fault)
 
-    async def _stream(self, reply: Reply, stream: SocketStream, fault: Fault | None) -> bool:
+    async def _stream(self, reply: ScriptedReply, stream: SocketStream, fault: Fault | None) -> bool:
         api = reply.conversation.api
         fields = [
             ("Content-Type", "text/event-stream"),
@@ -220,17 +229,17 @@ class ScriptedModel:
         ]
         pause = reply.step.pause if isinstance(reply.step, Say) else 0.0
         await stream.write(http1.encode_head("HTTP/1.1 200 OK", fields))
-        for number, event in enumerate(stream_of(reply)):
+        for number, event in enumerate(encode_stream(reply)):
             if number == 3 and fault == "cut":
                 return False
             if number == 3 and fault == "malformed":
-                await stream.write(http1.encode_piece(b"data: {not json\n\n"))
-            await stream.write(http1.encode_piece(encode_event(api, event)))
+                await stream.write(http1.encode_chunk(b"data: {not json\n\n"))
+            await stream.write(http1.encode_chunk(encode_event(api, event)))
             if pause:
                 await asyncio.sleep(pause)
         if api == "chat":
-            await stream.write(http1.encode_piece(b"data: [DONE]\n\n"))
-        await stream.write(http1.LAST_PIECE)
+            await stream.write(http1.encode_chunk(b"data: [DONE]\n\n"))
+        await stream.write(http1.LAST_CHUNK)
         return True
 
 
@@ -248,18 +257,18 @@ _MODEL = {
 _MODELS: Event = {"object": "list", "data": [_MODEL], "has_more": False, "models": [_MODEL]}
 
 
-def _read(request: http1.Request, body: bytes) -> Received:
+def _read(request: http1.HttpRequest, body: bytes) -> ReceivedRequest:
     path = request.target.partition("?")[0]
     headers = {name.lower(): value for name, value in request.fields}
-    api = api_of(path) if request.method == "POST" else None
+    api = find_api(path) if request.method == "POST" else None
     conversation = None
     if api is not None:
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
             conversation = read_conversation(api, path, json.loads(body))
-    return Received(request.method, request.target, headers, body, api, conversation)
+    return ReceivedRequest(request.method, request.target, headers, body, api, conversation)
 
 
-def _decoded(request: http1.Request, body: bytes) -> bytes:
+def _decoded(request: http1.HttpRequest, body: bytes) -> bytes:
     coding = "".join(request.values("content-encoding")).lower()
     if coding == "gzip":
         return gzip.decompress(body)
@@ -285,8 +294,8 @@ async def _send(
     )
 
 
-async def _until_gone(inlet: Inlet) -> None:
-    """A client that sends its next request early is still there."""
+async def _until_gone(inlet: PushbackReader) -> None:
+    """Waits until the client disconnects. One that sends its next request early is still connected."""
     early = await inlet.read()
     if early:
         inlet.put_back(early)

@@ -1,7 +1,7 @@
-"""Everything that happened: append-only, hash-chained, in one SQLite file that several processes write."""
+"""The append-only, hash-chained record of everything that happened, in one SQLite file that several processes write."""
 
-from freehold.timeline.event import Event, Json
-from freehold.timeline.timeline import Timeline, Tx
-from freehold.timeline.verify import Problem
+from freehold.timeline.event import Json, TimelineEvent
+from freehold.timeline.timeline import Timeline, Transaction
+from freehold.timeline.verification import ChainProblem
 
-__all__ = ["Event", "Json", "Problem", "Timeline", "Tx"]
+__all__ = ["ChainProblem", "Json", "Timeline", "TimelineEvent", "Transaction"]

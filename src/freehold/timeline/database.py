@@ -1,4 +1,4 @@
-"""The file under the timeline: how it is opened, what is in it, how its tables grow."""
+"""The SQLite file of the timeline: how it is opened, its tables, and the migration of other rooms' tables."""
 
 import os
 import sqlite3
@@ -8,19 +8,19 @@ from pathlib import Path
 from urllib.parse import quote
 
 from freehold.errors import FreeholdError
+from freehold.timeline.errors import explain_open_error
 from freehold.timeline.event import GENESIS
-from freehold.timeline.faults import explain_open
 
 APPLICATION_ID = 0x46484C44  # "FHLD"
 FORMAT = 1
-PATIENCE = 30.0
-"""How long a writer waits for its turn, in seconds."""
-TURN = 5
-"""Milliseconds between two tries. SQLite by itself waits up to 100, and a busy writer would starve the others."""
+LOCK_TIMEOUT = 30.0
+"""How long a writer waits for the write lock, in seconds."""
+BUSY_TIMEOUT_MS = 5
+"""Milliseconds between two tries to get the lock. SQLite's own waits are up to 100, so that a busy writer would starve the others."""
 
-_NO_ROOM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
+_CANNOT_WRITE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
 
-# The triggers stop mistakes, not a thief with the file: against that stands the chain, and `verify`.
+# The triggers prevent mistakes of our own. Changes by somebody with access to the file are found by the hash chain.
 _TABLES = """
 CREATE TABLE event (
   seq INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, who TEXT NOT NULL,
@@ -41,25 +41,25 @@ CREATE TRIGGER head_stays BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'the t
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
-    """Opens the database for writing, making it (mode 0600) where there is none."""
+    """Opens the database for writing; creates it with mode 0600 when it is missing."""
     try:
         # SQLite gives the -wal and -shm files the mode of the database.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError as error:
-        raise explain_open(error, path) from error
-    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        raise explain_open_error(error, path) from error
+    connection = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False)
     try:
         _prepare(connection, path)
-        connection.execute(f"PRAGMA busy_timeout = {TURN}")
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def begin(connection: sqlite3.Connection) -> None:
-    """Begins a write transaction as soon as no other process has one."""
-    deadline = time.monotonic() + PATIENCE
+def begin_write(connection: sqlite3.Connection) -> None:
+    """Begins a write transaction; waits while another process has one."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -71,15 +71,15 @@ def begin(connection: sqlite3.Connection) -> None:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """Opens an existing database for reading only; works on a read-only file system too."""
+    """Opens an existing database for reading. Also works on a read-only file system."""
     if not path.exists():
         raise _missing(path)
     try:
         return _read_only(path, "mode=ro")
     except sqlite3.OperationalError as error:
-        # A full disk or a read-only folder has no room for the -shm file. With nothing in the -wal file nothing is
-        # missed by reading the database alone.
-        if error.sqlite_errorcode & 0xFF in _NO_ROOM and _is_empty(path.with_name(path.name + "-wal")):
+        # SQLite cannot create the -shm file on a full disk or in a read-only folder. When the -wal file is empty, the
+        # database file alone has everything.
+        if error.sqlite_errorcode & 0xFF in _CANNOT_WRITE and _is_empty(path.with_name(path.name + "-wal")):
             return _read_only(path, "immutable=1")
         raise
 
@@ -97,34 +97,34 @@ def _missing(path: Path) -> FreeholdError:
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> int:
-    """The format of the file: 0 for a new one. Refuses what is not a timeline or comes from a newer Freehold."""
+    """The format of the file; 0 for a new one. Refuses other databases and the files of a newer Freehold."""
     (made_by,) = connection.execute("PRAGMA application_id").fetchone()
     found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if made_by != APPLICATION_ID and (made_by or tables):
         raise FreeholdError(
             "timeline.foreign",
-            f"{path} is a database, but not a timeline",
+            f"{path} is a database of another program",
             hint=f"Move it away: mv {path} {path}.foreign",
         )
     if found > FORMAT:
         raise FreeholdError(
             "timeline.newer",
             f"{path} has format {found}; this Freehold knows formats up to {FORMAT}",
-            hint="It was written by a newer Freehold: install that one again",
+            hint="A newer Freehold wrote it. Install that version again",
         )
     return found
 
 
-def grow(connection: sqlite3.Connection, room: str, steps: Sequence[str], path: Path) -> None:
-    """Runs the steps that this database has not seen yet. Call inside a write transaction."""
+def migrate_tables(connection: sqlite3.Connection, room: str, steps: Sequence[str], path: Path) -> None:
+    """Runs the steps that have not run on this database. Call it inside a write transaction."""
     row = connection.execute("SELECT steps FROM room WHERE name = ?", (room,)).fetchone()
     done = row[0] if row else 0
     if done > len(steps):
         raise FreeholdError(
             "timeline.newer",
-            f"The tables of {room} in {path} have had {done} steps; this Freehold knows {len(steps)}",
-            hint="They were written by a newer Freehold: install that one again",
+            f"The tables of {room} in {path} are at step {done}; this Freehold knows {len(steps)} steps",
+            hint="A newer Freehold wrote them. Install that version again",
         )
     for step in steps[done:]:
         run_script(connection, step)
@@ -134,7 +134,7 @@ def grow(connection: sqlite3.Connection, room: str, steps: Sequence[str], path: 
 
 
 def run_script(connection: sqlite3.Connection, script: str) -> None:
-    """Like `executescript`, which would commit our transaction first."""
+    """Like `executescript`, but inside the current transaction."""
     statement = ""
     for part in script.split(";"):
         statement += part
@@ -151,24 +151,24 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
 
 def _read_only(path: Path, how: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?{how}", uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        f"file:{quote(str(path))}?{how}", uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
         found = check_format(connection, path)
     except BaseException:
         connection.close()
         raise
-    if found == 0:  # an empty file: somebody is making it, or was stopped in the middle
+    if found == 0:  # an empty file: another process is creating it, or was killed while it did
         connection.close()
         raise _missing(path)
     return connection
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
-            # Changing to WAL does not wait for others who do the same; they will be done in a moment.
+            # SQLite does not wait here when another process also switches to WAL. Try again until it has finished.
             connection.execute("PRAGMA journal_mode = WAL")
             break
         except sqlite3.OperationalError as error:

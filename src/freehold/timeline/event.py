@@ -1,4 +1,4 @@
-"""One entry of the timeline: what it holds, what it refuses, and how it is chained to the one before."""
+"""One timeline event: its fields, its limits, and its link in the hash chain."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from freehold.errors import FreeholdError
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 GENESIS = "0" * 64
-"""What the first event is chained to."""
+"""The previous hash of the first event."""
 
 DATA_LIMIT = 64 * 1024
 DEPTH_LIMIT = 32
@@ -25,8 +25,8 @@ _KIND = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+")
 
 
 @dataclass(frozen=True)
-class Event:
-    """Something that happened. `seq` orders events; `at` is what the clock said, which may have jumped."""
+class TimelineEvent:
+    """Something that happened. `seq` gives the order; `at` is the clock's time, and the clock may have been changed."""
 
     seq: int
     at: str
@@ -49,12 +49,12 @@ class Event:
 
 
 def check_kind(kind: str) -> None:
-    """Refuses what is not `room.past_tense`."""
+    """Raises `timeline.bad-kind` unless the kind has the form `room.past_tense`."""
     if len(kind) > KIND_LIMIT or not _KIND.fullmatch(kind):
         raise FreeholdError(
             "timeline.bad-kind",
-            f"{kind[:KIND_LIMIT]!r} is not a kind of event",
-            hint="A kind is the room, a dot and what happened there, as in egress.request_refused",
+            f"{kind[:KIND_LIMIT]!r} is not a valid kind of event",
+            hint="A kind is a room, a dot and what happened, such as egress.request_refused",
         )
 
 
@@ -62,16 +62,16 @@ def check_who(who: str) -> None:
     if not who or len(who) > WHO_LIMIT or not who.isprintable():
         raise FreeholdError(
             "timeline.bad-who",
-            f"{who[:WHO_LIMIT]!r} does not name who did it",
-            hint=f"Give a printable name of 1 to {WHO_LIMIT} characters, as in owner or agent:claude",
+            f"{who[:WHO_LIMIT]!r} is not a valid name for who did it",
+            hint=f"Use a printable name of 1 to {WHO_LIMIT} characters, such as owner or agent:claude",
         )
 
 
 def encode_data(kind: str, data: Mapping[str, Json]) -> str:
     """The canonical text of an event's data: sorted keys, no spaces, ASCII.
 
-    Only plain JSON types are taken, never a subclass: a masked secret, a date or a path must be spelled out
-    by the caller, so that nothing is written here by accident.
+    Only plain JSON types are accepted, and no subclasses: the caller must convert a masked secret, a date or a path, so
+    that nothing is written by accident.
     """
     if not isinstance(data, Mapping):
         raise _refused(kind, "data", data)
@@ -80,13 +80,13 @@ def encode_data(kind: str, data: Mapping[str, Json]) -> str:
         raise FreeholdError(
             "timeline.too-big",
             f"The data of {kind} is {len(text)} bytes long; an event may hold {DATA_LIMIT}",
-            hint="Write the content to a file, or shorten it, and let the event name it",
+            hint="Shorten it, or write it to a file and put the name of the file into the event",
         )
     return text
 
 
 def digest(previous: str, seq: int, at: str, kind: str, who: str, data: str) -> str:
-    """SHA-256 over the previous hash and the canonical event; `data` is taken as it is stored."""
+    """SHA-256 over the previous hash and the canonical event. `data` is the stored text."""
     head = json.dumps(at)
     tail = f'"kind":{json.dumps(kind)},"seq":{seq},"who":{json.dumps(who)}'
     text = f'{previous}{{"at":{head},"data":{data},{tail}}}'
@@ -112,9 +112,9 @@ def _plain(kind: str, value: object, where: str, depth: int) -> object:
 
 
 def _refused(kind: str, where: str, value: object) -> FreeholdError:
-    # The value itself is not shown: it may be the secret that was refused.
+    # The value is not shown: it may be a secret.
     return FreeholdError(
         "timeline.not-json",
-        f"{where[:200]} of {kind} is of type {type(value).__name__}, which the timeline does not hold",
-        hint=f"Give text, whole or finite numbers, true, false, null, lists and maps with text keys, at most {DEPTH_LIMIT} deep",
+        f"{where[:200]} of {kind} is of type {type(value).__name__}, which the timeline cannot store",
+        hint=f"Use text, finite numbers, true, false, null, lists and objects with text keys, at most {DEPTH_LIMIT} deep",
     )

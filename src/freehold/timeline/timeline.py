@@ -1,4 +1,4 @@
-"""Append, read and follow; several threads and several processes at once."""
+"""Append, read and follow events. Safe for several threads and several processes."""
 
 import json
 import sqlite3
@@ -12,9 +12,9 @@ from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.timeline import database
-from freehold.timeline.event import Event, Json, check_kind, check_who, digest, encode_data
-from freehold.timeline.faults import explain
-from freehold.timeline.verify import Problem, verify_chain
+from freehold.timeline.errors import explain_sqlite_error
+from freehold.timeline.event import Json, TimelineEvent, check_kind, check_who, digest, encode_data
+from freehold.timeline.verification import ChainProblem, verify_chain
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 NO_DATA: Mapping[str, Json] = {}
@@ -24,13 +24,13 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def instant(moment: datetime) -> str:
-    """The moment as the timeline writes it: UTC, milliseconds, of equal length and so in order as text."""
+def format_instant(moment: datetime) -> str:
+    """A time as the timeline writes it: UTC with milliseconds. All have the same length, so that they sort as text."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Tx:
-    """One write transaction. What is done through it is kept wholly or not at all."""
+class Transaction:
+    """One write transaction: all of it is stored, or nothing."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Callable[[], datetime]) -> None:
         self._connection = connection
@@ -39,27 +39,27 @@ class Tx:
     def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
         return self._connection.execute(sql, parameters)
 
-    def append(self, kind: str, data: Mapping[str, Json] = NO_DATA, *, who: str = "freehold") -> Event:
-        """Adds the event; it has happened for others when the transaction has ended without an error."""
+    def append(self, kind: str, data: Mapping[str, Json] = NO_DATA, *, who: str = "freehold") -> TimelineEvent:
+        """Adds an event. Others see it when the transaction has ended without an error."""
         check_kind(kind)
         check_who(who)
         text = encode_data(kind, data)
         last, previous = self._connection.execute("SELECT seq, hash FROM head").fetchone()
-        seq, at = last + 1, instant(self._clock())
+        seq, at = last + 1, format_instant(self._clock())
         chained = digest(previous, seq, at, kind, who, text)
         self._connection.execute(
             "INSERT INTO event (seq, at, kind, who, data, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (seq, at, kind, who, text, previous, chained),
         )
         self._connection.execute("UPDATE head SET seq = ?, hash = ?", (seq, chained))
-        return Event(seq, at, kind, who, json.loads(text), chained, previous)
+        return TimelineEvent(seq, at, kind, who, json.loads(text), chained, previous)
 
 
 class Timeline:
     """Everything that happened, in order, in one file.
 
-    All calls but `follow` block on the disk: from a coroutine use `asyncio.to_thread`. When `append` or
-    `transaction` has returned, the event is on the disk. With `readonly` the file must exist and is never written.
+    All calls except `follow` block: in a coroutine use `asyncio.to_thread`. After `append` or `transaction` has
+    returned, the event is on disk. With `readonly` the file must exist, and it is never written.
     """
 
     def __init__(self, path: Path | str, *, readonly: bool = False, clock: Callable[[], datetime] = _now) -> None:
@@ -77,15 +77,15 @@ class Timeline:
                     self._writer.close()
                 raise
 
-    def append(self, kind: str, data: Mapping[str, Json] = NO_DATA, *, who: str = "freehold") -> Event:
+    def append(self, kind: str, data: Mapping[str, Json] = NO_DATA, *, who: str = "freehold") -> TimelineEvent:
         with self.transaction() as tx:
             return tx.append(kind, data, who=who)
 
     @contextmanager
-    def transaction(self) -> Iterator[Tx]:
-        """An event and the state it changes, together. The only writer of the file while it lasts: keep it short.
+    def transaction(self) -> Iterator[Transaction]:
+        """Writes an event and the state that it changes together. Keep it short: no other process can write meanwhile.
 
-        A broken constraint is raised as `sqlite3.IntegrityError`; whatever is raised inside undoes everything.
+        A broken constraint raises `sqlite3.IntegrityError`. Any exception rolls everything back.
         """
         if self._writer is None:
             raise FreeholdError(
@@ -94,12 +94,12 @@ class Timeline:
                 hint="Open it without readonly to write to it",
             )
         if self._holder == threading.get_ident():
-            raise RuntimeError("already in a transaction of this timeline: use the Tx it gave")
+            raise RuntimeError("already in a transaction of this timeline: use the Transaction it gave")
         with self._writing, self._explained():
             self._holder = threading.get_ident()
             try:
-                database.begin(self._writer)
-                yield Tx(self._writer, self._clock)
+                database.begin_write(self._writer)
+                yield Transaction(self._writer, self._clock)
                 self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
@@ -109,16 +109,16 @@ class Timeline:
                 self._holder = None
 
     def ensure_schema(self, room: str, *steps: str) -> None:
-        """Gives a room its own tables in this file. Every step runs once in the life of the file, in order.
+        """Creates or migrates the tables of a room in this file. Each step runs once for a file, in order.
 
-        A step is one or more SQL statements. To change tables later add a step; never edit one that was released.
-        Table names start with the room's name. Idempotent; safe when several processes start at once.
+        A step is one or more SQL statements. To change tables later, add a step; never edit a released one. Table names
+        start with the name of the room. Idempotent; safe when several processes start at the same time.
         """
         with self.transaction() as tx:
-            database.grow(tx._connection, room, steps, self.path)
+            database.migrate_tables(tx._connection, room, steps, self.path)
 
     def query(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
-        """Reads committed state of a room's tables."""
+        """Reads committed rows of a room's tables."""
         with self._reading, self._explained():
             return self._reader.execute(sql, parameters).fetchall()
 
@@ -129,10 +129,10 @@ class Timeline:
         kinds: Sequence[str] = (),
         since: datetime | None = None,
         limit: int = 1000,
-    ) -> list[Event]:
+    ) -> list[TimelineEvent]:
         """Events with `after < seq <= until`, oldest first, at most `limit`.
 
-        `kinds` holds exact kinds or patterns such as `egress.*`; `since` compares with what the clock said then.
+        `kinds` holds exact kinds or patterns such as `egress.*`; `since` is compared with the times that the clock gave.
         """
         sql, parameters = _selection(after, until, kinds, since)
         with self._explained():
@@ -140,37 +140,37 @@ class Timeline:
 
     def tail(
         self, count: int, kinds: Sequence[str] = (), since: datetime | None = None, before: int | None = None
-    ) -> list[Event]:
-        """The last `count` events of these kinds, oldest first; of those with `seq < before` when it is given."""
+    ) -> list[TimelineEvent]:
+        """The last `count` events of these kinds with `seq < before`, oldest first."""
         sql, parameters = _selection(0, None if before is None else before - 1, kinds, since)
         rows = self.query(f"{sql} ORDER BY seq DESC LIMIT ?", (*parameters, count))
         return [self._event(row) for row in reversed(rows)]
 
-    def last(self) -> Event | None:
+    def last(self) -> TimelineEvent | None:
         found = self.tail(1)
         return found[0] if found else None
 
-    def follow(self, after: int | None = None, kinds: Sequence[str] = ()) -> AsyncGenerator[Event, None]:
-        """Events after `after` (default: from now on), then new ones as they are written by any process.
+    def follow(self, after: int | None = None, kinds: Sequence[str] = ()) -> AsyncGenerator[TimelineEvent, None]:
+        """Events after `after` (default: from now on), and then new ones of all processes as they are written.
 
-        Ends only when it is closed: use `contextlib.aclosing`. Each follower has its own connection.
+        It ends only when it is closed: use `contextlib.aclosing`. Each follower has its own connection.
         """
-        from freehold.timeline.follow import follow_events
+        from freehold.timeline.follower import follow_events
 
         return follow_events(self.path, after, kinds)
 
     def verify(
         self, progress: Callable[[int, int], None] | None = None, known: tuple[int, str] | None = None
-    ) -> list[Problem]:
-        """Every changed, missing or reordered entry; an empty list when all is well.
+    ) -> list[ChainProblem]:
+        """Every changed, missing or reordered event; an empty list when there is no problem.
 
-        `progress` is called with entries done and entries in all. `known` is a sequence number and its hash that
-        were noted elsewhere: with it even a chain that was rewritten whole is found.
+        `progress` is called with the number of checked events and of all events. `known` is a sequence number and its
+        hash from another place: with it, a chain that was rewritten completely is found as well.
         """
         return verify_chain(self.path, progress, known)
 
     def close(self) -> None:
-        """Idempotent. Waits for a transaction that is under way."""
+        """Waits for a running transaction. Idempotent."""
         with self._writing, self._reading:
             self._reader.close()
             if self._writer is not None:
@@ -184,17 +184,17 @@ class Timeline:
     ) -> None:
         self.close()
 
-    def _event(self, row: tuple[Any, ...]) -> Event:
+    def _event(self, row: tuple[Any, ...]) -> TimelineEvent:
         seq, at, kind, who, text, chained, previous = row
         try:
             data = json.loads(text)
         except ValueError as error:
             raise FreeholdError(
                 "timeline.tampered",
-                f"Entry {seq} of {self.path} does not hold what was written",
-                hint="Run freehold timeline verify to see every entry that was changed",
+                f"Event {seq} of {self.path} was changed after it was written",
+                hint="freehold timeline verify lists every event that was changed",
             ) from error
-        return Event(seq, at, kind, who, data, chained, previous)
+        return TimelineEvent(seq, at, kind, who, data, chained, previous)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -203,7 +203,7 @@ class Timeline:
         except sqlite3.IntegrityError:
             raise
         except sqlite3.Error as error:
-            explained = explain(error, self.path)
+            explained = explain_sqlite_error(error, self.path)
             if explained is None:
                 raise
             raise explained from error
@@ -218,12 +218,12 @@ def _selection(
         parameters.append(until)
     if since is not None:
         where.append("at >= ?")
-        parameters.append(instant(since))
+        parameters.append(format_instant(since))
     if kinds and "*" not in kinds:
         either = []
         for pattern in kinds:
             if pattern.endswith(".*"):
-                # A range and not LIKE, so that the index serves it; "/" is the character after ".".
+                # A range instead of LIKE, so that the index is used. "/" is the character after ".".
                 either.append("(kind >= ? AND kind < ?)")
                 parameters += [pattern[:-1], pattern[:-2] + "/"]
             else:
@@ -231,6 +231,6 @@ def _selection(
                 either.append("kind = ?")
                 parameters.append(pattern)
         where.append(f"({' OR '.join(either)})")
-    # Only our own words are joined here; every value is a parameter.
+    # Only constant text is joined here; every value is a parameter.
     sql = f"SELECT seq, at, kind, who, data, hash, previous FROM event WHERE {' AND '.join(where)}"  # noqa: S608
     return sql, tuple(parameters)

@@ -1,4 +1,4 @@
-"""Waits until the database may have changed: told by the kernel where it can, by asking again where it cannot."""
+"""Waits until the database may have changed: with inotify where possible, else by polling."""
 
 import asyncio
 import ctypes
@@ -7,34 +7,34 @@ from pathlib import Path
 from types import TracebackType
 
 _IN_MODIFY = 0x2
-_EAGER = 0.002
-_TOLD = 1.0
-_UNTOLD = 0.05
+_FIRST_DELAY = 0.002
+_MAX_DELAY_INOTIFY = 1.0
+_MAX_DELAY_POLLING = 0.05
 
 
 class Wakeup:
-    """`pause` returns soon after a write to the database's log, by any process.
+    """`pause` returns soon after any process has written to the database's log.
 
-    The kernel tells of the write a moment before the commit can be seen, so that after each word from it we look
-    again and again, ever more slowly. Where it tells nothing (no inotify left, no log) we look every 50 ms.
+    The kernel reports a write a moment before the commit is visible, so after each report `pause` returns several times,
+    with growing delays. Without inotify (none left, or no log file) it returns every 50 ms.
     """
 
     def __init__(self, database: Path) -> None:
-        self._told = asyncio.Event()
-        self._delay = _EAGER
+        self._written = asyncio.Event()
+        self._delay = _FIRST_DELAY
         self._fd = _watch(database.with_name(database.name + "-wal"))
         if self._fd is not None:
-            asyncio.get_running_loop().add_reader(self._fd, self._hear, self._fd)
+            asyncio.get_running_loop().add_reader(self._fd, self._on_write, self._fd)
 
     async def pause(self) -> None:
         try:
             async with asyncio.timeout(self._delay):
-                await self._told.wait()
+                await self._written.wait()
         except TimeoutError:
-            self._delay = min(self._delay * 2, _UNTOLD if self._fd is None else _TOLD)
+            self._delay = min(self._delay * 2, _MAX_DELAY_POLLING if self._fd is None else _MAX_DELAY_INOTIFY)
         else:
-            self._told.clear()
-            self._delay = _EAGER
+            self._written.clear()
+            self._delay = _FIRST_DELAY
 
     def __enter__(self) -> "Wakeup":
         return self
@@ -46,13 +46,13 @@ class Wakeup:
             asyncio.get_running_loop().remove_reader(self._fd)
             os.close(self._fd)
 
-    def _hear(self, fd: int) -> None:
+    def _on_write(self, fd: int) -> None:
         os.read(fd, 65536)
-        self._told.set()
+        self._written.set()
 
 
 def _watch(log: Path) -> int | None:
-    """An inotify descriptor, or None where the kernel gives none."""
+    """An inotify descriptor; None when the kernel gives none."""
     libc = ctypes.CDLL(None)
     fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
     if fd < 0:

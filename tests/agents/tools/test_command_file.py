@@ -1,4 +1,4 @@
-"""The `freehold` command for inside: whole or as it was, and never a reason not to start."""
+"""The `freehold` command inside the computer: replaced atomically, and a failure never stops the start."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freehold.agents.tools.placing import place_command
+from freehold.agents.tools.command_file import write_command
 
 TOOL = {
     "name": "say_it",
@@ -21,7 +21,7 @@ TOOL = {
 
 
 def test_the_command_is_made_from_the_schemas(tmp_path: Path) -> None:
-    place_command(tmp_path, [TOOL])
+    write_command(tmp_path, [TOOL])
     command = tmp_path / ".tools" / "freehold"
     assert command.stat().st_mode & 0o777 == 0o755
     assert json.loads((tmp_path / ".tools/tools.json").read_text()) == [TOOL]
@@ -32,14 +32,14 @@ def test_the_command_is_made_from_the_schemas(tmp_path: Path) -> None:
     assert "invalid int value" in wrong.stderr
 
 
-def test_a_second_time_writes_nothing(tmp_path: Path) -> None:
-    place_command(tmp_path, [TOOL])
+def test_writing_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
+    write_command(tmp_path, [TOOL])
     before = (tmp_path / ".tools/freehold").stat()
-    place_command(tmp_path, [TOOL])
+    write_command(tmp_path, [TOOL])
     assert (tmp_path / ".tools/freehold").stat().st_ino == before.st_ino
 
 
-def test_a_place_that_takes_no_files_is_told_and_no_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_written_is_only_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / ".tools").write_text("in the way")
-    place_command(tmp_path, [TOOL])
+    write_command(tmp_path, [TOOL])
     assert "could not be written" in caplog.text

@@ -1,4 +1,4 @@
-"""Serves an application on a thread of its own."""
+"""Serves an ASGI application in a thread."""
 
 import logging
 import socket
@@ -16,7 +16,7 @@ from tests.e2e.atproto.certificates import Certificates
 def serve(
     app: ASGIApp, listener: socket.socket, certificates: Certificates | None = None, *, lifespan: bool = False
 ) -> Iterator[None]:
-    """Until the block ends; by https when there are certificates."""
+    """Serve until the block ends; with https when there are certificates."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -27,7 +27,7 @@ def serve(
         timeout_graceful_shutdown=1,
     )
     access = logging.getLogger("uvicorn.access")
-    access.disabled = True  # the callback's address holds the code
+    access.disabled = True  # the address of the callback contains the code
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],), name="served")
     thread.start()

@@ -1,9 +1,9 @@
 // A real PDS with its OAuth provider and a real PLC directory, on loopback only, for the sign-in tests.
 //
 // Run with the folder of `tools/install-pds` as working directory and a JSON configuration as argument:
-//   hostname   what the PDS calls itself ("localhost" makes it speak http)
-//   tls        {key, cert}: serve PDS and directory by https too, told apart by the Host header
-//   routes     {name: port}: where connections to that name's port 443 really go
+//   hostname   the host name of the PDS ("localhost" means http)
+//   tls        {key, cert}: also serve the PDS and the directory with https, selected by the Host header
+//   routes     {name: port}: the local port for connections to port 443 of that name
 //   accounts   [{handle, email, password}]
 // Prints one line of JSON when ready. Ends when standard input does; a line {"advance": seconds} there moves its clock.
 import crypto from 'node:crypto'

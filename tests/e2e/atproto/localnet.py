@@ -36,7 +36,7 @@ class LocalNetwork:
 
 @cache
 def _installed() -> tuple[Path, Path]:
-    """The folder of the PDS and the Node that runs it; installs once, which takes a minute or two."""
+    """The folder of the PDS and the Node that runs it. The first call installs them, which takes a minute or two."""
     folder = subprocess.run([REPOSITORY / "tools" / "install-pds"], check=True, stdout=subprocess.PIPE, text=True)
     node = subprocess.run([REPOSITORY / "tools" / "node-path"], check=True, stdout=subprocess.PIPE, text=True)
     return Path(folder.stdout.strip()), Path(node.stdout.strip()) / "node"
@@ -51,7 +51,7 @@ def local_network(
     certificates: Certificates | None = None,
     routes: dict[str, int] | None = None,
 ) -> Iterator[LocalNetwork]:
-    """http on localhost without certificates; with them https, by the real names of `routes`."""
+    """http on localhost without certificates; with certificates, https with the host names of `routes`."""
     modules, node = _installed()
     config: dict[str, Any] = {
         "hostname": hostname,

@@ -1,4 +1,4 @@
-"""A minimal front door over `freehold.identity`: the same routes that the gateway has, and nothing else."""
+"""A minimal application on `freehold.identity` with the sign-in routes of the gateway."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from freehold.identity.atproto.client import CALLBACK, JWKS, METADATA, Client
-from freehold.identity.atproto.fetch import Network
-from freehold.identity.atproto.flow import SIGN_IN_COOKIE, SignIn
-from freehold.identity.atproto.pending import TTL
+from freehold.identity.atproto.attempts import ATTEMPT_TTL
+from freehold.identity.atproto.fetcher import NetworkOverrides
+from freehold.identity.atproto.flow import SIGN_IN_COOKIE, OAuthFlow
+from freehold.identity.atproto.oauth_client import CALLBACK, JWKS, METADATA, OAuthClient
 from freehold.identity.atproto.problems import SignInProblem
-from freehold.identity.sessions import COOKIE, Sessions
+from freehold.identity.sign_ins import COOKIE, SignIns
 
 POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'"
 
@@ -49,25 +49,25 @@ class Clock:
         return time.time() + self.ahead
 
 
-class Door:
-    """`owner` None leaves only the one-time link."""
+class SignInApp:
+    """Without `owner`, only sign-in links work."""
 
     def __init__(
         self,
         database: Path,
         *,
         owner: str | None,
-        client: Client | None,
+        client: OAuthClient | None,
         plc_url: str = "",
-        network: Network | None = None,
+        network: NetworkOverrides | None = None,
     ) -> None:
         self.clock = Clock()
         self.events: list[tuple[str, Mapping[str, str]]] = []
-        self.sessions = Sessions(database, owner=owner, clock=self.clock)
+        self.sign_ins = SignIns(database, owner=owner, clock=self.clock)
         self.client = client
-        self.sign_in: SignIn | None = None
+        self.flow: OAuthFlow | None = None
         if owner is not None and client is not None:
-            self.sign_in = SignIn(
+            self.flow = OAuthFlow(
                 owner=owner,
                 client=client,
                 database=database,
@@ -93,39 +93,39 @@ class Door:
         )
 
     def close(self) -> None:
-        self.sessions.close()
-        if self.sign_in is not None:
-            self.sign_in.close()
+        self.sign_ins.close()
+        if self.flow is not None:
+            self.flow.close()
 
     async def home(self, request: Request) -> Response:
-        session = self.sessions.verify(request.cookies.get(COOKIE, ""))
-        if session is None:
+        sign_in = self.sign_ins.verify(request.cookies.get(COOKIE, ""))
+        if sign_in is None:
             return RedirectResponse("/sign-in", 303)
         buttons = {"Sign out": "/v1/sign-out", "Sign out everywhere": "/v1/sign-out/everywhere"}
-        return _html("At home", f"Signed in as {session.did}", buttons=buttons)
+        return _html("At home", f"Signed in as {sign_in.did}", buttons=buttons)
 
     async def show_sign_in(self, request: Request) -> Response:
-        # The answer comes back to the client's own origin, and so must the cookie that is set here.
+        # The callback goes to the origin of the client, so the cookie must be set there.
         if self.client is not None and request.url.netloc != self.client.origin.split("://")[1]:
             return RedirectResponse(self.client.origin + "/sign-in", 303)
-        return _html("Sign in", "This is somebody's house", buttons={"Sign in": "/v1/sign-in/atproto"})
+        return _html("Sign in", "This Freehold belongs to its owner", buttons={"Sign in": "/v1/sign-in/atproto"})
 
     async def script(self, request: Request) -> Response:
         return Response(SCRIPT, media_type="text/javascript")
 
     async def start(self, request: Request) -> Response:
-        if not self._same_origin(request) or self.sign_in is None:
+        if not self._same_origin(request) or self.flow is None:
             return JSONResponse({"error": {"code": "guard.origin"}}, 403)
-        started = await self.sign_in.start()
+        started = await self.flow.start()
         response = JSONResponse({"redirect": started.redirect})
-        _set_cookie(response, SIGN_IN_COOKIE, started.binding, int(TTL))
+        _set_cookie(response, SIGN_IN_COOKIE, started.binding, int(ATTEMPT_TTL))
         return response
 
     async def finish(self, request: Request) -> Response:
-        assert self.sign_in is not None
-        did = await self.sign_in.finish(request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE))
+        assert self.flow is not None
+        did = await self.flow.finish(request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE))
         _, secret = await asyncio.to_thread(
-            self.sessions.create,
+            self.sign_ins.create,
             did,
             label=request.headers.get("user-agent", ""),
             address=request.client.host if request.client else "",
@@ -142,7 +142,7 @@ class Door:
             return JSONResponse({"error": {"code": "guard.origin"}}, 403)
         token = json.loads(await request.body())["token"]
         redeemed = await run_in_threadpool(
-            self.sessions.redeem_link, token, label=request.headers.get("user-agent", ""), address=""
+            self.sign_ins.redeem_link, token, label=request.headers.get("user-agent", ""), address=""
         )
         if redeemed is None:
             return JSONResponse({"error": {"code": "sign-in.link"}}, 403)
@@ -161,22 +161,23 @@ class Door:
     async def sign_out(self, request: Request) -> Response:
         if not self._same_origin(request):
             return JSONResponse({"error": {"code": "guard.origin"}}, 403)
-        await run_in_threadpool(self.sessions.revoke_secret, request.cookies.get(COOKIE, ""))
+        if (sign_in := self.sign_ins.verify(request.cookies.get(COOKIE, ""))) is not None:
+            await run_in_threadpool(self.sign_ins.revoke, sign_in.id)
         response = JSONResponse({"redirect": "/sign-in"})
         _set_cookie(response, COOKIE, "", 0)
         return response
 
     async def sign_out_everywhere(self, request: Request) -> Response:
-        if not self._same_origin(request) or self.sessions.verify(request.cookies.get(COOKIE, "")) is None:
-            return JSONResponse({"error": {"code": "guard.session"}}, 403)
-        await run_in_threadpool(self.sessions.revoke_all)
+        if not self._same_origin(request) or self.sign_ins.verify(request.cookies.get(COOKIE, "")) is None:
+            return JSONResponse({"error": {"code": "guard.sign-in"}}, 403)
+        await run_in_threadpool(self.sign_ins.revoke_all)
         return JSONResponse({"redirect": "/sign-in"})
 
     async def problem(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, SignInProblem)
         if request.method == "POST":
-            return JSONResponse({"error": error.body()}, error.status)
-        return _html(error.title, error.message, status=error.status, code=error.code)
+            return JSONResponse({"error": error.body()}, error.kind.status)
+        return _html(error.title, error.message, status=error.kind.status, code=error.code)
 
     def _same_origin(self, request: Request) -> bool:
         origin = self.client.origin if self.client else str(request.base_url).rstrip("/")

@@ -1,13 +1,13 @@
-"""What the tests of the model gateway share."""
+"""Fixtures for the tests of the model gateway."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.egress.models.doorway import Doorway, doorway
+from tests.egress.models.gateway_harness import GatewayHarness, run_gateway
 
 
 @pytest.fixture
-async def door(tmp_path: Path) -> AsyncIterator[Doorway]:
-    async with doorway(tmp_path) as opened:
+async def gateway(tmp_path: Path) -> AsyncIterator[GatewayHarness]:
+    async with run_gateway(tmp_path) as opened:
         yield opened

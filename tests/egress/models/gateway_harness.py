@@ -1,4 +1,4 @@
-"""A model gateway on a real socket before a scripted model, as an agent inside would meet it."""
+"""A model gateway on a real socket in front of a scripted model, as an agent inside uses it."""
 
 import asyncio
 import contextlib
@@ -10,13 +10,13 @@ from typing import Any
 
 import httpx2
 
-from freehold.egress.models import Limits, ModelGateway, read_providers
+from freehold.egress.models import BudgetLimits, ModelGateway, read_providers
 from freehold.egress.models.prices import Prices
-from freehold.egress.models.upstream import Upstreams
+from freehold.egress.models.upstream import UpstreamPool
 from freehold.egress.stream import SocketStream
 from freehold.egress.vault import Vault
-from freehold.manifest.sections.minds import Model
-from freehold.testing import Api, ScriptedModel, Usage
+from freehold.manifest.sections.models import ModelSection
+from freehold.testing import Api, ScriptedModel, ScriptedUsage
 from freehold.timeline import Timeline
 
 KEY = "sk-real-0123456789-abcdefghij"
@@ -29,7 +29,7 @@ PATHS: dict[Api, str] = {
 PROVIDER_OF: dict[Api, str] = {"chat": "openai", "responses": "openai", "messages": "anthropic", "gemini": "gemini"}
 
 
-def question(
+def build_request(
     api: Api, prompt: str = "SAY hello there", *, stream: bool = False, model: str = "gpt-4o"
 ) -> tuple[str, Any]:
     """A path and a body."""
@@ -43,7 +43,7 @@ def question(
 
 
 @dataclass(frozen=True)
-class Doorway:
+class GatewayHarness:
     models: ModelGateway
     provider: ScriptedModel
     timeline: Timeline
@@ -56,14 +56,14 @@ class Doorway:
 
     async def ask(self, api: Api = "chat", prompt: str = "SAY hello there", **more: Any) -> httpx2.Response:
         session = more.pop("session", "s1")
-        path, body = question(api, prompt, **more)
+        path, body = build_request(api, prompt, **more)
         return await self.http.post(path, json=body, headers=self.headers(PROVIDER_OF[api], session))
 
     def events(self, *kinds: str) -> list[Mapping[str, Any]]:
         return [event.data for event in self.timeline.read(kinds=kinds)]
 
     async def raw(self, request: bytes) -> bytes:
-        """What comes back for these very bytes, to the end of the connection."""
+        """Sends these bytes and returns everything until the end of the connection."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             writer.write(request)
@@ -75,30 +75,30 @@ class Doorway:
             await writer.wait_closed()
 
 
-def manifest_models(url: str, **changes: Any) -> dict[str, Model]:
+def manifest_models(url: str, **changes: Any) -> dict[str, ModelSection]:
     """Three providers at one address."""
     return {
-        "openai": Model(kind="openai", base_url=f"{url}/v1", key="secret:real", **changes),
-        "anthropic": Model(kind="anthropic", base_url=url, key="secret:real", **changes),
-        "gemini": Model(kind="gemini", base_url=url, key="env:GEMINI_KEY", **changes),
+        "openai": ModelSection(kind="openai", base_url=f"{url}/v1", key="secret:real", **changes),
+        "anthropic": ModelSection(kind="anthropic", base_url=url, key="secret:real", **changes),
+        "gemini": ModelSection(kind="gemini", base_url=url, key="env:GEMINI_KEY", **changes),
     }
 
 
 @asynccontextmanager
-async def doorway(
+async def run_gateway(
     folder: Path,
     *,
-    overall: Limits | None = None,
+    overall: BudgetLimits | None = None,
     provider: ScriptedModel | None = None,
-    models: Mapping[str, Model] | None = None,
-    usage: Usage | None = None,
-    upstreams: Upstreams | None = None,
+    models: Mapping[str, ModelSection] | None = None,
+    usage: ScriptedUsage | None = None,
+    upstreams: UpstreamPool | None = None,
     **changes: Any,
-) -> AsyncIterator[Doorway]:
-    """Until the block ends; opened again in the same folder it remembers what was spent."""
+) -> AsyncIterator[GatewayHarness]:
+    """Runs until the block ends. Opened again in the same folder it knows the earlier spending."""
     provider = provider or ScriptedModel(usage=usage)
     vault = Vault(folder / "vault")
-    vault.put("real", KEY)
+    vault.set("real", KEY)
     async with provider:
         found = read_providers(models or manifest_models(provider.url, **changes))
         with Timeline(folder / "timeline.db") as timeline:
@@ -112,7 +112,7 @@ async def doorway(
                 # Prices go by address, and this one is none of a provider's.
                 prices=lambda _address: Prices("https://api.openai.com"),
             )
-            async with running as gateway:
+            async with running as models_gateway:
                 tasks: set[asyncio.Task[None]] = set()
 
                 async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -120,7 +120,7 @@ async def doorway(
                     assert task is not None
                     tasks.add(task)
                     with contextlib.suppress(asyncio.CancelledError):
-                        await gateway.handle(SocketStream(reader, writer))
+                        await models_gateway.handle(SocketStream(reader, writer))
                     tasks.discard(task)
 
                 server = await asyncio.start_server(accept, "127.0.0.1", 0)
@@ -129,7 +129,7 @@ async def doorway(
                     async with httpx2.AsyncClient(
                         base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20
                     ) as http:
-                        yield Doorway(gateway, provider, timeline, vault, port, http)
+                        yield GatewayHarness(models_gateway, provider, timeline, vault, port, http)
                 finally:
                     server.close()
                     for task in tasks:

@@ -1,10 +1,10 @@
-"""Only questions to a model get out, however the address is spelled."""
+"""Only model requests are forwarded, however the path is spelled."""
 
 import json
 from pathlib import Path
 
 import pytest
-from tests.egress.models.doorway import KEY, Doorway, doorway, question
+from tests.egress.models.gateway_harness import KEY, GatewayHarness, build_request, run_gateway
 
 CLOSED = [
     ("POST", "/openai/v1/files"),
@@ -57,56 +57,58 @@ ODD = [
 
 
 @pytest.mark.parametrize(("method", "path"), CLOSED)
-async def test_what_asks_no_model_is_refused(method: str, path: str, door: Doorway) -> None:
+async def test_a_request_that_uses_no_model_is_refused(method: str, path: str, gateway: GatewayHarness) -> None:
     provider = path.split("/")[1]
-    answer = await door.http.request(method, path, json={}, headers=door.headers(provider))
+    answer = await gateway.http.request(method, path, json={}, headers=gateway.headers(provider))
     assert answer.status_code == 403
     assert answer.headers["x-freehold-refused"] == "models.closed"
-    assert not door.provider.requests
+    assert not gateway.provider.requests
 
 
 @pytest.mark.parametrize("target", ODD)
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_an_address_with_a_second_reading_is_refused(target: str, method: str, door: Doorway) -> None:
-    key = door.models.endpoint_for("openai", "s1").key
+async def test_an_ambiguous_path_is_refused(target: str, method: str, gateway: GatewayHarness) -> None:
+    key = gateway.models.endpoint_for("openai", "s1").key
     head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: 0\r\n\r\n"
-    back = await door.raw(head.encode())
+    back = await gateway.raw(head.encode())
     assert back.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403", b"HTTP/1.1 404"))
-    assert not door.provider.requests
+    assert not gateway.provider.requests
 
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "OPTIONS", "PATCH", "FOO", "PROPFIND"])
-async def test_odd_methods_are_refused(method: str, door: Doorway) -> None:
-    key = door.models.endpoint_for("openai", "s1").key
+async def test_other_methods_are_refused(method: str, gateway: GatewayHarness) -> None:
+    key = gateway.models.endpoint_for("openai", "s1").key
     head = f"{method} /openai/v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n"
-    assert (await door.raw(head.encode())).startswith(b"HTTP/1.1 403")
-    assert not door.provider.requests
+    assert (await gateway.raw(head.encode())).startswith(b"HTTP/1.1 403")
+    assert not gateway.provider.requests
 
 
-async def test_the_list_of_models_may_be_read(door: Doorway) -> None:
-    assert (await door.http.get("/openai/v1/models", headers=door.headers())).status_code == 200
-    assert (await door.http.get("/anthropic/v1/models?limit=5", headers=door.headers("anthropic"))).status_code == 200
-    assert door.provider.requests[-1].path == "/v1/models?limit=5"
-    assert not door.events("models.answered")
+async def test_the_list_of_models_may_be_read(gateway: GatewayHarness) -> None:
+    assert (await gateway.http.get("/openai/v1/models", headers=gateway.headers())).status_code == 200
+    assert (
+        await gateway.http.get("/anthropic/v1/models?limit=5", headers=gateway.headers("anthropic"))
+    ).status_code == 200
+    assert gateway.provider.requests[-1].path == "/v1/models?limit=5"
+    assert not gateway.events("models.answered")
 
 
-async def test_a_bare_address_answers_itself(door: Doorway) -> None:
-    assert (await door.http.head("/anthropic")).status_code == 200
-    assert (await door.http.get("/anthropic/")).status_code == 200
-    assert not door.provider.requests
+async def test_the_base_url_responds_without_the_provider(gateway: GatewayHarness) -> None:
+    assert (await gateway.http.head("/anthropic")).status_code == 200
+    assert (await gateway.http.get("/anthropic/")).status_code == 200
+    assert not gateway.provider.requests
 
 
-async def test_the_owner_opens_a_path_by_name(tmp_path: Path) -> None:
-    async with doorway(tmp_path, allow=("POST /v1/files", "GET /v1/files/*")) as door:
+async def test_the_owner_can_allow_a_path(tmp_path: Path) -> None:
+    async with run_gateway(tmp_path, allow=("POST /v1/files", "GET /v1/files/*")) as gateway:
         for method, path, status in (
             ("POST", "/openai/v1/files", 404),  # the scripted model has none, and says so itself
             ("GET", "/openai/v1/files/f1", 404),
             ("DELETE", "/openai/v1/files/f1", 403),
             ("POST", "/openai/v1/files/f1", 403),
         ):
-            answer = await door.http.request(method, path, headers=door.headers())
+            answer = await gateway.http.request(method, path, headers=gateway.headers())
             assert answer.status_code == status
-        assert [received.key for received in door.provider.requests] == [KEY, KEY]
+        assert [received.key for received in gateway.provider.requests] == [KEY, KEY]
 
 
 @pytest.mark.parametrize(
@@ -124,42 +126,42 @@ async def test_the_owner_opens_a_path_by_name(tmp_path: Path) -> None:
         {"contents": [{"parts": [{"fileData": {"fileUri": "https://thief.example.org/x"}}]}]},
     ],
 )
-async def test_a_question_that_makes_the_provider_call_others_is_refused(
-    reach: dict[str, object], door: Doorway
+async def test_a_request_that_makes_the_provider_call_others_is_refused(
+    reach: dict[str, object], gateway: GatewayHarness
 ) -> None:
-    path, body = question("responses")
-    answer = await door.http.post(path, json=body | reach, headers=door.headers())
+    path, body = build_request("responses")
+    answer = await gateway.http.post(path, json=body | reach, headers=gateway.headers())
     assert answer.status_code == 403
-    assert not door.provider.requests
+    assert not gateway.provider.requests
 
 
-async def test_pictures_and_words_about_addresses_pass(door: Doorway) -> None:
-    path, body = question("responses", 'SAY {"url": "https://example.org"}')
+async def test_images_and_text_about_urls_pass(gateway: GatewayHarness) -> None:
+    path, body = build_request("responses", 'SAY {"url": "https://example.org"}')
     body["tools"] = [{"type": "function", "name": "fetch", "parameters": {"properties": {"url": {"type": "string"}}}}]
     body["input"] = [
         {"role": "user", "content": [{"type": "input_text", "text": 'SAY x {"type": "url", "url": "https://a.org"}'}]},
         {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]},
     ]
-    assert (await door.http.post(path, json=body, headers=door.headers())).status_code == 200
+    assert (await gateway.http.post(path, json=body, headers=gateway.headers())).status_code == 200
 
 
 async def test_the_owner_may_let_the_provider_fetch(tmp_path: Path) -> None:
-    async with doorway(tmp_path, allow=("urls",)) as door:
-        path, body = question("messages")
+    async with run_gateway(tmp_path, allow=("urls",)) as gateway:
+        path, body = build_request("messages")
         body["messages"][0]["content"] = [{"type": "image", "source": {"type": "url", "url": "https://example.org/x"}}]
-        assert (await door.http.post(path, json=body, headers=door.headers("anthropic"))).status_code == 200
+        assert (await gateway.http.post(path, json=body, headers=gateway.headers("anthropic"))).status_code == 200
 
 
-async def test_a_key_that_is_said_twice_is_read_once(door: Doorway) -> None:
-    """What the provider reads is what was checked here, not another reading of the same bytes."""
+async def test_a_repeated_json_key_is_read_once(gateway: GatewayHarness) -> None:
+    """The provider reads what was checked here, not the same bytes in another way."""
     body = b'{"model": "a", "model": "b", "messages": [], "stream": true, "stream": false}'
-    await door.http.post("/openai/v1/chat/completions", content=body, headers=door.headers())
-    assert door.provider.requests[-1].body == b'{"model":"b","messages":[],"stream":false}'
+    await gateway.http.post("/openai/v1/chat/completions", content=body, headers=gateway.headers())
+    assert gateway.provider.requests[-1].body == b'{"model":"b","messages":[],"stream":false}'
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b"\xff", b'{"messages": []}', b"[" * 100_000])
-async def test_a_body_that_is_no_question_is_refused(body: bytes, door: Doorway) -> None:
-    answer = await door.http.post("/openai/v1/chat/completions", content=body, headers=door.headers())
+async def test_a_body_that_is_not_a_model_request_is_refused(body: bytes, gateway: GatewayHarness) -> None:
+    answer = await gateway.http.post("/openai/v1/chat/completions", content=body, headers=gateway.headers())
     assert answer.status_code == 400
     assert json.loads(answer.text)["error"]["code"] == "models_malformed"
-    assert not door.provider.requests
+    assert not gateway.provider.requests

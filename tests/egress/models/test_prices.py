@@ -1,11 +1,11 @@
-"""Money by the table that ships; what is not in it is unknown."""
+"""Prices come from the table that ships with Freehold; others are unknown."""
 
 from datetime import date
 
 import pytest
 
 from freehold.egress.models.prices import Prices, Rates
-from freehold.egress.models.usage import Tokens
+from freehold.egress.models.usage import TokenCounts
 
 MILLION = 1_000_000
 
@@ -22,9 +22,9 @@ MILLION = 1_000_000
     ],
 )
 def test_well_known_models_have_a_price(address: str, model: str) -> None:
-    rates = Prices(address).of(model)
+    rates = Prices(address).find(model)
     assert rates is not None
-    cost = rates.cost(Tokens(1000, 1000))
+    cost = rates.cost(TokenCounts(1000, 1000))
     assert cost is not None
     assert 0 < cost < 1
 
@@ -38,25 +38,25 @@ def test_well_known_models_have_a_price(address: str, model: str) -> None:
         ("https://evil.example.org/https://api.openai.com", "gpt-4o"),
     ],
 )
-def test_what_is_not_known_is_unknown(address: str, model: str) -> None:
-    assert Prices(address).of(model) is None
+def test_a_model_outside_the_table_has_an_unknown_price(address: str, model: str) -> None:
+    assert Prices(address).find(model) is None
 
 
 def test_prices_of_gpt_4o_are_those_that_were_published() -> None:
-    rates = Prices("https://api.openai.com/v1").of("gpt-4o", date(2026, 1, 1))
+    rates = Prices("https://api.openai.com/v1").find("gpt-4o", date(2026, 1, 1))
     assert rates is not None
-    assert rates.cost(Tokens(MILLION, 0)) == pytest.approx(2.5)
-    assert rates.cost(Tokens(0, MILLION)) == pytest.approx(10)
-    assert rates.cost(Tokens(MILLION, 0, cached=MILLION)) == pytest.approx(1.25)
+    assert rates.cost(TokenCounts(MILLION, 0)) == pytest.approx(2.5)
+    assert rates.cost(TokenCounts(0, MILLION)) == pytest.approx(10)
+    assert rates.cost(TokenCounts(MILLION, 0, cached=MILLION)) == pytest.approx(1.25)
 
 
-def test_beyond_a_threshold_all_of_it_costs_the_dearer_price() -> None:
+def test_beyond_a_threshold_every_token_costs_the_higher_price() -> None:
     rates = Rates({"in": [1.0, [200_000, 2.0]], "out": 4.0})
-    assert rates.cost(Tokens(100_000, 0)) == pytest.approx(0.1)
-    assert rates.cost(Tokens(200_000, 0)) == pytest.approx(0.4)
+    assert rates.cost(TokenCounts(100_000, 0)) == pytest.approx(0.1)
+    assert rates.cost(TokenCounts(200_000, 0)) == pytest.approx(0.4)
 
 
 def test_a_kind_of_token_without_a_price_makes_the_whole_unknown() -> None:
-    assert Rates({"in": 1.0}).cost(Tokens(10, 10)) is None
-    assert Rates({"in": 1.0}).cost(Tokens(10, 0)) == pytest.approx(0.00001)
-    assert Rates({"in": 1.0}).cost(Tokens(10, 0, cached=10)) == pytest.approx(0.00001)
+    assert Rates({"in": 1.0}).cost(TokenCounts(10, 10)) is None
+    assert Rates({"in": 1.0}).cost(TokenCounts(10, 0)) == pytest.approx(0.00001)
+    assert Rates({"in": 1.0}).cost(TokenCounts(10, 0, cached=10)) == pytest.approx(0.00001)

@@ -1,4 +1,4 @@
-"""A provider is tried with its key, for nothing, and whatever it answers is told in words."""
+"""A provider is checked with its key, for free, and the result is a clear message."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.egress.models.doorway import KEY, Doorway, doorway
+from tests.egress.models.gateway_harness import KEY, GatewayHarness, run_gateway
 
 from freehold.errors import FreeholdError
-from freehold.manifest.sections.minds import Model
+from freehold.manifest.sections.models import ModelSection
 
 
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[int]:
-    """A server that says this to whoever connects; its port."""
+    """A server that sends this to every client; its port."""
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -35,31 +35,33 @@ async def answering(answer: bytes) -> AsyncIterator[int]:
         ("gemini", "/v1beta/models?pageSize=1000", ("x-goog-api-key", KEY)),
     ],
 )
-async def test_each_kind_is_asked_in_its_own_way(name: str, path: str, header: tuple[str, str], door: Doorway) -> None:
-    trial = await door.models.try_out(name)
+async def test_each_kind_is_asked_by_its_own_api(
+    name: str, path: str, header: tuple[str, str], gateway: GatewayHarness
+) -> None:
+    trial = await gateway.models.check_provider(name)
     assert (trial.ok, trial.status, trial.models) == (True, 200, ("scripted",))
-    assert trial.words == "It answers and offers 1 model"
-    (asked,) = door.provider.requests
+    assert trial.message == "It responds and offers 1 model"
+    (asked,) = gateway.provider.requests
     assert (asked.method, asked.path) == ("GET", path)
     assert asked.headers[header[0]] == header[1]
-    assert door.events("models.answered") == []
+    assert gateway.events("models.answered") == []
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
         (b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", "refuses the key"),
-        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "is the address right"),
+        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "check the address"),
         (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "status 503"),
     ],
 )
-async def test_a_provider_that_says_no_is_told_as_it_is(answer: bytes, words: str, tmp_path: Path) -> None:
+async def test_the_message_says_why_a_provider_refused(answer: bytes, words: str, tmp_path: Path) -> None:
     async with answering(answer) as port:
-        models = {"near": Model(kind="openai", base_url=f"http://127.0.0.1:{port}/v1", key="secret:real")}
-        async with doorway(tmp_path, models=models) as door:
-            trial = await door.models.try_out("near")
+        models = {"near": ModelSection(kind="openai", base_url=f"http://127.0.0.1:{port}/v1", key="secret:real")}
+        async with run_gateway(tmp_path, models=models) as gateway:
+            trial = await gateway.models.check_provider("near")
     assert not trial.ok
-    assert words in trial.words
+    assert words in trial.message
 
 
 @pytest.mark.parametrize(
@@ -72,23 +74,23 @@ async def test_a_provider_that_says_no_is_told_as_it_is(answer: bytes, words: st
         b'{"data": [{"id": "' + b"x" * 300 + b'"}]}',
     ],
 )
-async def test_what_a_provider_makes_up_is_no_list_of_models(body: bytes, tmp_path: Path) -> None:
+async def test_an_invalid_list_of_models_is_ignored(body: bytes, tmp_path: Path) -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
     async with answering(answer) as port:
-        models = {"near": Model(kind="openai", base_url=f"http://127.0.0.1:{port}/v1", key="secret:real")}
-        async with doorway(tmp_path, models=models) as door:
-            trial = await door.models.try_out("near")
+        models = {"near": ModelSection(kind="openai", base_url=f"http://127.0.0.1:{port}/v1", key="secret:real")}
+        async with run_gateway(tmp_path, models=models) as gateway:
+            trial = await gateway.models.check_provider("near")
     assert (trial.ok, trial.models) == (True, ())
 
 
-async def test_one_that_speaks_no_http_or_is_not_there_cannot_be_reached(tmp_path: Path) -> None:
+async def test_a_server_without_http_or_none_at_all_is_unreachable(tmp_path: Path) -> None:
     async with answering(b"220 smtp.example.com ESMTP\r\n") as port:
         models = {
-            "mail": Model(kind="openai", base_url=f"http://127.0.0.1:{port}/v1", key="secret:real"),
-            "away": Model(kind="openai", base_url="http://127.0.0.1:9/v1", key="secret:real"),
-            "keyless": Model(kind="openai", base_url="http://127.0.0.1:9/v1", key="secret:lost"),
+            "mail": ModelSection(kind="openai", base_url=f"http://127.0.0.1:{port}/v1", key="secret:real"),
+            "away": ModelSection(kind="openai", base_url="http://127.0.0.1:9/v1", key="secret:real"),
+            "keyless": ModelSection(kind="openai", base_url="http://127.0.0.1:9/v1", key="secret:lost"),
         }
-        async with doorway(tmp_path, models=models) as door:
+        async with run_gateway(tmp_path, models=models) as gateway:
             for name, code in (
                 ("mail", "unreachable"),
                 ("away", "unreachable"),
@@ -96,6 +98,6 @@ async def test_one_that_speaks_no_http_or_is_not_there_cannot_be_reached(tmp_pat
                 ("nobody", "not-found"),
             ):
                 with pytest.raises(FreeholdError) as refused:
-                    await door.models.try_out(name)
+                    await gateway.models.check_provider(name)
                 assert refused.value.code == f"models.{code}"
                 assert KEY not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Questions and answers through the model gateway, over real sockets."""
+"""Requests and responses through the model gateway, over real sockets."""
 
 import asyncio
 import gzip
@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx2
 import pytest
 import zstandard
-from tests.egress.models.doorway import KEY, PATHS, PROVIDER_OF, Doorway, doorway, question
+from tests.egress.models.gateway_harness import KEY, PATHS, PROVIDER_OF, GatewayHarness, build_request, run_gateway
 
-from freehold.egress.models.exchange import MAX_CONNECTIONS
 from freehold.egress.models.placeholders import PREFIX
-from freehold.manifest.sections.minds import Model
+from freehold.egress.models.request_server import MAX_CONNECTIONS
+from freehold.manifest.sections.models import ModelSection
 from freehold.testing import Api
 from freehold.testing.script import Fault
 
@@ -30,32 +30,32 @@ HEADER_OF: dict[Api, str] = {
 @APIS
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_real_key_arrives_in_its_own_header_and_the_placeholder_nowhere(
-    api: Api, stream: bool, door: Doorway
+    api: Api, stream: bool, gateway: GatewayHarness
 ) -> None:
-    answer = await door.ask(api, stream=stream)
+    answer = await gateway.ask(api, stream=stream)
     assert answer.status_code == 200
     assert "hello ther" in answer.text
-    received = door.provider.requests[-1]
+    received = gateway.provider.requests[-1]
     holding = [name for name, value in received.headers.items() if KEY in value]
     assert holding == [HEADER_OF[api]]
     assert PREFIX not in str(received.headers) + received.path + received.body.decode()
 
 
 @APIS
-async def test_an_answer_is_passed_on_word_for_word(api: Api, door: Doorway) -> None:
-    path, body = question(api, stream=True)
-    through = await door.http.post(path, json=body, headers=door.headers(PROVIDER_OF[api]))
+async def test_a_response_is_passed_on_unchanged(api: Api, gateway: GatewayHarness) -> None:
+    path, body = build_request(api, stream=True)
+    through = await gateway.http.post(path, json=body, headers=gateway.headers(PROVIDER_OF[api]))
     inner = path.removeprefix(f"/{PROVIDER_OF[api]}")
     if api == "chat":
         body["stream_options"] = {"include_usage": True}
-    async with httpx2.AsyncClient(base_url=door.provider.url, trust_env=False) as direct:
+    async with httpx2.AsyncClient(base_url=gateway.provider.url, trust_env=False) as direct:
         straight = await direct.post(inner, json=body)
     assert _words(through.text) == _words(straight.text)
     assert through.headers["content-type"] == straight.headers["content-type"]
 
 
 def _words(text: str) -> list[str]:
-    """The lines of a stream without the names that are drawn anew each time."""
+    """The lines of a stream without the ids, which are random."""
     kept = []
     for line in text.splitlines():
         if line.startswith("data: {"):
@@ -71,127 +71,129 @@ def _without_names(value: object) -> object:
     return [_without_names(each) for each in value] if isinstance(value, list) else value
 
 
-async def test_a_chat_that_streams_is_made_to_tell_its_usage(door: Doorway) -> None:
-    await door.ask("chat", stream=True)
-    assert door.provider.requests[-1].json["stream_options"] == {"include_usage": True}
-    path, body = question("chat", stream=True)
+async def test_a_streamed_chat_is_made_to_report_its_usage(gateway: GatewayHarness) -> None:
+    await gateway.ask("chat", stream=True)
+    assert gateway.provider.requests[-1].json["stream_options"] == {"include_usage": True}
+    path, body = build_request("chat", stream=True)
     body["stream_options"] = {"include_usage": False, "other": 1}
-    await door.http.post(path, json=body, headers=door.headers())
-    assert door.provider.requests[-1].json["stream_options"] == {"include_usage": True, "other": 1}
+    await gateway.http.post(path, json=body, headers=gateway.headers())
+    assert gateway.provider.requests[-1].json["stream_options"] == {"include_usage": True, "other": 1}
 
 
-async def test_a_key_in_the_query_is_taken_out_of_it(door: Doorway) -> None:
-    endpoint = door.models.endpoint_for("gemini", "s1")
-    path, body = question("gemini")
-    answer = await door.http.post(f"{path}?key={endpoint.key}&alt=json&$method=DELETE", json=body)
+async def test_a_key_in_the_query_is_removed(gateway: GatewayHarness) -> None:
+    endpoint = gateway.models.endpoint_for("gemini", "s1")
+    path, body = build_request("gemini")
+    answer = await gateway.http.post(f"{path}?key={endpoint.key}&alt=json&$method=DELETE", json=body)
     assert answer.status_code == 200
-    assert door.provider.requests[-1].path.endswith(":generateContent?alt=json")
+    assert gateway.provider.requests[-1].path.endswith(":generateContent?alt=json")
 
 
 @pytest.mark.parametrize(("fault", "status"), [("429", 429), ("500", 500), ("529", 529)])
-async def test_a_refusal_is_passed_on_and_nothing_is_tried_again(fault: Fault, status: int, door: Doorway) -> None:
-    door.provider.fail_next(fault)
-    answer = await door.ask("messages", stream=True)
+async def test_a_refusal_is_passed_on_and_nothing_is_tried_again(
+    fault: Fault, status: int, gateway: GatewayHarness
+) -> None:
+    gateway.provider.fail_next(fault)
+    answer = await gateway.ask("messages", stream=True)
     assert answer.status_code == status
-    assert len(door.provider.requests) == 1
-    await door.models.usage_of("s1")
-    assert door.events("models.answered")[-1]["outcome"] == f"status-{status}"
+    assert len(gateway.provider.requests) == 1
+    await gateway.models.usage_of("s1")
+    assert gateway.events("models.answered")[-1]["outcome"] == f"status-{status}"
 
 
 @APIS
-async def test_a_stream_that_the_provider_cuts_is_cut_for_the_client(api: Api, door: Doorway) -> None:
-    door.provider.fail_next("cut")
+async def test_a_stream_that_the_provider_cuts_is_cut_for_the_client(api: Api, gateway: GatewayHarness) -> None:
+    gateway.provider.fail_next("cut")
     with pytest.raises(httpx2.RemoteProtocolError):
-        await door.ask(api, stream=True)
-    await door.models.usage_of("s1")
-    assert door.events("models.answered")[-1]["outcome"] == "cut"
-    assert (await door.ask(api, stream=True)).status_code == 200
+        await gateway.ask(api, stream=True)
+    await gateway.models.usage_of("s1")
+    assert gateway.events("models.answered")[-1]["outcome"] == "cut"
+    assert (await gateway.ask(api, stream=True)).status_code == 200
 
 
-async def test_a_provider_that_hangs_up_is_said_to_be_away(door: Doorway) -> None:
-    door.provider.fail_next("disconnect")
-    answer = await door.ask("messages")
+async def test_a_provider_that_closes_early_is_reported_as_unreachable(gateway: GatewayHarness) -> None:
+    gateway.provider.fail_next("disconnect")
+    answer = await gateway.ask("messages")
     assert answer.status_code == 502
     assert answer.json()["type"] == "error"
-    assert len(door.provider.requests) == 1
+    assert len(gateway.provider.requests) == 1
 
 
-async def test_a_provider_that_was_away_blocks_until_it_answers(door: Doorway) -> None:
-    """The owner is told where to look; once it answers again nothing stood in the way."""
-    door.provider.fail_next("disconnect")
-    assert (await door.ask()).status_code == 502
-    blocked = door.models.blocked("s1")
+async def test_an_unreachable_provider_blocks_the_session_until_it_responds(gateway: GatewayHarness) -> None:
+    """The error names what to check; after a response the session is no longer blocked."""
+    gateway.provider.fail_next("disconnect")
+    assert (await gateway.ask()).status_code == 502
+    blocked = gateway.models.blocked("s1")
     assert blocked is not None
     assert "base_url of [models.openai]" in (blocked.hint or "")
-    assert (await door.ask()).status_code == 200
-    assert door.models.blocked("s1") is None
+    assert (await gateway.ask()).status_code == 200
+    assert gateway.models.blocked("s1") is None
 
 
-async def test_malformed_events_pass_and_count_nothing_wrong(door: Doorway) -> None:
-    door.provider.fail_next("malformed")
-    assert "{not json" in (await door.ask("chat", stream=True)).text
-    assert (await door.models.usage_of("s1")).tokens.total == 120
+async def test_malformed_events_pass_and_count_nothing_wrong(gateway: GatewayHarness) -> None:
+    gateway.provider.fail_next("malformed")
+    assert "{not json" in (await gateway.ask("chat", stream=True)).text
+    assert (await gateway.models.usage_of("s1")).tokens.total == 120
 
 
-async def test_who_goes_away_takes_the_question_along(door: Doorway) -> None:
-    asking = asyncio.ensure_future(door.ask("chat", "SLOW", stream=True))
-    await door.provider.received()
+async def test_a_client_that_closes_cancels_its_request(gateway: GatewayHarness) -> None:
+    asking = asyncio.ensure_future(gateway.ask("chat", "SLOW", stream=True))
+    await gateway.provider.wait_received()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     async with asyncio.timeout(5):
-        await door.provider.hung_up()
-    await door.models.usage_of("s1")
-    assert door.events("models.answered")[-1]["outcome"] == "cancelled"
-    assert door.events("models.answered")[-1]["estimated"]
+        await gateway.provider.wait_disconnected()
+    await gateway.models.usage_of("s1")
+    assert gateway.events("models.answered")[-1]["outcome"] == "cancelled"
+    assert gateway.events("models.answered")[-1]["estimated"]
 
 
-async def test_who_goes_away_before_an_answer_is_counted_with_the_question(door: Doorway) -> None:
-    asking = asyncio.ensure_future(door.ask("chat", "FAIL hang " + "word " * 400))
-    await door.provider.received()
+async def test_a_client_that_closes_before_the_response_is_counted_with_its_input(gateway: GatewayHarness) -> None:
+    asking = asyncio.ensure_future(gateway.ask("chat", "FAIL hang " + "word " * 400))
+    await gateway.provider.wait_received()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     async with asyncio.timeout(5):
-        await door.provider.hung_up()
-    assert (await door.models.usage_of("s1")).tokens.input > 400
+        await gateway.provider.wait_disconnected()
+    assert (await gateway.models.usage_of("s1")).tokens.input > 400
 
 
-async def test_one_connection_serves_question_after_question(door: Doorway) -> None:
-    key = door.models.endpoint_for("openai", "s1").key.encode()
-    _, body = question("chat")
+async def test_one_connection_serves_many_requests(gateway: GatewayHarness) -> None:
+    key = gateway.models.endpoint_for("openai", "s1").key.encode()
+    _, body = build_request("chat")
     data = json.dumps(body).encode()
     head = b"POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\n" % key
     first = head + b"Content-Length: %d\r\n\r\n%b" % (len(data), data)
     last = head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data)
-    back = await door.raw(first + first + last)
+    back = await gateway.raw(first + first + last)
     assert back.count(b"HTTP/1.1 200") == 3
 
 
-async def test_questions_may_be_compressed_and_leave_plain(door: Doorway) -> None:
-    path, body = question("responses")
+async def test_compressed_requests_are_forwarded_uncompressed(gateway: GatewayHarness) -> None:
+    path, body = build_request("responses")
     data = json.dumps(body).encode()
     for coding, packed in (("gzip", gzip.compress(data)), ("zstd", zstandard.compress(data))):
-        headers = {**door.headers(), "content-encoding": coding, "content-type": "application/json"}
-        assert (await door.http.post(path, content=packed, headers=headers)).status_code == 200
-        assert "content-encoding" not in door.provider.requests[-1].headers
-        assert door.provider.requests[-1].json == body
+        headers = {**gateway.headers(), "content-encoding": coding, "content-type": "application/json"}
+        assert (await gateway.http.post(path, content=packed, headers=headers)).status_code == 200
+        assert "content-encoding" not in gateway.provider.requests[-1].headers
+        assert gateway.provider.requests[-1].json == body
 
 
 @pytest.mark.parametrize("coding", ["gzip", "zstd"])
-async def test_a_question_that_unpacks_beyond_all_bounds_is_refused(coding: str, door: Doorway) -> None:
+async def test_a_decompression_bomb_is_refused(coding: str, gateway: GatewayHarness) -> None:
     bomb = b'{"model": "' + b"a" * (64 * 1024 * 1024) + b'"}'
     packed = gzip.compress(bomb) if coding == "gzip" else zstandard.compress(bomb)
-    headers = {**door.headers(), "content-encoding": coding}
-    answer = await door.http.post(PATHS["chat"], content=packed, headers=headers)
+    headers = {**gateway.headers(), "content-encoding": coding}
+    answer = await gateway.http.post(PATHS["chat"], content=packed, headers=headers)
     assert answer.status_code == 413
-    assert not door.provider.requests
+    assert not gateway.provider.requests
 
 
 Answerer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def provider_that(folder: Path, answer: Answerer) -> AsyncIterator[Doorway]:
-    """A doorway before a provider of the test's own making, which reads one whole request and then answers."""
+async def provider_that(folder: Path, answer: Answerer) -> AsyncIterator[GatewayHarness]:
+    """A gateway in front of a fake provider, which reads one whole request and then responds."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -203,12 +205,12 @@ async def provider_that(folder: Path, answer: Answerer) -> AsyncIterator[Doorway
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
-        models = {"openai": Model(kind="openai-compatible", base_url=f"{url}/v1", key="secret:real")}
-        async with doorway(folder, models=models) as door:
-            yield door
+        models = {"openai": ModelSection(kind="openai-compatible", base_url=f"{url}/v1", key="secret:real")}
+        async with run_gateway(folder, models=models) as gateway:
+            yield gateway
 
 
-async def test_a_piece_is_passed_on_before_the_next_one_exists(tmp_path: Path) -> None:
+async def test_each_part_of_a_stream_is_passed_on_at_once(tmp_path: Path) -> None:
     seen = asyncio.Event()
 
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -217,11 +219,11 @@ async def test_a_piece_is_passed_on_before_the_next_one_exists(tmp_path: Path) -
         await seen.wait()
         writer.write(b"0\r\n\r\n")
 
-    async with provider_that(tmp_path, answer) as door:
-        path, body = question("chat", stream=True)
+    async with provider_that(tmp_path, answer) as gateway:
+        path, body = build_request("chat", stream=True)
         async with (
             asyncio.timeout(10),
-            door.http.stream("POST", path, json=body, headers=door.headers()) as streaming,
+            gateway.http.stream("POST", path, json=body, headers=gateway.headers()) as streaming,
         ):
             pieces = streaming.aiter_bytes()
             assert await anext(pieces) == b"data: {}\r\n\r\n"
@@ -229,7 +231,7 @@ async def test_a_piece_is_passed_on_before_the_next_one_exists(tmp_path: Path) -
             assert [piece async for piece in pieces] == []
 
 
-async def test_a_key_that_is_echoed_is_taken_out_wherever_it_is_cut(tmp_path: Path) -> None:
+async def test_a_key_in_the_response_is_masked_wherever_it_is_split(tmp_path: Path) -> None:
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nX-Echo: Bearer %b\r\nTransfer-Encoding: chunked\r\n\r\n" % KEY.encode())
         for part in (f"before {KEY[:7]}", KEY[7:20], f"{KEY[20:]} after {KEY}", KEY[:5]):
@@ -237,41 +239,41 @@ async def test_a_key_that_is_echoed_is_taken_out_wherever_it_is_cut(tmp_path: Pa
             await writer.drain()
         writer.write(b"0\r\n\r\n")
 
-    async with provider_that(tmp_path, answer) as door:
-        back = await door.ask()
+    async with provider_that(tmp_path, answer) as gateway:
+        back = await gateway.ask()
         stars = "*" * len(KEY)
         assert back.text == f"before {stars} after {stars}{KEY[:5]}"
         assert back.headers["x-echo"] == f"Bearer {stars}"
 
 
-async def test_an_echoed_key_keeps_the_length_of_a_whole_answer(tmp_path: Path) -> None:
+async def test_masking_a_key_keeps_the_length_of_a_response(tmp_path: Path) -> None:
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = b'{"error": "bad key %b"}' % KEY.encode()
         writer.write(b"HTTP/1.1 401 No\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
-    async with provider_that(tmp_path, answer) as door:
-        back = await door.ask()
+    async with provider_that(tmp_path, answer) as gateway:
+        back = await gateway.ask()
         assert back.status_code == 401
         assert back.json() == {"error": "bad key " + "*" * len(KEY)}
 
 
-async def test_an_answer_that_cannot_be_read_here_is_not_passed_on(tmp_path: Path) -> None:
+async def test_a_compressed_response_is_not_passed_on(tmp_path: Path) -> None:
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc")
 
-    async with provider_that(tmp_path, answer) as door:
-        back = await door.ask()
+    async with provider_that(tmp_path, answer) as gateway:
+        back = await gateway.ask()
         assert back.status_code == 502
         assert "abc" not in back.text
 
 
-async def test_cookies_and_other_homes_of_the_provider_stay_outside(tmp_path: Path) -> None:
+async def test_cookies_and_alternative_services_of_the_provider_are_removed(tmp_path: Path) -> None:
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nAlt-Svc: h3\r\nRequest-Id: r1\r\nContent-Length: 2\r\n\r\n{}"
         writer.write(head)
 
-    async with provider_that(tmp_path, answer) as door:
-        back = await door.ask()
+    async with provider_that(tmp_path, answer) as gateway:
+        back = await gateway.ask()
         assert back.headers["request-id"] == "r1"
         assert not {"set-cookie", "alt-svc"} & set(back.headers)
 
@@ -280,38 +282,38 @@ async def test_a_connection_that_the_provider_closed_is_not_used_again(tmp_path:
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")  # and closes, though it did not say so
 
-    async with provider_that(tmp_path, answer) as door:
+    async with provider_that(tmp_path, answer) as gateway:
         for _ in range(5):
-            assert (await door.ask()).status_code == 200
+            assert (await gateway.ask()).status_code == 200
 
 
-async def test_a_flood_of_connections_leaves_room_for_a_question(door: Doorway) -> None:
-    """Half a request on each of many; those beyond the bound are told so, and who hangs up gives its place back."""
-    opened = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(MAX_CONNECTIONS + 20)]
+async def test_a_flood_of_connections_leaves_room_for_a_request(gateway: GatewayHarness) -> None:
+    """Many connections with half a request each: those beyond the limit are refused, and a closed one frees its slot."""
+    opened = [await asyncio.open_connection("127.0.0.1", gateway.port) for _ in range(MAX_CONNECTIONS + 20)]
     try:
         for _reader, writer in opened:
             writer.write(b"POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\n")
         refused = [reader for reader, _writer in opened[MAX_CONNECTIONS:]]
         async with asyncio.timeout(20):
-            told = await asyncio.gather(*(reader.readuntil(b"\r\n") for reader in refused))
-        assert set(told) == {b"HTTP/1.1 503 Service Unavailable\r\n"}
+            lines = await asyncio.gather(*(reader.readuntil(b"\r\n") for reader in refused))
+        assert set(lines) == {b"HTTP/1.1 503 Service Unavailable\r\n"}
         for _reader, writer in opened[:10]:
             writer.close()
             await writer.wait_closed()
         async with asyncio.timeout(20):
-            while (await door.ask()).status_code != 200:
+            while (await gateway.ask()).status_code != 200:
                 pass
     finally:
         for _reader, writer in opened:
             writer.close()
 
 
-async def test_many_large_questions_at_once_are_held_to_a_bound(door: Doorway) -> None:
-    """Each announces the most that one may hold, and sends nearly all of it."""
-    key = door.models.endpoint_for("openai", "s1").key.encode()
+async def test_many_large_requests_at_once_stay_within_a_memory_limit(gateway: GatewayHarness) -> None:
+    """Each announces the largest allowed body and sends nearly all of it."""
+    key = gateway.models.endpoint_for("openai", "s1").key.encode()
     size = 30 * 1024 * 1024
     head = b"POST /openai/v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer %b\r\nContent-Length: %d\r\n\r\n"
-    opened = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(5)]
+    opened = [await asyncio.open_connection("127.0.0.1", gateway.port) for _ in range(5)]
     try:
 
         async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
@@ -333,7 +335,7 @@ async def test_many_large_questions_at_once_are_held_to_a_bound(door: Doorway) -
     finally:
         for _reader, writer in opened:
             writer.close()
-    assert not door.provider.requests
+    assert not gateway.provider.requests
 
 
 async def _pour(writer: asyncio.StreamWriter, size: int) -> None:

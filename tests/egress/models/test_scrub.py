@@ -1,4 +1,4 @@
-"""A key never comes back, and nothing else is changed or held for longer than it could be one."""
+"""The key is always masked; no other byte is changed or delayed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,13 +9,13 @@ KEY = b"aab-key-aab"
 
 
 @given(st.lists(st.sampled_from([b"a", b"aa", b"b", b"-key-", KEY, KEY[:5], KEY[5:], b"other"]), max_size=30))
-def test_any_cut_gives_what_replacing_the_whole_would(pieces: list[bytes]) -> None:
+def test_masking_gives_the_same_however_the_data_is_split(pieces: list[bytes]) -> None:
     scrubber = Scrubber(KEY)
     out = b"".join(scrubber.feed(piece) for piece in pieces) + scrubber.end()
     assert out == b"".join(pieces).replace(KEY, b"*" * len(KEY))
 
 
-def test_what_cannot_be_a_key_is_never_held() -> None:
+def test_bytes_that_cannot_be_the_key_are_not_held_back() -> None:
     scrubber = Scrubber(KEY)
     assert scrubber.feed(b"data: hello\n\n") == b"data: hello\n\n"
     assert scrubber.feed(b"a") == b""

@@ -1,4 +1,4 @@
-"""Where a key may travel: to the host the owner named, proved by its certificate, on the open internet or named itself."""
+"""A key is sent only to the host that the owner named, with a valid certificate, at a public address or one named in base_url."""
 
 import asyncio
 import datetime
@@ -13,11 +13,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.egress.models.doorway import KEY, doorway
+from tests.egress.models.gateway_harness import KEY, run_gateway
 
-from freehold.egress.models.upstream import Upstreams
+from freehold.egress.models.upstream import UpstreamPool
 from freehold.egress.names import IPAddress
-from freehold.manifest.sections.minds import Model
+from freehold.manifest.sections.models import ModelSection
 
 LOOPBACK: Sequence[IPAddress] = [ipaddress.ip_address("127.0.0.1")]
 
@@ -70,16 +70,16 @@ def anywhere(_address: IPAddress) -> str | None:
     return None
 
 
-async def ask_through(folder: Path, url: str, upstreams: Upstreams) -> tuple[int, str]:
-    models = {"openai": Model(kind="openai-compatible", base_url=url, key="secret:real")}
-    async with doorway(folder, models=models, upstreams=upstreams) as door:
-        answer = await door.ask()
+async def ask_through(folder: Path, url: str, upstreams: UpstreamPool) -> tuple[int, str]:
+    models = {"openai": ModelSection(kind="openai-compatible", base_url=url, key="secret:real")}
+    async with run_gateway(folder, models=models, upstreams=upstreams) as gateway:
+        answer = await gateway.ask()
         return answer.status_code, answer.text
 
 
-async def test_the_key_goes_to_who_proves_the_name(tmp_path: Path) -> None:
+async def test_the_key_goes_to_a_server_with_a_valid_certificate(tmp_path: Path) -> None:
     chain, seen = certificate(tmp_path, "llm.example.org"), []  # type: tuple[Path, list[bytes]]
-    upstreams = Upstreams(
+    upstreams = UpstreamPool(
         resolve=to_loopback, check=anywhere, context=lambda: ssl.create_default_context(cafile=str(chain))
     )
     async with encrypted_provider(chain, seen) as port:
@@ -90,20 +90,20 @@ async def test_the_key_goes_to_who_proves_the_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-async def test_the_key_goes_nowhere_without_proof(trusted: bool, tmp_path: Path) -> None:
+async def test_the_key_goes_nowhere_without_a_valid_certificate(trusted: bool, tmp_path: Path) -> None:
     """An unknown issuer, or a known one for another name."""
     chain, seen = certificate(tmp_path, "other.example.org"), []  # type: tuple[Path, list[bytes]]
     context = (lambda: ssl.create_default_context(cafile=str(chain))) if trusted else ssl.create_default_context
-    upstreams = Upstreams(resolve=to_loopback, check=anywhere, context=context)
+    upstreams = UpstreamPool(resolve=to_loopback, check=anywhere, context=context)
     async with encrypted_provider(chain, seen) as port:
         status, text = await ask_through(tmp_path, f"https://llm.example.org:{port}/v1", upstreams)
     assert status == 502
-    assert "certificate" in text
+    assert "TLS handshake failed" in text
     assert not seen
 
 
-async def test_a_public_name_that_leads_home_is_refused(tmp_path: Path) -> None:
-    """DNS is not the owner: only a base_url that names the private address itself is the owner's word."""
+async def test_a_public_name_with_a_private_address_is_refused(tmp_path: Path) -> None:
+    """A private address is used only when base_url names it, not when DNS returns it."""
     reached = asyncio.Event()
 
     async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -113,13 +113,15 @@ async def test_a_public_name_that_leads_home_is_refused(tmp_path: Path) -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        status, text = await ask_through(tmp_path, f"http://llm.example.org:{port}/v1", Upstreams(resolve=to_loopback))
+        status, text = await ask_through(
+            tmp_path, f"http://llm.example.org:{port}/v1", UpstreamPool(resolve=to_loopback)
+        )
     assert status == 502
     assert "not public" in text
     assert not reached.is_set()
 
 
-async def test_localhost_is_the_owners_own_word(tmp_path: Path) -> None:
+async def test_localhost_in_base_url_is_allowed(tmp_path: Path) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
@@ -130,13 +132,13 @@ async def test_localhost_is_the_owners_own_word(tmp_path: Path) -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         for host in ("localhost", "127.0.0.1"):
-            status, _ = await ask_through(tmp_path, f"http://{host}:{port}/v1", Upstreams())
+            status, _ = await ask_through(tmp_path, f"http://{host}:{port}/v1", UpstreamPool())
             assert status == 200
 
 
 async def test_a_missing_key_says_how_to_set_it_and_sends_nothing(tmp_path: Path) -> None:
-    models = {"openai": Model(kind="openai-compatible", base_url="http://127.0.0.1:9/v1", key="secret:nothing")}
-    async with doorway(tmp_path, models=models) as door:
-        answer = await door.ask()
+    models = {"openai": ModelSection(kind="openai-compatible", base_url="http://127.0.0.1:9/v1", key="secret:nothing")}
+    async with run_gateway(tmp_path, models=models) as gateway:
+        answer = await gateway.ask()
         assert answer.status_code == 503
         assert "freehold secret set nothing" in answer.text

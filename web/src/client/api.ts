@@ -1,27 +1,20 @@
 /** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */
 
-/** Something in freehold.toml that stops nothing and may be better otherwise. */
-export interface AdviceRow {
-  code: string;
-  message: string;
-  hint: string;
+/** Sign-in with the owner's account. */
+export interface AccountSignIn {
+  handle: string | null;
+  /** The origin where the sign-in must begin: AT Protocol servers redirect to 127.0.0.1, not to localhost. */
+  origin: string;
 }
 
-/** As the agent last told. With `own` false it told another session of its: what is chosen there is not chosen here. */
-export interface AgentOffer {
-  options: OfferedOptions | null;
-  /** What may follow a slash at the beginning of a prompt. */
-  commands: OfferedCommand[];
-  own: boolean;
+/** A host name, `*.` and a host name, or an address, with an optional port. */
+export interface AddEgressRule {
+  verdict: "allow" | "deny";
+  pattern: string;
 }
 
-/** An agent whose programs are gone; its sessions stay. */
-export interface AgentRemoved {
-  name: string;
-}
-
-/** An agent. `asks` is false for one that acts without asking; `problem` says why it cannot start. */
-export interface AgentRow {
+/** An agent. `asks` is false when it acts without asking for permission. `problem` says why it cannot start. */
+export interface AgentInfo {
   name: string;
   title: string;
   installed: boolean;
@@ -31,7 +24,20 @@ export interface AgentRow {
   problem: string | null;
 }
 
-/** What an agent did when it was tried: seconds to each step, its memory in bytes, and what it says it can do. */
+/** The last offer of the agent. When `own` is false it was made to another session of the same agent. */
+export interface AgentOffer {
+  options: OfferedOptions | null;
+  /** Commands that may follow a slash at the beginning of a prompt. */
+  commands: OfferedCommand[];
+  own: boolean;
+}
+
+/** An agent whose programs were removed. Its sessions stay. */
+export interface AgentRemoved {
+  name: string;
+}
+
+/** The result of a test turn: seconds to each step, memory in bytes, and the capabilities that the agent reports. */
 export interface AgentTrial {
   name: string;
   version: string;
@@ -49,8 +55,8 @@ export interface Alive {
 }
 
 export interface AnswerApproval {
-  answer: "once" | "session" | "always" | "reject";
-  /** To a question that asks for words, the words or the choice (with answer `once`); else the next prompt. */
+  answer: "once" | "conversation" | "always" | "reject";
+  /** For a question: the text or the choice (with the answer `once`). Otherwise: the next prompt. */
   note?: string | null;
 }
 
@@ -58,89 +64,50 @@ export interface AnswerDevice {
   allow: boolean;
 }
 
-export interface AnswerQuestion {
-  answer: "once" | "session" | "always" | "never";
-}
-
-/** Deny wins over ask, ask over allow; what no rule names is asked. */
-export interface ApprovalPolicy {
-  rules: PolicyRule[];
+/** `conversation` holds only for the session that asked, and is refused for a request of no session. */
+export interface AnswerNetworkRequest {
+  answer: "once" | "conversation" | "until_restart" | "always" | "never";
 }
 
 /**
- * A question: `details` holds the exact command or change, hidden characters spelled out.
+ * A permission request. `details` has the exact command or change, with hidden characters made visible.
  *
- * With `details.kind` "question" it is words that are asked for: `details.input` is the question, `details.options`
- * are the choices, and `details.free_text` says whether other words are taken; with neither it is yes or no.
- * `note` is what the owner said. `options` are the answers that mean something here.
+ * When `details.kind` is "question" the agent asks for text: `details.input` is the question, `details.options` are
+ * the choices, and `details.free_text` says whether other text is accepted. With neither, the answer is yes or no.
+ * `note` is the owner's text. `options` are the answers that this request accepts.
  */
-export interface ApprovalView {
+export interface ApprovalInfo {
   id: string;
   session: string;
   turn: number | null;
   at: string;
   state: "pending" | "answered" | "withdrawn" | "granted";
-  answer: "once" | "session" | "always" | "reject" | null;
+  answer: "once" | "conversation" | "always" | "reject" | null;
   note: string | null;
-  options: ("once" | "session" | "always" | "reject")[];
+  options: ("once" | "conversation" | "always" | "reject")[];
   tool: string | null;
   kind: string;
   title: string;
   details: Record<string, unknown>;
 }
 
-export interface AskForCertificate {
-  /** One line, as in id_ed25519.pub. */
-  public_key: string;
-  /** Fewer than the manifest's ssh.lifetime, if wished. */
-  hours?: number | null;
-  /** What it is called in the list. */
-  label?: string;
+/** Deny wins over ask, and ask over allow. Without a matching rule the owner is asked. */
+export interface ApprovalPolicy {
+  rules: PermissionRule[];
 }
 
-export interface AskForKey {
-  kind?: "ed25519" | "rsa";
-  /** Fewer than the manifest's ssh.lifetime, if wished. */
-  hours?: number | null;
-  label?: string;
-}
-
-/** A program that wants a token. */
-export interface AskForToken {
-  /** What the token will be called. */
-  name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
-}
-
-/** Show `code` and `address` to the owner, and ask for the answer every `interval` seconds. */
-export interface Asked {
-  device: string;
-  code: string;
-  address: string;
-  interval: number;
-  expires_in: number;
-}
-
-/** One escape that was tried. Unclear is no better than escaped: the attempt told nothing. */
-export interface Attempt {
-  name: string;
-  claim: string;
-  outcome: "refused" | "escaped" | "unclear";
-  seen: string;
-}
-
-/** Where the browser was when it was shown the door. */
+/** The page that the browser wanted to open. */
 export interface BeginSignIn {
-  /** A page of ours; it is led there afterwards. */
-  way?: string;
+  /** One of our own pages. The browser is sent there after the sign-in. */
+  return_to?: string;
 }
 
 /**
- * One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing.
+ * One limit of a provider or of all (`*`). `unpriced` requests have an unknown price and are not counted in money.
  *
- * `reached`: something was refused or cut for it, and will be again until it is lifted or raised.
+ * `reached`: requests were refused or cut for it, and will be until it is lifted or raised.
  */
-export interface BudgetRow {
+export interface BudgetState {
   scope: string;
   limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
   period: string;
@@ -152,7 +119,7 @@ export interface BudgetRow {
 }
 
 export interface BudgetsState {
-  budgets: BudgetRow[];
+  budgets: BudgetState[];
 }
 
 export interface ChangeSession {
@@ -160,17 +127,15 @@ export interface ChangeSession {
   archived?: boolean | null;
 }
 
+export interface ChangedPath {
+  path: string;
+}
+
 export interface CollectToken {
   device: string;
 }
 
-/** The owner's answer; `token` comes once, with `allowed`. */
-export interface Collected {
-  answer: "waiting" | "allowed" | "denied";
-  token?: string | null;
-}
-
-/** What differs in one path; `text` is a unified diff, empty when `note` says why there is none. */
+/** The difference in one path. `text` is a unified diff; it is empty when `note` says why there is none. */
 export interface ComparedFile {
   path: string;
   word: "added" | "changed" | "removed";
@@ -185,8 +150,8 @@ export interface ComparedFile {
   note: string;
 }
 
-/** One component, as it last answered. What went wrong is told only to the owner. */
-export interface ComponentRow {
+/** The last state of one component. Errors are shown only to the owner. */
+export interface ComponentHealth {
   name: string;
   state: "ok" | "degraded" | "failed" | "off" | "starting";
   since: string;
@@ -194,7 +159,21 @@ export interface ComponentRow {
   required: boolean;
 }
 
-/** What the last examination found. `problem` says why it did not come to its end. */
+export interface CreateFolder {
+  path: string;
+}
+
+/** The new token with its secret, which is not shown again. */
+export interface CreatedToken {
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  created: string;
+  expires: string | null;
+  used: string | null;
+  secret: string;
+}
+
+/** The result of the last examination. `problem` says why it did not finish. */
 export interface DoctorReport {
   at: string;
   who: string;
@@ -206,15 +185,15 @@ export interface DoctorReport {
   missing_walls: MissingWall[];
   manifest_errors: string[];
   isolation: IsolationFacts | null;
-  attempts: Attempt[];
+  attempts: EscapeAttempt[];
 }
 
-/** An examination under way; `total` is 0 until it is known. */
+/** A running examination. `total` is 0 until it is known. */
 export interface DoctorRun {
   since: number;
   quick: boolean;
   total: number;
-  attempts: Attempt[];
+  attempts: EscapeAttempt[];
 }
 
 export interface DoctorState {
@@ -222,17 +201,12 @@ export interface DoctorState {
   last: DoctorReport | null;
 }
 
-export interface Done {
-  done?: boolean;
-}
-
-/** A host name, `*.` and a host name, or an address, with an optional port. */
-export interface EgressRule {
-  verdict: "allow" | "deny";
-  pattern: string;
-}
-
-/** The mode, the rules in force, what waits for an answer and what was decided last. */
+/**
+ * The mode, the rules in force, the network requests that wait and the last decisions.
+ *
+ * `reach` of a rule is `manifest`, `always`, `until_restart` or `conversation`; a `conversation` rule names its
+ * `session`. `session` of a network request is the session that asked, or null for a program of no session.
+ */
 export interface EgressState {
   mode: "deny" | "ask" | "allow";
   rules: Record<string, unknown>[];
@@ -242,79 +216,78 @@ export interface EgressState {
   counters: Record<string, number>;
 }
 
-/** How many were ended. */
-export interface Ended {
+/** An empty object. */
+export interface EmptyObject {
+}
+
+/** How many sign-ins or tokens were ended. */
+export interface EndedCount {
   ended: number;
 }
 
-/** Entries in order; `next` is the `after` (or, going backwards, the `before`) of the next page, null at the end. */
-export interface EventPage {
-  events: EventRow[];
-  /** Give this as `after`, or as `before` when that was given, for the next page. */
-  next: number | null;
+/** One escape attempt. `unclear` counts as a failure: the attempt proved nothing. */
+export interface EscapeAttempt {
+  name: string;
+  claim: string;
+  outcome: "refused" | "escaped" | "unclear";
+  seen: string;
 }
 
-/** One entry of the timeline. */
-export interface EventRow {
-  seq: number;
-  at: string;
-  kind: string;
-  who: string;
-  data: Record<string, unknown>;
-  hash: string;
+/** A feature of this Freehold. */
+export interface Feature {
+  name: string;
+  title: string;
+  pages: FeaturePage[];
 }
 
-/** `quick` leaves out the attempts to use up memory, disk and processes. */
-export interface Examine {
-  quick?: boolean;
-}
-
-export interface FileList {
+/** A page of the control center that belongs to a feature. */
+export interface FeaturePage {
   path: string;
-  entries: FileRow[];
+  title: string;
 }
 
 /** A file, folder or link. */
-export interface FileRow {
+export interface FileEntry {
   name: string;
   kind: "file" | "folder" | "link" | "other";
   size: number;
   modified: number;
   mode: number;
   target?: string | null;
-  /** Changes when the contents do; give it back when writing. */
+  /** Changes when the contents change. Send it as If-Match when writing. */
   etag: string;
 }
 
-/** Everything below a folder in the order of a walk: `[path, kind, size]`, folders before what is in them. */
+export interface FileList {
+  path: string;
+  entries: FileEntry[];
+}
+
+export interface FileSearchResult {
+  hits: TextHit[];
+  more: boolean;
+}
+
+/** Everything below a folder, as `[path, kind, size]`. A folder comes before its contents. */
 export interface FileTree {
   path: string;
   rows: [string, string, number][];
   complete: boolean;
 }
 
-export interface FilesDone {
-  path: string;
-}
-
-export interface FilesFound {
-  hits: TextHit[];
-  more: boolean;
-}
-
 export interface HealthReport {
   ready: boolean;
-  components: ComponentRow[];
+  components: ComponentHealth[];
 }
 
-/** What one entry changed, path by path. */
+/** The changes of one entry, path by path. */
 export interface HistoryChanges {
   entry: HistoryEntry;
   changes: Record<string, string>[];
   total: number;
 }
 
-/** What differs between two states. `old` is null for the state before all entries; `total` counts what was left out, too. */
+/** The difference between two states. `old` is null before the first entry. `total` counts files that were left out too. */
 export interface HistoryComparison {
   old: HistoryEntry | null;
   new: HistoryEntry;
@@ -322,18 +295,19 @@ export interface HistoryComparison {
   total: number;
 }
 
-/** What one entry changed, line by line. */
+/** The changes of one entry, line by line. */
 export interface HistoryDiff {
   entry: HistoryEntry;
   files: Record<string, unknown>[];
   total: number;
 }
 
-/** One state of the files: who made it, why, when, and how much it changed. */
+/** One recorded state of the files: who, when, why, and how much changed. */
 export interface HistoryEntry {
   id: number;
   at: number;
   kind: string;
+  /** `by` is the kind of author; `via`, `sign_in`, `token` and `session` tell how an undo or restore was requested. */
   who: Record<string, string>;
   why: string;
   added: number;
@@ -347,97 +321,108 @@ export interface HistoryEntry {
   notes: string[];
 }
 
-/** What was done, as an entry of its own, and what could not be settled. */
+/** What was done: its own entry, the fate of each path, and each path that does not have the planned state. */
 export interface HistoryOutcome {
   entry: HistoryEntry;
+  /** How many paths were changed. */
   done: number;
+  /** The same list as `steps` of the plan, with `failed` where it failed. */
+  fates: Record<string, string>[];
+  total: number;
+  /** How many paths were restored, removed, adjusted, left alone or failed. */
+  counts: Record<string, number>;
+  /** The counts in words. */
+  summary: string;
   unsettled: Record<string, string>[];
+  total_unsettled: number;
 }
 
-/** Entries, the newest first. */
+/** Entries, newest first. */
 export interface HistoryPage {
   entries: HistoryEntry[];
 }
 
-/** What would happen to every path; nothing has happened yet. */
+/** What would happen to every path. Nothing is changed. */
 export interface HistoryPlan {
   kind: string;
   target: number;
+  /** The fate of each path: `fate` is its code, `word` the fate in words, `detail` more about it. */
   steps: Record<string, string>[];
   total: number;
+  /** How many paths would be restored, removed, adjusted or left alone. */
+  counts: Record<string, number>;
+  /** The counts in words. */
+  summary: string;
   conflicts: Record<string, string>[];
-  /** Others worked at the same time as the turn taken back: some of it may be theirs. */
+  /** Others changed files during the reverted turn, so some of the changes may be theirs. */
   shared?: boolean;
 }
 
-/** How much room history takes. */
+/** The disk space that history uses. */
 export interface HistorySize {
 }
 
-export interface Image {
-  mime: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
-  /** Base64. */
-  data: string;
-}
-
-/** What really holds a computer; `limits` says by which mechanism each limit is held. */
+/** How a computer is isolated. `limits` names the mechanism that enforces each limit. */
 export interface IsolationFacts {
   backend: string;
   version: string;
-  uid: number;
+  runs_as: string;
   walls: string[];
   limits: Record<string, string>;
 }
 
-/** Lets a limit rest until the day or month is over. */
+/** Ignores a limit until the day or month is over. */
 export interface LiftBudget {
   scope: string;
   limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
 }
 
-/** The token that was made, with its secret, this once. */
-export interface MadeToken {
-  name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
-  created: string;
-  expires: string | null;
-  used: string | null;
-  secret: string;
+/** A warning about freehold.toml. It does not prevent a start. */
+export interface ManifestAdvice {
+  code: string;
+  message: string;
+  hint: string;
 }
 
-export interface MakeFolder {
-  path: string;
+export interface MarkGood {
+  good?: boolean;
 }
 
-/** The caller, as Freehold knows them. */
+export interface MarkSessionSeen {
+  /** The number of the last event that the owner has seen. */
+  seq: number;
+}
+
+/** The caller. */
 export interface Me {
   who: string;
   did: string | null;
   handle: string | null;
-  session: string | null;
-  /** The scopes of the API token used; null for a browser, which has all. */
+  sign_in: string | null;
+  /** The scopes of the API token; null for a browser, which has all scopes. */
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[] | null;
-  /** The keeper's own page, which answers when the gateway does not; only on the machine itself. */
+  /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
 }
 
-/** What this Freehold is. */
+/** Version and configuration of this Freehold. */
 export interface Meta {
   version: string;
   manifest_checksum: string;
   slots: Record<string, string>;
+  features: Feature[];
   metrics: string;
 }
 
-/** One cause that holds back readiness. */
-export interface Missing {
+/** One reason why Freehold is not ready. */
+export interface MissingRequirement {
   name: string;
   state: "absent" | "degraded" | "failed" | "off" | "starting";
-  /** What went wrong; told only to the owner. */
+  /** The error; shown only to the owner. */
   reason: string | null;
 }
 
-/** A wall that cannot be built on this machine, and what to do about it. */
+/** A wall that cannot be built on this machine, and how to get it. */
 export interface MissingWall {
   wall: string;
   message: string;
@@ -445,12 +430,12 @@ export interface MissingWall {
 }
 
 /**
- * A provider of the manifest. `problem` says why it cannot be asked right now.
+ * A provider of the manifest. `problem` says why it cannot be used now.
  *
- * `key` is the manifest's word for its key (`secret:NAME` or `env:NAME`), never the key; null when it wants none.
- * `default` is the one that a session uses which names none.
+ * `key` is the manifest's reference to its key (`secret:NAME` or `env:NAME`), never the key; null when it needs none.
+ * `default` marks the provider of sessions that name none.
  */
-export interface ModelRow {
+export interface ModelProvider {
   name: string;
   kind: "openai" | "anthropic" | "gemini" | "openai-compatible";
   address: string;
@@ -461,7 +446,7 @@ export interface ModelRow {
   problem: string | null;
 }
 
-/** What a provider answered when it was asked for its models, with its key: what costs nothing. */
+/** The result of asking a provider for its list of models with its key, which is free. */
 export interface ModelTrial {
   name: string;
   ok: boolean;
@@ -471,9 +456,9 @@ export interface ModelTrial {
   models: string[];
 }
 
-/** The providers; without any, how to connect one. */
+/** The providers. Without any, `help` says how to connect one. */
 export interface ModelsState {
-  models: ModelRow[];
+  models: ModelProvider[];
   help: string | null;
   stopped: boolean;
 }
@@ -484,22 +469,12 @@ export interface MoveFile {
   replace?: boolean;
 }
 
-/** A token to make. */
+/** A token to create. */
 export interface NewToken {
   name: string;
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
-  /** Days until it ends; null for never. */
+  /** Days until it expires; null for never. */
   days?: number | null;
-}
-
-/** An empty object. */
-export interface Nothing {
-}
-
-/** How one can sign in here. */
-export interface Offer {
-  atproto: OwnerOffer | null;
-  link: boolean;
 }
 
 export interface OfferedChoice {
@@ -513,7 +488,7 @@ export interface OfferedCommand {
   description: string;
 }
 
-/** An option of the agent's own; without choices it is on or off. */
+/** An option of the agent. Without choices it is on or off. */
 export interface OfferedOption {
   id: string;
   name: string;
@@ -523,7 +498,7 @@ export interface OfferedOption {
   choices: OfferedChoice[];
 }
 
-/** Modes in which the agent would act unasked are not among them; `asks` says whether it asks now. */
+/** Modes in which the agent would act without asking are left out. `asks` says whether it asks now. */
 export interface OfferedOptions {
   mode: string | null;
   modes: OfferedChoice[];
@@ -533,21 +508,16 @@ export interface OfferedOptions {
   asks: boolean;
 }
 
-/** The token of a one-time link. */
-export interface OneTimeToken {
-  token: string;
-}
-
 export interface OpenPreview {
-  /** Where to go there. */
+  /** The path to open in the preview. */
   path?: string;
 }
 
 export interface OpenSession {
-  /** By default the manifest's agents.default. */
+  /** Default: agents.default of the manifest. */
   agent?: string | null;
   title?: string | null;
-  /** A name under [models], or what its provider calls a model. */
+  /** A name under [models], or the provider's name of a model. */
   model?: string | null;
 }
 
@@ -557,25 +527,8 @@ export interface OpenTerminal {
   folder?: string;
 }
 
-/** Signing in with the owner's account. */
-export interface OwnerOffer {
-  handle: string | null;
-  /** Where the sign-in must begin: servers answer to 127.0.0.1, not to localhost. */
-  origin: string;
-}
-
-/** An action to look at before it is done. */
-export interface PlanHistory {
-  action: "undo" | "redo" | "restore" | "revert";
-  entry?: number | null;
-  paths?: string[] | null;
-  choose?: Record<string, "old" | "mine"> | null;
-  since?: number | null;
-  of?: WholeTurn | null;
-}
-
-/** `exact` rules match one subject, others a pattern with `*`. Those with a session end with it. */
-export interface PolicyRule {
+/** An `exact` rule matches one subject, any other a pattern with `*`. A rule with a session ends with it. */
+export interface PermissionRule {
   id: number;
   effect: "allow" | "ask" | "deny";
   kind: string;
@@ -584,26 +537,30 @@ export interface PolicyRule {
   session: string | null;
 }
 
-export interface Port {
-  name: string;
-  host: string;
-  port: number;
+/** An action to preview. */
+export interface PlanHistory {
+  action: "undo" | "redo" | "restore" | "revert";
+  entry?: number | null;
+  paths?: string[] | null;
+  choose?: Record<string, "old" | "mine"> | null;
+  since?: number | null;
+  of?: SessionTurn | null;
 }
 
-/** `address` opens once, within half a minute; `origin` is where it leads. */
+/** `address` works once, within 30 seconds. `origin` is the origin of the preview. */
 export interface PreviewAddress {
   address: string;
   origin: string;
 }
 
-/** A port inside that something listens on. `process` and `service` are null when they are not known. */
+/** A port in the computer that a program listens on. `process` and `service` are null when unknown. */
 export interface PreviewPort {
   port: number;
   process: string | null;
   service: string | null;
 }
 
-/** What can be looked at now, by port; also the messages of the topic `ports`. */
+/** The ports that can be previewed now. The topic `ports` has the same messages. */
 export interface PreviewPorts {
   ports: PreviewPort[];
 }
@@ -612,8 +569,8 @@ export interface Problem {
   error: { code: string; message: string; hint: string; error_id?: string };
 }
 
-/** One program. `since` is when it came into its state, `memory` in bytes, `next_start_in` seconds to its next try. */
-export interface ProgramRow {
+/** One program. `since` is when its state began, `memory` is in bytes, `next_start_in` in seconds. */
+export interface ProgramInfo {
   name: string;
   state: "stopped" | "starting" | "ready" | "unhealthy" | "waiting" | "crash-looping" | "stopping";
   required: boolean;
@@ -626,38 +583,39 @@ export interface ProgramRow {
   can_restart: boolean;
 }
 
-/** Every program, and what holds the computer. `usage` is what it uses now; null is what cannot be told. */
+/** All programs, and the isolation of the computer. `usage` is its present use; null means not measurable. */
 export interface ProgramsState {
   version: string;
   home: string;
   ready: boolean;
   since: string | null;
   missing: string[];
-  programs: ProgramRow[];
-  ports: Port[];
+  programs: ProgramInfo[];
+  ports: ServedPort[];
   isolation: IsolationFacts | null;
   usage: Record<string, number | null> | null;
   limits: Record<string, number>;
-  advice: AdviceRow[];
+  advice: ManifestAdvice[];
 }
 
-/** The turn that a prompt became, and whether it waits for the one before. */
-export interface PromptTaken {
+/** The turn of the prompt, and whether it waits for the turn before. */
+export interface PromptAccepted {
   turn: number;
   queued: boolean;
 }
 
-/** Whether Freehold is ready, since when, and if not, for want of what. */
+export interface PromptImage {
+  mime: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+  /** Base64. */
+  data: string;
+}
+
+/** Whether Freehold is ready, since when, and if not, why. */
 export interface Readiness {
   ready: boolean;
   since?: string | null;
   requirements?: string[];
-  missing?: Missing[];
-}
-
-/** Where the browser must go next. */
-export interface Redirect {
-  redirect: string;
+  missing?: MissingRequirement[];
 }
 
 export interface Redo {
@@ -668,8 +626,31 @@ export interface RemoveFile {
   recursive?: boolean;
 }
 
-/** `begun` is false when this very gateway is restarted: the answer comes before it. */
-export interface RestartAsked {
+export interface RequestSshCertificate {
+  /** One line, as in id_ed25519.pub. */
+  public_key: string;
+  /** How long it is valid; by default, and at most, ssh.lifetime of the manifest. */
+  hours?: number | null;
+  /** Its name in the list. */
+  label?: string;
+}
+
+export interface RequestSshKey {
+  kind?: "ed25519" | "rsa";
+  /** How long it is valid; by default, and at most, ssh.lifetime of the manifest. */
+  hours?: number | null;
+  label?: string;
+}
+
+/** A program's request for a token. */
+export interface RequestToken {
+  /** The name of the new token. */
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+}
+
+/** `begun` is false for the gateway itself: it answers before it restarts. */
+export interface RestartStarted {
   name: string;
   begun: boolean;
   state: "stopped" | "starting" | "ready" | "unhealthy" | "waiting" | "crash-looping" | "stopping" | null;
@@ -677,28 +658,22 @@ export interface RestartAsked {
 
 export interface Restore {
   entry: number;
-  /** Only these; everything when empty. */
+  /** The paths to restore; all paths when empty. */
   paths?: string[];
 }
 
 export interface Revert {
   entry: number;
-  /** All that changed after this entry, up to the other. */
+  /** Revert all changes after this entry, up to `entry`. */
   since?: number | null;
-  /** The turn that this takes back, kept with the new entry; with `since`, only what was done for it. */
-  of?: WholeTurn | null;
-  /** For each path in conflict, which side stays. */
+  /** The turn that is reverted. It is recorded with the new entry. With `since`, only changes of this turn are reverted. */
+  of?: SessionTurn | null;
+  /** For each path in conflict, the side to keep. */
   choose?: Record<string, "old" | "mine">;
 }
 
-export interface Rewind {
-  turn: number;
-  what: "files" | "chat" | "both";
-  dry_run?: boolean;
-}
-
-/** What was, or with `dry_run` would be, taken back. `files` is history's own account. */
-export interface Rewound {
+/** What was rewound, or with `dry_run` would be. `files` is the report of history. */
+export interface RewindResult {
   turn: number;
   what: "files" | "chat" | "both";
   dry_run: boolean;
@@ -706,38 +681,45 @@ export interface Rewound {
   events: number;
 }
 
-export interface SecretNamed {
-  name: string;
+export interface RewindSession {
+  turn: number;
+  what: "files" | "chat" | "both";
+  dry_run?: boolean;
 }
 
-/** A secret by its name. Its value is shown to nobody. */
-export interface SecretRow {
+/** A secret by its name. Its value is never shown. */
+export interface SecretInfo {
   name: string;
   set_at: number;
   used_at: number | null;
 }
 
-export interface SeenSession {
-  /** The number of the last event that the owner has had before their eyes. */
-  seq: number;
+export interface SecretName {
+  name: string;
 }
 
 export interface SendPrompt {
   text: string;
   files?: string[];
-  images?: Image[];
-  /** Chosen by you: the same key never makes a second turn. */
+  images?: PromptImage[];
+  /** Chosen by the client. A second prompt with the same key makes no second turn. */
   key: string;
-  /** While it works: `steer` stops the turn under way, the others wait for it. */
+  /** While a turn runs: `steer` stops it, the others wait for its end. */
   when?: "now" | "queue" | "steer";
 }
 
-/** A session that is gone. */
+export interface ServedPort {
+  name: string;
+  host: string;
+  port: number;
+}
+
+/** The session that was deleted. */
 export interface SessionDeleted {
   id: string;
 }
 
-/** Something that happened in a session; see the guide for the kinds and what each holds. */
+/** One session event. The guide describes the kinds and their data. */
 export interface SessionEvent {
   seq: number;
   at: string;
@@ -746,26 +728,20 @@ export interface SessionEvent {
   data: Record<string, unknown>;
 }
 
-/** Events, oldest first; `next` is the `after` that gives more, null at the end. */
+/** Events, oldest first. Send `next` as `after` for more; it is null at the end. */
 export interface SessionEvents {
   events: SessionEvent[];
   next: number | null;
-  /** What is being said now; only beside the newest events. */
-  streaming: Streaming[];
-}
-
-/** Sessions, the last changed first; give `next` as `cursor` for more. */
-export interface SessionPage {
-  sessions: SessionView[];
-  next: string | null;
+  /** Text that is streaming now; only with the newest events. */
+  streaming: StreamingText[];
 }
 
 /**
  * One conversation with one agent. `seq` is the number of its last event.
  *
- * `unread`: it says, asks or has ended something after the last number that was told to be seen.
+ * `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
  */
-export interface SessionView {
+export interface SessionInfo {
   id: string;
   title: string;
   agent: string;
@@ -780,17 +756,25 @@ export interface SessionView {
   unread: boolean;
 }
 
-/** The limits of a provider or of all (`*`), in place of the manifest's; what is left out has no bound. */
+/** Sessions, last changed first. Send `next` as `cursor` for more. */
+export interface SessionPage {
+  sessions: SessionInfo[];
+  next: string | null;
+}
+
+/** A turn of a session. Its changes can be in more than one entry. */
+export interface SessionTurn {
+  session: string;
+  turn: number;
+}
+
+/** The limits of a provider or of all (`*`), in place of the manifest's. One that is left out is not limited. */
 export interface SetBudget {
   scope: string;
   day_cost?: number | null;
   month_cost?: number | null;
   day_tokens?: number | null;
   month_tokens?: number | null;
-}
-
-export interface SetGood {
-  good?: boolean;
 }
 
 export interface SetOption {
@@ -802,7 +786,7 @@ export interface SetSecret {
   value: string;
 }
 
-/** A file as it was; of a large one the beginning, and `more` is true. */
+/** A file as it was. A large file is cut, and `more` is true. */
 export interface ShownFile {
   path: string;
   what: string;
@@ -813,8 +797,12 @@ export interface ShownFile {
   more?: boolean;
 }
 
+export interface SignInDone {
+  done?: boolean;
+}
+
 /** One signed-in browser. */
-export interface SignInRow {
+export interface SignInInfo {
   id: string;
   label: string;
   address: string;
@@ -825,7 +813,23 @@ export interface SignInRow {
   current: boolean;
 }
 
-/** The certificate and what a client needs to use it. */
+/** The token of a sign-in link. */
+export interface SignInLinkToken {
+  token: string;
+}
+
+/** The ways to sign in here. */
+export interface SignInOptions {
+  atproto: AccountSignIn | null;
+  link: boolean;
+}
+
+/** The address that the browser must open next. */
+export interface SignInRedirect {
+  redirect: string;
+}
+
+/** The certificate, and the configuration that a client needs to use it. */
 export interface SshCertificate {
   id: string;
   certificate: string;
@@ -835,7 +839,7 @@ export interface SshCertificate {
   config: string;
 }
 
-/** A certificate, or a bare key made for a client that knows no certificates. */
+/** A certificate, or a plain key for a client without certificate support. */
 export interface SshCredential {
   id: string;
   kind: "certificate" | "key";
@@ -849,20 +853,7 @@ export interface SshCredential {
   revoked: boolean;
 }
 
-/** Where the server is, and the key it shows. */
-export interface SshDoor {
-  enabled: boolean;
-  host: string;
-  port: number;
-  user: string;
-  fingerprint: string;
-  known_hosts: string;
-  forwarding: boolean;
-  /** Connections that are open now; null when the server does not answer. */
-  connected: number | null;
-}
-
-/** A pair that was made here: the private half is in this answer and nowhere else. */
+/** A new key pair. The private key is in this reply and is not stored. */
 export interface SshKey {
   id: string;
   private_key: string;
@@ -872,16 +863,34 @@ export interface SshKey {
   config: string;
 }
 
-/** Its live connections end within a second. */
+/** The revoked credential. Its connections end within a second. */
 export interface SshRevoked {
   id: string;
 }
 
-export interface Stop {
+/** The address of the SSH server and its host key. */
+export interface SshServer {
+  enabled: boolean;
+  host: string;
+  port: number;
+  user: string;
+  fingerprint: string;
+  known_hosts: string;
+  forwarding: boolean;
+  /** The number of open connections; null when the server does not answer. */
+  connected: number | null;
+}
+
+/** `quick` skips the attempts to use up memory, disk and processes. */
+export interface StartDoctor {
+  quick?: boolean;
+}
+
+export interface StopAgents {
   why?: string;
 }
 
-/** Whether the owner has stopped everything. */
+/** Whether the kill switch is on, since when, who pulled it and why. */
 export interface StopState {
   stopped: boolean;
   at: string | null;
@@ -889,11 +898,11 @@ export interface StopState {
   why: string | null;
 }
 
-/** Words that are still coming: a message or thought that is no event yet. What follows comes as deltas. */
-export interface Streaming {
+/** A message or thought that is still streaming and not an event yet. The rest follows as deltas. */
+export interface StreamingText {
   kind: "message" | "thought";
   id: string;
-  /** Where in the message this begins, in characters. */
+  /** The position of this text in the message, in characters. */
   at: number;
   text: string;
 }
@@ -902,8 +911,8 @@ export interface TerminalClosed {
   id: string;
 }
 
-/** A terminal that is open, or has ended and was not yet looked at. */
-export interface TerminalRow {
+/** A terminal that is open, or that has ended and was not viewed since. */
+export interface TerminalInfo {
   id: string;
   command: string[];
   rows: number;
@@ -913,7 +922,7 @@ export interface TerminalRow {
   ended: boolean;
 }
 
-/** A line that matched; lines and columns count from 1. */
+/** A line that matched. Lines and columns count from 1. */
 export interface TextHit {
   path: string;
   line: number;
@@ -921,8 +930,31 @@ export interface TextHit {
   text: string;
 }
 
-/** One API token; its secret is shown only when it is made. */
-export interface TokenRow {
+/** One timeline event. */
+export interface TimelineEvent {
+  seq: number;
+  at: string;
+  kind: string;
+  who: string;
+  data: Record<string, unknown>;
+  hash: string;
+}
+
+/** Events in order. `next` is null at the end. */
+export interface TimelineEvents {
+  events: TimelineEvent[];
+  /** Send it as `after` for the next page, or as `before` when the request had `before`. */
+  next: number | null;
+}
+
+/** The owner's answer. `token` is returned once, with `allowed`. */
+export interface TokenAnswer {
+  answer: "waiting" | "allowed" | "denied";
+  token?: string | null;
+}
+
+/** One API token. Its secret is shown only when it is created. */
+export interface TokenInfo {
   name: string;
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
   created: string;
@@ -930,19 +962,22 @@ export interface TokenRow {
   used: string | null;
 }
 
+/** Show `code` and `address` to the owner, and collect the answer every `interval` seconds. */
+export interface TokenRequested {
+  device: string;
+  code: string;
+  address: string;
+  interval: number;
+  expires_in: number;
+}
+
 export interface Undo {
-  /** Go back to before this entry; the last one when not said. */
+  /** Go back to before this entry. Default: the last entry. */
   entry?: number | null;
 }
 
-/** Rows by day, by day, provider and model, by provider and model, session, or session and turn; the newest first. */
-export interface UsageReport {
-  by: "day" | "day_model" | "model" | "provider" | "session" | "turn";
-  rows: UsageRow[];
-}
-
-/** What was used; `cost` is null when a price among it is unknown, and `priced` what the rest cost. */
-export interface UsageRow {
+/** Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price. */
+export interface UsageLine {
   key: (string | null)[];
   requests: number;
   input: number;
@@ -952,7 +987,13 @@ export interface UsageRow {
   priced: number;
 }
 
-/** The program that waits, as the owner sees it before answering. */
+/** Rows grouped by day; day, provider and model; provider and model; provider; session; or session and turn. Newest first. */
+export interface UsageReport {
+  by: "day" | "day_model" | "model" | "provider" | "session" | "turn";
+  rows: UsageLine[];
+}
+
+/** The waiting program, as the owner sees it before answering. */
 export interface WaitingDevice {
   code: string;
   name: string;
@@ -960,24 +1001,18 @@ export interface WaitingDevice {
   address: string;
 }
 
-/** A turn of a session, whose work can be more than one entry. */
-export interface WholeTurn {
-  session: string;
-  turn: number;
+export interface WriteApprovalPolicy {
+  rules: WritePermissionRule[];
 }
 
-export interface WritePolicy {
-  rules: WriteRule[];
-}
-
-export interface WriteRule {
+export interface WritePermissionRule {
   effect: "allow" | "ask" | "deny";
   kind: string;
   pattern: string;
   exact?: boolean;
 }
 
-export interface Written {
+export interface WrittenFile {
   path: string;
   size: number;
   etag: string;

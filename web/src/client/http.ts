@@ -1,4 +1,4 @@
-/** Talks to the gateway. Knows no React. */
+/** Requests to the gateway. Knows no React. */
 
 export interface Problem {
   code: string;
@@ -16,11 +16,20 @@ export class RequestFailed extends Error {
   }
 }
 
-const UNREACHABLE: Problem = {
+export const UNREACHABLE: Problem = {
   code: "gateway.unreachable",
   message: "Freehold does not answer.",
-  hint: "The keeper restarts it by itself. On its own machine freehold undo and the recovery page (port 8001 unless set otherwise) work without it.",
+  hint: "The keeper restarts it. On its machine, freehold undo and the recovery page (port 8001 by default) work without it.",
 };
+
+/** What to show for a failed request whose body is not an error of ours. */
+export function unexpectedReply(status: number): Problem {
+  return {
+    code: "gateway.unexpected-reply",
+    message: `Freehold answered with status ${status}.`,
+    hint: "Try again in a moment.",
+  };
+}
 
 function isProblem(value: unknown): value is { error: Problem } {
   if (typeof value !== "object" || value === null || !("error" in value)) return false;
@@ -28,13 +37,19 @@ function isProblem(value: unknown): value is { error: Problem } {
   return typeof error === "object" && error !== null && "message" in error && typeof error.message === "string";
 }
 
-/** What to show for whatever was thrown. */
-export function problemOf(error: unknown): Problem {
-  if (error instanceof RequestFailed) return error.problem;
-  return { code: "page.error", message: "This page failed.", hint: "Reload it." };
+/** The problem in the body of a failed reply. */
+export function problemIn(body: string, status: number): Problem {
+  const value = parseJson(body);
+  return isProblem(value) ? value.error : unexpectedReply(status);
 }
 
-function readJson(text: string): unknown {
+/** What to show for anything that was thrown. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof RequestFailed) return error.problem;
+  return { code: "page.error", message: "This page has an error.", hint: "Reload the page." };
+}
+
+function parseJson(text: string): unknown {
   try {
     return text === "" ? null : JSON.parse(text);
   } catch {
@@ -42,41 +57,43 @@ function readJson(text: string): unknown {
   }
 }
 
-async function ask(path: string, init: RequestInit): Promise<Response> {
-  let answer: Response;
+async function send(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
   try {
-    answer = await fetch(path, { credentials: "same-origin", ...init });
+    response = await fetch(path, { credentials: "same-origin", ...init });
   } catch {
     throw new RequestFailed(0, UNREACHABLE);
   }
-  if (answer.ok) return answer;
-  const value = readJson(await answer.text());
-  throw new RequestFailed(
-    answer.status,
-    isProblem(value)
-      ? value.error
-      : { code: "gateway.odd-answer", message: `Freehold answered ${answer.status}.`, hint: "Try again in a moment." },
-  );
+  if (response.ok) return response;
+  throw new RequestFailed(response.status, problemIn(await response.text(), response.status));
 }
 
-/** Ask for `path` and give back its JSON; every failure is a `RequestFailed` that can be shown. */
+/** Sends a request and returns the JSON of its reply. Every failure is a `RequestFailed` that can be shown. */
 export async function request<T>(path: string, init: { method?: string; body?: unknown } = {}): Promise<T> {
-  const answer = await ask(path, {
+  const response = await send(path, {
     method: init.method ?? "GET",
     headers: init.body === undefined ? {} : { "content-type": "application/json" },
     ...(init.body === undefined ? {} : { body: JSON.stringify(init.body) }),
   });
-  return readJson(await answer.text()) as T;
+  return parseJson(await response.text()) as T;
 }
 
-/** The bytes behind `path` and the tag that says which version they are. */
+/** The bytes at `path` and the tag of their version. */
 export async function download(path: string): Promise<{ bytes: Uint8Array<ArrayBuffer>; etag: string }> {
-  const answer = await ask(path, {});
-  return { bytes: new Uint8Array(await answer.arrayBuffer()), etag: answer.headers.get("etag") ?? "" };
+  const response = await send(path, {});
+  return { bytes: new Uint8Array(await response.arrayBuffer()), etag: response.headers.get("etag") ?? "" };
 }
 
-/** Put bytes at `path`; `headers` says on which condition. */
-export async function upload<T>(path: string, body: Blob | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}): Promise<T> {
-  const answer = await ask(path, { method: "PUT", body, headers: { "content-type": "application/octet-stream", ...headers } });
-  return readJson(await answer.text()) as T;
+/** Writes bytes to `path`. `headers` can hold a condition such as `if-match`. */
+export async function upload<T>(
+  path: string,
+  body: Blob | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = {},
+): Promise<T> {
+  const response = await send(path, {
+    method: "PUT",
+    body,
+    headers: { "content-type": "application/octet-stream", ...headers },
+  });
+  return parseJson(await response.text()) as T;
 }

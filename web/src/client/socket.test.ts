@@ -1,24 +1,24 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { LiveSocket, waitBefore, type Wire } from "./socket";
+import { LiveSocket, retryDelay, type Wire } from "./socket";
 
-class Other implements Wire {
-  said: Record<string, unknown>[] = [];
+class FakeWire implements Wire {
+  sent: Record<string, unknown>[] = [];
   closed = false;
   onopen: (() => void) | null = null;
   onmessage: ((event: { data: unknown }) => void) | null = null;
   onclose: ((event: { code: number }) => void) | null = null;
   send(text: string) {
-    this.said.push(JSON.parse(text) as Record<string, unknown>);
+    this.sent.push(JSON.parse(text) as Record<string, unknown>);
   }
   close() {
     this.closed = true;
   }
-  tells(word: object) {
-    this.onmessage?.({ data: JSON.stringify(word) });
+  sends(message: object) {
+    this.onmessage?.({ data: JSON.stringify(message) });
   }
 }
 
-let wires: Other[];
+let wires: FakeWire[];
 let signedIn: () => Promise<boolean>;
 let socket: LiveSocket;
 
@@ -28,11 +28,11 @@ beforeEach(() => {
   signedIn = async () => true;
   socket = new LiveSocket({
     open: () => {
-      const wire = new Other();
+      const wire = new FakeWire();
       wires.push(wire);
       return wire;
     },
-    signedIn: () => signedIn(),
+    isSignedIn: () => signedIn(),
     random: () => 0.5,
   });
 });
@@ -46,36 +46,36 @@ test("a durable topic is resumed from the last number seen, and nothing comes tw
   socket.start();
   socket.subscribe("timeline", { event: (_, seq) => seen.push(seq) }, { durable: true });
   wires[0]!.onopen?.();
-  expect(wires[0]!.said).toEqual([{ type: "subscribe", topic: "timeline" }]);
-  wires[0]!.tells({ type: "subscribed", topic: "timeline", seq: 4 });
-  wires[0]!.tells({ type: "event", topic: "timeline", seq: 5, data: {} });
+  expect(wires[0]!.sent).toEqual([{ type: "subscribe", topic: "timeline" }]);
+  wires[0]!.sends({ type: "subscribed", topic: "timeline", seq: 4 });
+  wires[0]!.sends({ type: "event", topic: "timeline", seq: 5, data: {} });
   wires[0]!.onclose?.({ code: 1006 });
   expect(socket.state).toBe("reconnecting");
   await vi.advanceTimersByTimeAsync(300);
   wires[1]!.onopen?.();
-  expect(wires[1]!.said).toEqual([{ type: "subscribe", topic: "timeline", after: 5 }]);
-  wires[1]!.tells({ type: "event", topic: "timeline", seq: 5, data: {} });
-  wires[1]!.tells({ type: "event", topic: "timeline", seq: 6, data: {} });
+  expect(wires[1]!.sent).toEqual([{ type: "subscribe", topic: "timeline", after: 5 }]);
+  wires[1]!.sends({ type: "event", topic: "timeline", seq: 5, data: {} });
+  wires[1]!.sends({ type: "event", topic: "timeline", seq: 6, data: {} });
   expect(seen).toEqual([5, 6]);
   expect(socket.state).toBe("live");
 });
 
-test("a topic that counts anew with each gateway is listed anew after a break, and only then", async () => {
+test("a topic that is not durable gets a resync after a break, and only then", async () => {
   const resync = vi.fn();
   socket.start();
   socket.subscribe("files", { resync });
   wires[0]!.onopen?.();
-  wires[0]!.tells({ type: "subscribed", topic: "files", seq: 9 });
+  wires[0]!.sends({ type: "subscribed", topic: "files", seq: 9 });
   expect(resync).not.toHaveBeenCalled();
   wires[0]!.onclose?.({ code: 1006 });
   await vi.advanceTimersByTimeAsync(300);
   wires[1]!.onopen?.();
-  expect(wires[1]!.said).toEqual([{ type: "subscribe", topic: "files" }]);
-  wires[1]!.tells({ type: "subscribed", topic: "files", seq: 0 });
+  expect(wires[1]!.sent).toEqual([{ type: "subscribe", topic: "files" }]);
+  wires[1]!.sends({ type: "subscribed", topic: "files", seq: 0 });
   expect(resync).toHaveBeenCalledOnce();
 });
 
-test("being signed out ends it, whether told or refused at the door", async () => {
+test("a sign-out ends the socket, whether it was closed or refused", async () => {
   socket.start();
   wires[0]!.onopen?.();
   wires[0]!.onclose?.({ code: 4401 });
@@ -83,16 +83,22 @@ test("being signed out ends it, whether told or refused at the door", async () =
   await vi.advanceTimersByTimeAsync(60_000);
   expect(wires).toHaveLength(1);
 
-  const other = new LiveSocket({ open: () => (wires.push(new Other()), wires.at(-1)!), signedIn: async () => false });
+  const other = new LiveSocket({
+    open: () => {
+      wires.push(new FakeWire());
+      return wires.at(-1)!;
+    },
+    isSignedIn: async () => false,
+  });
   other.start();
   wires.at(-1)!.onclose?.({ code: 1006 });
   await vi.advanceTimersByTimeAsync(0);
   expect(other.state).toBe("signed-out");
 });
 
-test("a gateway that is away is tried again and again, and at once when asked", async () => {
+test("a gateway that is down is tried again and again, and at once on request", async () => {
   signedIn = async () => {
-    throw new Error("nobody answers");
+    throw new Error("no answer");
   };
   socket.start();
   for (let attempt = 0; attempt < 5; attempt++) {
@@ -103,16 +109,16 @@ test("a gateway that is away is tried again and again, and at once when asked", 
   expect(socket.state).toBe("reconnecting");
   wires.at(-1)!.onclose?.({ code: 1006 });
   await vi.advanceTimersByTimeAsync(0);
-  socket.hurry();
+  socket.retryNow();
   expect(wires).toHaveLength(7);
 });
 
-test("a connection that no longer answers is given up", async () => {
+test("a connection that no longer answers is closed and opened again", async () => {
   socket.start();
   wires[0]!.onopen?.();
   await vi.advanceTimersByTimeAsync(20_000);
-  expect(wires[0]!.said.at(-1)).toEqual({ type: "ping" });
-  wires[0]!.tells({ type: "pong" });
+  expect(wires[0]!.sent.at(-1)).toEqual({ type: "ping" });
+  wires[0]!.sends({ type: "pong" });
   await vi.advanceTimersByTimeAsync(20_000);
   expect(socket.state).toBe("live");
   await vi.advanceTimersByTimeAsync(10_001);
@@ -120,18 +126,18 @@ test("a connection that no longer answers is given up", async () => {
   expect(socket.state).toBe("reconnecting");
 });
 
-test("two that listen to one topic share it, and the last to leave takes it down", () => {
+test("two listeners share one subscription, and the last one to leave ends it", () => {
   socket.start();
   wires[0]!.onopen?.();
   const first = socket.subscribe("egress", {});
   const second = socket.subscribe("egress", {});
   first();
   second();
-  expect(wires[0]!.said.map((word) => word["type"])).toEqual(["subscribe", "unsubscribe"]);
+  expect(wires[0]!.sent.map((message) => message["type"])).toEqual(["subscribe", "unsubscribe"]);
 });
 
-test("the waits grow and stay bounded", () => {
-  expect(waitBefore(0, 0.5)).toBe(250);
-  expect(waitBefore(3, 0.5)).toBe(2000);
-  expect(waitBefore(40, 0.5)).toBe(5000);
+test("the delays grow and stay bounded", () => {
+  expect(retryDelay(0, 0.5)).toBe(250);
+  expect(retryDelay(3, 0.5)).toBe(2000);
+  expect(retryDelay(40, 0.5)).toBe(5000);
 });

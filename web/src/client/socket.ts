@@ -1,17 +1,17 @@
-/** The one socket to the gateway: many topics, taken up again where they were left. Knows no React. */
+/** The one socket to the gateway. It carries many topics and resumes them after a break. Knows no React. */
 
-export type Connection = "connecting" | "live" | "reconnecting" | "signed-out";
+export type ConnectionState = "connecting" | "live" | "reconnecting" | "signed-out";
 
-export interface Listener {
+export interface TopicListener {
   event?: (data: unknown, seq: number) => void;
   delta?: (data: unknown) => void;
-  /** Something was missed that cannot be had again here: list anew. */
+  /** Events were missed and cannot be sent again: fetch the list again. */
   resync?: (seq: number) => void;
-  /** The subscription stands, from this number on. */
+  /** The subscription is active. The next event has a higher number than `seq`. */
   subscribed?: (seq: number) => void;
 }
 
-/** The part of a WebSocket that is used, so that a test can be the other side. */
+/** The part of a WebSocket that is used here, so that a test can play the gateway. */
 export interface Wire {
   send(text: string): void;
   close(): void;
@@ -22,20 +22,20 @@ export interface Wire {
 
 export interface SocketOptions {
   open: () => Wire;
-  /** Whether the session still lives; throws when nobody answers. */
-  signedIn: () => Promise<boolean>;
+  /** Whether this browser is signed in. Throws when the gateway does not answer. */
+  isSignedIn: () => Promise<boolean>;
   random?: () => number;
 }
 
 interface Topic {
-  listeners: Set<Listener>;
+  listeners: Set<TopicListener>;
   durable: boolean;
   seq: number | null;
-  /** Whether what came before the last break may have been missed. */
+  /** Whether events may have been missed since the last break. */
   broken: boolean;
 }
 
-interface Word {
+interface Message {
   type: string;
   topic?: string;
   seq?: number;
@@ -43,31 +43,31 @@ interface Word {
 }
 
 export const SIGNED_OUT = 4401;
-const FIRST_WAIT = 250;
-const LONGEST_WAIT = 5_000;
-const PING_EVERY = 20_000;
-const PATIENCE = 10_000;
+const FIRST_RETRY_DELAY = 250;
+const MAX_RETRY_DELAY = 5_000;
+const PING_INTERVAL = 20_000;
+const PONG_TIMEOUT = 10_000;
 
-/** How long to wait before the nth try: doubling, with some chance in it so that many browsers do not come at once. */
-export function waitBefore(attempt: number, random: number): number {
-  return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** attempt) * (0.75 + random / 2);
+/** How long to wait before the nth try. It doubles, with some chance so that many browsers do not come at once. */
+export function retryDelay(attempt: number, random: number): number {
+  return Math.min(MAX_RETRY_DELAY, FIRST_RETRY_DELAY * 2 ** attempt) * (0.75 + random / 2);
 }
 
 export class LiveSocket {
   private wire: Wire | null = null;
   private topics = new Map<string, Topic>();
-  private watchers = new Set<(state: Connection) => void>();
-  private state_: Connection = "connecting";
+  private watchers = new Set<(state: ConnectionState) => void>();
+  private currentState: ConnectionState = "connecting";
   private attempt = 0;
-  private retry: ReturnType<typeof setTimeout> | undefined;
-  private pulse: ReturnType<typeof setInterval> | undefined;
-  private overdue: ReturnType<typeof setTimeout> | undefined;
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private pingTimer: ReturnType<typeof setInterval> | undefined;
+  private pongTimer: ReturnType<typeof setTimeout> | undefined;
   private closed = false;
 
   constructor(private readonly options: SocketOptions) {}
 
-  get state(): Connection {
-    return this.state_;
+  get state(): ConnectionState {
+    return this.currentState;
   }
 
   start(): void {
@@ -77,33 +77,38 @@ export class LiveSocket {
 
   close(): void {
     this.closed = true;
-    clearTimeout(this.retry);
-    this.drop();
+    clearTimeout(this.retryTimer);
+    this.disconnect();
   }
 
-  /** Try now instead of when the wait is over. */
-  hurry(): void {
-    if (this.state_ !== "reconnecting" || this.wire !== null) return;
-    clearTimeout(this.retry);
+  /** Tries at once instead of waiting for the next retry. */
+  retryNow(): void {
+    if (this.currentState !== "reconnecting" || this.wire !== null) return;
+    clearTimeout(this.retryTimer);
     this.connect();
   }
 
-  watch(watcher: (state: Connection) => void): () => void {
+  watch(watcher: (state: ConnectionState) => void): () => void {
     this.watchers.add(watcher);
     return () => this.watchers.delete(watcher);
   }
 
   /**
-   * Listen to a topic. A `durable` one keeps its numbers for good and is resumed by them; the others begin to count
-   * anew with every gateway, so after a break they are listed anew (`resync`).
+   * Listens to a topic. A `durable` topic keeps its event numbers across restarts of the gateway and is resumed by
+   * number. The others start to count again with every gateway, so after a break the listener gets `resync`.
    */
-  subscribe(name: string, listener: Listener, how: { durable?: boolean; after?: number } = {}): () => void {
+  subscribe(name: string, listener: TopicListener, options: { durable?: boolean; after?: number } = {}): () => void {
     const known = this.topics.get(name);
-    const topic = known ?? { listeners: new Set(), durable: how.durable ?? false, seq: how.after ?? null, broken: false };
+    const topic = known ?? {
+      listeners: new Set(),
+      durable: options.durable ?? false,
+      seq: options.after ?? null,
+      broken: false,
+    };
     topic.listeners.add(listener);
     if (known === undefined) {
       this.topics.set(name, topic);
-      if (this.state_ === "live") this.ask(name, topic);
+      if (this.currentState === "live") this.requestTopic(name, topic);
     } else if (topic.seq !== null) {
       listener.subscribed?.(topic.seq);
     }
@@ -111,22 +116,22 @@ export class LiveSocket {
       topic.listeners.delete(listener);
       if (topic.listeners.size > 0 || this.topics.get(name) !== topic) return;
       this.topics.delete(name);
-      if (this.state_ === "live") this.say({ type: "unsubscribe", topic: name });
+      if (this.currentState === "live") this.send({ type: "unsubscribe", topic: name });
     };
   }
 
-  private ask(name: string, topic: Topic): void {
+  private requestTopic(name: string, topic: Topic): void {
     const resumes = topic.durable && topic.seq !== null;
-    this.say({ type: "subscribe", topic: name, ...(resumes ? { after: topic.seq } : {}) });
+    this.send({ type: "subscribe", topic: name, ...(resumes ? { after: topic.seq } : {}) });
   }
 
-  private say(word: object): void {
-    this.wire?.send(JSON.stringify(word));
+  private send(message: object): void {
+    this.wire?.send(JSON.stringify(message));
   }
 
-  private become(state: Connection): void {
-    if (state === this.state_) return;
-    this.state_ = state;
+  private setState(state: ConnectionState): void {
+    if (state === this.currentState) return;
+    this.currentState = state;
     for (const watcher of this.watchers) watcher(state);
   }
 
@@ -137,60 +142,60 @@ export class LiveSocket {
     wire.onopen = () => {
       opened = true;
       this.attempt = 0;
-      this.become("live");
-      for (const [name, topic] of this.topics) this.ask(name, topic);
-      this.pulse = setInterval(() => this.ping(), PING_EVERY);
+      this.setState("live");
+      for (const [name, topic] of this.topics) this.requestTopic(name, topic);
+      this.pingTimer = setInterval(() => this.ping(), PING_INTERVAL);
     };
     wire.onmessage = (event) => {
-      if (typeof event.data === "string") this.hear(JSON.parse(event.data) as Word);
+      if (typeof event.data === "string") this.handle(JSON.parse(event.data) as Message);
     };
     wire.onclose = (event) => {
       if (this.wire !== wire) return;
-      this.drop();
+      this.disconnect();
       if (this.closed) return;
-      if (event.code === SIGNED_OUT) return this.become("signed-out");
+      if (event.code === SIGNED_OUT) return this.setState("signed-out");
       for (const topic of this.topics.values()) topic.broken = true;
-      this.become("reconnecting");
-      void this.again(opened);
+      this.setState("reconnecting");
+      void this.scheduleRetry(opened);
     };
   }
 
-  /** One that was never opened may have been refused: a browser does not tell that from a gateway that is away. */
-  private async again(wasOpen: boolean): Promise<void> {
+  /** A socket that never opened may have been refused. A browser does not say whether it was, or the gateway is down. */
+  private async scheduleRetry(wasOpen: boolean): Promise<void> {
     if (!wasOpen) {
-      const signedIn = await this.options.signedIn().catch(() => true);
+      const signedIn = await this.options.isSignedIn().catch(() => true);
       if (this.closed) return;
-      if (!signedIn) return this.become("signed-out");
+      if (!signedIn) return this.setState("signed-out");
     }
-    const wait = waitBefore(this.attempt++, (this.options.random ?? Math.random)());
-    this.retry = setTimeout(() => this.connect(), wait);
+    const delay = retryDelay(this.attempt++, (this.options.random ?? Math.random)());
+    this.retryTimer = setTimeout(() => this.connect(), delay);
   }
 
-  private drop(): void {
-    clearInterval(this.pulse);
-    clearTimeout(this.overdue);
-    this.overdue = undefined;
+  private disconnect(): void {
+    clearInterval(this.pingTimer);
+    clearTimeout(this.pongTimer);
+    this.pongTimer = undefined;
     const wire = this.wire;
     this.wire = null;
     wire?.close();
   }
 
-  /** A connection that is dead without saying so is found out by the answer that does not come. */
+  /** A dead connection is detected by the pong that does not come. */
   private ping(): void {
-    this.say({ type: "ping" });
-    this.overdue ??= setTimeout(() => this.wire?.onclose?.({ code: 1006 }), PATIENCE);
+    this.send({ type: "ping" });
+    this.pongTimer ??= setTimeout(() => this.wire?.onclose?.({ code: 1006 }), PONG_TIMEOUT);
   }
 
-  private hear(word: Word): void {
-    if (word.type === "pong") {
-      clearTimeout(this.overdue);
-      this.overdue = undefined;
+  private handle(message: Message): void {
+    if (message.type === "pong") {
+      clearTimeout(this.pongTimer);
+      this.pongTimer = undefined;
       return;
     }
-    const topic = word.topic === undefined ? undefined : this.topics.get(word.topic);
+    const topic = message.topic === undefined ? undefined : this.topics.get(message.topic);
     if (topic === undefined) return;
-    const seq = word.seq ?? 0;
-    switch (word.type) {
+    const seq = message.seq ?? 0;
+    switch (message.type) {
       case "subscribed": {
         const missed = topic.broken && !(topic.durable && topic.seq !== null);
         topic.broken = false;
@@ -209,10 +214,10 @@ export class LiveSocket {
       case "event":
         if (topic.seq !== null && seq <= topic.seq) return;
         topic.seq = seq;
-        for (const listener of topic.listeners) listener.event?.(word.data, seq);
+        for (const listener of topic.listeners) listener.event?.(message.data, seq);
         return;
       case "delta":
-        for (const listener of topic.listeners) listener.delta?.(word.data);
+        for (const listener of topic.listeners) listener.delta?.(message.data);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, type ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 
 interface DialogProps {
   title: string;
@@ -8,7 +8,7 @@ interface DialogProps {
   bare?: boolean;
 }
 
-/** The browser's own modal dialog: it keeps the focus in, closes on Escape and gives the focus back. */
+/** The browser's modal dialog. It keeps the focus inside, closes on Escape and returns the focus. */
 export function Dialog({ title, onClose, children, wide, bare }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {

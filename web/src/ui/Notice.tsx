@@ -1,6 +1,6 @@
 import type { Problem } from "../client/http";
 
-/** A failure, in the owner's words, with a way out. */
+/** A failure: what happened, what to do, and a button that does it. */
 export function Notice({ problem, action }: { problem: Problem; action?: { label: string; run: () => void } }) {
   return (
     <section className="notice" role="alert">
@@ -9,7 +9,11 @@ export function Notice({ problem, action }: { problem: Problem; action?: { label
       </p>
       {problem.hint && <p>{problem.hint}</p>}
       {problem.error_id && <p className="quiet">Error {problem.error_id}</p>}
-      {action && <button onClick={action.run}>{action.label}</button>}
+      {action && (
+        <button type="button" onClick={action.run}>
+          {action.label}
+        </button>
+      )}
     </section>
   );
 }

@@ -1,4 +1,4 @@
-import { createContext, useCallback, useContext, useMemo, useRef, useState, type ReactNode } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useMemo, useRef, useState } from "react";
 import { problemOf } from "../client/http";
 
 interface Toast {
@@ -11,29 +11,33 @@ interface Toast {
 interface Toasts {
   done: (text: string) => void;
   failed: (error: unknown) => void;
-  /** What the page itself does not take, in its own words. */
+  /** For an input that the page refuses itself. */
   refused: (text: string) => void;
 }
 
-const Context = createContext<Toasts>({ done: () => undefined, failed: () => undefined, refused: () => undefined });
-const STAYS = 5_000;
+const ToastsContext = createContext<Toasts>({
+  done: () => undefined,
+  failed: () => undefined,
+  refused: () => undefined,
+});
+const SHOWN_FOR = 5_000;
 
-export const useToasts = () => useContext(Context);
+export const useToasts = () => useContext(ToastsContext);
 
-/** Short words about what was just done. What failed stays until it is put away. */
+/** Short messages about the last actions. A failure stays until it is dismissed. */
 export function ToastProvider({ children }: { children: ReactNode }) {
   const [toasts, setToasts] = useState<Toast[]>([]);
   const next = useRef(1);
-  const away = useCallback((id: number) => setToasts((all) => all.filter((toast) => toast.id !== id)), []);
+  const dismiss = useCallback((id: number) => setToasts((all) => all.filter((toast) => toast.id !== id)), []);
   const show = useCallback(
     (toast: Omit<Toast, "id">) => {
       const id = next.current++;
       setToasts((all) => [...all.slice(-2), { ...toast, id }]);
-      if (toast.tone === "done") setTimeout(() => away(id), STAYS);
+      if (toast.tone === "done") setTimeout(() => dismiss(id), SHOWN_FOR);
     },
-    [away],
+    [dismiss],
   );
-  const toasters = useMemo<Toasts>(
+  const value = useMemo<Toasts>(
     () => ({
       done: (text) => show({ text, hint: "", tone: "done" }),
       failed: (error) => {
@@ -45,7 +49,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
     [show],
   );
   return (
-    <Context.Provider value={toasters}>
+    <ToastsContext.Provider value={value}>
       {children}
       <div className="toasts" role="status" aria-live="polite">
         {toasts.map((toast) => (
@@ -54,12 +58,12 @@ export function ToastProvider({ children }: { children: ReactNode }) {
               <strong>{toast.text}</strong>
               {toast.hint && <p>{toast.hint}</p>}
             </div>
-            <button className="plain-button" onClick={() => away(toast.id)} aria-label="Put away">
+            <button className="plain-button" type="button" onClick={() => dismiss(toast.id)} aria-label="Dismiss">
               ×
             </button>
           </div>
         ))}
       </div>
-    </Context.Provider>
+    </ToastsContext.Provider>
   );
 }

@@ -1,7 +1,7 @@
-"""JSON-RPC over lines with a program that must not be trusted: ordered, bounded, and ended cleanly when it errs.
+"""JSON-RPC, one message a line, with a program that is not trusted: ordered, bounded, and ended cleanly on an error.
 
-Our own and not the protocol's Python SDK: that one costs 40 MB, reorders updates whose handler waits, and drops
-what it does not know. See docs/adr/0011.
+This is not the protocol's Python SDK: that one needs 40 MB of memory, reorders updates whose handler waits, and drops
+messages that it does not know. See docs/adr/0011.
 """
 
 import asyncio
@@ -12,59 +12,62 @@ from typing import Any, Protocol, TypeVar
 from freehold.errors import FreeholdError
 
 MAX_LINE = 16 * 1024 * 1024
-MAX_NONSENSE = 20
-MAX_ASKED = 64
+MAX_INVALID_LINES = 20
+MAX_OPEN_REQUESTS = 64
 
 Json = dict[str, Any]
 Later = Callable[[], Awaitable[Json]]
-Trace = Callable[[str, bytes], None]
+"""Produces the answer to a request; may take as long as it needs."""
+
+TraceLine = Callable[[str, bytes], None]
+"""Receives each line with its direction, `in` or `out`."""
 
 
 class Pipe(Protocol):
-    """The program's streams. `read` gives b"" at the end."""
+    """The program's streams. `read` returns b"" at the end."""
 
     async def read(self) -> bytes: ...
 
     async def write(self, data: bytes) -> None: ...
 
 
-class AgentFault(FreeholdError):
-    """The agent broke the conversation: it died, spoke nonsense or refused a request."""
+class AgentError(FreeholdError):
+    """The agent failed: it ended, broke the protocol or answered a request with an error."""
 
 
-class Peer:
-    """One conversation. Notifications are handed over in order, and nothing more is read until each is dealt with.
+class JsonRpcPeer:
+    """One connection. Notifications are handled in order; nothing is read until the handler of each has returned.
 
-    `paused` is awaited whenever all that has arrived is handed over, and before each request of the agent's is
-    answered: whoever gathers puts down there what it has. `asked` is called in order, too; what it returns may take
-    its time.
+    `on_pause` is awaited when everything received so far was handled, and before each request of the agent is
+    answered; handlers that collect data store it there. `on_request` is also called in order. What it returns is
+    awaited without holding up the rest.
     """
 
     def __init__(
         self,
         pipe: Pipe,
         *,
-        notified: Callable[[str, Json], None],
-        paused: Callable[[], Awaitable[None]],
-        asked: Callable[[str, Json], Later],
-        trace: Trace | None = None,
+        on_notification: Callable[[str, Json], None],
+        on_pause: Callable[[], Awaitable[None]],
+        on_request: Callable[[str, Json], Later],
+        trace: TraceLine | None = None,
     ) -> None:
         self._pipe = pipe
-        self._notified = notified
-        self._paused = paused
-        self._asked = asked
+        self._on_notification = on_notification
+        self._on_pause = on_pause
+        self._on_request = on_request
         self._trace = trace
         self._next = 0
         self._waiting: dict[int, asyncio.Future[Json]] = {}
-        self._ended: AgentFault | None = None
-        self._nonsense = 0
-        self._questions: set[asyncio.Task[None]] = set()
+        self._ended: AgentError | None = None
+        self._invalid_lines = 0
+        self._answering: set[asyncio.Task[None]] = set()
         self._writing = asyncio.Lock()
-        self.heard = 0
-        """Messages so far: tells an agent that works from one that hangs."""
+        self.messages_received = 0
+        """Shows whether an agent still works or hangs."""
 
     async def request(self, method: str, params: Json) -> Json:
-        """The agent's answer. Raises `AgentFault` when it answers with an error or ends first."""
+        """The agent's answer. Raises `AgentError` when it answers with an error or ends first."""
         if self._ended is not None:
             raise self._ended
         self._next += 1
@@ -81,24 +84,24 @@ class Peer:
         await self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def run(self) -> None:
-        """Read until the agent's output ends; then everybody who still waits is told why."""
-        fault = AgentFault("agent.ended", "The agent ended")
+        """Reads until the agent's output ends. Requests that still wait then fail with the reason."""
+        failure = AgentError("agent.ended", "The agent ended")
         try:
             async with asyncio.TaskGroup() as group:
                 await self._read(group)
-                # Questions of an agent that is gone need no answer.
-                for task in list(self._questions):
+                # The agent has ended and cannot receive answers.
+                for task in list(self._answering):
                     task.cancel()
-        except* AgentFault as found:
-            fault = _first(found)
+        except* AgentError as found:
+            failure = _first(found)
         except* FreeholdError as lost:
-            fault = AgentFault("agent.ended", f"The agent was lost: {_first(lost).message}")
+            failure = AgentError("agent.ended", f"The connection to the agent was lost: {_first(lost).message}")
         finally:
-            self._ended = fault
+            self._ended = failure
             for answer in self._waiting.values():
                 if not answer.done():
-                    answer.set_exception(fault)
-                    answer.exception()  # whoever waits sees it; nobody has to
+                    answer.set_exception(failure)
+                    answer.exception()  # marks it as retrieved, for the case that its caller was cancelled
 
     async def _read(self, group: asyncio.TaskGroup) -> None:
         pending = bytearray()
@@ -108,41 +111,43 @@ class Peer:
                 pending += data[start:end]
                 start = end + 1
                 if pending.strip():
-                    await self._take(bytes(pending), group)
+                    await self._handle_line(bytes(pending), group)
                 pending.clear()
-            await self._paused()
+            await self._on_pause()
             pending += data[start:]
             if len(pending) > MAX_LINE:
-                raise AgentFault("agent.too-large", f"The agent sent a message of more than {MAX_LINE} bytes")
+                raise AgentError("agent.too-large", f"The agent sent a message of more than {MAX_LINE} bytes")
 
-    async def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
+    async def _handle_line(self, line: bytes, group: asyncio.TaskGroup) -> None:
         if self._trace is not None:
             self._trace("in", line)
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
-        self.heard += 1
+        self.messages_received += 1
         if not isinstance(message, dict):
-            self._count_nonsense()
+            self._count_invalid_line()
             return
         method, number, params = message.get("method"), message.get("id"), message.get("params")
-        given = params if isinstance(params, dict) else {}
+        arguments = params if isinstance(params, dict) else {}
         if isinstance(method, str) and number is None:
-            self._notified(method, given)
+            self._on_notification(method, arguments)
         elif isinstance(method, str):
-            if len(self._questions) >= MAX_ASKED:
-                raise AgentFault("agent.too-many", f"The agent asks more than {MAX_ASKED} questions at once")
-            answer = self._asked(method, given)
-            await self._paused()
+            if len(self._answering) >= MAX_OPEN_REQUESTS:
+                raise AgentError(
+                    "agent.too-many", f"The agent has more than {MAX_OPEN_REQUESTS} requests open at the same time"
+                )
+            answer = self._on_request(method, arguments)
+            await self._on_pause()
             task = group.create_task(self._answer(number, answer))
-            self._questions.add(task)
-            task.add_done_callback(self._questions.discard)
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
         elif isinstance(number, int) and not isinstance(number, bool) and number in self._waiting:
-            await self._paused()
+            await self._on_pause()
             self._settle(self._waiting[number], message)
         else:
-            self._count_nonsense()
+            self._count_invalid_line()
 
     def _settle(self, answer: asyncio.Future[Json], message: Json) -> None:
         if answer.done():
@@ -152,7 +157,7 @@ class Peer:
             result = message.get("result")
             answer.set_result(result if isinstance(result, dict) else {})
             return
-        answer.set_exception(AgentFault("agent.refused", f"The agent could not go on: {_words(error)}"))
+        answer.set_exception(AgentError("agent.refused", f"The agent reported an error: {_error_text(error)}"))
 
     async def _answer(self, number: object, answer: Later) -> None:
         try:
@@ -163,13 +168,13 @@ class Peer:
             reply = {"result": result}
         await self._send({"jsonrpc": "2.0", "id": number, **reply})
 
-    def _count_nonsense(self) -> None:
-        self._nonsense += 1
-        if self._nonsense > MAX_NONSENSE:
-            raise AgentFault(
+    def _count_invalid_line(self) -> None:
+        self._invalid_lines += 1
+        if self._invalid_lines > MAX_INVALID_LINES:
+            raise AgentError(
                 "agent.nonsense",
-                "The agent does not speak ACP: it writes lines that are none of the protocol's",
-                hint="See what it wrote with FREEHOLD_TRACE=FOLDER freehold up",
+                f"The agent does not speak ACP: it wrote {self._invalid_lines} lines that are not ACP messages",
+                hint="To see what it wrote: FREEHOLD_TRACE=FOLDER freehold up",
             )
 
     async def _send(self, message: Json) -> None:
@@ -180,14 +185,14 @@ class Peer:
             await self._pipe.write(line)
 
 
-def _words(error: object) -> str:
+def _error_text(error: object) -> str:
     if not isinstance(error, dict):
-        return "without a reason"
-    words = str(error.get("message") or "without a reason")
+        return "no reason given"
+    text = str(error.get("message") or "no reason given")
     detail = error.get("data")
     if isinstance(detail, dict) and isinstance(detail.get("details"), str):
-        words = f"{words}: {detail['details']}"
-    return "".join(char if char.isprintable() else " " for char in words)[:1000]
+        text = f"{text}: {detail['details']}"
+    return "".join(char if char.isprintable() else " " for char in text)[:1000]
 
 
 F = TypeVar("F", bound=FreeholdError)

@@ -1,4 +1,4 @@
-"""One agent program that runs in the computer, and what can be asked of it over ACP."""
+"""One agent program that runs in the computer, and the ACP requests that it answers."""
 
 import asyncio
 from collections import deque
@@ -9,32 +9,32 @@ from functools import partial
 from typing import Protocol
 
 from freehold import __version__
-from freehold.agents.registry import Access, Entry
-from freehold.agents.rpc import AgentFault, Json, Later, Peer
-from freehold.agents.trace import Trace
-from freehold.agents.visible import make_visible
+from freehold.agents.acp.json_rpc import AgentError, Json, JsonRpcPeer, Later
+from freehold.agents.acp.trace import AcpTrace
+from freehold.agents.visible_text import make_visible
 from freehold.computer import Computer
-from freehold.computer.process import Process
-from freehold.computer.spec import BASE_ENVIRONMENT
+from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
+from freehold.computer.library.process import Process
 from freehold.errors import FreeholdError
 
 PROTOCOL = 1
-WORKSPACE = "/workspace"
-TO_ANSWER = 60.0
-"""Seconds an agent has to answer whatever is not a prompt."""
 
-TO_LEAVE = 5.0
-TO_LEAVE_IN_HASTE = 1.0
-"""When the gateway itself has to end."""
+REPLY_TIMEOUT = 60.0
+"""Seconds that an agent has to answer any request except a prompt."""
+
+EXIT_TIMEOUT = 5.0
+SHUTDOWN_EXIT_TIMEOUT = 1.0
+"""Seconds that an agent has to exit when the gateway itself is ending."""
 
 MAX_STDERR = 64 * 1024
 _SHOWN_STDERR = 600
 
 
-class Listener(Protocol):
-    """Who hears an agent: updates and questions in order and at once, `paused` when there is time to put them down.
+class AgentListener(Protocol):
+    """Receives what an agent sends. Updates and permission requests arrive in order and must not block.
 
-    What `permission` returns may take as long as the owner does.
+    `paused` is awaited when everything received so far was delivered: store it there. What `permission` returns may
+    take as long as the owner needs.
     """
 
     def updated(self, update: Json) -> None: ...
@@ -45,8 +45,24 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Capabilities:
-    """What it said it can do. All that is missing or odd counts as no."""
+class AgentLaunch:
+    """How one agent program is started: `command` with `env`, after `files` were written below /home/agent.
+
+    `session_meta` is sent with each session request beyond the protocol. A trace masks `secrets`.
+    """
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    session_meta: Mapping[str, object] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AgentCapabilities:
+    """What the agent said that it can do. A missing or malformed value counts as no."""
 
     load: bool = False
     resume: bool = False
@@ -58,37 +74,38 @@ class Capabilities:
 
 
 @dataclass
-class Agent:
-    """A running agent that has been introduced. Every method raises `AgentFault` when it fails to answer."""
+class AgentProgram:
+    """A running, initialized agent. Every request raises `AgentError` when the agent does not answer it."""
 
-    entry: Entry
-    peer: Peer
+    launch: AgentLaunch
+    peer: JsonRpcPeer
     process: Process
-    capabilities: Capabilities
-    errors: deque[bytes] = field(default_factory=deque)
+    capabilities: AgentCapabilities
+    stderr: deque[bytes] = field(default_factory=deque)
 
     async def new_session(self, mcp_servers: list[Json]) -> Json:
-        return await self._ask("session/new", self._opening(mcp_servers))
+        return await self._request("session/new", self._session_params(mcp_servers))
 
     async def load_session(self, session: str, mcp_servers: list[Json], *, resume: bool) -> Json:
         method = "session/resume" if resume else "session/load"
-        return await self._ask(method, {"sessionId": session, **self._opening(mcp_servers)})
+        return await self._request(method, {"sessionId": session, **self._session_params(mcp_servers)})
 
     async def fork_session(self, session: str, mcp_servers: list[Json]) -> Json:
-        return await self._ask("session/fork", {"sessionId": session, **self._opening(mcp_servers)})
+        return await self._request("session/fork", {"sessionId": session, **self._session_params(mcp_servers)})
 
-    def _opening(self, mcp_servers: list[Json]) -> Json:
-        beyond = {"_meta": self.entry.meta} if self.entry.meta else {}
-        return {"cwd": WORKSPACE, "mcpServers": mcp_servers, **beyond}
+    def _session_params(self, mcp_servers: list[Json]) -> Json:
+        meta = {"_meta": self.launch.session_meta} if self.launch.session_meta else {}
+        return {"cwd": WORKSPACE, "mcpServers": mcp_servers, **meta}
 
     async def set_mode(self, session: str, mode: str) -> None:
-        await self._ask("session/set_mode", {"sessionId": session, "modeId": mode})
+        await self._request("session/set_mode", {"sessionId": session, "modeId": mode})
 
     async def set_model(self, session: str, model: str) -> None:
-        await self._ask("session/set_model", {"sessionId": session, "modelId": model})
+        await self._request("session/set_model", {"sessionId": session, "modelId": model})
 
     async def set_option(self, session: str, option: str, value: str | bool) -> Json:
-        return await self._ask("session/set_config_option", {"sessionId": session, "configId": option, "value": value})
+        params = {"sessionId": session, "configId": option, "value": value}
+        return await self._request("session/set_config_option", params)
 
     async def prompt(self, session: str, blocks: list[Json]) -> Json:
         """Takes as long as the turn does."""
@@ -98,142 +115,137 @@ class Agent:
         await self.peer.notify("session/cancel", {"sessionId": session})
 
     def kill(self) -> None:
-        """At once, with everything it started."""
+        """At once, with everything that it started."""
         self.process.kill()
 
-    def last_words(self) -> str:
-        text = b"".join(self.errors)[-_SHOWN_STDERR:].decode(errors="replace")
+    def last_stderr(self) -> str:
+        text = b"".join(self.stderr)[-_SHOWN_STDERR:].decode(errors="replace")
         return "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip()
 
-    async def explain(self, fault: AgentFault) -> AgentFault:
-        """With its last words when it ended: they are often the reason."""
-        if fault.code != "agent.ended" or self._explained:
-            return fault
+    async def explain(self, failure: AgentError) -> AgentError:
+        """Adds the last lines of stderr when the agent has ended: they often say why."""
+        if failure.code != "agent.ended" or self._explained:
+            return failure
         self._explained = True
         with suppress(TimeoutError, FreeholdError):
             async with asyncio.timeout(1):
                 await self.process.wait()
-        words = self.last_words()
-        return AgentFault(fault.code, f"{fault.message}; its last words were: {words}") if words else fault
+        text = self.last_stderr()
+        return AgentError(failure.code, f"{failure.message}. The end of its stderr: {text}") if text else failure
 
     _explained = False
 
-    async def _ask(self, method: str, params: Json) -> Json:
+    async def _request(self, method: str, params: Json) -> Json:
         try:
-            async with asyncio.timeout(TO_ANSWER):
+            async with asyncio.timeout(REPLY_TIMEOUT):
                 return await self.peer.request(method, params)
         except TimeoutError:
-            raise AgentFault(
-                "agent.silent", f"{self.entry.title} did not answer {method} within {TO_ANSWER:g} s"
+            raise AgentError(
+                "agent.silent", f"{self.launch.title} did not answer {method} within {REPLY_TIMEOUT:g} s"
             ) from None
 
 
 @asynccontextmanager
-async def running_agent(
+async def run_agent(
     computer: Computer,
-    entry: Entry,
-    access: Access | None,
-    listener: Listener,
+    launch: AgentLaunch,
+    listener: AgentListener,
     *,
     session: str = "trial",
-    given: Mapping[str, str | None] | None = None,
-    born: Callable[[Agent], None] = lambda agent: None,
-) -> AsyncIterator[Agent]:
-    """Starts the program, with what is `given` in its environment and apart from other sessions, and introduces us.
+    on_started: Callable[[AgentProgram], None] = lambda program: None,
+) -> AsyncIterator[AgentProgram]:
+    """Starts the program, isolated from those of other sessions, and initializes it. Stops it at the end.
 
-    Who waits for that has a hold on it from when it is `born`. At the end it has five seconds to leave by itself.
+    `on_started` receives the program before it is initialized, so that the caller can kill it while it still starts.
     """
-    around = entry.point(access)
-    for path, text in around.files.items():
-        place = f"/home/agent/{path}"
+    for path, text in launch.files.items():
+        place = f"{AGENT_HOME}/{path}"
         await computer.files.mkdir(place.rpartition("/")[0], parents=True)
         await computer.files.write(place, text.encode())
-    env: dict[str, str | None] = {"PATH": f"{entry.path}:{BASE_ENVIRONMENT['PATH']}", **around.env, **(given or {})}
-    if entry.runtime == "python":
-        env["PYTHONPATH"] = f"/opt/agents/{entry.name}/site"
     try:
-        process = await computer.spawn(list(entry.command), cwd=WORKSPACE, env=env, apart=session)
+        process = await computer.spawn(list(launch.command), cwd=WORKSPACE, env=dict(launch.env), apart=session)
     except FreeholdError as error:
-        raise AgentFault("agent.not-started", f"{entry.title} cannot be started: {error.message}") from error
-    errors: deque[bytes] = deque()
-    failed: FreeholdError | None = None
-    patience = TO_LEAVE_IN_HASTE
-    secrets = [access.key if access else "", *(value or "" for value in (given or {}).values())]
-    with Trace(entry.name, session, secrets) as trace:
+        raise AgentError("agent.not-started", f"{launch.title} cannot be started: {error.message}") from error
+    stderr: deque[bytes] = deque()
+    failure: FreeholdError | None = None
+    exit_timeout = SHUTDOWN_EXIT_TIMEOUT
+    with AcpTrace(launch.name, session, launch.secrets) as trace:
         async with process, asyncio.TaskGroup() as group:
-            peer = Peer(
-                _Pipe(process),
-                notified=lambda method, params: _pass_on(listener, method, params),
-                paused=listener.paused,
-                asked=_Answers(listener),
+            peer = JsonRpcPeer(
+                _ProcessPipe(process),
+                on_notification=lambda method, params: _deliver_update(listener, method, params),
+                on_pause=listener.paused,
+                on_request=_RequestHandler(listener),
                 trace=trace,
             )
             reading = group.create_task(peer.run())
-            draining = group.create_task(_drain(process, errors))
-            agent = Agent(entry, peer, process, Capabilities(), errors)
+            draining = group.create_task(_drain(process, stderr))
+            program = AgentProgram(launch, peer, process, AgentCapabilities(), stderr)
             try:
-                born(agent)
-                agent.capabilities = await _introduce(agent)
-                yield agent
-                patience = TO_LEAVE
-            except AgentFault as fault:
-                failed = await agent.explain(fault)
+                on_started(program)
+                program.capabilities = await _initialize(program)
+                yield program
+                exit_timeout = EXIT_TIMEOUT
+            except AgentError as error:
+                failure = await program.explain(error)
             except FreeholdError as error:
-                failed = error
+                failure = error
             finally:
-                # Nobody reads what a broken one still says, so it would wait for us for ever.
-                await _see_off(process, 0.0 if failed is not None or reading.done() else patience)
+                # Nobody reads the output of a broken one any more, so it could wait for ever to write.
+                await _stop(process, 0.0 if failure is not None or reading.done() else exit_timeout)
                 reading.cancel()
                 draining.cancel()
-    if failed is not None:
-        # Only here: a group of tasks would wrap it.
-        raise failed
+    if failure is not None:
+        # Raised here and not above: the task group would wrap it.
+        raise failure
 
 
-async def _introduce(agent: Agent) -> Capabilities:
-    answer = await agent._ask(
+async def _initialize(program: AgentProgram) -> AgentCapabilities:
+    answer = await program._request(
         "initialize",
         {
             "protocolVersion": PROTOCOL,
             "clientInfo": {"name": "freehold", "title": "Freehold", "version": __version__},
-            # Agents do their own work inside the computer: nothing of the host is lent to them.
+            # Agents work inside the computer and get no access to the host's files or terminals.
             "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
         },
     )
     if answer.get("protocolVersion") != PROTOCOL:
-        raise AgentFault(
+        version = str(answer.get("protocolVersion"))[:20]
+        raise AgentError(
             "agent.wrong-version",
-            f"{agent.entry.title} speaks version {str(answer.get('protocolVersion'))[:20]} of ACP, and we speak {PROTOCOL}",
+            f"{program.launch.title} speaks ACP version {version}; Freehold speaks version {PROTOCOL}",
         )
-    able = _part(answer, "agentCapabilities")
-    sessions, prompts = _part(able, "sessionCapabilities"), _part(able, "promptCapabilities")
-    info = _part(answer, "agentInfo")
-    return Capabilities(
-        load=able.get("loadSession") is True,
+    capabilities = _read_object(answer, "agentCapabilities")
+    sessions = _read_object(capabilities, "sessionCapabilities")
+    prompts = _read_object(capabilities, "promptCapabilities")
+    info = _read_object(answer, "agentInfo")
+    return AgentCapabilities(
+        load=capabilities.get("loadSession") is True,
         resume=isinstance(sessions.get("resume"), dict),
         fork=isinstance(sessions.get("fork"), dict),
         images=prompts.get("image") is True,
-        mcp_http=_part(able, "mcpCapabilities").get("http") is True,
+        mcp_http=_read_object(capabilities, "mcpCapabilities").get("http") is True,
         name=make_visible(str(info.get("name") or "")[:80], lines=False),
         version=make_visible(str(info.get("version") or "")[:40], lines=False),
     )
 
 
-def _part(found: Mapping[str, object], name: str) -> Json:
-    part = found.get(name)
-    return part if isinstance(part, dict) else {}
+def _read_object(source: Mapping[str, object], name: str) -> Json:
+    value = source.get(name)
+    return value if isinstance(value, dict) else {}
 
 
-def _pass_on(listener: Listener, method: str, params: Json) -> None:
+def _deliver_update(listener: AgentListener, method: str, params: Json) -> None:
     update = params.get("update")
     if method == "session/update" and isinstance(update, dict):
         listener.updated(update)
 
 
-class _Answers:
-    """What an agent may ask of us: leave to act, and nothing else."""
+class _RequestHandler:
+    """Answers the requests of an agent. Only permission requests are supported."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: AgentListener) -> None:
         self._listener = listener
 
     def __call__(self, method: str, params: Json) -> Later:
@@ -242,11 +254,11 @@ class _Answers:
         return partial(self._refuse, method)
 
     async def _refuse(self, method: str) -> Json:
-        raise FreeholdError("agent.not-offered", f"This client does not offer {method[:60]}")
+        raise FreeholdError("agent.not-offered", f"Freehold does not support {method[:60]}")
 
 
 @dataclass(frozen=True)
-class _Pipe:
+class _ProcessPipe:
     process: Process
 
     async def read(self) -> bytes:
@@ -256,22 +268,22 @@ class _Pipe:
         await self.process.write(data)
 
 
-async def _drain(process: Process, errors: deque[bytes]) -> None:
-    """Keeps the last of what it writes to stderr, and never lets it wait."""
+async def _drain(process: Process, stderr: deque[bytes]) -> None:
+    """Keeps the end of stderr, and reads everything so that the agent never waits to write it."""
     size = 0
     with suppress(FreeholdError):
         while data := await process.stderr.read():
-            errors.append(data)
+            stderr.append(data)
             size += len(data)
-            while size > MAX_STDERR and len(errors) > 1:
-                size -= len(errors.popleft())
+            while size > MAX_STDERR and len(stderr) > 1:
+                size -= len(stderr.popleft())
 
 
-async def _see_off(process: Process, patience: float) -> None:
+async def _stop(process: Process, timeout: float) -> None:
     process.close_stdin()
-    if patience:
+    if timeout:
         with suppress(TimeoutError, FreeholdError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 await process.wait()
     if process.exit is None:
         process.kill()

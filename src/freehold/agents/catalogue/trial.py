@@ -1,24 +1,23 @@
-"""Trying an agent: it is started, says what it can do, and takes one turn with a scripted model."""
+"""A trial of an agent: it is started, reports what it can do, and runs one turn with a scripted model."""
 
 import asyncio
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from freehold.agents.acp import running_agent
-from freehold.agents.board import Board
-from freehold.agents.registry import Access, Entry
-from freehold.agents.rpc import AgentFault, Json, Later
+from freehold.agents.acp.json_rpc import AgentError, Json, Later
+from freehold.agents.acp.program import run_agent
+from freehold.agents.catalogue.definition import AgentDefinition, ModelEndpoint
 from freehold.computer import Computer
-from freehold.computer.tunnel import Tunnel
+from freehold.computer.library.tunnel import Tunnel
 
-WORDS = "The scripted model speaks"
-PATIENCE = 120.0
+PROMPT = "SAY The scripted model speaks"
+TRIAL_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Seconds to each step, memory in bytes of all its processes."""
+class AgentTrial:
+    """How long each step took, in seconds; `memory` of all its processes, in bytes; `words` that the model said."""
 
     name: str
     version: str
@@ -34,69 +33,77 @@ class Trial:
         return asdict(self)
 
 
-class _Listener:
+class _TrialListener:
+    """Collects the message of the agent. Permission requests are cancelled."""
+
     def __init__(self) -> None:
-        self.board = Board()
-        self.first: float | None = None
+        self.message: list[str] = []
+        self.first_update: float | None = None
 
     def updated(self, update: Json) -> None:
-        if update.get("sessionUpdate") in ("agent_message_chunk", "tool_call") and self.first is None:
-            self.first = time.monotonic()
-        self.board.take(update)
+        kind, content = update.get("sessionUpdate"), update.get("content")
+        if kind in ("agent_message_chunk", "tool_call") and self.first_update is None:
+            self.first_update = time.monotonic()
+        if kind == "agent_message_chunk" and isinstance(content, dict):
+            self.message.append(str(content.get("text") or ""))
 
     async def paused(self) -> None:
         return
 
     def permission(self, params: Json) -> Later:
-        return self._refuse
+        return self._cancel
 
-    async def _refuse(self) -> Json:
+    async def _cancel(self) -> Json:
         return {"outcome": {"outcome": "cancelled"}}
 
 
-async def try_agent(computer: Computer, entry: Entry) -> Trial:
-    """Raises `AgentFault` with the reason when it fails at any step."""
+async def try_agent(computer: Computer, agent: AgentDefinition) -> AgentTrial:
+    """Raises `AgentError` with the reason when a step fails."""
     from freehold.testing import ScriptedModel
 
-    listener = _Listener()
+    listener = _TrialListener()
     async with ScriptedModel() as model:
         listening = await computer.listen(0, lambda stream: _relay(stream, model.port))
         try:
-            kind = entry.kinds[0] if entry.kinds else "openai-compatible"
+            kind = agent.kinds[0] if agent.kinds else "openai-compatible"
             base = f"http://127.0.0.1:{listening.port}" + ("/v1" if kind.startswith("openai") else "")
-            access = Access("scripted", kind, base, "freehold-placeholder-trial", "scripted")
+            endpoint = ModelEndpoint("scripted", kind, base, "freehold-placeholder-trial", "scripted")
             began = time.monotonic()
-            async with asyncio.timeout(PATIENCE), running_agent(computer, entry, access, listener) as agent:
+            async with (
+                asyncio.timeout(TRIAL_TIMEOUT),
+                run_agent(computer, agent.launch(endpoint), listener) as program,
+            ):
                 started = time.monotonic()
-                answer = await agent.new_session([])
+                answer = await program.new_session([])
                 opened = time.monotonic()
                 session = answer.get("sessionId")
                 if not isinstance(session, str):
-                    raise AgentFault("agent.nonsense", f"{entry.title} opened a session without a name")
-                await agent.prompt(session, [{"type": "text", "text": f"SAY {WORDS}"}])
+                    raise AgentError("agent.nonsense", f"{agent.title} opened a session without an id")
+                await program.prompt(session, [{"type": "text", "text": PROMPT}])
                 ended = time.monotonic()
-                memory = await _memory(computer, agent.process.pid)
-                able = agent.capabilities
+                memory = await _memory(computer, program.process.pid)
+                able = program.capabilities
         except TimeoutError:
-            raise AgentFault("agent.silent", f"{entry.title} did not finish a turn within {PATIENCE:g} s") from None
+            raise AgentError(
+                "agent.silent", f"{agent.title} did not finish a turn within {TRIAL_TIMEOUT:g} s"
+            ) from None
         finally:
             await listening.close()
-    listener.board.finish()
-    said = "".join(data["text"] for kind, data in listener.board.take_events() if kind == "message")
-    return Trial(
-        entry.name,
+    return AgentTrial(
+        agent.name,
         able.version,
         {"load": able.load, "resume": able.resume, "fork": able.fork, "images": able.images, "mcp_http": able.mcp_http},
         round(started - began, 3),
         round(opened - started, 3),
-        None if listener.first is None else round(listener.first - opened, 3),
+        None if listener.first_update is None else round(listener.first_update - opened, 3),
         round(ended - opened, 3),
         memory,
-        said[:500],
+        "".join(listener.message)[:500],
     )
 
 
 async def _memory(computer: Computer, pid: int) -> int:
+    """Of the process and its descendants."""
     rows = await computer.processes()
     family = {pid}
     for _ in rows:
@@ -125,7 +132,7 @@ async def _relay(stream: Tunnel, port: int) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(outward())
             group.create_task(inward())
-    except* (OSError, AgentFault):
+    except* (OSError, AgentError):
         pass
     finally:
         writer.close()

@@ -1,90 +1,74 @@
-"""What sessions stand on: the rooms of the house they use, named as narrowly as they are used."""
+"""What sessions need from the other rooms, handed in at construction."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
-from freehold.agents.approvals import Approval, Approvals
-from freehold.agents.registry import Access
-from freehold.agents.rpc import Json
-from freehold.agents.store import EventRow, SessionRow, Store
+from freehold.agents.acp.json_rpc import Json
+from freehold.agents.sessions.approval_store import ApprovalRow
+from freehold.agents.sessions.approvals import Approvals
+from freehold.agents.sessions.model_access import ModelAccess
+from freehold.agents.sessions.rows import SessionEventRow, SessionRow
+from freehold.agents.sessions.store import SessionStore
 from freehold.computer import Computer
-from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.keeper.calls import KeeperCaller
 from freehold.manifest import Manifest
 
 
-class Watchers(Protocol):
-    """Everybody who looks on. Nothing here waits."""
+class SessionWatchers(Protocol):
+    """Publishes changes to connected clients. No method blocks."""
 
-    def events(self, session: str, events: list[EventRow]) -> None: ...
+    def publish_events(self, session: str, events: list[SessionEventRow]) -> None: ...
 
-    def delta(self, session: str, data: Json) -> None: ...
+    def publish_delta(self, session: str, data: Json) -> None: ...
 
-    def session(self, row: SessionRow) -> None: ...
+    def publish_session(self, row: SessionRow) -> None: ...
 
-    def gone(self, session: str) -> None: ...
+    def publish_deleted(self, session: str) -> None: ...
 
-    def approval(self, approval: Approval) -> None: ...
+    def publish_approval(self, approval: ApprovalRow) -> None: ...
 
-    def installing(self, data: Json) -> None: ...
+    def publish_installation(self, data: Json) -> None: ...
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What a turn cost, as the model gateway counted it. `cost` None: the price is not known."""
+class HostGrant:
+    """Variables for the agent of one session. A trace masks `secrets`."""
 
-    input: int
-    output: int
-    cost: float | None
+    environment: Mapping[str, str | None]
+    secrets: tuple[str, ...] = ()
 
 
-class Money(Protocol):
-    """The model gateway, as sessions use it."""
+class HostAccess(Protocol):
+    """What the agent of a session may use of the host besides models: host tools, and network permissions."""
 
-    def access(self, provider: str | None, session: str, model: str | None) -> Access: ...
-
-    def set_turn(self, session: str, turn: str | None) -> None: ...
-
-    async def spent(self, session: str, turn: str) -> Spent | None: ...
-
-    def blocked(self, session: str) -> FreeholdError | None:
-        """What only the owner can change and stood in the way of the turn under way, such as a budget, or a provider that is away."""
+    def grant(self, session: str) -> HostGrant:
+        """Called before the agent starts."""
         ...
 
-    def end_session(self, session: str) -> None: ...
+    def mcp_servers(self, session: str, *, http: bool, expands_variables: bool) -> list[Json]:
+        """The MCP servers for session/new. `http`: the agent supports MCP over HTTP."""
+        ...
 
-    def is_stopped(self) -> bool: ...
+    def revoke(self, session: str) -> None:
+        """The agent has ended: what it was given no longer works. Idempotent."""
+        ...
+
+    def forget(self, session: str) -> None:
+        """The session was deleted. Idempotent."""
+        ...
 
 
-Servers = Callable[[str, bool, bool], list[Json]]
-"""The MCP servers offered to a session, given its id, whether its agent speaks HTTP, and whether it fills in variables."""
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-@dataclass
-class Ground:
+@dataclass(frozen=True)
+class SessionDependencies:
     home: Home
     manifest: Manifest
-    store: Store
+    store: SessionStore
     approvals: Approvals
-    watchers: Watchers
-    money: Money
+    watchers: SessionWatchers
+    models: ModelAccess
+    host: HostAccess
     computer: Callable[[], Computer]
-    keeper: Callable[[str, dict[str, Any]], Awaitable[Any]]
-    servers: Servers = lambda session, http, fills_in: []
-    environment: Callable[[str], dict[str, str | None]] = lambda session: {}
-    """What else the agent of a session finds in its environment."""
-    forget: Callable[[str], None] = lambda session: None
-    """A session's agent is gone, and with it what was given to it."""
-    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "agents"), init=False)
-
-    async def on_disk(self, act: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """Blocking work of sessions, in threads of its own: many that write at once keep no request waiting."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(act, *args, **more))
+    """The connected computer. Raises `computer.not-connected`."""
+    keeper: KeeperCaller

@@ -1,26 +1,25 @@
-"""What may be done without asking: rules of the owner's, kept on the host and out of the agent's reach."""
+"""Permission rules: what agents may do without asking, and what they may never do."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, Literal
 
-from freehold.agents.board import KINDS
-from freehold.agents.store import Store, now
+from freehold.agents.sessions.tool_call import KINDS
 from freehold.errors import FreeholdError
-from freehold.timeline.timeline import Tx
 
 Effect = Literal["allow", "ask", "deny"]
 
 MAX_RULES = 1_000
 MAX_PATTERN = 10_000
 _SHELL_WORDS = r"[^;&|<>$`\n\r(){}]*"
-"""What a star stands for in a command: never what would start another one."""
+"""What `*` matches in a command: no character that could start another command."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """For one kind of tool (`*`: each) and what it is used on: a command, a path. `session` None: for ever."""
+class PermissionRule:
+    """A rule for one kind of tool (`*`: every kind) and a command or path. With a `session` it ends with that session."""
 
     effect: Effect
     kind: str
@@ -38,9 +37,9 @@ class Rule:
             return _glob(self.pattern, "(?s:.*)").fullmatch(subject) is not None
         if kind == "execute":
             return _glob(self.pattern, _SHELL_WORDS).fullmatch(subject) is not None
-        # A path that is not spelled straight may lead elsewhere than it seems.
-        straight = not subject.startswith("/") or normpath(subject) == subject
-        return straight and _glob(self.pattern, r"[^\0\n]*").fullmatch(subject) is not None
+        # A path such as /workspace/../etc names another place than it seems to.
+        is_normal = not subject.startswith("/") or normpath(subject) == subject
+        return is_normal and _glob(self.pattern, r"[^\0\n]*").fullmatch(subject) is not None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -53,71 +52,35 @@ class Rule:
         }
 
 
-def _glob(pattern: str, star: str) -> re.Pattern[str]:
-    return re.compile(star.join(re.escape(part) for part in pattern.split("*")))
+def decide(rules: Sequence[PermissionRule], kind: str, subjects: tuple[str, ...]) -> Effect:
+    """Deny wins over ask, and ask over allow. Denied when any subject is; allowed only when every subject is.
 
-
-class Policy:
-    """Deny wins over allow, allow over asking; what no rule names is asked. Never everything at once."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def rules(self) -> list[Rule]:
-        rows = self._store.timeline.query(
-            "SELECT effect, kind, pattern, exact, session, id FROM agents_rule ORDER BY id"
-        )
-        return [
-            Rule(effect, kind, pattern, bool(exact), session, id) for effect, kind, pattern, exact, session, id in rows
-        ]
-
-    def decide(self, session: str, kind: str, subjects: tuple[str, ...]) -> Effect:
-        """Allowed only when every subject is; denied when any is."""
-        rules = [rule for rule in self.rules() if rule.session in (None, session)]
-        denied = any(rule.effect == "deny" and rule.matches(kind, each) for rule in rules for each in subjects or ("",))
-        if denied:
-            return "deny"
-        for effect in ("ask", "allow"):
-            fitting = [rule for rule in rules if rule.effect == effect]
-            if effect == "ask" and any(rule.matches(kind, each) for rule in fitting for each in subjects):
-                return "ask"
-            if effect == "allow" and subjects and all(any(r.matches(kind, each) for r in fitting) for each in subjects):
-                return "allow"
+    What no rule matches is asked.
+    """
+    if any(rule.effect == "deny" and rule.matches(kind, each) for rule in rules for each in subjects or ("",)):
+        return "deny"
+    if any(rule.effect == "ask" and rule.matches(kind, each) for rule in rules for each in subjects):
         return "ask"
-
-    def replace(self, rules: list[Rule], *, who: str) -> list[Rule]:
-        """Puts these in the place of all that hold for ever; those of sessions stay."""
-        for rule in rules:
-            check_rule(rule)
-        if len(rules) > MAX_RULES:
-            raise FreeholdError("policy.too-many", f"There can be {MAX_RULES} rules", hint="Use patterns with *")
-        with self._store.timeline.transaction() as tx:
-            tx.execute("DELETE FROM agents_rule WHERE session IS NULL")
-            for rule in rules:
-                put_rule(tx, rule, who=who)
-            tx.append("policy.replaced", {"rules": len(rules)}, who=who)
-        return self.rules()
+    allowing = [rule for rule in rules if rule.effect == "allow"]
+    if subjects and all(any(rule.matches(kind, each) for rule in allowing) for each in subjects):
+        return "allow"
+    return "ask"
 
 
-def put_rule(tx: Tx, rule: Rule, *, who: str) -> None:
-    """Within a transaction of the caller's. Idempotent."""
-    tx.execute(
-        "INSERT OR IGNORE INTO agents_rule (effect, kind, pattern, exact, session, at) VALUES (?, ?, ?, ?, ?, ?)",
-        (rule.effect, rule.kind, rule.pattern, rule.exact, rule.session, now()),
-    )
-    told = {"effect": rule.effect, "kind": rule.kind, "pattern": rule.pattern[:2000], "session": rule.session}
-    tx.append("policy.added", told, who=who)
-
-
-def check_rule(rule: Rule) -> None:
+def check_rule(rule: PermissionRule) -> None:
+    """Raises `policy.unknown-kind`, `policy.allow-all` or `policy.too-large`."""
     if rule.kind != "*" and rule.kind not in KINDS | {"host"}:
         known = ", ".join(sorted(KINDS | {"host"}))
         raise FreeholdError("policy.unknown-kind", f"There is no kind of tool {rule.kind!a:.60}", hint=f"* or {known}")
     if rule.effect == "allow" and not rule.exact and not rule.pattern.strip("* "):
         raise FreeholdError(
             "policy.allow-all",
-            "A rule that allows everything is not taken",
-            hint="Name what may be done, such as 'git status*' for execute or '/workspace/*' for edit",
+            f"The pattern {rule.pattern!a:.60} would allow everything",
+            hint="Say what is allowed, such as 'git status*' for execute or '/workspace/*' for edit",
         )
     if len(rule.pattern) > MAX_PATTERN:
-        raise FreeholdError("policy.too-large", f"A pattern has at most {MAX_PATTERN} characters")
+        raise FreeholdError("policy.too-large", f"A pattern can have at most {MAX_PATTERN} characters")
+
+
+def _glob(pattern: str, star: str) -> re.Pattern[str]:
+    return re.compile(star.join(re.escape(part) for part in pattern.split("*")))

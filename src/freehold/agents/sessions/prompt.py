@@ -1,60 +1,68 @@
-"""What an agent is given: the owner's words, files by reference, images, and what was said before."""
+"""What is sent to an agent as a prompt: the owner's text, references to files, images, and the transcript so far."""
 
 import posixpath
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from freehold.agents.acp import WORKSPACE, Capabilities
-from freehold.agents.approvals import Approval
-from freehold.agents.rpc import Json
-from freehold.agents.store import EventRow
+from freehold.agents.acp.json_rpc import Json
+from freehold.agents.acp.program import AgentCapabilities
+from freehold.agents.sessions.approval_store import ApprovalRow
+from freehold.agents.sessions.rows import SessionEventRow
+from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
 from freehold.errors import FreeholdError
 
-MAX_RETOLD = 24_000
+MAX_TRANSCRIPT = 24_000
+MAX_TRANSCRIPT_LINE = 4_000
 
 
-class NotOffered(FreeholdError):
-    """The agent cannot take what it was to be given."""
+class UnsupportedPromptError(FreeholdError):
+    """The agent does not support a part of the prompt."""
 
 
-def blocks_of(prompt: Json, capabilities: Capabilities, preface: str) -> list[Json]:
+def build_blocks(prompt: Json, capabilities: AgentCapabilities, preface: str) -> list[Json]:
+    """The content blocks of ACP. Raises `UnsupportedPromptError`."""
     if prompt["images"] and not capabilities.images:
-        raise NotOffered("agent.no-images", "This agent takes no images", hint="Send the prompt without them")
+        raise UnsupportedPromptError(
+            "agent.no-images", "This agent does not support images", hint="Send the prompt without images"
+        )
     text = f"{preface}\n\n{prompt['text']}" if preface else prompt["text"]
     blocks: list[Json] = [{"type": "text", "text": text}]
     for path in prompt["files"]:
-        place = inside(path)
+        place = resolve_path(path)
         blocks.append({"type": "resource_link", "uri": f"file://{quote(place)}", "name": posixpath.basename(place)})
     for image in prompt["images"]:
         blocks.append({"type": "image", "mimeType": image["mime"], "data": image["data"]})
     return blocks
 
 
-def inside(path: str) -> str:
-    """The path in the computer that the owner meant: below /workspace unless it says otherwise."""
+def resolve_path(path: str) -> str:
+    """The absolute path in the computer; a relative path is below /workspace. Raises `session.bad-file`."""
     place = posixpath.normpath(posixpath.join(WORKSPACE, path))
-    if "\0" in path or not place.startswith((f"{WORKSPACE}/", "/home/agent/")):
-        raise FreeholdError("session.bad-file", f"{path!a:.200} is neither below {WORKSPACE} nor below /home/agent")
+    if "\0" in path or not place.startswith((f"{WORKSPACE}/", f"{AGENT_HOME}/")):
+        raise FreeholdError("session.bad-file", f"{path!a:.200} is neither below {WORKSPACE} nor below {AGENT_HOME}")
     return place
 
 
-def belated(answered: Approval, note: str | None) -> str:
-    """The owner's answer to a question whose asker did not live to hear it."""
+def late_answer_prompt(answered: ApprovalRow, note: str | None) -> str:
+    """The owner's answer as a prompt, for an agent that was restarted after it had asked."""
     title = answered.data["title"]
-    if answered.asks_for_words:
-        said = "no" if answered.answer == "reject" else "yes"
-        return f"Freehold was restarted while you waited for an answer to this: {title}\nThe owner says: {answered.note or said}"
-    word = "refused" if answered.answer == "reject" else "allowed"
+    if answered.is_question:
+        yes_or_no = "no" if answered.answer == "reject" else "yes"
+        return (
+            f"Freehold was restarted while you waited for an answer to this question: {title}\n"
+            f"The user answered: {answered.note or yes_or_no}"
+        )
+    word = "rejected" if answered.answer == "reject" else "allowed"
     text = (
-        f"Freehold was restarted while you waited for leave to do this: {title}\n"
-        f"The owner has now {word} it. Go on from there."
+        f"Freehold was restarted while you waited for permission to do this: {title}\n"
+        f"The user has now {word} it. Continue from there."
     )
     return text if note is None else f"{text}\n{note}"
 
 
-def retell(events: Sequence[EventRow]) -> str:
-    """The end of a conversation, for an agent that does not remember it. Empty when there was none."""
-    told: list[str] = []
+def summarise_transcript(events: Sequence[SessionEventRow]) -> str:
+    """The end of the transcript, for an agent that does not remember it. Empty for a new session."""
+    lines: list[str] = []
     size = 0
     for event in reversed(events):
         if event.kind == "turn.started":
@@ -65,13 +73,13 @@ def retell(events: Sequence[EventRow]) -> str:
             line = f"You used a tool ({event.data['status']}): {event.data['title']}"
         else:
             continue
-        line = line[:4000]
+        line = line[:MAX_TRANSCRIPT_LINE]
         size += len(line)
-        if size > MAX_RETOLD:
+        if size > MAX_TRANSCRIPT:
             break
-        told.append(line)
-    if not told:
+        lines.append(line)
+    if not lines:
         return ""
     return "\n".join(
-        ["This conversation began earlier. Its last part was:", "", *reversed(told), "", "It goes on now."]
+        ["This conversation began earlier. Its last part was:", "", *reversed(lines), "", "It continues now."]
     )

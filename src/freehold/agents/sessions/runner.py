@@ -1,203 +1,212 @@
-"""One session whose agent runs: joined to where it was, given its prompts one by one, and stopped when it is idle."""
+"""Runs the agent of one session: starts it, sends it the prompts one by one, and stops it when it is idle."""
 
 import asyncio
 import time
 from contextlib import suppress
-from functools import partial
-from typing import Any
 
-from freehold.agents.acp import Agent, running_agent
-from freehold.agents.approvals import Question, question_of
-from freehold.agents.board import Board, Kept, Tool
-from freehold.agents.commanding import OwnCommand, is_own_command
-from freehold.agents.ground import Ground
-from freehold.agents.options import Options, choose, is_unasked, make_it_ask
-from freehold.agents.prompting import NotOffered, blocks_of, retell
-from freehold.agents.reckoning import Reckoning
-from freehold.agents.registry import Access, Entry, choose_model, find_agent
-from freehold.agents.rpc import AgentFault, Json, Later
-from freehold.agents.store import Status, TurnRow
+from freehold.agents.acp.json_rpc import AgentError, Json, Later
+from freehold.agents.acp.options import AgentOptions, enter_asking_mode, is_unattended_mode, set_option
+from freehold.agents.acp.program import AgentProgram, run_agent
+from freehold.agents.catalogue.definition import AgentDefinition, ModelEndpoint
+from freehold.agents.catalogue.registry import choose_provider, find_agent
+from freehold.agents.sessions.dependencies import SessionDependencies
+from freehold.agents.sessions.owner_command import OwnerCommand, is_owner_command
+from freehold.agents.sessions.permission_gate import PermissionGate
+from freehold.agents.sessions.prompt import UnsupportedPromptError, build_blocks, summarise_transcript
+from freehold.agents.sessions.rows import TurnRow
+from freehold.agents.sessions.session_log import SessionLog
+from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 
-IDLE = 600.0
-"""Seconds without a prompt after which an agent is stopped; the next prompt brings it back."""
+IDLE_TIMEOUT = 600.0
+"""Seconds without a prompt after which an agent is stopped. The next prompt starts it again."""
 
-TO_CANCEL = 10
-SILENCE = 3600.0
-"""Seconds without a word, and without a question to the owner, after which an agent is taken to hang."""
+CANCEL_TIMEOUT = 10
+"""Seconds after which an agent that does not stop its turn is killed."""
 
-_ANSWERS = {"once": "allow_once", "session": "allow_once", "always": "allow_once", "reject": "reject_once"}
+SILENCE_TIMEOUT = 3600.0
+"""Seconds without a message, and without a request that waits for the owner, after which an agent is killed."""
+
+WATCH_INTERVAL = 30.0
 
 
-class Live:
-    """Runs in a task of its own. `wake` after a prompt was queued; `ready` when it takes prompts; `over` at its end."""
+class SessionRunner:
+    """Runs in a task of its own. `ready` is set when its agent accepts prompts, `stopped` when the task has ended.
 
-    def __init__(self, ground: Ground, session: str, *, idle: float = IDLE) -> None:
-        self._ground = ground
-        self._idle = idle
-        self._reckoning = Reckoning(ground, session)
+    Call `wake` after a prompt was queued.
+    """
+
+    def __init__(self, dependencies: SessionDependencies, session: str, *, idle: float = IDLE_TIMEOUT) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._idle_timeout = idle
         self.session = session
-        self.turn: int | None = None
-        self._agent: Agent | None = None
-        self._own: OwnCommand | None = None
-        self._acp = ""
-        self._board = Board()
-        self._options = Options()
+        self._log = SessionLog(dependencies, session)
+        self._permissions = PermissionGate(session, self._log, dependencies.approvals, self.kill)
+        self._program: AgentProgram | None = None
+        self._owner_command: OwnerCommand | None = None
+        self._acp_session = ""
+        self._options = AgentOptions()
+        self._options_changed = False
+        self._option_lock = asyncio.Lock()
         self._asks = True
         self._woken = asyncio.Event()
         self._cancelled = asyncio.Event()
-        self._blame: AgentFault | None = None
-        self._approved: dict[str, str | None] = {}
+        self._kill_reason: AgentError | None = None
         self._preface = ""
+        """The transcript so far, for an agent that does not remember it. It is sent with the next prompt."""
         self._resuming = False
-        self._asking = 0
-        self._choosing = asyncio.Lock()
-        self.idle_since: float | None = None
         self._retired = False
+        self.idle_since: float | None = None
         self.ready = asyncio.Event()
-        self.over = asyncio.Event()
+        self.stopped = asyncio.Event()
 
-    # What others may do
+    @property
+    def turn(self) -> int | None:
+        """The number of the running turn."""
+        return self._log.turn
+
+    # Called by the service
 
     def wake(self) -> None:
         self._woken.set()
 
     def retire(self) -> None:
-        """Let its agent go if it has nothing to do; the next prompt brings it back."""
+        """Stops the agent if it is idle. The next prompt starts it again."""
         self._retired = True
         self._woken.set()
 
     async def cancel(self) -> None:
-        """Ask the agent to stop its turn; one that does not is ended."""
-        if self._own is not None:
-            self._own.stop()
+        """Asks the agent to stop its turn. An agent that does not stop is killed."""
+        if self._owner_command is not None:
+            self._owner_command.stop()
             return
-        if self.turn is None or self._agent is None:
+        if self.turn is None or self._program is None:
             return
         self._cancelled.set()
-        await self._ground.approvals.withdraw(self.session)
+        self._permissions.cancel_turn()
+        await self._dependencies.approvals.withdraw(self.session)
         with suppress(FreeholdError):
-            await self._agent.cancel(self._acp)
+            await self._program.cancel(self._acp_session)
 
-    def speaking(self) -> list[Json]:
-        """What the agent is saying and has not finished, whole."""
-        return self._board.speaking()
+    def unfinished_messages(self) -> list[Json]:
+        """What the agent has written and not finished."""
+        return self._log.transcript.unfinished_messages()
 
-    def kill(self, fault: AgentFault) -> None:
-        """End the agent at once; its turn ends with this reason."""
-        self._blame = self._blame or fault
-        if self._own is not None:
-            self._own.stop()
-        if self._agent is not None:
-            self._agent.kill()
+    def kill(self, reason: AgentError) -> None:
+        """Ends the agent at once. Its turn ends with this reason."""
+        self._kill_reason = self._kill_reason or reason
+        if self._owner_command is not None:
+            self._owner_command.stop()
+        if self._program is not None:
+            self._program.kill()
 
-    async def choose(self, name: str, value: str | bool) -> None:
-        """Set an option of the running agent, and tell."""
-        if self._agent is None:
+    async def set_option(self, name: str, value: str | bool) -> None:
+        """Sets an option of the running agent. Raises `session.not-running` or `session.no-option`."""
+        if self._program is None:
             raise FreeholdError("session.not-running", "The agent is not running", hint="Send it a prompt first")
-        async with self._choosing:
-            await choose(self._agent, self._acp, self._options, name, value)
-            await self._tell_options()
+        async with self._option_lock:
+            await set_option(self._program, self._acp_session, self._options, name, value)
+            await self._append_options()
 
     async def fork(self) -> str | None:
-        """A copy of the conversation in the agent's own keeping; None when it cannot make one."""
-        agent = self._agent
-        if agent is None or not agent.capabilities.fork:
+        """Makes the agent copy its session. Returns the agent's id of the copy; None when it cannot copy."""
+        program = self._program
+        if program is None or not program.capabilities.fork:
             return None
-        with suppress(AgentFault):
-            answer = await agent.fork_session(self._acp, [])
+        with suppress(AgentError):
+            answer = await program.fork_session(self._acp_session, [])
             if isinstance(answer.get("sessionId"), str):
                 return str(answer["sessionId"])
         return None
 
-    # Its life
+    # Life of the agent
 
     async def run(self) -> None:
-        """Until it is idle or its agent fails. Every turn that began has ended then, unless we are cancelled."""
+        """Until the agent is idle for too long or fails. Then every turn has ended, unless this was cancelled."""
         try:
-            if await self._obeyed():
+            if await self._run_owner_commands():
                 return
             try:
-                await self._work()
-            except AgentFault:
-                if self.ready.is_set() or not self._resuming or self._blame is not None:
+                await self._run_with_access()
+            except AgentError:
+                if self.ready.is_set() or not self._resuming or self._kill_reason is not None:
                     raise
-                # It could not go on with what it kept of the session: it begins anew, and is told what was said.
-                await self._ground.on_disk(self._ground.store.remember, self.session, acp="")
-                await self._work()
+                # The agent could not load its stored session: it starts a new one and gets the transcript.
+                await run_blocking(self._store.save_agent_state, self.session, acp="")
+                await self._run_with_access()
         except FreeholdError as error:
-            # Before it was ready nothing was sent: the prompt that waits for this agent is told why it cannot be.
-            waiting = None if self.ready.is_set() else await self._next()
+            # Before `ready` no prompt was sent. The turn that waits ends with the error.
+            waiting = None if self.ready.is_set() else await self._find_next_turn()
             if waiting is not None:
-                try:
-                    await self._begin(waiting, None)
-                except FreeholdError as dropped:
-                    if dropped.code != "turn.dropped.conflict":
-                        raise
-                    return
-                await self._end(waiting.turn, "error", self._blame or error, None, None)
+                await self._fail_turn(waiting, self._kill_reason or error)
         finally:
-            self._agent = None
-            self.turn = None
+            self._program = None
+            self._log.turn = None
 
-    async def _work(self) -> None:
+    async def _fail_turn(self, turn: TurnRow, error: FreeholdError) -> None:
+        try:
+            await self._log.begin_turn(turn, None)
+        except FreeholdError as dropped:
+            if dropped.code != "turn.dropped.conflict":
+                raise
+            return
+        await self._log.end_turn(turn.turn, "error", error, None)
+
+    async def _run_with_access(self) -> None:
         try:
             await self._run_agent()
         finally:
-            # Wherever it has put what it was given, and whoever has found it there: it opens nothing any more.
-            self._ground.forget(self.session)
-            self._ground.money.end_session(self.session)
+            # The agent may have stored its tokens anywhere. They no longer work.
+            self._dependencies.host.revoke(self.session)
+            self._dependencies.models.end_session(self.session)
 
     async def _run_agent(self) -> None:
-        row = await self._ground.on_disk(self._ground.store.get, self.session)
-        entry = find_agent(self._ground.manifest, row.agent)
-        access = self._access(entry, row.model)
-        async with running_agent(
-            self._ground.computer(),
-            entry,
-            access,
-            self,
-            session=self.session,
-            given=self._ground.environment(self.session),
-            born=self._take_hold,
-        ) as agent:
-            await self._join(agent, entry)
+        row = await run_blocking(self._store.get, self.session)
+        agent = find_agent(self._dependencies.manifest, row.agent)
+        endpoint = self._find_endpoint(agent, row.model)
+        grant = self._dependencies.host.grant(self.session)
+        launch = agent.launch(endpoint, env=grant.environment, secrets=grant.secrets)
+        computer = self._dependencies.computer()
+        async with run_agent(computer, launch, self, session=self.session, on_started=self._keep_program) as program:
+            await self._open_session(program, agent)
             self.ready.set()
             while True:
                 self._woken.clear()
-                turn = await self._next()
-                if turn is not None and is_own_command(entry.name, turn.prompt["text"]):
-                    await self._obey(turn)
+                turn = await self._find_next_turn()
+                if turn is not None and is_owner_command(agent.name, turn.prompt["text"]):
+                    await self._run_owner_command(turn)
                 elif turn is not None:
-                    await self._take_turn(agent, turn)
-                elif not await self._more():
+                    await self._run_turn(program, turn)
+                elif not await self._wait_for_work(program):
                     return
 
-    def _take_hold(self, agent: Agent) -> None:
-        """Of one that has hardly begun: it can be killed from here on, and is if it should never have been started."""
-        self._agent = agent
-        if self._blame is not None:
-            agent.kill()
+    def _keep_program(self, program: AgentProgram) -> None:
+        """From here on it can be killed. It is, if `kill` was called before it started."""
+        self._program = program
+        if self._kill_reason is not None:
+            program.kill()
 
-    def _access(self, entry: Entry, chosen: str | None) -> Access | None:
-        """A session's model is a name under [models], or what the provider calls one of its own."""
-        models = self._ground.manifest.models
-        provider = chosen if chosen in models else choose_model(entry, self._ground.manifest)
-        if provider is None:
+    def _find_endpoint(self, agent: AgentDefinition, chosen: str | None) -> ModelEndpoint | None:
+        """`chosen` is a provider of the manifest, or the name of a model at the agent's provider."""
+        providers = self._dependencies.manifest.models
+        name = chosen if chosen in providers else choose_provider(agent, self._dependencies.manifest)
+        if name is None:
             return None
-        return self._ground.money.access(provider, self.session, None if chosen in models else chosen)
+        found = self._dependencies.models.endpoint_for(name, self.session)
+        model = (None if chosen in providers else chosen) or found.provider.model
+        return ModelEndpoint(found.provider.name, found.provider.kind, found.base_url, found.key, model)
 
-    async def _next(self) -> TurnRow | None:
-        return await self._ground.on_disk(self._ground.store.next_turn, self.session)
+    async def _find_next_turn(self) -> TurnRow | None:
+        return await run_blocking(self._store.turns.find_next, self.session)
 
-    async def _more(self) -> bool:
-        """Whether there is something to do again before it has been idle for too long."""
-        assert self._agent is not None
+    async def _wait_for_work(self, program: AgentProgram) -> bool:
+        """False when the agent has been idle for too long, was retired or has ended."""
         waiting = asyncio.ensure_future(self._woken.wait())
-        ending = asyncio.ensure_future(self._agent.process.wait())
+        ending = asyncio.ensure_future(program.process.wait())
         self.idle_since = time.monotonic()
         try:
-            await asyncio.wait({waiting, ending}, timeout=self._idle, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({waiting, ending}, timeout=self._idle_timeout, return_when=asyncio.FIRST_COMPLETED)
             return waiting.done() and not ending.done() and not self._retired
         finally:
             self.idle_since = None
@@ -205,238 +214,141 @@ class Live:
             ending.cancel()
             await asyncio.gather(waiting, ending, return_exceptions=True)
 
-    async def _join(self, agent: Agent, entry: Entry) -> None:
-        """The agent's own session: taken up again where it can be, else new and told what was said."""
-        row = await self._ground.on_disk(self._ground.store.get, self.session)
-        servers = self._ground.servers(self.session, agent.capabilities.mcp_http, entry.fills_in)
+    async def _open_session(self, program: AgentProgram, agent: AgentDefinition) -> None:
+        """Loads the agent's own session if it can. Otherwise opens a new one that gets the transcript."""
+        row = await run_blocking(self._store.get, self.session)
+        capabilities = program.capabilities
+        servers = self._dependencies.host.mcp_servers(
+            self.session, http=capabilities.mcp_http, expands_variables=agent.expands_variables
+        )
         answer: Json | None = None
-        if row.acp and (agent.capabilities.resume or agent.capabilities.load):
-            self._board.muted = self._resuming = True
+        if row.acp and (capabilities.resume or capabilities.load):
+            self._log.transcript.muted = self._resuming = True
             try:
-                answer = await agent.load_session(row.acp, servers, resume=agent.capabilities.resume)
-                self._acp = row.acp
-            except AgentFault as fault:
-                if fault.code != "agent.refused":
+                answer = await program.load_session(row.acp, servers, resume=capabilities.resume)
+                self._acp_session = row.acp
+            except AgentError as error:
+                if error.code != "agent.refused":
                     raise
             finally:
-                self._board.muted = False
+                self._log.transcript.muted = False
         if answer is None:
-            answer = await agent.new_session(servers)
+            answer = await program.new_session(servers)
             if not isinstance(answer.get("sessionId"), str) or not answer["sessionId"]:
-                raise AgentFault("agent.nonsense", f"{entry.title} opened a session without a name")
-            self._acp = answer["sessionId"]
-            self._preface = retell(await self._ground.on_disk(self._ground.store.events, self.session, last=True))
+                raise AgentError("agent.nonsense", f"{agent.title} opened a session without an id")
+            self._acp_session = answer["sessionId"]
+            self._preface = summarise_transcript(await run_blocking(self._store.events, self.session, last=True))
         self._options.read_session(answer)
-        self._asks = await make_it_ask(agent, entry, self._acp, self._options)
+        in_asking_mode = await enter_asking_mode(program, self._acp_session, self._options, agent.mode)
+        self._asks = agent.asks and in_asking_mode
         for name, value in row.chosen.items():
             with suppress(FreeholdError):
-                await choose(agent, self._acp, self._options, name, value)
-        await self._ground.on_disk(self._ground.store.remember, self.session, acp=self._acp)
-        await self._tell_options()
+                await set_option(program, self._acp_session, self._options, name, value)
+        await run_blocking(self._store.save_agent_state, self.session, acp=self._acp_session)
+        await self._append_options()
 
-    # A turn
+    # Turns
 
-    async def _take_turn(self, agent: Agent, turn: TurnRow) -> None:
+    async def _run_turn(self, program: AgentProgram, turn: TurnRow) -> None:
         self._cancelled.clear()
-        self._approved.clear()
-        before = await self._reckoning.mark("before", turn)
+        self._permissions.begin_turn()
+        before = await self._log.summary.mark("before", turn)
         try:
-            blocks = blocks_of(turn.prompt, agent.capabilities, self._preface)
-        except NotOffered as error:
-            await self._begin(turn, before)
-            await self._end(turn.turn, "error", error, before, None)
+            blocks = build_blocks(turn.prompt, program.capabilities, self._preface)
+        except UnsupportedPromptError as error:
+            await self._log.begin_turn(turn, before)
+            await self._log.end_turn(turn.turn, "error", error, before)
             return
-        await self._begin(turn, before)
-        watching = asyncio.ensure_future(self._watch(agent))
+        await self._log.begin_turn(turn, before)
+        watching = asyncio.ensure_future(self._kill_if_stuck(program))
         try:
-            answer = await agent.prompt(self._acp, blocks)
+            answer = await program.prompt(self._acp_session, blocks)
             self._preface = ""
-        except AgentFault as fault:
-            told = self._blame or await agent.explain(fault)
-            stopped = "cancelled" if self._cancelled.is_set() and self._blame is None else "error"
-            await self._end(turn.turn, stopped, told, before, None)
-            if told.code != "agent.refused":
+        except AgentError as error:
+            failure = self._kill_reason or await program.explain(error)
+            reason = "cancelled" if self._cancelled.is_set() and self._kill_reason is None else "error"
+            await self._log.end_turn(turn.turn, reason, failure, before)
+            if failure.code != "agent.refused":
                 raise
         else:
-            reason = answer.get("stopReason")
-            await self._end(turn.turn, str(reason)[:40] if reason else "end_turn", None, before, answer.get("usage"))
+            stop_reason = str(answer.get("stopReason") or "end_turn")[:40]
+            await self._log.end_turn(turn.turn, stop_reason, None, before, answer.get("usage"))
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
-    async def _obeyed(self) -> bool:
-        """Runs the owner's own commands that come first; True when there was nothing else to do: no agent need start."""
-        row = await self._ground.on_disk(self._ground.store.get, self.session)
-        turn, ran = await self._next(), False
-        while turn is not None and is_own_command(row.agent, turn.prompt["text"]):
-            await self._obey(turn)
-            turn, ran = await self._next(), True
+    async def _run_owner_commands(self) -> bool:
+        """Runs the owner's commands at the front of the queue. True when nothing else waits: no agent is needed."""
+        row = await run_blocking(self._store.get, self.session)
+        turn, ran = await self._find_next_turn(), False
+        while turn is not None and is_owner_command(row.agent, turn.prompt["text"]):
+            await self._run_owner_command(turn)
+            turn, ran = await self._find_next_turn(), True
         return ran and turn is None
 
-    async def _obey(self, turn: TurnRow) -> None:
-        before = await self._reckoning.mark("before", turn)
-        await self._begin(turn, before)
-        self._own = OwnCommand(turn.prompt["text"], self._heard)
-        reason, failed = "error", None
+    async def _run_owner_command(self, turn: TurnRow) -> None:
+        before = await self._log.summary.mark("before", turn)
+        await self._log.begin_turn(turn, before)
+        self._owner_command = OwnerCommand(turn.prompt["text"], self._log.add_update)
+        reason, failure = "error", None
         try:
-            reason = await self._own.run(self._ground.computer())
+            reason = await self._owner_command.run(self._dependencies.computer())
         except FreeholdError as error:
-            failed = error
+            failure = error
         finally:
-            self._own = None
-        await self._end(turn.turn, reason, self._blame or failed, before, None)
+            self._owner_command = None
+        await self._log.end_turn(turn.turn, reason, self._kill_reason or failure, before)
 
-    def _heard(self, update: Json) -> None:
-        self._board.take(update)
-        self._pass_on()
-
-    async def _begin(self, turn: TurnRow, entry: int | None) -> None:
-        row = await self._ground.on_disk(self._ground.store.get, self.session)
-        self._ground.money.set_turn(self.session, str(turn.turn))
-        events = await self._ground.on_disk(
-            self._ground.store.begin_turn, self.session, turn, entry, who=f"agent:{row.agent}"
-        )
-        self.turn = turn.turn
-        self._ground.watchers.events(self.session, events)
-        await self._tell_session()
-
-    async def _end(self, turn: int, reason: str, error: FreeholdError | None, before: int | None, said: object) -> None:
-        self._board.finish()
-        events = self._board.take_events()
-        self._pass_on()
-        await self._ground.approvals.withdraw(self.session)
-        changes = await self._reckoning.changes(turn, before)
-        usage = await self._reckoning.usage(turn, said)
-        ended: Json = {"stop_reason": reason, "changes": changes, "usage": usage}
-        if error is None or error.code == "agent.refused":
-            # What an agent makes of it is anything between its very words and "internal error".
-            blocked = self._ground.money.blocked(self.session)
-            if blocked is not None and (error is not None or blocked.code != "models.unreachable"):
-                error = blocked  # a provider that was away for a moment stopped nobody who ended well
-        if error is not None:
-            events.append(("error", dict(error.body())))
-            ended["error"] = dict(error.body())
-        status: Status = "failed" if error is not None and reason != "cancelled" else "idle"
-        if await self._ground.on_disk(self._ground.approvals.pending, self.session):
-            status = "needs_you"
-        cost = usage["cost"] if isinstance(usage["cost"], float) else None
-        self._ground.money.set_turn(self.session, None)
-        await self._keep(turn, [*events, ("turn.ended", ended)], status=status, cost=cost, ended=True)
-        self.turn = None
-        await self._tell_session()
-
-    async def _watch(self, agent: Agent) -> None:
-        """Ends an agent that does not stop when asked, or that says nothing for ever."""
-        heard, since = agent.peer.heard, time.monotonic()
+    async def _kill_if_stuck(self, program: AgentProgram) -> None:
+        """Kills an agent that does not stop when it is cancelled, or that sends nothing for too long."""
+        received, since = program.peer.messages_received, time.monotonic()
         while not self._cancelled.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(WATCH_INTERVAL):
                     await self._cancelled.wait()
-            if agent.peer.heard != heard or self._asking:
-                heard, since = agent.peer.heard, time.monotonic()
-            elif time.monotonic() - since > SILENCE:
-                self.kill(AgentFault("agent.silent", f"The agent has said nothing for {SILENCE / 60:g} minutes"))
+            if program.peer.messages_received != received or self._permissions.waiting:
+                received, since = program.peer.messages_received, time.monotonic()
+            elif time.monotonic() - since > SILENCE_TIMEOUT:
+                minutes = f"{SILENCE_TIMEOUT / 60:g} minutes"
+                self.kill(AgentError("agent.silent", f"The agent sent nothing for {minutes} and was stopped"))
                 return
-        for _ in range(TO_CANCEL):
+        for _ in range(CANCEL_TIMEOUT):
             await asyncio.sleep(1)
             with suppress(FreeholdError):
-                # One that had hardly begun may not have known yet what to stop.
-                await agent.cancel(self._acp)
-        self.kill(AgentFault("agent.silent", f"The agent did not stop within {TO_CANCEL} s and was ended"))
+                # An agent that had only just received the prompt may have missed the first one.
+                await program.cancel(self._acp_session)
+        self.kill(AgentError("agent.silent", f"The agent did not stop within {CANCEL_TIMEOUT} s and was killed"))
 
-    # What the agent says (the listener of `running_agent`)
+    # What the agent sends: the listener of `run_agent`
 
     def updated(self, update: Json) -> None:
-        self._board.take(update)
-        if self._options.update(update):
+        self._log.transcript.add_update(update)
+        if self._options.apply_update(update):
             self._options_changed = True
-            if self._options.mode is not None and is_unasked(self._options.mode):
+            mode = self._options.mode
+            if mode is not None and is_unattended_mode(mode):
                 self.kill(
-                    AgentFault(
+                    AgentError(
                         "agent.unasked-mode",
-                        f"The agent put itself into the mode {self._options.mode!a:.60}, in which it does not ask",
+                        f"The agent was stopped: it changed to the mode {mode!a:.60}, in which it acts without asking",
                     )
                 )
-        name = update.get("toolCallId")
-        if isinstance(name, str) and name[:200] in self._approved:
-            self._check_frozen(name[:200])
-
-    _options_changed = False
+        self._permissions.check_update(update)
 
     async def paused(self) -> None:
-        self._board.pause()
-        events = self._board.take_events()
-        self._pass_on()
+        self._log.transcript.flush_tool_calls()
+        events = self._log.transcript.pop_events()
+        self._log.publish_deltas()
         if self._options_changed:
             self._options_changed = False
             events.append(("options", self._options.as_json(asks=self._asks)))
         if events:
-            await self._keep(self.turn, events)
+            await self._log.append(self.turn, events)
         if any(kind == "info" for kind, _ in events):
-            await self._tell_session()
+            await self._log.publish_session()
 
     def permission(self, params: Json) -> Later:
-        """Joined here and now to what was told of the call: what is told after it changes the question."""
-        self._board.finish()
-        call = params.get("toolCall")
-        tool = self._board.join(call) if isinstance(call, dict) else None
-        return partial(self._decide, tool, None if tool is None else question_of(tool), params.get("options"))
+        return self._permissions.request(params)
 
-    async def _decide(self, tool: Tool | None, question: Question | None, options: object) -> Json:
-        """The owner's answer to a question of the agent's: for exactly what was shown, and once."""
-        if tool is None or question is None or self.turn is None or self._cancelled.is_set():
-            return {"outcome": {"outcome": "cancelled"}}
-        self._asking += 1
-        try:
-            while True:
-                reply = await self._ground.approvals.ask(self.session, self.turn, question)
-                if reply is None:
-                    return {"outcome": {"outcome": "cancelled"}}
-                now = question_of(tool)
-                if now.digest == question.digest:
-                    break
-                question = now
-        finally:
-            self._asking -= 1
-        option = _pick(options, _ANSWERS[reply.answer])
-        if option is None:
-            return {"outcome": {"outcome": "cancelled"}}
-        if reply.answer != "reject":
-            self._approved[tool.id] = question.details.get("command")
-        await self._tell_session()
-        return {"outcome": {"outcome": "selected", "optionId": option}}
-
-    def _check_frozen(self, name: str) -> None:
-        allowed = self._approved[name]
-        found = question_of(self._board.tools[name]).details.get("command") if name in self._board.tools else allowed
-        if allowed is not None and found is not None and found != allowed:
-            self.kill(
-                AgentFault(
-                    "approval.changed",
-                    f"The agent was allowed {allowed[:300]!r} and then made it {str(found)[:300]!r}; it was ended",
-                )
-            )
-
-    # Telling
-
-    def _pass_on(self) -> None:
-        for delta in self._board.take_deltas():
-            self._ground.watchers.delta(self.session, delta)
-
-    async def _keep(self, turn: int | None, events: list[Kept], **more: Any) -> None:
-        kept = await self._ground.on_disk(self._ground.store.append, self.session, turn, events, **more)
-        self._ground.watchers.events(self.session, kept)
-
-    async def _tell_options(self) -> None:
-        await self._keep(self.turn, [("options", self._options.as_json(asks=self._asks))])
-
-    async def _tell_session(self) -> None:
-        self._ground.watchers.session(await self._ground.on_disk(self._ground.store.get, self.session))
-
-
-def _pick(options: object, wanted: str) -> str | None:
-    """The agent's own name for an answer. A lasting yes is never given: the rules that last are ours."""
-    for one in options if isinstance(options, list) else []:
-        if isinstance(one, dict) and one.get("kind") == wanted and isinstance(one.get("optionId"), str):
-            return str(one["optionId"])
-    return None
+    async def _append_options(self) -> None:
+        await self._log.append(self.turn, [("options", self._options.as_json(asks=self._asks))])

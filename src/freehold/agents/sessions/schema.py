@@ -1,4 +1,4 @@
-"""The tables of sessions. A step that was released is never edited: add another one."""
+"""The tables of sessions. Never change a step that was released: add another one."""
 
 SCHEMA = (
     """

@@ -1,241 +1,230 @@
-"""Every session of the house: opened, prompted, answered, taken back; those at work run in here."""
+"""The service of sessions: opens, prompts, answers, rewinds and deletes them, and runs their agents."""
 
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
-from freehold.agents.approvals import Answer, Approval
-from freehold.agents.board import Kept
-from freehold.agents.ground import Ground
-from freehold.agents.installing import problem_with
-from freehold.agents.live import IDLE, Live
-from freehold.agents.prompting import belated, inside
-from freehold.agents.registry import choose_model, find_agent
-from freehold.agents.rpc import AgentFault, Json
-from freehold.agents.store import SessionRow, Status
+from freehold.agents.acp.json_rpc import AgentError, Json
+from freehold.agents.catalogue.installation import find_problem, install_hint
+from freehold.agents.catalogue.registry import choose_provider, find_agent
+from freehold.agents.sessions.approval_store import ApprovalRow
+from freehold.agents.sessions.dependencies import SessionDependencies
+from freehold.agents.sessions.prompt import late_answer_prompt, resolve_path
+from freehold.agents.sessions.reach import Answer
+from freehold.agents.sessions.rows import DraftEvent, SessionRow, Status
+from freehold.agents.sessions.runner import IDLE_TIMEOUT, SessionRunner
+from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
+from freehold.history.calls import ForgetAuthors, PlanRestore, RequestAuthor, RestoreEntry
+from freehold.strict_json import encode
 
-MAX_LIVE = 120
-"""Agents at once; each takes some hundred megabytes of the computer's memory."""
+MAX_RUNNING = 120
+"""Agents that run at the same time. Each needs some hundred megabytes of the computer's memory."""
 
 MAX_IDLE = 3
-"""Agents that are kept running with nothing to do, for a quick answer to the next prompt."""
+"""Idle agents that keep running, for a quick answer to the next prompt."""
 
-TO_START = 90.0
-HISTORY_PATIENCE = 600.0
+START_TIMEOUT = 90.0
 
-When = Literal["now", "queue", "steer"]
-What = Literal["files", "chat", "both"]
+PromptTiming = Literal["now", "queue", "steer"]
+RewindScope = Literal["files", "chat", "both"]
 
 log = logging.getLogger("freehold.agents")
 
 
-class Room:
-    """`run` keeps it going; everything else may be called from any coroutine of the same loop."""
+class SessionService:
+    """`run` must run as long as the service is used. The other methods can be called from any coroutine of its loop."""
 
-    def __init__(self, ground: Ground, *, idle: float = IDLE) -> None:
-        self.ground = ground
+    def __init__(self, dependencies: SessionDependencies, *, idle: float = IDLE_TIMEOUT) -> None:
+        self.dependencies = dependencies
+        self._store = dependencies.store
+        self._watchers = dependencies.watchers
         self._idle = idle
-        self._lives: dict[str, Live] = {}
+        self._runners: dict[str, SessionRunner] = {}
         self._group: asyncio.TaskGroup | None = None
         self.ready = asyncio.Event()
-        """Set once what a former process left is in order."""
+        """Set when the turns of a process that crashed have been ended."""
 
     async def run(self) -> None:
-        """Until cancelled. First what a former process left is put in order."""
+        """Until cancelled. First ends the turns that a crash interrupted, then sends prompts that are queued."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            await asyncio.to_thread(self.ground.store.prepare)
+            await run_blocking(self._store.prepare)
             await self._recover()
-            with suppress(FreeholdError):  # whatever a former process began, it is not at it any more
-                await self.ground.keeper("history.forget", {"by": "agent"})
+            with suppress(FreeholdError):  # no agent of the former process works any more
+                await self.dependencies.keeper.call(ForgetAuthors(by="agent"))
             self.ready.set()
-            for session in await asyncio.to_thread(self.ground.store.waiting):
-                if not self.ground.money.is_stopped():
+            for session in await run_blocking(self._store.turns.list_queued_sessions):
+                if not self._is_stopped():
                     self._wake(session)
             await asyncio.Event().wait()
 
     async def _recover(self) -> None:
-        store = self.ground.store
-        await asyncio.to_thread(self.ground.approvals.orphan_all)
-        for session, turn in await asyncio.to_thread(store.unfinished):
+        approvals = self.dependencies.approvals.store
+        await run_blocking(approvals.mark_all_orphaned)
+        for session, turn in await run_blocking(self._store.turns.list_unfinished):
             error = FreeholdError(
                 "session.interrupted",
                 "Freehold was restarted in the middle of this turn",
-                hint="Nothing was sent again; say how to go on",
+                hint="The prompt was not sent again. Send another prompt to continue",
             )
             ended: Json = {"stop_reason": "interrupted", "error": dict(error.body()), "changes": None, "usage": None}
-            pending = await asyncio.to_thread(self.ground.approvals.pending, session)
-            status: Status = "needs_you" if pending else "failed"
-            told: list[Kept] = [("error", ended["error"]), ("turn.ended", ended)]
-            events = await asyncio.to_thread(store.append, session, turn, told, status=status, ended=True)
-            self.ground.watchers.events(session, events)
-            await self._tell(session)
+            status: Status = "needs_you" if await run_blocking(approvals.list_pending, session) else "failed"
+            drafts: list[DraftEvent] = [("error", ended["error"]), ("turn.ended", ended)]
+            events = await run_blocking(self._store.append, session, turn, drafts, status=status, ended=True)
+            self._watchers.publish_events(session, events)
+            await self._publish_session(session)
 
     # Sessions
 
     async def open(self, agent: str | None, title: str | None, model: str | None, *, who: str) -> SessionRow:
+        """Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`."""
         await self.ready.wait()
-        entry = find_agent(self.ground.manifest, agent or self.ground.manifest.agents.default)
-        problem = problem_with(self.ground.home, entry)
+        manifest = self.dependencies.manifest
+        definition = find_agent(manifest, agent or manifest.agents.default)
+        problem = find_problem(self.dependencies.home, definition)
         if problem is not None:
+            hint = install_hint(definition)
             raise FreeholdError(
-                "agent.not-installed",
-                f"{entry.title} is {problem.partition(':')[0]}",
-                hint=f"freehold agents add {entry.name}",
+                "agent.not-installed", f"{definition.title}: {problem.removesuffix(f': {hint}')}", hint=hint
             )
-        if model is None or model not in self.ground.manifest.models:
-            choose_model(entry, self.ground.manifest)
-        row = await asyncio.to_thread(self.ground.store.open, entry.name, title, model, who=who)
-        self.ground.watchers.session(row)
+        if model is None or model not in manifest.models:
+            choose_provider(definition, manifest)
+        row = await run_blocking(self._store.create, definition.name, title, model, who=who)
+        self._watchers.publish_session(row)
         return row
-
-    async def change(self, session: str, *, title: str | None, archived: bool | None, who: str) -> SessionRow:
-        await self.get(session)
-        row = await asyncio.to_thread(self.ground.store.change, session, title=title, archived=archived, who=who)
-        self.ground.watchers.session(row)
-        return row
-
-    async def see(self, session: str, seq: int) -> SessionRow:
-        """The owner has read up to an event, wherever they did: every watcher is told when that was the last of it."""
-        await self.get(session)
-        if await asyncio.to_thread(self.ground.store.see, session, seq):
-            await self._tell(session)
-        return await self.get(session)
 
     async def get(self, session: str) -> SessionRow:
+        """Raises `session.not-found`."""
         await self.ready.wait()
-        return await asyncio.to_thread(self.ground.store.get, session)
+        return await run_blocking(self._store.get, session)
+
+    async def update(self, session: str, *, title: str | None, archived: bool | None, who: str) -> SessionRow:
+        await self.get(session)
+        row = await run_blocking(self._store.update, session, title=title, archived=archived, who=who)
+        self._watchers.publish_session(row)
+        return row
+
+    async def mark_seen(self, session: str, seq: int) -> SessionRow:
+        """The owner has read up to this event. All clients learn it when the session is no longer unread."""
+        await self.get(session)
+        if await run_blocking(self._store.mark_seen, session, seq):
+            await self._publish_session(session)
+        return await self.get(session)
 
     async def delete(self, session: str, *, who: str) -> None:
         await self.get(session)
-        await self._stop_live(session, "The session was deleted")
-        self.ground.money.end_session(session)
-        self.ground.forget(session)
-        await asyncio.to_thread(self.ground.store.delete, session, who=who)
-        self.ground.watchers.gone(session)
+        await self._stop_runner(session, "The session was deleted")
+        self.dependencies.models.end_session(session)
+        self.dependencies.host.revoke(session)
+        await run_blocking(self._store.delete, session, who=who)
+        self.dependencies.host.forget(session)
+        self._watchers.publish_deleted(session)
 
-    def speaking(self, session: str) -> list[Json]:
-        """What its agent is saying and has not finished, whole."""
-        live = self._lives.get(session)
-        return [] if live is None else live.speaking()
-
-    # Prompts
-
-    async def prompt(self, session: str, prompt: Json, key: str, when: When, *, who: str) -> tuple[int, bool]:
-        """The turn's number and whether it waits for another. The same key never makes a second turn."""
-        self._refuse_while_stopped()
-        row = await self.get(session)
-        for path in prompt["files"]:
-            inside(path)
-        if row.archived:
-            raise FreeholdError("session.archived.conflict", "This session is archived", hint="Take it out again first")
-        live = self._lives.get(session)
-        busy = live is not None and live.turn is not None
-        waits = busy or await asyncio.to_thread(self.ground.store.next_turn, session) is not None
-        turn, events = await asyncio.to_thread(
-            self.ground.store.add_turn, session, key, prompt, first=when == "steer", waits=waits, who=who
-        )
-        self.ground.watchers.events(session, events)
-        await self._tell(session)
-        if turn.state != "queued":
-            return turn.turn, False
-        if when == "steer" and live is not None and busy:
-            await live.cancel()
-        self._wake(session)
-        return turn.turn, waits
-
-    async def cancel(self, session: str, *, queued: bool = True) -> None:
-        """Stops the turn under way, and forgets what waits behind it."""
-        await self.get(session)
-        if queued:
-            await self._drop_queued(session)
-            await self._tell(session)
-        live = self._lives.get(session)
-        if live is not None:
-            await live.cancel()
-
-    async def choose(self, session: str, name: str, value: str | bool) -> SessionRow:
-        """Set an option; its agent is started for that, and it holds for those that follow."""
-        row = await self.get(session)
-        live = await self._started(session)
-        await live.choose(name, value)
-        await asyncio.to_thread(self.ground.store.remember, session, chosen={**row.chosen, name: value})
-        return await self.get(session)
-
-    async def _started(self, session: str) -> Live:
-        """With its agent running, unless that failed."""
-        live = self._wake(session)
-        try:
-            async with asyncio.timeout(TO_START):
-                await live.ready.wait()
-        except TimeoutError:
-            raise FreeholdError(
-                "agent.silent", "The agent did not start", hint="freehold agents test tells why"
-            ) from None
-        return live
+    def unfinished_messages(self, session: str) -> list[Json]:
+        """What its agent has written and not finished."""
+        runner = self._runners.get(session)
+        return [] if runner is None else runner.unfinished_messages()
 
     async def fork(self, session: str, *, who: str) -> SessionRow:
-        """A second session with the same past."""
+        """A copy of the session."""
         row = await self.get(session)
-        live = self._lives.get(session)
-        if live is None and row.acp and not self.ground.money.is_stopped():
-            # Only its agent can copy all that was said; one that does not come is not waited for in vain.
+        runner = self._runners.get(session)
+        if runner is None and row.acp and not self._is_stopped():
+            # Only the agent can copy all that it remembers. If it does not start, the copy gets the transcript.
             with suppress(FreeholdError):
-                live = await self._started(session)
-        acp = await live.fork() if live is not None and live.turn is None else None
-        store = self.ground.store
+                runner = await self._start_runner(session)
+        acp = await runner.fork() if runner is not None and runner.turn is None else None
 
         def copy() -> SessionRow:
-            copied = store.open(row.agent, f"{row.title} (fork)", row.model, who=who, parent=session)
-            store.copy_events(session, copied.id)
-            store.remember(copied.id, acp=acp, chosen=row.chosen)
-            return store.get(copied.id)
+            copied = self._store.create(row.agent, f"{row.title} (fork)", row.model, who=who, parent=session)
+            self._store.copy_events(session, copied.id)
+            self._store.save_agent_state(copied.id, acp=acp, chosen=row.chosen)
+            return self._store.get(copied.id)
 
-        forked = await asyncio.to_thread(copy)
-        self.ground.watchers.session(forked)
+        forked = await run_blocking(copy)
+        self._watchers.publish_session(forked)
         return forked
 
-    async def rewind(self, session: str, turn: int, what: What, *, dry_run: bool, who: str) -> Json:
-        """Back to before a turn: the files, the conversation, or both."""
-        found = await asyncio.to_thread(self.ground.store.turn, session, turn)
-        live = self._lives.get(session)
-        if live is not None and live.turn is not None and not dry_run:
-            raise FreeholdError("session.conflict", "The agent is at work", hint="Cancel the turn first")
+    async def rewind(
+        self, session: str, turn: int, what: RewindScope, *, dry_run: bool, who: str, author: RequestAuthor
+    ) -> Json:
+        """Back to before a turn: the files, the transcript, or both. History records `author` for the files."""
+        found = await run_blocking(self._store.turns.get, session, turn)
+        runner = self._runners.get(session)
+        if runner is not None and runner.turn is not None and not dry_run:
+            raise FreeholdError("session.conflict", "The agent is working", hint="Cancel the turn first")
         outcome: Json = {"turn": turn, "what": what, "dry_run": dry_run, "files": None, "events": 0}
         if what != "chat":
             if found.entry is None:
                 raise FreeholdError(
-                    "session.no-history", "History noted no state before this turn", hint="Rewind the chat alone"
+                    "session.no-history",
+                    f"History has no state of the files before turn {turn}",
+                    hint='Rewind the chat only: "what": "chat"',
                 )
-            asked: dict[str, Any] = {"entry": found.entry, "dry_run": dry_run, "who": {"by": "owner"}}
-            outcome["files"] = await self.ground.keeper("history.restore", asked)
+            call = PlanRestore(found.entry) if dry_run else RestoreEntry(found.entry, who=author)
+            outcome["files"] = encode(await self.dependencies.keeper.call(call))
         if what != "files":
-            rows = await asyncio.to_thread(
-                self.ground.store.timeline.query,
-                "SELECT count(*) FROM agents_event WHERE session = ? AND turn >= ?",
-                (session, turn),
-            )
-            outcome["events"] = rows[0][0]
+            outcome["events"] = await run_blocking(self._store.count_events_from, session, turn)
             if not dry_run:
-                await self._stop_live(session, "The conversation was taken back")
-                events = await asyncio.to_thread(self.ground.store.forget_after, session, turn, who=who)
-                self.ground.watchers.events(session, events)
-                await self._tell(session)
+                await self._stop_runner(session, "The session was rewound")
+                events = await run_blocking(self._store.rewind, session, turn, who=who)
+                self._watchers.publish_events(session, events)
+                await self._publish_session(session)
         return outcome
 
-    # Approvals
+    # Prompts
 
-    async def answer(self, approval: str, answer: Answer, *, who: str, note: str | None = None) -> Approval:
-        """With a note the owner's words follow as the next prompt; to a question that asks for words they are the answer."""
+    async def prompt(self, session: str, prompt: Json, key: str, when: PromptTiming, *, who: str) -> tuple[int, bool]:
+        """Returns the number of the turn, and whether it waits for another. The same key never makes a second turn."""
+        self._refuse_while_stopped()
+        row = await self.get(session)
+        for path in prompt["files"]:
+            resolve_path(path)
+        if row.archived:
+            raise FreeholdError("session.archived.conflict", "This session is archived", hint="Unarchive it first")
+        runner = self._runners.get(session)
+        busy = runner is not None and runner.turn is not None
+        waits = busy or await run_blocking(self._store.turns.find_next, session) is not None
+        turn, events = await run_blocking(
+            self._store.turns.add, session, key, prompt, first=when == "steer", waits=waits, who=who
+        )
+        self._watchers.publish_events(session, events)
+        await self._publish_session(session)
+        if turn.state != "queued":
+            return turn.turn, False
+        if when == "steer" and runner is not None and busy:
+            await runner.cancel()
+        self._wake(session)
+        return turn.turn, waits
+
+    async def cancel(self, session: str) -> None:
+        """Stops the running turn and drops the prompts that wait."""
+        await self.get(session)
+        await self._drop_queued(session)
+        await self._publish_session(session)
+        runner = self._runners.get(session)
+        if runner is not None:
+            await runner.cancel()
+
+    async def set_option(self, session: str, name: str, value: str | bool) -> SessionRow:
+        """Starts the agent if needed. The option is set again whenever the agent starts."""
+        row = await self.get(session)
+        runner = await self._start_runner(session)
+        await runner.set_option(name, value)
+        await run_blocking(self._store.save_agent_state, session, chosen={**row.chosen, name: value})
+        return await self.get(session)
+
+    async def answer(self, approval: str, answer: Answer, *, who: str, note: str | None = None) -> ApprovalRow:
+        """Answers an approval. The note is sent as the next prompt; for a question it is the answer itself."""
         await self.ready.wait()
-        answered = await self.ground.approvals.answer(approval, answer, who=who, note=note)
-        await self._tell(answered.session)
+        answered = await self.dependencies.approvals.answer(approval, answer, who=who, note=note)
+        await self._publish_session(answered.session)
         if not answered.live:
-            # Its agent is gone, and cannot be told but by a prompt.
-            note = belated(answered, note)
-        elif answered.asks_for_words:
+            # The agent that asked has ended, so only a prompt can deliver the answer.
+            note = late_answer_prompt(answered, note)
+        elif answered.is_question:
             note = None
         if note is not None:
             prompt: Json = {"text": note, "files": [], "images": []}
@@ -245,69 +234,90 @@ class Room:
     # Ending
 
     async def stop_all(self, reason: str) -> None:
-        """The kill switch: every agent is ended at once, and nothing that waits is sent."""
-        fault = AgentFault("agent.stopped", reason, hint="freehold stop --lift lets agents work again")
-        for live in list(self._lives.values()):
-            live.kill(fault)
-        for session in await asyncio.to_thread(self.ground.store.waiting):
+        """The kill switch: kills every agent and drops every prompt that waits."""
+        error = AgentError("agent.stopped", reason, hint="freehold stop --lift lets agents work again")
+        for runner in list(self._runners.values()):
+            runner.kill(error)
+        for session in await run_blocking(self._store.turns.list_queued_sessions):
             await self._drop_queued(session)
-            await self._tell(session)
+            await self._publish_session(session)
 
-    async def _stop_live(self, session: str, reason: str) -> None:
-        live = self._lives.get(session)
-        if live is None:
+    async def _stop_runner(self, session: str, reason: str) -> None:
+        runner = self._runners.get(session)
+        if runner is None:
             return
         await self._drop_queued(session)
-        live.kill(AgentFault("agent.stopped", reason))
-        live.wake()
-        await live.over.wait()
+        runner.kill(AgentError("agent.stopped", reason))
+        runner.wake()
+        await runner.stopped.wait()
 
     async def _drop_queued(self, session: str) -> None:
-        self.ground.watchers.events(session, await asyncio.to_thread(self.ground.store.drop_queued, session))
+        self._watchers.publish_events(session, await run_blocking(self._store.turns.drop_queued, session))
 
     # Running
 
-    def _wake(self, session: str) -> Live:
+    async def _start_runner(self, session: str) -> SessionRunner:
+        """Waits until the agent runs or has failed to start. Raises `agent.silent`."""
+        runner = self._wake(session)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await runner.ready.wait()
+        except TimeoutError:
+            raise FreeholdError(
+                "agent.silent",
+                f"The agent did not start within {START_TIMEOUT:g} s",
+                hint="freehold agents test NAME shows why",
+            ) from None
+        return runner
+
+    def _wake(self, session: str) -> SessionRunner:
         self._refuse_while_stopped()
-        live = self._lives.get(session)
-        if live is None:
-            if len(self._lives) >= MAX_LIVE:
+        runner = self._runners.get(session)
+        if runner is None:
+            if len(self._runners) >= MAX_RUNNING:
                 raise FreeholdError(
-                    "session.too-many", f"{MAX_LIVE} agents are at work already", hint="Wait for one, or cancel one"
+                    "session.too-many",
+                    f"{MAX_RUNNING} agents are running already",
+                    hint="Wait until one ends, or cancel one",
                 )
             assert self._group is not None  # `run` comes first
             self._retire_idle()
-            live = self._lives[session] = Live(self.ground, session, idle=self._idle)
-            self._group.create_task(self._see_through(live))
-        live.wake()
-        return live
+            runner = self._runners[session] = SessionRunner(self.dependencies, session, idle=self._idle)
+            self._group.create_task(self._supervise(runner))
+        runner.wake()
+        return runner
+
+    def _is_stopped(self) -> bool:
+        return self.dependencies.models.stopped is not None
 
     def _refuse_while_stopped(self) -> None:
-        if self.ground.money.is_stopped():
+        if self._is_stopped():
             raise FreeholdError(
-                "agent.stopped.conflict", "Everything is stopped", hint="freehold stop --lift lets agents work again"
+                "agent.stopped.conflict",
+                "The kill switch is on: no agent may work",
+                hint="freehold stop --lift lets agents work again",
             )
 
     def _retire_idle(self) -> None:
-        idle = [live for live in self._lives.values() if live.idle_since is not None]
-        idle.sort(key=lambda live: live.idle_since or 0.0)
-        for live in idle[: max(0, len(idle) - MAX_IDLE + 1)]:
-            live.retire()
+        idle = [runner for runner in self._runners.values() if runner.idle_since is not None]
+        idle.sort(key=lambda runner: runner.idle_since or 0.0)
+        for runner in idle[: max(0, len(idle) - MAX_IDLE + 1)]:
+            runner.retire()
 
-    async def _see_through(self, live: Live) -> None:
+    async def _supervise(self, runner: SessionRunner) -> None:
         try:
-            await live.run()
+            await runner.run()
         except Exception:
-            # One session's fault, even ours, must not end the others; nor is what it did tried again.
-            log.exception("a session ended by a fault of Freehold's own", extra={"session": live.session})
-            await self._drop_queued(live.session)
+            # A bug in one session must not end the others. What was queued is not tried again.
+            log.exception("a session ended with an unexpected error", extra={"session": runner.session})
+            await self._drop_queued(runner.session)
         finally:
-            self._lives.pop(live.session, None)
-            live.ready.set()
-            live.over.set()
-        waits = await asyncio.to_thread(self.ground.store.next_turn, live.session) is not None
-        if waits and not self.ground.money.is_stopped():
-            self._wake(live.session)
+            self._runners.pop(runner.session, None)
+            runner.ready.set()
+            runner.stopped.set()
+        waits = await run_blocking(self._store.turns.find_next, runner.session) is not None
+        if waits and not self._is_stopped():
+            self._wake(runner.session)
 
-    async def _tell(self, session: str) -> None:
-        self.ground.watchers.session(await asyncio.to_thread(self.ground.store.get, session))
+    async def _publish_session(self, session: str) -> None:
+        self._watchers.publish_session(await run_blocking(self._store.get, session))

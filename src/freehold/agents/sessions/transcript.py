@@ -1,247 +1,165 @@
-"""What an agent's updates come to: deltas to pass on at once, and events to keep when something is finished.
+"""Builds session events from an agent's updates: deltas to publish at once, and events to store when complete.
 
-Everything here is decoded with suspicion: whatever is of the wrong type is left out, and every text has an end.
+Agents are not trusted: values of the wrong type are ignored, and every text has a limit.
 """
 
 import json
-from dataclasses import dataclass, field
-from typing import Any
 
-from freehold.agents.rpc import Json
+from freehold.agents.acp.json_rpc import Json
+from freehold.agents.sessions.rows import DraftEvent
+from freehold.agents.sessions.tool_call import MAX_ID, MAX_RAW, ToolCall, read_block_text
 
 MAX_TEXT = 512 * 1024
-MAX_PART = 100_000
-MAX_TOOLS = 2_000
-MAX_PARTS = 50
-MAX_RAW = 32 * 1024
-KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"})
-STATUSES = frozenset({"pending", "in_progress", "completed", "failed"})
+MAX_TOOL_CALLS = 2_000
 _CHUNKS = {"agent_message_chunk": "message", "agent_thought_chunk": "thought"}
-
-Kept = tuple[str, Json]
-"""A kind of event and its data."""
+_HANDLED_ELSEWHERE = ("user_message_chunk", "usage_update", "current_mode_update", "config_option_update")
 
 
-@dataclass
-class Tool:
-    """One tool call as it stands, joined from all that was said of it."""
-
-    id: str
-    title: str = ""
-    kind: str = "other"
-    status: str = "pending"
-    locations: list[str] = field(default_factory=list)
-    content: list[Json] = field(default_factory=list)
-    raw_input: Any = None
-
-    def as_json(self) -> Json:
-        shown: Json = {
-            "id": self.id,
-            "title": self.title,
-            "kind": self.kind,
-            "status": self.status,
-            "locations": self.locations,
-            "content": self.content,
-        }
-        if self.raw_input is not None:
-            shown["raw_input"] = self.raw_input
-        return shown
-
-    def take(self, update: Json) -> bool:
-        """Joins an update; says whether more than its contents changed."""
-        before = (self.title, self.kind, self.status)
-        if isinstance(update.get("title"), str):
-            self.title = update["title"][:2000]
-        if update.get("kind") in KINDS:
-            self.kind = update["kind"]
-        if update.get("status") in STATUSES:
-            self.status = update["status"]
-        if isinstance(update.get("locations"), list):
-            places = [one.get("path") for one in update["locations"][:MAX_PARTS] if isinstance(one, dict)]
-            self.locations = [place[:4096] for place in places if isinstance(place, str)]
-        if isinstance(update.get("content"), list):
-            self.content = [part for one in update["content"][:MAX_PARTS] if (part := read_content(one))]
-        if update.get("rawInput") is not None:
-            raw = update["rawInput"]
-            self.raw_input = raw if len(json.dumps(raw)) <= MAX_RAW else {"cut": json.dumps(raw)[:MAX_RAW]}
-        return before != (self.title, self.kind, self.status)
-
-
-def read_content(one: object) -> Json | None:
-    """A part of a tool call's contents as the owner's clients know it."""
-    if not isinstance(one, dict):
-        return None
-    if one.get("type") == "diff" and isinstance(one.get("path"), str):
-        old, new = one.get("oldText"), one.get("newText")
-        return {
-            "type": "diff",
-            "path": one["path"][:4096],
-            "old": old[:MAX_PART] if isinstance(old, str) else None,
-            "new": new[:MAX_PART] if isinstance(new, str) else "",
-        }
-    if one.get("type") == "terminal" and isinstance(one.get("terminalId"), str):
-        return {"type": "terminal", "id": one["terminalId"][:200]}
-    inner = one.get("content")
-    if one.get("type") == "content" and isinstance(inner, dict):
-        return {"type": "text", "text": block_text(inner)[:MAX_PART]}
-    return None
-
-
-def block_text(block: Json) -> str:
-    """The words of a content block; of what is no text, a mention."""
-    if isinstance(block.get("text"), str):
-        return str(block["text"])
-    if isinstance(block.get("uri"), str):
-        return f"[{block['uri'][:2000]}]"
-    return f"[{str(block.get('type'))[:40]}]"
-
-
-class Board:
-    """Gathers between two pauses. `events` are to be committed and then published, `deltas` to be passed on."""
+class TranscriptBuilder:
+    """Collects updates between two pauses. Store and publish what `pop_events` and `pop_deltas` return."""
 
     def __init__(self) -> None:
-        self.events: list[Kept] = []
-        self.deltas: list[Json] = []
-        self.tools: dict[str, Tool] = {}
+        self.tool_calls: dict[str, ToolCall] = {}
         self.muted = False
-        """While an agent tells again what we have kept already."""
-        self._speaking: tuple[str, str] | None = None
-        self._said: list[str] = []
+        """Set while an agent replays a transcript that is stored already."""
+        self._events: list[DraftEvent] = []
+        self._deltas: list[Json] = []
+        self._open: tuple[str, str] | None = None
+        """Kind and id of the message that is not complete yet."""
+        self._text: list[str] = []
         self._size = 0
         self._count = 0
-        self._changed: dict[str, Tool] = {}
+        self._changed: dict[str, ToolCall] = {}
         self._commands: list[Json] = []
 
-    def take(self, update: Json) -> None:
+    def add_update(self, update: Json) -> None:
         kind = update.get("sessionUpdate")
         if not isinstance(kind, str):
             return
-        if kind in ("available_commands_update", "session_info_update"):
-            self._tell(kind, update)
+        if kind == "available_commands_update":
+            self._add_commands(update)
+        elif kind == "session_info_update":
+            self._add_title(update)
         elif self.muted:
             return
         elif kind in _CHUNKS:
-            self._chunk(_CHUNKS[kind], update)
+            self._add_chunk(_CHUNKS[kind], update)
         elif kind in ("tool_call", "tool_call_update"):
-            self._tool(update)
+            self._add_tool_update(update)
         elif kind == "plan":
-            self.finish()
-            self.events.append(("plan", {"entries": _plan(update.get("entries"))}))
-        elif kind not in ("user_message_chunk", "usage_update", "current_mode_update", "config_option_update"):
-            # Newer than we are: kept as it came, for clients that know it.
+            self.finish_message()
+            self._events.append(("plan", {"entries": _read_plan(update.get("entries"))}))
+        elif kind not in _HANDLED_ELSEWHERE:
+            # A newer protocol: stored as it is, for clients that know it.
             raw = json.dumps(update)
-            self.events.append(("update", update if len(raw) <= MAX_RAW else {"sessionUpdate": kind[:80]}))
+            self._events.append(("update", update if len(raw) <= MAX_RAW else {"sessionUpdate": kind[:80]}))
 
-    def join(self, call: Json) -> Tool | None:
-        """The tool call that a question is about, with what the question adds. None when it has no name."""
+    def join_tool_call(self, call: Json) -> ToolCall | None:
+        """The tool call of a permission request, with what the request adds. None when it has no id."""
         name = call.get("toolCallId")
         if not isinstance(name, str) or not name:
             return None
-        tool = self._known(name[:200])
-        tool.take(call)
+        tool = self._find_tool_call(name[:MAX_ID])
+        tool.apply_update(call)
         return tool
 
-    def finish(self) -> None:
-        """What is being said is said: it becomes an event."""
-        self._put_tools()
-        if self._speaking is not None and self._said:
-            kind, name = self._speaking
-            text = "".join(self._said)
-            data: Json = {"text": text, "id": name}
+    def finish_message(self) -> None:
+        """Turns changed tool calls and the open message into events."""
+        self.flush_tool_calls()
+        if self._open is not None and self._text:
+            kind, name = self._open
+            data: Json = {"text": "".join(self._text), "id": name}
             if kind == "message":
                 data["role"] = "agent"
             if self._size > MAX_TEXT:
                 data["cut"] = True
-            self.events.append((kind, data))
-        self._speaking, self._said, self._size = None, [], 0
+            self._events.append((kind, data))
+        self._open, self._text, self._size = None, [], 0
 
-    def pause(self) -> None:
-        """Tool calls that changed since the last pause become one event each."""
-        self._put_tools()
+    def flush_tool_calls(self) -> None:
+        """Turns each tool call that changed since the last time into one event."""
+        for tool in self._changed.values():
+            self._events.append(("tool", tool.as_json()))
+        self._changed.clear()
 
-    def take_events(self) -> list[Kept]:
-        taken, self.events = self.events, []
-        return taken
+    def pop_events(self) -> list[DraftEvent]:
+        events, self._events = self._events, []
+        return events
 
-    def take_deltas(self) -> list[Json]:
-        """One a message, however many pieces it came in; `at` is where in the message it belongs, in characters."""
-        taken, self.deltas = self.deltas, []
-        return taken
+    def pop_deltas(self) -> list[Json]:
+        """One delta a message. `at` is its position in the message, in characters."""
+        deltas, self._deltas = self._deltas, []
+        return deltas
 
-    def speaking(self) -> list[Json]:
-        """What is being said and is no event yet, whole: for a client that comes in the middle of it."""
-        if self._speaking is None or not self._said:
+    def unfinished_messages(self) -> list[Json]:
+        """The open message as one delta, for a client that connects in the middle of it."""
+        if self._open is None or not self._text:
             return []
-        kind, name = self._speaking
-        return [{"kind": kind, "id": name, "at": 0, "text": "".join(self._said)}]
+        kind, name = self._open
+        return [{"kind": kind, "id": name, "at": 0, "text": "".join(self._text)}]
 
-    def _chunk(self, kind: str, update: Json) -> None:
+    def _add_chunk(self, kind: str, update: Json) -> None:
         content = update.get("content")
         if not isinstance(content, dict):
             return
-        text = block_text(content)
+        text = read_block_text(content)
         given = update.get("messageId")
-        speaking = self._speaking
-        if speaking is None or speaking[0] != kind or (isinstance(given, str) and given[:200] != speaking[1]):
-            self.finish()
+        current = self._open
+        if current is None or current[0] != kind or (isinstance(given, str) and given[:MAX_ID] != current[1]):
+            self.finish_message()
             self._count += 1
-            speaking = self._speaking = (kind, given[:200] if isinstance(given, str) else f"{kind}-{self._count}")
+            current = self._open = (kind, given[:MAX_ID] if isinstance(given, str) else f"{kind}-{self._count}")
         at = self._size
         if at <= MAX_TEXT:
-            self._said.append(text[: MAX_TEXT + 1 - at])
+            self._text.append(text[: MAX_TEXT + 1 - at])
         self._size += len(text)
         if self._size > MAX_TEXT:
             return
-        last = self.deltas[-1] if self.deltas else None
-        if last is not None and (last["kind"], last["id"], last["at"] + len(last["text"])) == (kind, speaking[1], at):
+        last = self._deltas[-1] if self._deltas else None
+        if last is not None and (last["kind"], last["id"], last["at"] + len(last["text"])) == (*current, at):
             last["text"] += text
         else:
-            self.deltas.append({"kind": kind, "id": speaking[1], "at": at, "text": text})
+            self._deltas.append({"kind": kind, "id": current[1], "at": at, "text": text})
 
-    def _tool(self, update: Json) -> None:
+    def _add_tool_update(self, update: Json) -> None:
         name = update.get("toolCallId")
         if not isinstance(name, str) or not name:
             return
-        if self._speaking is not None:
-            self.finish()
-        tool = self._known(name[:200])
-        if tool.take(update) and tool.status in ("completed", "failed"):
-            # Its place is here, before whatever is said next.
+        if self._open is not None:
+            self.finish_message()
+        tool = self._find_tool_call(name[:MAX_ID])
+        if tool.apply_update(update) and tool.status in ("completed", "failed"):
+            # At once, so that it comes before the next message.
             self._changed.pop(tool.id, None)
-            self.events.append(("tool", tool.as_json()))
+            self._events.append(("tool", tool.as_json()))
         else:
             self._changed[tool.id] = tool
 
-    def _known(self, name: str) -> Tool:
-        tool = self.tools.get(name)
+    def _find_tool_call(self, name: str) -> ToolCall:
+        tool = self.tool_calls.get(name)
         if tool is None:
-            if len(self.tools) >= MAX_TOOLS:
-                self.tools.pop(next(iter(self.tools)))
-            tool = self.tools[name] = Tool(name)
+            if len(self.tool_calls) >= MAX_TOOL_CALLS:
+                self.tool_calls.pop(next(iter(self.tool_calls)))
+            tool = self.tool_calls[name] = ToolCall(name)
         return tool
 
-    def _put_tools(self) -> None:
-        for tool in self._changed.values():
-            self.events.append(("tool", tool.as_json()))
-        self._changed.clear()
+    def _add_title(self, update: Json) -> None:
+        if isinstance(update.get("title"), str) and update["title"].strip():
+            self._events.append(("info", {"title": update["title"].strip()[:200]}))
 
-    def _tell(self, kind: str, update: Json) -> None:
-        if kind == "session_info_update":
-            if isinstance(update.get("title"), str) and update["title"].strip():
-                self.events.append(("info", {"title": update["title"].strip()[:200]}))
-            return
+    def _add_commands(self, update: Json) -> None:
         listed = update.get("availableCommands")
         commands: list[Json] = []
         for one in listed[:200] if isinstance(listed, list) else []:
             if isinstance(one, dict) and isinstance(one.get("name"), str):
-                words = one.get("description")
-                commands.append({"name": one["name"][:100], "description": str(words or "")[:500]})
+                description = str(one.get("description") or "")[:500]
+                commands.append({"name": one["name"][:100], "description": description})
         if commands != self._commands:
             self._commands = commands
-            self.events.append(("commands", {"commands": commands}))
+            self._events.append(("commands", {"commands": commands}))
 
 
-def _plan(entries: object) -> list[Json]:
+def _read_plan(entries: object) -> list[Json]:
     plan: list[Json] = []
     for one in entries[:200] if isinstance(entries, list) else []:
         if isinstance(one, dict) and isinstance(one.get("content"), str):

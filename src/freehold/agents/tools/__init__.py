@@ -1,1 +1,1 @@
-"""Host tools: what every agent may ask of the house, over MCP and as a `freehold` command inside the computer."""
+"""Host tools: tools that Freehold offers to every agent, over MCP and as a `freehold` command inside the computer."""

@@ -1,6 +1,6 @@
-"""MCP over HTTP for whoever is inside: a token says which session calls, and nothing that it says can change that.
+"""Serves the host tools to agents inside the computer: MCP over HTTP. The token says which session calls.
 
-Our own and not the protocol's Python package; see docs/adr/0012.
+This is not the protocol's Python package; see docs/adr/0012.
 """
 
 import asyncio
@@ -10,70 +10,75 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
 from freehold import __version__
-from freehold.agents.approvals import Question, Reply
-from freehold.agents.tools.tool import Caller, Json, Tool
+from freehold.agents.sessions.approval_store import PermissionAnswer
+from freehold.agents.sessions.permission_request import PermissionRequest
+from freehold.agents.tools.tool import HostTool, Json, ToolCaller
+from freehold.computer.contract.conventions import AGENTS_PATH, HOST_TOOLS_PORT, LOOPBACK
 from freehold.egress import http1
-from freehold.egress.stream import Inlet, Stream
+from freehold.egress.stream import ByteStream, PushbackReader
 from freehold.errors import FreeholdError
 
-PORT = 3130
-ADDRESS = f"http://127.0.0.1:{PORT}/mcp"
-INSIDE = "/opt/agents/.tools/freehold"
-TOKEN = "FREEHOLD_TOOLS_TOKEN"  # noqa: S105 - the name of a variable
+ADDRESS = f"http://{LOOPBACK}:{HOST_TOOLS_PORT}/mcp"
+COMMAND = f"{AGENTS_PATH}/.tools/freehold"
+"""The `freehold` command inside the computer."""
+
+TOKEN_VARIABLE = "FREEHOLD_TOOLS_TOKEN"  # noqa: S105 - the name of a variable
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 MAX_BODY = 256 * 1024
-MAX_AT_ONCE = 8
-TO_READ = 30.0
+MAX_CALLS = 8
+"""Calls of one session at the same time."""
 
-Ask = Callable[[str, Question], Awaitable[Reply | None]]
+READ_TIMEOUT = 30.0
+
+Ask = Callable[[str, PermissionRequest], Awaitable[PermissionAnswer | None]]
 
 
-class HostTools:
-    """`handle` serves one connection from inside; `servers` and `environment` are what a session's agent is given."""
+class HostToolServer:
+    """`handle` serves one connection from inside. `mcp_servers` and `environment` are for the agent of a session."""
 
-    def __init__(self, kit: Sequence[Tool], ask: Ask) -> None:
-        self._tools = {tool.name: tool for tool in kit}
+    def __init__(self, tools: Sequence[HostTool], ask: Ask) -> None:
+        self._tools = {tool.name: tool for tool in tools}
         self._ask = ask
         self._sessions: dict[bytes, str] = {}
         self._tokens: dict[str, str] = {}
         self._calls: dict[str, int] = {}
 
     def token_for(self, session: str) -> str:
-        """One for each session, until it is forgotten."""
+        """The token of a session. The same until `revoke`."""
         if session not in self._tokens:
             self._tokens[session] = secret = secrets.token_urlsafe(32)
             self._sessions[_digest(secret)] = session
         return self._tokens[session]
 
-    def forget(self, session: str) -> None:
-        """Its token opens nothing any more. Idempotent."""
+    def revoke(self, session: str) -> None:
+        """The token of the session no longer works. Idempotent."""
         secret = self._tokens.pop(session, None)
         if secret is not None:
             del self._sessions[_digest(secret)]
 
-    def servers(self, session: str, http: bool, fills_in: bool) -> list[Json]:
-        """For session/new; an agent that does not speak HTTP gets a program that does it for it.
+    def mcp_servers(self, session: str, *, http: bool, expands_variables: bool) -> list[Json]:
+        """For session/new. An agent that does not support MCP over HTTP gets a program that forwards from stdio.
 
-        One that fills in variables is told where the token is instead of the token.
+        An agent that expands variables gets the name of the variable instead of the token.
         """
-        secret = f"${{{TOKEN}}}" if fills_in else self.token_for(session)
+        secret = f"${{{TOKEN_VARIABLE}}}" if expands_variables else self.token_for(session)
         if http:
             headers = [{"name": "Authorization", "value": f"Bearer {secret}"}]
             return [{"type": "http", "name": "freehold", "url": ADDRESS, "headers": headers}]
-        env = [{"name": TOKEN, "value": secret}]
-        return [{"name": "freehold", "command": "/usr/bin/python3", "args": [INSIDE, "mcp"], "env": env}]
+        env = [{"name": TOKEN_VARIABLE, "value": secret}]
+        return [{"name": "freehold", "command": "/usr/bin/python3", "args": [COMMAND, "mcp"], "env": env}]
 
     def environment(self, session: str) -> dict[str, str | None]:
-        """For the `freehold` command, which the agent's own commands may call."""
-        return {TOKEN: self.token_for(session)}
+        """For the `freehold` command inside the computer."""
+        return {TOKEN_VARIABLE: self.token_for(session)}
 
-    async def handle(self, stream: Stream) -> None:
-        inlet = Inlet(stream)
+    async def handle(self, stream: ByteStream) -> None:
+        reader = PushbackReader(stream)
         while True:
             try:
-                async with asyncio.timeout(TO_READ):
-                    request = await http1.read_request(inlet)
-                    body = await _body(inlet, request)
+                async with asyncio.timeout(READ_TIMEOUT):
+                    request = await http1.read_request(reader)
+                    body = await _body(reader, request)
             except TimeoutError:
                 return
             status, answer = await self._answer(request, body)
@@ -81,11 +86,11 @@ class HostTools:
             fields = [("content-type", "application/json"), ("content-length", str(len(data)))]
             await stream.write(http1.encode_head(f"HTTP/1.1 {status} {_REASONS[status]}", fields) + data)
 
-    async def _answer(self, request: http1.Request, body: bytes | None) -> tuple[int, Json | None]:
+    async def _answer(self, request: http1.HttpRequest, body: bytes | None) -> tuple[int, Json | None]:
         if request.target != "/mcp":
             return 404, None
         if request.values("origin"):
-            return 403, None  # a page in a browser is no agent
+            return 403, None  # only browsers send it
         secret = (request.values("authorization") or [""])[0].removeprefix("Bearer ")
         session = self._sessions.get(_digest(secret))
         if session is None:
@@ -97,32 +102,32 @@ class HostTools:
         try:
             message = json.loads(body)
         except (ValueError, RecursionError):
-            return 400, _error(None, -32700, "That is not JSON")
+            return 400, _error(None, -32700, "The body is not valid JSON")
         if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-            return 400, _error(None, -32600, "That is no request")
+            return 400, _error(None, -32600, "The body is not a JSON-RPC request")
         number = message.get("id")
         if number is None:
             return 202, None
         try:
-            result = await self._do(session, message["method"], message.get("params") or {})
+            result = await self._dispatch(session, message["method"], message.get("params") or {})
         except FreeholdError as error:
             return 200, _error(number, -32602, error.message)
         return 200, {"jsonrpc": "2.0", "id": number, "result": result}
 
-    async def _do(self, session: str, method: str, params: object) -> Json:
+    async def _dispatch(self, session: str, method: str, params: object) -> Json:
         given = params if isinstance(params, dict) else {}
         match method:
             case "initialize":
-                asked = given.get("protocolVersion")
+                version = given.get("protocolVersion")
                 return {
-                    "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
+                    "protocolVersion": version if version in VERSIONS else VERSIONS[0],
                     "capabilities": {"tools": {}},
                     "serverInfo": {"name": "freehold", "version": __version__},
                 }
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": [tool.as_json() for tool in self._tools.values()]}
+                return {"tools": self.described}
             case "tools/call":
                 return await self._call(session, given.get("name"), given.get("arguments") or {})
             case _:
@@ -132,15 +137,15 @@ class HostTools:
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
             raise FreeholdError("tool.not-found", f"There is no tool {name!a:.60}")
-        if self._calls.get(session, 0) >= MAX_AT_ONCE:
-            raise FreeholdError("tool.too-many", f"{MAX_AT_ONCE} calls of this session wait already")
+        if self._calls.get(session, 0) >= MAX_CALLS:
+            raise FreeholdError("tool.too-many", f"{MAX_CALLS} calls of this session are running already")
         checked = tool.check(given)
         self._calls[session] = self._calls.get(session, 0) + 1
         try:
-            caller = Caller(session, lambda question: self._ask(session, question))
+            caller = ToolCaller(session, lambda request: self._ask(session, request))
             return _content(await tool.call(caller, checked))
         except FreeholdError as error:
-            # For the model to read: the call was right, and it did not work out.
+            # The call was valid and failed. The model reads the reason.
             return {**_content(error.message), "isError": True}
         finally:
             self._calls[session] -= 1
@@ -149,14 +154,14 @@ class HostTools:
 
     @property
     def described(self) -> list[Json]:
-        """The tools as MCP lists them."""
+        """The tools in the form of MCP's tools/list."""
         return [tool.as_json() for tool in self._tools.values()]
 
 
-async def _body(inlet: Inlet, request: http1.Request) -> bytes | None:
+async def _body(reader: PushbackReader, request: http1.HttpRequest) -> bytes | None:
     """None when it is too large."""
     data = bytearray()
-    async for piece in http1.read_body(inlet, request.framing()):
+    async for piece in http1.read_body(reader, request.framing()):
         if len(data) <= MAX_BODY:
             data += piece
     return bytes(data) if len(data) <= MAX_BODY else None
@@ -170,8 +175,8 @@ def _content(text: str) -> Json:
     return {"content": [{"type": "text", "text": text}]}
 
 
-def _error(number: object, code: int, words: str) -> Json:
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": words}}
+def _error(number: object, code: int, message: str) -> Json:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
 
 
 _REASONS = {

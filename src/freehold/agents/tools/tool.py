@@ -1,10 +1,11 @@
-"""One tool: its words and schema for the model, and what it does for one session."""
+"""One host tool: its description and schema for the model, and what it does for a session."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.agents.approvals import Question, Reply
+from freehold.agents.sessions.approval_store import PermissionAnswer
+from freehold.agents.sessions.permission_request import PermissionRequest
 from freehold.errors import FreeholdError
 
 Json = dict[str, Any]
@@ -13,25 +14,22 @@ MAX_TEXT = 1000
 
 
 @dataclass(frozen=True)
-class Caller:
-    """The session that a token belongs to. `ask` takes the policy's answer or the owner's; None when nobody answers."""
+class ToolCaller:
+    """The session that calls. `ask` returns the answer of a rule or of the owner; None when the turn ended first."""
 
     session: str
-    ask: Callable[[Question], Awaitable[Reply | None]]
+    ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer | None]]
 
 
 @dataclass(frozen=True)
-class Tool:
-    """`properties` are strings, whole numbers, booleans and lists of strings; those in `required` must be given.
-
-    Nothing else is taken.
-    """
+class HostTool:
+    """`properties` are strings, integers, booleans and lists of strings. Other arguments are refused."""
 
     name: str
     description: str
     properties: Mapping[str, Json]
     required: tuple[str, ...]
-    call: Callable[[Caller, Json], Awaitable[str]]
+    call: Callable[[ToolCaller, Json], Awaitable[str]]
 
     def as_json(self) -> Json:
         return {
@@ -46,35 +44,33 @@ class Tool:
         }
 
     def check(self, given: object) -> Json:
-        """The arguments, if they are of the schema's form."""
+        """The arguments. Raises `tool.wrong-arguments` when they do not match the schema."""
         if not isinstance(given, dict):
-            raise _wrong(self.name, "its arguments are no object")
+            raise _wrong_arguments(self.name, "the arguments are not an object")
         for name in given:
             if name not in self.properties:
-                raise _wrong(self.name, f"it takes no {name!a:.60}")
+                raise _wrong_arguments(self.name, f"there is no argument {name!a:.60}")
         for name in self.required:
             if name not in given:
-                raise _wrong(self.name, f"{name} is missing")
+                raise _wrong_arguments(self.name, f"{name} is missing")
         for name, value in given.items():
-            self._check_one(name, value, self.properties[name])
+            self._check_value(name, value, self.properties[name])
         return given
 
-    def _check_one(self, name: str, value: object, schema: Json) -> None:
+    def _check_value(self, name: str, value: object, schema: Json) -> None:
         kind = schema["type"]
         if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "boolean"):
-            raise _wrong(self.name, f"{name} is no {kind}")
-        if isinstance(value, str) and not schema.get("minLength", 0) <= len(value) <= schema.get(
-            "maxLength", MAX_TEXT
-        ):
-            raise _wrong(self.name, f"{name} is too {'long' if value else 'short'}")
+            raise _wrong_arguments(self.name, f"{name} must be of the type {kind}")
+        if isinstance(value, str) and not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", MAX_TEXT):
+            raise _wrong_arguments(self.name, f"{name} is too {'long' if value else 'short'}")
         if kind == "integer" and not schema.get("minimum", 0) <= value <= schema.get("maximum", 2**31):
-            raise _wrong(self.name, f"{name} is out of range")
+            raise _wrong_arguments(self.name, f"{name} is out of range")
         if isinstance(value, list):
             if len(value) > schema["maxItems"]:
-                raise _wrong(self.name, f"{name} has more than {schema['maxItems']}")
+                raise _wrong_arguments(self.name, f"{name} has more than {schema['maxItems']} items")
             for one in value:
-                self._check_one(name, one, schema["items"])
+                self._check_value(name, one, schema["items"])
 
 
-def _wrong(tool: str, why: str) -> FreeholdError:
+def _wrong_arguments(tool: str, why: str) -> FreeholdError:
     return FreeholdError("tool.wrong-arguments", f"{tool}: {why}")

@@ -1,19 +1,19 @@
-"""What the agent can do, one module a kind of thing."""
+"""The tools of the built-in agent."""
 
 from pydantic_ai import Tool
 
+from freehold.builtin.tool_context import ToolContext
+from freehold.builtin.tools.commands import process, run
 from freehold.builtin.tools.files import edit, list_folder, read, write
-from freehold.builtin.tools.patching import apply_patch
-from freehold.builtin.tools.planning import plan
-from freehold.builtin.tools.running import process, run
-from freehold.builtin.tools.searching import search
+from freehold.builtin.tools.patches import apply_patch
+from freehold.builtin.tools.plans import plan
 from freehold.builtin.tools.skills import skill
+from freehold.builtin.tools.text_search import search
 from freehold.builtin.tools.web import fetch
-from freehold.builtin.work import Work
 
 
-def all_tools() -> list[Tool[Work]]:
-    """Whatever changes something runs alone, so that what the owner was shown is what there is."""
+def all_tools() -> list[Tool[ToolContext]]:
+    """Tools that change something run one at a time, so that what the owner was shown is still true."""
     return [
         Tool(read),
         Tool(list_folder, name="list"),

@@ -2,28 +2,28 @@
 
 from pydantic_ai import RunContext
 
-from freehold.builtin.patch import Outcome, apply
-from freehold.builtin.step import Trouble, diff
+from freehold.builtin.json_rpc import Json
+from freehold.builtin.patch import PatchedFile, apply_patch_text
+from freehold.builtin.tool_call import ToolError, make_diff
+from freehold.builtin.tool_context import ToolContext
 from freehold.builtin.tools.files import read_text, replace_text
-from freehold.builtin.wire import Json
-from freehold.builtin.work import Work
 
 
-async def apply_patch(ctx: RunContext[Work], patch: str) -> str:
-    """Change several places or files at once: all of it is done, or nothing when a part does not fit.
+async def apply_patch(ctx: RunContext[ToolContext], patch: str) -> str:
+    """Change several places or files at once. If one part does not apply, nothing is changed.
 
-    The form is
+    The format is
     *** Begin Patch
     *** Update File: path
-    @@ a line before the change, if it is not clear where
-     a line that stays
-    -a line that goes
-    +a line that comes
+    @@ a line before the change, if the place is not unique
+     an unchanged line
+    -a removed line
+    +an added line
     *** Add File: path
-    +every line of it
+    +every line of the file
     *** Delete File: path
     *** End Patch
-    A unified diff does as well.
+    A unified diff is also accepted.
 
     Args:
         patch: The patch.
@@ -31,32 +31,32 @@ async def apply_patch(ctx: RunContext[Work], patch: str) -> str:
     session = ctx.deps.session
 
     def read(path: str) -> str | None:
-        place, _ = session.within(path)
+        place, _ = session.resolve_path(path)
         return read_text(place) if place.exists() else None
 
     try:
-        outcomes, problem = apply(patch, read), None
-    except Trouble as trouble:
+        outcomes, problem = apply_patch_text(patch, read), None
+    except ToolError as trouble:
         outcomes, problem = [], trouble
     paths = [outcome.path for outcome in outcomes]
     title = f"Patch {', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}" if paths else "Patch"
-    async with ctx.deps.step(ctx.tool_call_id, title, "edit", {"patch": patch}, paths) as step:
+    async with ctx.deps.start_call(ctx.tool_call_id, title, "edit", {"patch": patch}, paths) as tool_call:
         if problem is not None:
             raise problem
         shown = [_shown(ctx.deps, outcome) for outcome in outcomes]
-        await step.permit(shown, inside=all(session.within(path)[1] for path in paths))
+        await tool_call.ask_permission(shown, inside=all(session.resolve_path(path)[1] for path in paths))
         for outcome in outcomes:
             if read(outcome.path) != outcome.old:
-                raise Trouble(f"{outcome.path} has changed in the meantime; read it again")
+                raise ToolError(f"{outcome.path} has changed since it was read; read it again")
         for outcome in outcomes:
-            place, _ = session.within(outcome.path)
+            place, _ = session.resolve_path(outcome.path)
             if outcome.new is None:
                 place.unlink()
             else:
                 replace_text(place, outcome.old, outcome.new)
-        await step.end("", content=shown)
+        await tool_call.end("", content=shown)
         return f"Changed {', '.join(dict.fromkeys(paths))}"
 
 
-def _shown(work: Work, outcome: Outcome) -> Json:
-    return diff(str(work.session.within(outcome.path)[0]), outcome.old, outcome.new or "")
+def _shown(context: ToolContext, outcome: PatchedFile) -> Json:
+    return make_diff(str(context.session.resolve_path(outcome.path)[0]), outcome.old, outcome.new or "")

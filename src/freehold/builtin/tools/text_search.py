@@ -9,38 +9,38 @@ from pathlib import Path
 
 from pydantic_ai import RunContext
 
-from freehold.builtin.step import Trouble
-from freehold.builtin.work import Work
+from freehold.builtin.tool_call import ToolError
+from freehold.builtin.tool_context import ToolContext
 
 MAX_FOUND = 200
 MAX_FILE = 1024 * 1024
 _LEFT_OUT = {".git", "node_modules", "__pycache__", ".venv", ".cache"}
 
 
-async def search(ctx: RunContext[Work], pattern: str, path: str = ".", files: str = "*") -> str:
-    """Find lines in files by a regular expression. Answers are path:line: text.
+async def search(ctx: RunContext[ToolContext], pattern: str, path: str = ".", files: str = "*") -> str:
+    """Find lines in files with a regular expression. Each result is path:line: text.
 
     Args:
         pattern: A Python regular expression.
-        path: The folder or file to look in.
-        files: Only in files whose name is like this, such as *.py.
+        path: The folder or file to search.
+        files: Only files whose name matches this pattern, such as *.py.
     """
     given = {"pattern": pattern, "path": path, "files": files}
-    async with ctx.deps.step(ctx.tool_call_id, f"Search {pattern!r}", "search", given, [path]) as step:
+    async with ctx.deps.start_call(ctx.tool_call_id, f"Search {pattern!r}", "search", given, [path]) as tool_call:
         try:
             wanted = re.compile(pattern)
         except re.error as error:
-            raise Trouble(f"That is not a regular expression: {error}") from None
-        place, _ = ctx.deps.session.within(path)
+            raise ToolError(f"The regular expression is not valid: {error}") from None
+        place, _ = ctx.deps.session.resolve_path(path)
         if not place.exists():
-            raise Trouble(f"{path} does not exist")
-        found = await asyncio.to_thread(lambda: list(_found(wanted, place, files, ctx.deps.session.cwd)))
+            raise ToolError(f"{path} does not exist")
+        found = await asyncio.to_thread(lambda: list(_find_lines(wanted, place, files, ctx.deps.session.cwd)))
         if len(found) > MAX_FOUND:
-            found = [*found[:MAX_FOUND], f"[more than {MAX_FOUND}; search for something narrower]"]
-        return await step.end("\n".join(found) or "[nothing found]")
+            found = [*found[:MAX_FOUND], f"[more than {MAX_FOUND} results; use a narrower pattern]"]
+        return await tool_call.end("\n".join(found) or "[nothing found]")
 
 
-def _found(wanted: re.Pattern[str], place: Path, files: str, cwd: Path) -> Iterator[str]:
+def _find_lines(wanted: re.Pattern[str], place: Path, files: str, cwd: Path) -> Iterator[str]:
     count = 0
     for file in [place] if place.is_file() else _walk(place, files):
         shown = file.relative_to(cwd) if file.is_relative_to(cwd) else file

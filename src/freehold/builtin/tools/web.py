@@ -7,40 +7,40 @@ from html.parser import HTMLParser
 import httpx2
 from pydantic_ai import RunContext
 
-from freehold.builtin.step import Trouble, shorten
-from freehold.builtin.work import Work
+from freehold.builtin.tool_call import ToolError, shorten
+from freehold.builtin.tool_context import ToolContext
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_TEXT = 40_000
-PATIENCE = 120.0
-"""Long, for the owner may first be asked whether the computer may talk to that host."""
+FETCH_TIMEOUT = 120.0
+"""Long, because the owner may first be asked whether the computer may connect to that host."""
 
 _SILENT = {"script", "style", "noscript", "svg", "template"}
 _BREAKS = {"p", "div", "br", "li", "tr", "pre", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6"}
 
 
-async def fetch(ctx: RunContext[Work], url: str) -> str:
-    """Get a page or a text file from the web; pages come as plain text. The user decides which hosts can be reached.
+async def fetch(ctx: RunContext[ToolContext], url: str) -> str:
+    """Get a page or a text file from the web. Pages are returned as plain text. The user decides which hosts can be reached.
 
     Args:
         url: An http or https address.
     """
-    async with ctx.deps.step(ctx.tool_call_id, f"Fetch {url}", "fetch", {"url": url}) as step:
+    async with ctx.deps.start_call(ctx.tool_call_id, f"Fetch {url}", "fetch", {"url": url}) as tool_call:
         if not url.startswith(("http://", "https://")):
-            raise Trouble("The address must begin with http:// or https://")
+            raise ToolError(f"The address must begin with http:// or https://, not {url[:40]!r}")
         try:
             kind, data = await _get(url)
         except httpx2.HTTPError as error:
-            raise Trouble(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from None
+            raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from None
         text = data.decode(errors="replace")
         words = read_page(text) if "html" in kind else text
-        await step.end(f"{len(data)} bytes")
+        await tool_call.end(f"{len(data)} bytes")
         return shorten(words, MAX_TEXT)
 
 
 async def _get(url: str) -> tuple[str, bytes]:
     async with (
-        httpx2.AsyncClient(timeout=PATIENCE, follow_redirects=True) as client,
+        httpx2.AsyncClient(timeout=FETCH_TIMEOUT, follow_redirects=True) as client,
         client.stream("GET", url) as answer,
     ):
         data = bytearray()
@@ -49,12 +49,12 @@ async def _get(url: str) -> tuple[str, bytes]:
             if len(data) > MAX_BYTES:
                 break
         if answer.status_code >= 400:
-            raise Trouble(f"{url} answered {answer.status_code}: {data[:500].decode(errors='replace')}")
+            raise ToolError(f"{url} answered {answer.status_code}: {data[:500].decode(errors='replace')}")
         return answer.headers.get("content-type", ""), bytes(data[:MAX_BYTES])
 
 
 def read_page(source: str) -> str:
-    """The words of a page, its links kept, its markup left out."""
+    """The text of a page with its links and without its markup."""
     reader = _Reader()
     reader.feed(source)
     reader.close()

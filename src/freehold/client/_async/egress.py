@@ -1,31 +1,34 @@
-"""What may leave the computer: `home.egress`."""
+"""Egress rules and network requests: `home.egress`."""
 
 from typing import Literal
 
-from freehold.client._async.connection import AsyncConnection, segment
-from freehold.client.answers import Egress
+from freehold.client._async.connection import AsyncConnection
+from freehold.client.models import EgressInfo
+from freehold.client.topic_protocol import quote_segment
 
 
 class AsyncEgress:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def state(self) -> Egress:
-        """The rules in force, and what waits for an answer."""
-        return await self._connection.get("/v1/egress", Egress)
+    async def state(self) -> EgressInfo:
+        """The active rules, and the network requests that wait for an answer."""
+        return await self._connection.get("/v1/egress", EgressInfo)
 
-    async def answer(self, question: int, answer: Literal["once", "session", "always", "never"]) -> Egress:
-        """Answer a question that waits; whoever asked goes on at once."""
-        return await self._connection.post(f"/v1/egress/questions/{question}", Egress, {"answer": answer})
+    async def answer(
+        self, request: int, answer: Literal["once", "conversation", "until_restart", "always", "never"]
+    ) -> EgressInfo:
+        """Answer a network request that waits. A connection that waits for it continues at once."""
+        return await self._connection.post(f"/v1/egress/requests/{request}", EgressInfo, {"answer": answer})
 
-    async def allow(self, pattern: str) -> Egress:
-        """Let the computer talk to a host, such as `example.org` or `*.example.org:443`."""
-        return await self._connection.post("/v1/egress/rules", Egress, {"verdict": "allow", "pattern": pattern})
+    async def allow(self, pattern: str) -> EgressInfo:
+        """Allow connections to a host, such as `example.org` or `*.example.org:443`."""
+        return await self._connection.post("/v1/egress/rules", EgressInfo, {"verdict": "allow", "pattern": pattern})
 
-    async def deny(self, pattern: str) -> Egress:
-        """Never let the computer talk to a host. Wins over every allow."""
-        return await self._connection.post("/v1/egress/rules", Egress, {"verdict": "deny", "pattern": pattern})
+    async def deny(self, pattern: str) -> EgressInfo:
+        """Deny connections to a host. A deny rule wins over all allow rules."""
+        return await self._connection.post("/v1/egress/rules", EgressInfo, {"verdict": "deny", "pattern": pattern})
 
-    async def forget(self, pattern: str) -> Egress:
-        """Take back a rule; connections that lived by it are cut."""
-        return await self._connection.delete(f"/v1/egress/rules/{segment(pattern)}", Egress)
+    async def forget(self, pattern: str) -> EgressInfo:
+        """Remove a rule. Connections that it allowed are closed."""
+        return await self._connection.delete(f"/v1/egress/rules/{quote_segment(pattern)}", EgressInfo)

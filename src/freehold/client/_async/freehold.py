@@ -1,4 +1,4 @@
-"""One Freehold, and what it offers a program."""
+"""The entry point of the client: one Freehold with its resources."""
 
 from types import TracebackType
 from typing import Self
@@ -12,23 +12,23 @@ from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.ssh import AsyncSsh
 from freehold.client._async.timeline import AsyncTimeline
 from freehold.client.address import read_address
-from freehold.client.answers import Ended, Health, Me, Meta
-from freehold.client.stored import find_credentials
+from freehold.client.models import Ended, HealthInfo, Me, Meta
+from freehold.client.stored_tokens import find_stored_token
 from freehold.errors import FreeholdError
 
 
 class AsyncFreehold:
-    """Every resource is an attribute; every answer a frozen object; every failure a FreeholdError."""
+    """Each resource is an attribute. Replies are frozen objects, and failures raise FreeholdError."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 30.0) -> None:
-        """Without a token, the one that `freehold login` has stored for this address is used."""
+        """Without `token`, the token that `freehold login` stored for this address is used."""
         self.url = read_address(url)
-        secret = token if token is not None else find_credentials(self.url)
+        secret = token if token is not None else find_stored_token(self.url)
         if secret is None:
             raise FreeholdError(
                 "client.no-token",
                 f"There is no token for {self.url}",
-                hint=f"Ask for one with: freehold login {self.url}",
+                hint=f"Get one: freehold login {self.url}",
             )
         self._connection = AsyncConnection(self.url, secret, timeout)
         self.sign_ins = AsyncSignIns(self._connection)
@@ -52,17 +52,17 @@ class AsyncFreehold:
         await self._connection.close()
 
     async def me(self) -> Me:
-        """Who this token is, and what it may do."""
+        """The caller and its scopes."""
         return await self._connection.get("/v1/me", Me)
 
     async def sign_out(self) -> None:
-        """End the token that is used here."""
+        """Revoke the token of this client."""
         await self._connection.delete("/v1/me", Ended)
 
     async def meta(self) -> Meta:
-        """Version, manifest and what fills each slot."""
+        """The version, the checksum of the manifest, and the program of each slot."""
         return await self._connection.get("/v1/meta", Meta)
 
-    async def health(self) -> Health:
-        """Every component, asked afresh."""
-        return await self._connection.get("/health", Health)
+    async def health(self) -> HealthInfo:
+        """The current health of each component."""
+        return await self._connection.get("/health", HealthInfo)

@@ -1,7 +1,7 @@
-"""Looking at what runs inside: `home.preview`."""
+"""Previews of servers in the computer: `home.preview`."""
 
 from freehold.client._async.connection import AsyncConnection
-from freehold.client.answers import PreviewAddress, PreviewPort, PreviewPorts
+from freehold.client.models import PreviewAddress, PreviewPort, PreviewPorts
 
 
 class AsyncPreview:
@@ -9,9 +9,9 @@ class AsyncPreview:
         self._connection = connection
 
     async def ports(self) -> tuple[PreviewPort, ...]:
-        """The ports that something inside listens on."""
+        """The ports in the computer on which a process listens."""
         return (await self._connection.get("/v1/preview/ports", PreviewPorts)).ports
 
     async def open(self, port: int, *, path: str = "/") -> PreviewAddress:
-        """An address for one browser. What it shows ends when this token does; needs the scope `terminal`."""
+        """A one-time address for a browser. The preview ends with this token. Needs the scope `terminal`."""
         return await self._connection.post(f"/v1/preview/{port}/open", PreviewAddress, {"path": path})

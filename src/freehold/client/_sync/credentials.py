@@ -1,37 +1,38 @@
 # made from _async/credentials.py by python -m tools.generate
-"""Who is signed in, and with what: `home.sign_ins` and `home.tokens`."""
+"""Sign-ins and API tokens: `home.sign_ins` and `home.tokens`."""
 
-from freehold.client._sync.connection import SyncConnection, segment
-from freehold.client.answers import Ended, SignIn, Token
+from freehold.client._sync.connection import SyncConnection
+from freehold.client.models import Ended, SignInInfo, TokenInfo
+from freehold.client.topic_protocol import quote_segment
 
 
 class SyncSignIns:
-    """The browsers that are signed in."""
+    """The signed-in browsers."""
 
     def __init__(self, connection: SyncConnection) -> None:
         self._connection = connection
 
-    def list(self) -> tuple[SignIn, ...]:
-        """The last used first."""
-        return self._connection.get("/v1/sign-ins", tuple[SignIn, ...])
+    def list(self) -> tuple[SignInInfo, ...]:
+        """All sign-ins, the most recently used first."""
+        return self._connection.get("/v1/sign-ins", tuple[SignInInfo, ...])
 
     def end(self, sign_in: str) -> None:
-        """Sign one browser out, by its id. Its sockets and streams close at once."""
-        self._connection.delete(f"/v1/sign-ins/{segment(sign_in)}", Ended)
+        """Sign out one browser by its id. Its sockets and streams are closed at once."""
+        self._connection.delete(f"/v1/sign-ins/{quote_segment(sign_in)}", Ended)
 
     def end_all(self) -> int:
-        """Sign out everywhere; says how many browsers that were."""
+        """Sign out all browsers. Returns how many there were."""
         return (self._connection.delete("/v1/sign-ins", Ended)).ended
 
 
 class SyncTokens:
-    """The API tokens. Only a browser can make one: a token cannot make another."""
+    """The API tokens. A token cannot create another token; only a browser can."""
 
     def __init__(self, connection: SyncConnection) -> None:
         self._connection = connection
 
-    def list(self) -> tuple[Token, ...]:
-        return self._connection.get("/v1/tokens", tuple[Token, ...])
+    def list(self) -> tuple[TokenInfo, ...]:
+        return self._connection.get("/v1/tokens", tuple[TokenInfo, ...])
 
     def revoke(self, name: str) -> None:
-        self._connection.delete(f"/v1/tokens/{segment(name)}", Ended)
+        self._connection.delete(f"/v1/tokens/{quote_segment(name)}", Ended)

@@ -1,5 +1,5 @@
 # made from _async/freehold.py by python -m tools.generate
-"""One Freehold, and what it offers a program."""
+"""The entry point of the client: one Freehold with its resources."""
 
 from types import TracebackType
 from typing import Self
@@ -13,23 +13,23 @@ from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
 from freehold.client.address import read_address
-from freehold.client.answers import Ended, Health, Me, Meta
-from freehold.client.stored import find_credentials
+from freehold.client.models import Ended, HealthInfo, Me, Meta
+from freehold.client.stored_tokens import find_stored_token
 from freehold.errors import FreeholdError
 
 
 class SyncFreehold:
-    """Every resource is an attribute; every answer a frozen object; every failure a FreeholdError."""
+    """Each resource is an attribute. Replies are frozen objects, and failures raise FreeholdError."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 30.0) -> None:
-        """Without a token, the one that `freehold login` has stored for this address is used."""
+        """Without `token`, the token that `freehold login` stored for this address is used."""
         self.url = read_address(url)
-        secret = token if token is not None else find_credentials(self.url)
+        secret = token if token is not None else find_stored_token(self.url)
         if secret is None:
             raise FreeholdError(
                 "client.no-token",
                 f"There is no token for {self.url}",
-                hint=f"Ask for one with: freehold login {self.url}",
+                hint=f"Get one: freehold login {self.url}",
             )
         self._connection = SyncConnection(self.url, secret, timeout)
         self.sign_ins = SyncSignIns(self._connection)
@@ -53,17 +53,17 @@ class SyncFreehold:
         self._connection.close()
 
     def me(self) -> Me:
-        """Who this token is, and what it may do."""
+        """The caller and its scopes."""
         return self._connection.get("/v1/me", Me)
 
     def sign_out(self) -> None:
-        """End the token that is used here."""
+        """Revoke the token of this client."""
         self._connection.delete("/v1/me", Ended)
 
     def meta(self) -> Meta:
-        """Version, manifest and what fills each slot."""
+        """The version, the checksum of the manifest, and the program of each slot."""
         return self._connection.get("/v1/meta", Meta)
 
-    def health(self) -> Health:
-        """Every component, asked afresh."""
-        return self._connection.get("/health", Health)
+    def health(self) -> HealthInfo:
+        """The current health of each component."""
+        return self._connection.get("/health", HealthInfo)

@@ -1,12 +1,12 @@
 # made from _async/history.py by python -m tools.generate
-"""Every state of the files, and the way back: `home.history`."""
+"""The history of the files: `home.history`."""
 
 import base64
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from freehold.client._sync.connection import SyncConnection
-from freehold.client.answers import (
+from freehold.client.models import (
     HistoryChanges,
     HistoryComparison,
     HistoryDiff,
@@ -25,16 +25,16 @@ class SyncHistory:
         self._connection = connection
 
     def log(self, *, path: str | None = None, before: int | None = None, limit: int = 50) -> tuple[HistoryEntry, ...]:
-        """Entries, the newest first; those that touched `path` when it is given; older than `before`."""
+        """Entries, the newest first. `path` selects entries that changed it; `before` selects older entries."""
         query = {"path": path, "before": before, "limit": limit}
         return (self._connection.get("/v1/history", HistoryPage, query)).entries
 
     def changes(self, entry: int, *, limit: int = 1000) -> HistoryChanges:
-        """What one entry changed, path by path."""
+        """The paths that one entry changed."""
         return self._connection.get(f"/v1/history/{entry}", HistoryChanges, {"limit": limit})
 
     def diff(self, entry: int, *, path: str | None = None) -> HistoryDiff:
-        """What one entry changed, line by line."""
+        """The lines that one entry changed."""
         return self._connection.get(f"/v1/history/{entry}/diff", HistoryDiff, {"path": path})
 
     def compare(
@@ -44,15 +44,15 @@ class SyncHistory:
         *,
         path: str | None = None,
     ) -> HistoryComparison:
-        """What differs between two states: an entry, the last known good one or the one before `new`; and an entry or now."""
+        """The difference between two states. `old` is an entry, the last good entry, or the entry before `new`."""
         return self._connection.get("/v1/history/compare", HistoryComparison, {"old": old, "new": new, "path": path})
 
     def mark_good(self, entry: int, *, good: bool = True) -> HistoryEntry:
-        """Mark an entry as known good, or take the mark away."""
+        """Mark an entry as good, or remove the mark."""
         return self._connection.post(f"/v1/history/{entry}/good", HistoryEntry, {"good": good})
 
     def show(self, entry: int, path: str) -> bytes:
-        """A file as it was."""
+        """The content of a file in the state of an entry."""
         shown = self._connection.get(f"/v1/history/{entry}/file", ShownFile, {"path": path})
         return base64.b64decode(shown.base64 or "")
 
@@ -64,13 +64,13 @@ class SyncHistory:
         paths: Sequence[str] | None = None,
         choose: Mapping[str, Side] | None = None,
     ) -> HistoryPlan:
-        """What an action would do to every path. Changes nothing."""
-        said = {"entry": entry, "paths": None if paths is None else list(paths), "choose": choose}
-        body = {"action": action, **{name: value for name, value in said.items() if value is not None}}
+        """What an action would do to each path. Changes nothing."""
+        options = {"entry": entry, "paths": None if paths is None else list(paths), "choose": choose}
+        body = {"action": action, **{name: value for name, value in options.items() if value is not None}}
         return self._connection.post("/v1/history/plan", HistoryPlan, body)
 
     def undo(self, entry: int | None = None) -> HistoryOutcome:
-        """Go back to before an entry, or before the last. Undoing can itself be undone."""
+        """Take back an entry and all later ones; by default the last entry. An undo can be undone."""
         return self._connection.post("/v1/history/undo", HistoryOutcome, {"entry": entry})
 
     def redo(self) -> HistoryOutcome:
@@ -78,11 +78,11 @@ class SyncHistory:
         return self._connection.post("/v1/history/redo", HistoryOutcome, {})
 
     def restore(self, entry: int, paths: Sequence[str] = ()) -> HistoryOutcome:
-        """Bring back paths, or everything, as they were in an entry."""
+        """Restore paths, or everything, to the state of an entry."""
         return self._connection.post("/v1/history/restore", HistoryOutcome, {"entry": entry, "paths": list(paths)})
 
     def revert(self, entry: int, choose: Mapping[str, Side] | None = None) -> HistoryOutcome:
-        """Take back only what one entry changed, and keep what came after."""
+        """Take back only the changes of one entry, and keep later changes."""
         return self._connection.post(
             "/v1/history/revert", HistoryOutcome, {"entry": entry, "choose": dict(choose or {})}
         )

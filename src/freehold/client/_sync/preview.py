@@ -1,8 +1,8 @@
 # made from _async/preview.py by python -m tools.generate
-"""Looking at what runs inside: `home.preview`."""
+"""Previews of servers in the computer: `home.preview`."""
 
 from freehold.client._sync.connection import SyncConnection
-from freehold.client.answers import PreviewAddress, PreviewPort, PreviewPorts
+from freehold.client.models import PreviewAddress, PreviewPort, PreviewPorts
 
 
 class SyncPreview:
@@ -10,9 +10,9 @@ class SyncPreview:
         self._connection = connection
 
     def ports(self) -> tuple[PreviewPort, ...]:
-        """The ports that something inside listens on."""
+        """The ports in the computer on which a process listens."""
         return (self._connection.get("/v1/preview/ports", PreviewPorts)).ports
 
     def open(self, port: int, *, path: str = "/") -> PreviewAddress:
-        """An address for one browser. What it shows ends when this token does; needs the scope `terminal`."""
+        """A one-time address for a browser. The preview ends with this token. Needs the scope `terminal`."""
         return self._connection.post(f"/v1/preview/{port}/open", PreviewAddress, {"path": path})

@@ -1,29 +1,30 @@
 # made from _async/sessions.py by python -m tools.generate
-"""Conversations with agents: `home.sessions`."""
+"""Sessions, which are conversations with agents: `home.sessions`."""
 
 import uuid
 from collections.abc import Iterator, Sequence
 
-from freehold.client._sync.connection import SyncConnection, segment
-from freehold.client.sessions import (
+from freehold.client._sync.connection import SyncConnection
+from freehold.client.session_models import (
+    AcceptedPrompt,
     Approval,
-    Choice,
-    PromptTaken,
+    ApprovalAnswer,
     SessionEvents,
     SessionInfo,
     SessionPage,
-    Update,
+    SessionUpdate,
     When,
 )
+from freehold.client.topic_protocol import quote_segment
 
 
 class SyncSession:
-    """One conversation. `info` is how it was when it was opened or read."""
+    """One session. `info` is its state when it was opened or read."""
 
     def __init__(self, connection: SyncConnection, info: SessionInfo) -> None:
         self._connection = connection
         self.info = info
-        self._path = f"/v1/sessions/{segment(info.id)}"
+        self._path = f"/v1/sessions/{quote_segment(info.id)}"
 
     @property
     def id(self) -> str:
@@ -31,57 +32,57 @@ class SyncSession:
 
     def prompt(
         self, text: str, *, files: Sequence[str] = (), key: str | None = None, when: When = "now"
-    ) -> Iterator[Update]:
-        """Send a prompt and follow what comes of it, to the end of its turn; pieces of messages come as deltas.
+    ) -> Iterator[SessionUpdate]:
+        """Send a prompt and follow its turn to the end. Parts of messages come as deltas.
 
-        Approvals come as updates, too, and wait for `answer`. The same `key` never makes a second turn.
+        Permission requests come as updates, too, and wait for `answer`. A second prompt with the same `key` is ignored.
         """
         at = (self._connection.get(self._path, SessionInfo)).seq
         body = {"text": text, "files": list(files), "key": key or uuid.uuid4().hex, "when": when}
-        taken = self._connection.post(f"{self._path}/prompt", PromptTaken, body)
+        accepted = self._connection.post(f"{self._path}/prompt", AcceptedPrompt, body)
         for update in self.follow(at):
             yield update
-            if update.kind == "turn.ended" and update.turn == taken.turn:
+            if update.kind == "turn.ended" and update.turn == accepted.turn:
                 return
 
-    def follow(self, after: int | None = None) -> Iterator[Update]:
-        """Everything that happens in it from now on, or after a number; each kept event once and in order, for ever."""
+    def follow(self, after: int | None = None) -> Iterator[SessionUpdate]:
+        """All updates from now on, or after an event number. Each stored event comes once and in order. Never ends."""
         at = after
         for message in self._connection.follow(f"session:{self.id}", after):
             if message.kind == "delta":
-                yield Update(kind=message.data["kind"], data=message.data)
+                yield SessionUpdate(kind=message.data["kind"], data=message.data)
             elif message.kind == "event" and (at is None or message.seq > at):
                 at = message.seq
-                yield Update.model_validate(message.data)
+                yield SessionUpdate.model_validate(message.data)
             elif message.kind == "resync":
-                # More was missed than the socket hands over: the rest is read page by page.
+                # The socket lost messages: read the missed events page by page.
                 for missed in self.events(after=message.seq if at is None else at):
                     at = missed.seq
                     yield missed
 
-    def events(self, after: int = 0) -> Iterator[Update]:
-        """What is kept of it, the oldest first."""
+    def events(self, after: int = 0) -> Iterator[SessionUpdate]:
+        """The stored events, the oldest first."""
         place: int | None = after
         while place is not None:
             page = self._connection.get(f"{self._path}/events", SessionEvents, {"after": place})
             yield from page.events
             place = page.next
 
-    def answer(self, approval: str, answer: Choice, note: str | None = None) -> Approval:
-        """Answer a question; whoever asked goes on at once. A note is the next prompt, or the words that were asked for."""
+    def answer(self, approval: str, answer: ApprovalAnswer, note: str | None = None) -> Approval:
+        """Answer a permission request. `note` becomes the next prompt, or is the answer to a question."""
         body = {"answer": answer, "note": note}
-        return self._connection.post(f"/v1/approvals/{segment(approval)}", Approval, body)
+        return self._connection.post(f"/v1/approvals/{quote_segment(approval)}", Approval, body)
 
     def see(self, seq: int) -> SessionInfo:
-        """The owner has read up to an event: it is not `unread` any more, wherever they look."""
+        """Mark events up to `seq` as read. The session is then not `unread` on any device."""
         return self._connection.post(f"{self._path}/seen", SessionInfo, {"seq": seq})
 
     def cancel(self) -> SessionInfo:
-        """Stop the turn under way, and forget what waits behind it."""
+        """Stop the running turn and drop the prompts that wait."""
         return self._connection.post(f"{self._path}/cancel", SessionInfo, {})
 
     def set_option(self, name: str, value: str | bool) -> SessionInfo:
-        """Set a mode, model or other option that its agent offers."""
+        """Set a mode, model or other option of the agent."""
         return self._connection.post(f"{self._path}/options", SessionInfo, {"id": name, "value": value})
 
 
@@ -90,24 +91,24 @@ class SyncSessions:
         self._connection = connection
 
     def open(self, agent: str | None = None, *, title: str | None = None, model: str | None = None) -> SyncSession:
-        """A new conversation, with the owner's usual agent unless one is named."""
+        """Start a session. Without `agent`, the default agent of the owner is used."""
         body = {"agent": agent, "title": title, "model": model}
         return SyncSession(self._connection, self._connection.post("/v1/sessions", SessionInfo, body))
 
     def get(self, session: str) -> SyncSession:
-        """One that was opened before."""
-        info = self._connection.get(f"/v1/sessions/{segment(session)}", SessionInfo)
+        """An existing session."""
+        info = self._connection.get(f"/v1/sessions/{quote_segment(session)}", SessionInfo)
         return SyncSession(self._connection, info)
 
     def list(self, query: str = "", *, archived: bool = False, cursor: str = "") -> SessionPage:
-        """Those with `query` in their title or words, the last changed first."""
-        asked = {"query": query, "archived": archived, "cursor": cursor}
-        return self._connection.get("/v1/sessions", SessionPage, asked)
+        """Sessions with `query` in their title or messages, the most recently changed first."""
+        params = {"query": query, "archived": archived, "cursor": cursor}
+        return self._connection.get("/v1/sessions", SessionPage, params)
 
     def approvals(self) -> tuple[Approval, ...]:
-        """The questions that wait for the owner."""
+        """The permission requests that wait for the owner."""
         return self._connection.get("/v1/approvals", tuple[Approval, ...])
 
     def delete(self, session: str) -> None:
-        """End its agent and forget what was said."""
-        self._connection.delete(f"/v1/sessions/{segment(session)}", dict)
+        """End the agent and delete the session."""
+        self._connection.delete(f"/v1/sessions/{quote_segment(session)}", dict)

@@ -1,8 +1,8 @@
-"""Lets an unprivileged sandbox bind folders it may not reach by path, without opening the owner's home to it.
+"""Makes folders of the owner's home available to an unprivileged sandbox, without opening the home itself.
 
-A keeper started by root runs the sandbox as a uid that cannot walk into the home (mode 0700). Its launching thread
-therefore takes a mount namespace of its own, and binds just the folders asked for beneath a fresh /run in it. Nothing
-is mounted where anybody else could see it, and all of it goes with the last process of the computer.
+A keeper that runs as root starts the sandbox with a uid that cannot enter the home (mode 0700). The starting thread
+therefore enters a new mount namespace and binds only the needed folders below a new /run in it. No other process sees
+these mounts, and they end with the last process of the computer.
 """
 
 import ctypes
@@ -21,11 +21,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def stage_sources(sources: Sequence[Path]) -> list[str]:
-    """Moves the calling thread, for good, into a mount namespace where the sources are at the paths returned."""
+    """Move the calling thread permanently into a mount namespace in which the sources are at the returned paths."""
     if _libc.unshare(CLONE_NEWNS) != 0:
-        _refuse("take a mount namespace of its own")
+        _raise_mount_error("create a mount namespace")
     _mount(None, "/", None, MS_REC | MS_SLAVE)
-    # Opened before /run is covered, so that a source beneath /run is found, too.
+    # Open before /run is covered, because a source may be below /run.
     descriptors = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source in sources]
     try:
         _mount("freehold", str(STAGE), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=64k")
@@ -47,13 +47,13 @@ def stage_sources(sources: Sequence[Path]) -> list[str]:
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind)]
     if _libc.mount(*words, ctypes.c_ulong(flags), None if data is None else data.encode()) != 0:
-        _refuse(f"mount {source or kind or ''} on {target}")
+        _raise_mount_error(f"mount {source or kind or ''} on {target}")
 
 
-def _refuse(act: str) -> None:
+def _raise_mount_error(act: str) -> None:
     reason = os.strerror(ctypes.get_errno())
     raise FreeholdError(
         "computer.no-isolation",
-        f"The computer's folders cannot be handed to an unprivileged user: could not {act}: {reason}",
-        hint="Start Freehold as an ordinary user rather than as root, or give this container CAP_SYS_ADMIN",
+        f"The folders of the computer cannot be made available to an unprivileged user: cannot {act}: {reason}",
+        hint="Start Freehold as an ordinary user, not as root, or give this container CAP_SYS_ADMIN",
     )

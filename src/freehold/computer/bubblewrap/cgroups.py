@@ -1,7 +1,7 @@
-"""Control groups: where the kernel itself holds memory, processes and processor time of a whole computer.
+"""Control groups: the kernel limits memory, processes and processor time of a whole computer.
 
-Version 2 and version 1 are taken per controller, since many machines mix them. Whoever may not write here (an owner
-without root and without a delegated group) gets none, and the limits fall back to rlimits and the watch.
+Each controller may be version 1 or version 2; many machines mix them. A user who may not create groups (no root, no
+delegated group) gets none; the limits are then enforced by rlimits and the watcher.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from freehold.computer.spec import Limits
+from freehold.computer.contract.spec import Limits
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
@@ -25,17 +25,17 @@ _serial = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Parent:
-    """A group in which we may make our own, with what it offers."""
+class CgroupParent:
+    """A group in which this process may create groups."""
 
     folder: Path
     version: Version
 
 
-def find_parents(root: Path = ROOT, own: str | None = None) -> dict[str, Parent]:
-    """For each controller, the group to make computers' groups in. Only what can be written is named."""
+def find_parents(root: Path = ROOT, own: str | None = None) -> dict[str, CgroupParent]:
+    """For each controller, the writable group in which the groups of computers are created."""
     lines = (Path("/proc/self/cgroup").read_text() if own is None else own).splitlines()
-    found: dict[str, Parent] = {}
+    found: dict[str, CgroupParent] = {}
     for line in lines:
         number, controllers, path = line.split(":", 2)
         if number == "0":
@@ -44,16 +44,16 @@ def find_parents(root: Path = ROOT, own: str | None = None) -> dict[str, Parent]
         for controller in controllers.split(","):
             if controller not in CONTROLLERS:
                 continue
-            # The mount may show the tree from its top or, in a container, from our own group.
+            # The mount may start at the root of the tree or, in a container, at our own group.
             for folder in (root / controller / path.lstrip("/"), root / controller):
                 if os.access(folder, os.W_OK | os.X_OK) and (folder / "cgroup.procs").exists():
-                    found[controller] = Parent(folder, 1)
+                    found[controller] = CgroupParent(folder, 1)
                     break
     return found
 
 
-def _parents_v2(root: Path, path: str) -> dict[str, Parent]:
-    """Root makes its group at the top, as docker does; anybody else beside their own, where a delegation allows it."""
+def _parents_v2(root: Path, path: str) -> dict[str, CgroupParent]:
+    """Root creates groups at the top, as docker does; other users beside their own group, if it is delegated."""
     mount = root if (root / "cgroup.controllers").exists() else root / "unified"
     if not (mount / "cgroup.controllers").exists():
         return {}
@@ -62,32 +62,32 @@ def _parents_v2(root: Path, path: str) -> dict[str, Parent]:
         return {}
     wanted = [c for c in ("memory", "pids", "cpu") if c in (parent / "cgroup.controllers").read_text().split()]
     for controller in wanted:
-        # EBUSY: a group with processes of its own may not share out; then what is shared already is what there is.
+        # EBUSY: a group that contains processes cannot enable controllers; use those that are enabled already.
         with contextlib.suppress(OSError):
             (parent / "cgroup.subtree_control").write_text(f"+{controller}")
     shared = (parent / "cgroup.subtree_control").read_text().split()
-    return {controller: Parent(parent, 2) for controller in wanted if controller in shared}
+    return {controller: CgroupParent(parent, 2) for controller in wanted if controller in shared}
 
 
 @dataclass(frozen=True)
 class Cgroup:
-    """One computer's groups: a folder per controller (version 1) or one for all (version 2)."""
+    """The groups of one computer: one folder per controller (version 1) or one for all (version 2)."""
 
     folders: Mapping[str, Path]
     versions: Mapping[str, Version]
 
     @property
-    def entrances(self) -> tuple[Path, ...]:
-        """The files into which a process writes its pid to come under the limits."""
+    def process_files(self) -> tuple[Path, ...]:
+        """The files to which a process writes its pid to join the groups."""
         return tuple(dict.fromkeys(folder / "cgroup.procs" for folder in self.folders.values()))
 
     def processes(self) -> list[int]:
-        for entrance in self.entrances:
+        for entrance in self.process_files:
             return [int(line) for line in entrance.read_text().split()]
         return []
 
     def memory(self) -> int | None:
-        """What could not be given back: the page cache of files on a disk does not count, temporary files do."""
+        """Memory that cannot be reclaimed: without the page cache of files on disk, with temporary files."""
         total = self._number("memory", "memory.usage_in_bytes", "memory.current")
         if total is None:
             return None
@@ -115,7 +115,7 @@ class Cgroup:
         return None if nano is None else nano / 1e9
 
     def freeze(self, frozen: bool) -> bool:
-        """Holds every process still; False where the kernel offers no way to."""
+        """Freeze or thaw every process; False if the kernel cannot."""
         with contextlib.suppress(OSError):
             if "freezer" in self.folders:
                 (self.folders["freezer"] / "freezer.state").write_text("FROZEN" if frozen else "THAWED")
@@ -127,7 +127,7 @@ class Cgroup:
         return False
 
     def kill(self) -> None:
-        """Ends all that is inside. A fork racing with this is met by the next call; `remove` insists."""
+        """Kill every process in the group. A process forked at the same time may survive: call again until `remove` succeeds."""
         for controller, folder in self.folders.items():
             if self.versions[controller] == 2 and (folder / "cgroup.kill").exists():
                 with contextlib.suppress(OSError):
@@ -139,7 +139,7 @@ class Cgroup:
                     os.kill(pid, signal.SIGKILL)
 
     def remove(self) -> bool:
-        """True once nothing is left of it; a group is busy until its last process is reaped."""
+        """Remove the groups; True if none is left. A group is busy until its last process is reaped."""
         gone = True
         for folder in dict.fromkeys(self.folders.values()):
             try:
@@ -174,9 +174,9 @@ class Cgroup:
         return None
 
 
-def make_cgroup(limits: Limits, parents: Mapping[str, Parent]) -> Cgroup | None:
-    """A new group with the limits written, or None where there is nowhere to make one."""
-    name = f"{PREFIX}{os.getpid()}-{_started(os.getpid())}-{next(_serial)}"
+def make_cgroup(limits: Limits, parents: Mapping[str, CgroupParent]) -> Cgroup | None:
+    """A new group with the limits set, or None if no group can be created."""
+    name = f"{PREFIX}{os.getpid()}-{_read_start_time(os.getpid())}-{next(_serial)}"
     folders: dict[str, Path] = {}
     versions: dict[str, Version] = {}
     for controller, parent in parents.items():
@@ -193,13 +193,13 @@ def make_cgroup(limits: Limits, parents: Mapping[str, Parent]) -> Cgroup | None:
             for setting, value in _settings(controller, versions[controller], limits):
                 (folders[controller] / setting).write_text(value)
         except OSError:
-            # A controller that does not take its limit holds nothing: whoever asks must hear of the next mechanism.
+            # A controller that refuses its limit enforces nothing; report the next mechanism instead.
             folder = folders.pop(controller)
             versions.pop(controller)
             if folder not in folders.values():
                 folder.rmdir()
     for controller in folders:
-        _write_if_there(folders[controller], controller)
+        _forbid_swap(folders[controller], controller)
     return group if folders else None
 
 
@@ -217,8 +217,8 @@ def _settings(controller: str, version: Version, limits: Limits) -> list[tuple[s
     return []
 
 
-def _write_if_there(folder: Path, controller: str) -> None:
-    """Swap would be memory by another name; kernels without swap accounting lack these files, and swap with them."""
+def _forbid_swap(folder: Path, controller: str) -> None:
+    """Forbid swap, which would extend the memory limit. Kernels without swap accounting do not have these files."""
     if controller != "memory":
         return
     with contextlib.suppress(OSError):
@@ -229,22 +229,22 @@ def _write_if_there(folder: Path, controller: str) -> None:
         (folder / "memory.swappiness").write_text("0")
 
 
-def sweep_stale(parents: Mapping[str, Parent]) -> int:
-    """Ends and removes groups whose keeper is gone; returns how many folders went."""
-    swept = 0
+def remove_stale_cgroups(parents: Mapping[str, CgroupParent]) -> int:
+    """Kill and remove groups whose keeper has ended. Returns the number of removed folders."""
+    removed = 0
     for parent in set(parents.values()):
         for folder in parent.folder.glob(f"{PREFIX}*-*-*"):
             _, pid, started, _ = folder.name.split("-")
-            if _started(int(pid)) == started:
+            if _read_start_time(int(pid)) == started:
                 continue
             group = Cgroup({"any": folder}, {"any": parent.version})
             group.kill()
-            swept += group.remove()
-    return swept
+            removed += group.remove()
+    return removed
 
 
-def _started(pid: int) -> str:
-    """When the process was started, in clock ticks: with the pid it names one process and no later one."""
+def _read_start_time(pid: int) -> str:
+    """Start time in clock ticks. Together with the pid it identifies one process, even if the pid is reused."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

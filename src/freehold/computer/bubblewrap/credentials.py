@@ -1,8 +1,8 @@
-"""Acts as the computer's uid for a moment, where being root is not enough.
+"""Calls a function with the uid of the computer.
 
-Changing another process's limits needs its very uid, or CAP_SYS_RESOURCE, which root in a container lacks. Credentials
-belong to threads in Linux: a thread of its own gives up root by the bare system calls (the C library's would change all
-threads), acts, and ends.
+To change the limits of another process one needs its uid or CAP_SYS_RESOURCE, which root in a container does not have.
+In Linux each thread has its own credentials: a new thread gives up root with raw system calls (those of the C library
+would change every thread), calls the function, and ends.
 """
 
 import ctypes
@@ -15,8 +15,8 @@ _CALLS = {"x86_64": (119, 117), "aarch64": (149, 147)}  # setresgid, setresuid
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def act_as(uid: int, act: Callable[[], None]) -> None:
-    """Calls `act` with the uid and gid `uid`; at once if that is who we are. An error it raises is raised here."""
+def call_as_uid(uid: int, act: Callable[[], None]) -> None:
+    """Call `act` with uid and gid `uid`. Errors of `act` are raised here."""
     if os.geteuid() == uid:
         act()
         return

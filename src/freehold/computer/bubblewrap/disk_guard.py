@@ -1,8 +1,8 @@
-"""The disk of the persistent folders: measured from the host, and held where no quota of the file system does it.
+"""Measures the disk use of the persistent folders from the host, and enforces its limits without file system quotas.
 
-A full walk is paid for only when the file system says that space or inodes went, or when the computer was busy for long.
-At the limit no file inside may grow any more, while deleting still works; what keeps growing all the same (new empty
-files, holes filled through a mapping) is ended.
+A full scan runs only if free space or inodes of the file system went down, or if the computer was busy for a while. At
+the limit no file inside can grow, and deleting still works. Processes that go beyond it nevertheless (with empty files,
+or by filling holes through a mapping) are killed.
 """
 
 import contextlib
@@ -14,39 +14,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from freehold.computer.backend import LimitEvent
-from freehold.computer.population import Population
-from freehold.computer.spec import GIB, MIB, Limits
+from freehold.computer.bubblewrap.processes import ComputerProcesses
+from freehold.computer.contract.report import LimitEvent
+from freehold.computer.contract.spec import GIB, MIB, Limits
 
-DEEPEST = 256
-NEAR = 0.8
-RELEASE = 0.95
-QUICK, CALM = 0.1, 0.5
-LONGEST_UNSEEN = 1.0
-IDLE = 0.02
+MAX_DEPTH = 256
+WARNING_SHARE = 0.8
+RELEASE_SHARE = 0.95
+SHORT_PAUSE, LONG_PAUSE = 0.1, 0.5
+MAX_BLIND_SECONDS = 1.0
+IDLE_CPU_SECONDS = 0.02
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# A scan holds a descriptor for each level it is in and keeps a processor busy: one at a time is enough for all computers.
-_scanning = threading.Lock()
+# A scan uses a descriptor per level and a whole core, so one at a time runs for all computers.
+_scan_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class DiskUse:
+class DiskUsage:
     size: int = 0
     inodes: int = 0
     too_deep: bool = False
 
 
-def measure(folders: Sequence[Path]) -> DiskUse:
-    """What the folders take on the disk. Follows no link, counts a hard-linked file once and a hole as nothing."""
+def measure_disk(folders: Sequence[Path]) -> DiskUsage:
+    """The disk use of the folders. Follows no link, counts a hard-linked file once and a hole as nothing."""
     count = _Count()
-    with _scanning:
+    with _scan_lock:
         for folder in folders:
-            # A folder that was moved away, or that a full table of files keeps closed, is looked at again next time.
-            with contextlib.suppress(OSError), _opened(str(folder), None, folder.lstat().st_mode) as inside:
+            # A folder that was moved, or cannot be opened for lack of descriptors, is measured next time.
+            with contextlib.suppress(OSError), _open_folder(str(folder), None, folder.lstat().st_mode) as inside:
                 _walk(inside, 1, count)
-    return DiskUse(count.size, count.inodes, count.too_deep)
+    return DiskUsage(count.size, count.inodes, count.too_deep)
 
 
 @dataclass
@@ -73,21 +73,20 @@ def _walk(descriptor: int, depth: int, count: _Count) -> None:
                 count.inodes += 1
                 count.size += found.st_blocks * 512
                 if stat.S_ISDIR(found.st_mode):
-                    if depth == DEEPEST:
+                    if depth == MAX_DEPTH:
                         count.too_deep = True
                         continue
-                    with contextlib.suppress(OSError), _opened(entry.name, descriptor, found.st_mode) as inside:
+                    with contextlib.suppress(OSError), _open_folder(entry.name, descriptor, found.st_mode) as inside:
                         _walk(inside, depth + 1, count)
     finally:
         os.close(descriptor)
 
 
 @contextlib.contextmanager
-def _opened(name: str, parent: int | None, mode: int) -> Iterator[int]:
-    """Opens a folder even when whoever lives inside took the owner's right to read it away, to hide what it holds.
+def _open_folder(name: str, parent: int | None, mode: int) -> Iterator[int]:
+    """Open a folder even if a program inside removed the owner's permission to read it.
 
-    The descriptor is the caller's to close. The mode is put back when the caller is done, since looking at what is in
-    a folder needs it as much as opening does.
+    The caller closes the descriptor. The mode is restored when the caller is done, because listing needs it too.
     """
     if os.geteuid() == 0 or mode & 0o500 == 0o500:
         yield os.open(name, _FOLDER, dir_fd=parent)
@@ -105,39 +104,39 @@ def _opened(name: str, parent: int | None, mode: int) -> Iterator[int]:
 
 
 class DiskGuard:
-    """Called again and again by one thread; keeps what it saw last."""
+    """`check` is called repeatedly by one thread. `use` is the last measurement."""
 
-    def __init__(self, folders: Sequence[Path], limits: Limits, population: Population) -> None:
+    def __init__(self, folders: Sequence[Path], limits: Limits, processes: ComputerProcesses) -> None:
         self._folders = folders
         self._limits = limits
-        self._population = population
+        self._processes = processes
         self._free = (0, 0)
         self._measured = 0.0
         self._took = 0.0
         self._ran = 0.0
         self._warned: set[str] = set()
-        self._ceiling: DiskUse | None = None
-        self.use: DiskUse | None = None
+        self._ceiling: DiskUsage | None = None
+        self.use: DiskUsage | None = None
 
     @property
     def pause(self) -> float:
-        """Seconds until the next look: short when there is little room left to overshoot into."""
+        """Seconds until the next check; short if little space is left."""
         if self.use is None or self._ceiling is not None:
-            return QUICK
+            return SHORT_PAUSE
         near = self._limits.disk - self.use.size < 2 * GIB or self._limits.inodes - self.use.inodes < 100_000
-        return QUICK if near else CALM
+        return SHORT_PAUSE if near else LONG_PAUSE
 
-    def look(self, ran: float | None) -> Iterator[LimitEvent]:
-        """Measures if anything can have changed, and acts. `ran` is the processor time used so far, None if unknown."""
+    def check(self, ran: float | None) -> Iterator[LimitEvent]:
+        """Measure if something may have changed, and enforce the limits. `ran` is the CPU time used so far, None if unknown."""
         now = time.monotonic()
-        if not self._is_due(now, ran is None or ran - self._ran > IDLE):
+        if not self._is_due(now, ran is None or ran - self._ran > IDLE_CPU_SECONDS):
             return
         self._ran = ran or 0.0
-        self._free = self._free_now()
-        self.use = measure(self._folders)
+        self._free = self._read_free_space()
+        self.use = measure_disk(self._folders)
         self._measured = time.monotonic()
         self._took = self._measured - now
-        yield from self._judge(self.use)
+        yield from self._find_events(self.use)
 
     def _is_due(self, now: float, busy: bool) -> bool:
         if self.use is None:
@@ -146,14 +145,14 @@ class DiskGuard:
             return False
         if self._ceiling is not None:
             return True
-        space, inodes = (before - after for before, after in zip(self._free, self._free_now(), strict=True))
+        space, inodes = (before - after for before, after in zip(self._free, self._read_free_space(), strict=True))
         room, places = self._limits.disk - self.use.size, self._limits.inodes - self.use.inodes
         if space > max(64 * 1024, min(room // 4, 256 * MIB)) or inodes > max(16, places // 4):
             return True
-        # Others who free space on the same disk can hide what was written here, so no silence is believed for long.
-        return busy and now - self._measured > max(LONGEST_UNSEEN, 50 * self._took)
+        # Other programs that free space on the same disk can hide writes, so measure once in a while anyway.
+        return busy and now - self._measured > max(MAX_BLIND_SECONDS, 50 * self._took)
 
-    def _free_now(self) -> tuple[int, int]:
+    def _read_free_space(self) -> tuple[int, int]:
         space = inodes = 0
         seen: set[int] = set()
         for folder in self._folders:
@@ -165,7 +164,7 @@ class DiskGuard:
                     inodes += found.f_ffree
         return space, inodes
 
-    def _judge(self, use: DiskUse) -> Iterator[LimitEvent]:
+    def _find_events(self, use: DiskUsage) -> Iterator[LimitEvent]:
         reached = []
         for limit, used, allowed in (
             ("disk", use.size, self._limits.disk),
@@ -174,37 +173,37 @@ class DiskGuard:
             share = used / allowed
             if share >= 1:
                 reached.append((limit, used, allowed))
-            elif share >= NEAR and limit not in self._warned:
+            elif share >= WARNING_SHARE and limit not in self._warned:
                 self._warned.add(limit)
                 yield LimitEvent("warning", limit, used, allowed, f"{share:.0%} of computer.limits.{limit} is used")
-            elif share < NEAR:
+            elif share < WARNING_SHARE:
                 self._warned.discard(limit)
         if use.too_deep:
             reached.append(("inodes", use.inodes, self._limits.inodes))
-        yield from self._hold(use, reached)
+        yield from self._enforce(use, reached)
 
-    def _hold(self, use: DiskUse, reached: list[tuple[str, int, int]]) -> Iterator[LimitEvent]:
+    def _enforce(self, use: DiskUsage, reached: list[tuple[str, int, int]]) -> Iterator[LimitEvent]:
         if reached:
-            self._population.hold_writes()
+            self._processes.hold_writes()
         if reached and self._ceiling is None:
-            self._ceiling = DiskUse(
+            self._ceiling = DiskUsage(
                 use.size + max(self._limits.disk // 20, MIB), use.inodes + max(self._limits.inodes // 20, 64)
             )
             for limit, used, allowed in reached:
-                why = f"folders are nested deeper than {DEEPEST}" if use.too_deep else f"{used} of {allowed} are used"
-                yield LimitEvent("reached", limit, used, allowed, f"{why}: files cannot grow until some are removed")
+                why = f"folders are nested deeper than {MAX_DEPTH}" if use.too_deep else f"{used} of {allowed} are used"
+                yield LimitEvent("reached", limit, used, allowed, f"{why}: files cannot grow until some are deleted")
         elif self._ceiling is not None and (use.size > self._ceiling.size or use.inodes > self._ceiling.inodes):
-            ended = self._population.end_all_but_guest()
+            killed = self._processes.kill_all_but_guest()
             limit, used, allowed = reached[0] if reached else ("disk", use.size, self._limits.disk)
             yield LimitEvent(
                 "reached",
                 limit,
                 used,
                 allowed,
-                f"the folders kept growing beyond the limit: {ended} processes were ended",
+                f"the folders grew beyond the limit: {killed} processes were killed",
             )
         elif self._ceiling is not None and not use.too_deep:
-            below = use.size < self._limits.disk * RELEASE and use.inodes < self._limits.inodes * RELEASE
+            below = use.size < self._limits.disk * RELEASE_SHARE and use.inodes < self._limits.inodes * RELEASE_SHARE
             if below:
                 self._ceiling = None
-                self._population.release_writes()
+                self._processes.release_writes()

@@ -1,27 +1,25 @@
-"""What a computer's file system is made of, as arguments to bubblewrap."""
+"""The file system of a computer, as arguments for bubblewrap; and checks of the folders in a spec."""
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from freehold.computer.ownership import refuse_to_give_away
-from freehold.computer.spec import (
+from freehold.computer.bubblewrap.ownership import check_folder_is_safe
+from freehold.computer.contract.conventions import (
     AGENT_GID,
     AGENT_HOME,
     AGENT_UID,
     BASE_ENVIRONMENT,
     GUEST_PATH,
-    MIB,
     WORKSPACE,
-    ComputerSpec,
-    Limits,
 )
+from freehold.computer.contract.spec import MIB, ComputerSpec, Limits
 from freehold.errors import FreeholdError
 
 RUN_SIZE = 16 * MIB
 
-# Of the host's /etc only what programs need to start and holds nothing private. Never /etc/profile and its kind:
+# Only what programs need from the host's /etc and what holds nothing private. Never /etc/profile and similar files:
 # owners export keys there.
 SHARED_ETC = (
     "ssl/certs",
@@ -70,8 +68,8 @@ RESERVED_TARGETS = ("/", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Where the sandbox finds what it binds: the paths themselves, or where they were staged for it."""
+class BindSources:
+    """The paths that the sandbox binds: the originals, or the places where they were staged for it."""
 
     workspace: str
     home: str
@@ -81,7 +79,7 @@ class Sources:
 
 
 def check_mounts(spec: ComputerSpec) -> None:
-    """Refuses a mount that hides a wall or another mount."""
+    """Refuse a mount that would cover a part of the computer or another mount."""
     taken: set[str] = set()
     for mount in spec.mounts:
         target = PurePosixPath(mount.target)
@@ -89,20 +87,20 @@ def check_mounts(spec: ComputerSpec) -> None:
         if not target.is_absolute() or ".." in target.parts or "\0" in mount.target:
             wrong = "is not an absolute path inside the computer"
         elif str(target) in (WORKSPACE, AGENT_HOME, "/home") or _is_reserved(target):
-            wrong = "is a place of the computer's own"
+            wrong = "is reserved for the computer"
         elif str(target) in taken:
             wrong = "is mounted twice"
         elif not mount.source.exists():
             raise FreeholdError(
                 "computer.mount-missing",
-                f"{mount.source} is to be mounted at {mount.target} and does not exist",
-                hint="Create it, or take it out of computer.mounts in freehold.toml",
+                f"{mount.source}, the source of the mount at {mount.target}, does not exist",
+                hint="Create it, or remove the mount from computer.mounts in freehold.toml",
             )
         if wrong:
             raise FreeholdError(
                 "computer.mount-refused",
                 f"The mount target {mount.target!r} {wrong}",
-                hint="Choose a folder of its own for it, such as /mnt/data, in computer.mounts",
+                hint="Choose another folder, such as /mnt/data, in computer.mounts",
             )
         taken.add(str(target))
 
@@ -111,19 +109,28 @@ def check_folders(spec: ComputerSpec) -> None:
     for folder in (spec.workspace, spec.home):
         if not folder.is_dir():
             raise FreeholdError("computer.no-folder", f"{folder} is not a folder", hint=f"mkdir -p {folder}")
-        refuse_to_give_away(folder)
+        check_folder_is_safe(folder)
+
+
+def image_folder(spec: ComputerSpec) -> Path:
+    """The root folder that the image reference names; the host's own root without one."""
+    return Path("/") if spec.image is None else Path(spec.image).expanduser().absolute()
 
 
 def check_image(spec: ComputerSpec) -> None:
-    """Refuses a root file system in which the guest could not start."""
-    base = Path("/") if spec.image is None else spec.image
+    """Refuse a root folder that does not exist, or in which the guest cannot start."""
+    base = image_folder(spec)
+    if not (base / "usr").is_dir():
+        raise FreeholdError(
+            "computer.unknown-image",
+            f"computer.image is {spec.image!r}, and {base} is not a root folder",
+            hint="Give a folder that contains usr/, or leave computer.image out",
+        )
     if not os.path.lexists(base / "usr/bin/python3"):
         raise FreeholdError(
             "computer.no-python",
-            f"There is no {base / 'usr/bin/python3'} for the guest to run on",
-            hint="Install python3 there"
-            if spec.image is None
-            else "Use an image with python3, or leave computer.image out",
+            f"{base / 'usr/bin/python3'} does not exist, and the guest needs it",
+            hint="Install python3" if spec.image is None else "Use an image with python3, or leave computer.image out",
         )
 
 
@@ -132,15 +139,15 @@ def _is_reserved(target: PurePosixPath) -> bool:
     return top in RESERVED_TARGETS or top[1:] in TOP_LEVEL or str(target).startswith("/opt/freehold")
 
 
-def describe_root(spec: ComputerSpec, sources: Sources) -> Iterator[str]:
-    """Folders, binds and masks, in the order in which they are made."""
-    base = Path("/") if spec.image is None else spec.image
+def describe_root(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
+    """Folders, binds and masks, in the order in which bubblewrap creates them."""
+    base = image_folder(spec)
     shown = "" if sources.image is None else sources.image
     yield from ("--ro-bind", f"{shown}/usr", "/usr")
     for name in TOP_LEVEL:
         yield from _copy_entry(base / name, f"{shown}/{name}", f"/{name}")
     if spec.image is not None and (base / "opt").is_dir():
-        # One by one, since the guest has its place beside them.
+        # One by one, because the guest is at /opt/freehold.
         for entry in sorted((base / "opt").iterdir()):
             if entry.name != "freehold":
                 yield from _copy_entry(entry, f"{shown}/opt/{entry.name}", f"/opt/{entry.name}")
@@ -159,7 +166,7 @@ def describe_root(spec: ComputerSpec, sources: Sources) -> Iterator[str]:
 
 
 def _copy_entry(found: Path, source: str, target: str) -> Iterator[str]:
-    """A link stays a link, so that /bin looks inside as it does outside; a dangling or missing one is left out."""
+    """Bind a file or folder; copy a link as a link, so that /bin is the same inside. What is missing is left out."""
     if found.is_symlink():
         yield from ("--symlink", str(found.readlink()), target)
     elif os.access(found, os.R_OK):
@@ -176,7 +183,7 @@ def _proc() -> Iterator[str]:
     yield from ("--proc", "/proc")
     for name in MASKED_FILES:
         if Path("/proc", name).exists():
-            # Bound without the right to be a device: opening it is refused rather than empty.
+            # The bind does not allow devices, so opening the file fails.
             yield from ("--ro-bind", "/dev/null", f"/proc/{name}")
     for name in MASKED_FOLDERS:
         if Path("/proc", name).is_dir():
@@ -193,12 +200,12 @@ def _proc() -> Iterator[str]:
 
 
 def tmp_size(limits: Limits) -> int:
-    """Temporary files are memory that no killing frees: they may never crowd out the programs."""
+    """At most a quarter of the memory: temporary files use memory that no killed process would free."""
     return max(4096, min(limits.tmp, limits.memory // 4))
 
 
 def describe_etc(hostname: str) -> Mapping[str, str]:
-    """The files of /etc that are the computer's own."""
+    """The files of /etc that are made for the computer."""
     return {
         "/etc/passwd": (
             "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
@@ -209,7 +216,7 @@ def describe_etc(hostname: str) -> Mapping[str, str]:
         "/etc/hosts": f"127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost\n",
         "/etc/hostname": f"{hostname}\n",
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
-        # Without a resolver's address the C library asks 127.0.0.1, where nobody is.
+        # Without a name server the C library asks 127.0.0.1, where none listens.
         "/etc/resolv.conf": "",
     }
 

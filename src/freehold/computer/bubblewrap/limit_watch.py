@@ -1,4 +1,4 @@
-"""Watches a computer against its limits: says what is near, what was reached, and holds what no kernel mechanism does."""
+"""Watches the limits of a computer: reports those that are near or reached, and enforces those that the kernel does not."""
 
 import os
 import resource
@@ -6,21 +6,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from freehold.computer.backend import LimitEvent, Mechanism, Usage
-from freehold.computer.cgroups import Cgroup
-from freehold.computer.disk import CALM, NEAR, QUICK, DiskGuard
-from freehold.computer.population import Population
-from freehold.computer.spec import Limits
+from freehold.computer.bubblewrap.cgroups import Cgroup
+from freehold.computer.bubblewrap.disk_guard import LONG_PAUSE, SHORT_PAUSE, WARNING_SHARE, DiskGuard
+from freehold.computer.bubblewrap.processes import ComputerProcesses
+from freehold.computer.contract.report import LimitEvent, LimitMechanism, MachineUsage
+from freehold.computer.contract.spec import Limits
 
-QUIET = 10.0
-"""Seconds in which the watch reports memory or processes as reached only once."""
-FRESH = 1.0
+REPORT_INTERVAL = 10.0
+"""Seconds in which the watcher reports a reached limit only once."""
+MAX_EVENT_AGE = 1.0
 
 
-def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, Mechanism]:
-    """Which mechanism holds each limit."""
+def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, LimitMechanism]:
+    """The mechanism that enforces each limit."""
 
-    def grouped(controller: str, otherwise: Mechanism) -> Mechanism:
+    def grouped(controller: str, otherwise: LimitMechanism) -> LimitMechanism:
         if cgroup is None or controller not in cgroup.versions:
             return otherwise
         return "cgroup v2" if cgroup.versions[controller] == 2 else "cgroup v1"
@@ -40,13 +40,13 @@ def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, Mechanism]:
     }
 
 
-def apply_rlimits(pid: int, limits: Limits, mechanisms: Mapping[str, Mechanism]) -> None:
-    """Sets on pid 1, before it has children, what all of them inherit. Hard limits: nobody inside can raise them."""
+def apply_rlimits(pid: int, limits: Limits, mechanisms: Mapping[str, LimitMechanism]) -> None:
+    """Set the hard limits of pid 1 before it has children. All processes inherit them and cannot raise them."""
     wanted = {
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_FSIZE: limits.file_size,
-        # Not 0: that stops only files, and a host that pipes cores to a handler (apport, systemd-coredump) would start it on
-        # data from inside. At 1 the kernel does neither.
+        # Not 0: a host that pipes core dumps to a handler (apport, systemd-coredump) would still run it with data from
+        # inside. With 1 the kernel writes no file and runs no handler.
         resource.RLIMIT_CORE: 1,
         resource.RLIMIT_MEMLOCK: 8 * 1024 * 1024,
         resource.RLIMIT_MSGQUEUE: 819_200,
@@ -57,7 +57,7 @@ def apply_rlimits(pid: int, limits: Limits, mechanisms: Mapping[str, Mechanism])
     if mechanisms["processes"] == "rlimit":
         wanted[resource.RLIMIT_NPROC] = limits.processes
     if mechanisms["memory"] == "watch":
-        # One process can then never outrun the watch, which adds up all of them.
+        # A single process then cannot exceed the limit between two checks of the watcher, which adds up all processes.
         wanted[resource.RLIMIT_DATA] = limits.memory
     for kind, value in wanted.items():
         _, ceiling = resource.prlimit(pid, kind)
@@ -69,19 +69,19 @@ def apply_rlimits(pid: int, limits: Limits, mechanisms: Mapping[str, Mechanism])
 
 
 class LimitWatch:
-    """One computer's counters. `sample` may be called from any thread; events come out once each."""
+    """The counters of one computer. `sample` may be called from any thread. Each event is reported once."""
 
     def __init__(
         self,
         limits: Limits,
         cgroup: Cgroup | None,
-        population: Population,
+        processes: ComputerProcesses,
         disk: DiskGuard,
         report: Callable[[LimitEvent], None],
     ) -> None:
         self._limits = limits
         self._cgroup = cgroup
-        self._population = population
+        self._processes = processes
         self._disk = disk
         self._report = report
         self._holds_memory = cgroup is None or "memory" not in cgroup.folders
@@ -89,57 +89,57 @@ class LimitWatch:
         self._warned: set[str] = set()
         self._killed = 0
         self._refused = 0
-        self._told: dict[str, float] = {}
-        self._kept: dict[str, tuple[LimitEvent, float]] = {}
+        self._reported_at: dict[str, float] = {}
+        self._held_back: dict[str, tuple[LimitEvent, float]] = {}
 
     @property
     def pause(self) -> float:
-        return min(self._disk.pause, QUICK * 2 if self._holds_memory else CALM)
+        return min(self._disk.pause, SHORT_PAUSE * 2 if self._holds_memory else LONG_PAUSE)
 
-    def sample(self) -> Usage:
-        """Reads the counters now and reports what they say, also what the watch kept back a moment ago:
+    def sample(self) -> MachineUsage:
+        """Read the counters now and report events, also those that the watcher held back a moment ago.
 
-        whoever asks has just seen something end, and wants to know why.
+        The caller has just seen a process die and wants to know why.
         """
-        # Reported while the lock is held: once one of us has counted a kill, the other must find it told.
+        # Report with the lock held: a kill that one thread has counted must be reported before the other asks.
         with self._lock:
             usage = self._read()
             now = time.monotonic()
-            kept, self._kept = self._kept, {}
-            fresh = [event for event, when in kept.values() if now - when < FRESH]
-            for event in (*fresh, *self._judge(usage)):
+            kept, self._held_back = self._held_back, {}
+            fresh = [event for event, when in kept.values() if now - when < MAX_EVENT_AGE]
+            for event in (*fresh, *self._find_events(usage)):
                 if event.kind == "reached":
-                    self._told[event.limit] = now
+                    self._reported_at[event.limit] = now
                 self._report(event)
         return usage
 
-    def look(self) -> None:
-        """The watch's round: counters first, then the disk, which may take long and is never done by `sample`."""
+    def check(self) -> None:
+        """One round of the watcher: the counters, then the disk. The disk may take long, so `sample` never measures it."""
         with self._lock:
             usage = self._read()
-            for event in self._judge(usage):
-                self._report_unless_told(event)
-        for event in self._disk.look(usage.cpu_seconds):
+            for event in self._find_events(usage):
+                self._report_once(event)
+        for event in self._disk.check(usage.cpu_seconds):
             self._report(event)
 
-    def _report_unless_told(self, event: LimitEvent) -> None:
-        """A limit that is run into again and again is one story: told when it begins, and again only after a while."""
+    def _report_once(self, event: LimitEvent) -> None:
+        """Report a limit that is reached again and again once per REPORT_INTERVAL."""
         now = time.monotonic()
-        if event.kind == "reached" and now - self._told.get(event.limit, -QUIET) < QUIET:
-            self._kept[event.limit] = (event, now)
+        if event.kind == "reached" and now - self._reported_at.get(event.limit, -REPORT_INTERVAL) < REPORT_INTERVAL:
+            self._held_back[event.limit] = (event, now)
             return
         if event.kind == "reached":
-            self._told[event.limit] = now
+            self._reported_at[event.limit] = now
         self._report(event)
 
-    def _read(self) -> Usage:
+    def _read(self) -> MachineUsage:
         group, disk = self._cgroup, self._disk.use
         memory = group.memory() if group else None
         count = group.process_count() if group else None
-        return Usage(
-            memory=self._population.memory() if memory is None else memory,
+        return MachineUsage(
+            memory=self._processes.measure_memory() if memory is None else memory,
             memory_peak=group.memory_peak() if group else None,
-            processes=self._population.threads() if count is None else count,
+            processes=self._processes.count_threads() if count is None else count,
             cpu_seconds=group.cpu_seconds() if group else None,
             disk=disk.size if disk else None,
             inodes=disk.inodes if disk else None,
@@ -147,38 +147,42 @@ class LimitWatch:
             refused_processes=group.refused_forks() if group else None,
         )
 
-    def _judge(self, usage: Usage) -> Iterator[LimitEvent]:
-        yield from self._judge_memory(usage.memory or 0)
+    def _find_events(self, usage: MachineUsage) -> Iterator[LimitEvent]:
+        yield from self._find_memory_events(usage.memory or 0)
         allowed = self._limits.processes
         counted = self._cgroup is not None and "pids" in self._cgroup.folders
         refused = self._cgroup.refused_forks() if self._cgroup is not None and counted else 0
-        # Without a group nobody counts refusals: standing at the limit is then the sign of them.
+        # Without a cgroup the kernel does not count refusals: reaching the limit is then the sign.
         if refused > self._refused or (not counted and (usage.processes or 0) >= allowed):
             self._refused = refused
             yield LimitEvent(
-                "reached", "processes", allowed, allowed, f"no more than {allowed} processes: a new one was refused"
+                "reached", "processes", allowed, allowed, f"{allowed} processes exist: a new one was refused"
             )
         yield from self._warn("processes", usage.processes or 0, allowed)
 
-    def _judge_memory(self, used: int) -> Iterator[LimitEvent]:
+    def _find_memory_events(self, used: int) -> Iterator[LimitEvent]:
         allowed = self._limits.memory
         killed = self._cgroup.out_of_memory_kills() if self._cgroup else 0
         if killed > self._killed:
             self._killed = killed
             yield LimitEvent(
-                "reached", "memory", allowed, allowed, f"more than {allowed} bytes were asked for: a process was ended"
+                "reached", "memory", allowed, allowed, f"more than {allowed} bytes were requested: a process was killed"
             )
         elif self._holds_memory and used > allowed:
-            self._population.end_largest()
+            self._processes.kill_largest()
             self._killed += 1
             yield LimitEvent(
-                "reached", "memory", used, allowed, f"{used} of {allowed} bytes are used: the largest process was ended"
+                "reached",
+                "memory",
+                used,
+                allowed,
+                f"{used} of {allowed} bytes are used: the largest process was killed",
             )
         yield from self._warn("memory", used, allowed)
 
     def _warn(self, limit: str, used: int, allowed: int) -> Iterator[LimitEvent]:
         share = used / allowed
-        if share < NEAR:
+        if share < WARNING_SHARE:
             self._warned.discard(limit)
         elif limit not in self._warned:
             self._warned.add(limit)

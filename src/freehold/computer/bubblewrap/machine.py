@@ -1,7 +1,7 @@
-"""The bubblewrap backend: a computer sealed by namespaces, system-call filters and control groups of this kernel.
+"""A machine of the bubblewrap backend.
 
-Each computer has a thread that starts it and stays until it is gone. The kernel ties the sandbox's life to that very
-thread (PR_SET_PDEATHSIG), so that nothing outlives the keeper, not even one ended with SIGKILL.
+Each computer has its own thread, which starts the sandbox and stays until it is gone. The kernel ties the life of the
+sandbox to that thread (PR_SET_PDEATHSIG): nothing outlives the keeper, even if the keeper is killed with SIGKILL.
 """
 
 import asyncio
@@ -9,64 +9,41 @@ import contextlib
 import os
 import select
 import signal
-import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
-from freehold.computer.backend import Isolation, LimitEvent, Usage
-from freehold.computer.disk import DiskGuard
-from freehold.computer.layout import check_folders, check_image, check_mounts
-from freehold.computer.limits import LimitWatch
-from freehold.computer.population import Population
-from freehold.computer.sealing import MAX_WORDS, Order, Sealed, hears, seal
-from freehold.computer.spec import ComputerSpec
-from freehold.errors import FreeholdError
+from freehold.computer.bubblewrap.disk_guard import DiskGuard
+from freehold.computer.bubblewrap.limit_watch import LimitWatch
+from freehold.computer.bubblewrap.processes import ComputerProcesses
+from freehold.computer.bubblewrap.sandbox import MAX_STDERR, Sandbox, SandboxOrder, is_ready_for_signal, start_sandbox
+from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage
+from freehold.computer.contract.transport import Transport
 
-NOBODY_IN_PARTICULAR = 64242
-LAST_WORDS = 4096
-LISTENING = 0.002
-"""How often a guest that was just started is looked at until it can be asked to end."""
+MAX_LAST_WORDS = 4096
+READY_POLL_SECONDS = 0.002
+"""Pause between two checks whether a new guest can receive SIGTERM."""
 
-
-class Bubblewrap:
-    """`uid` is who a computer started by root is on the host; an ordinary user's computer is that user."""
-
-    name = "bubblewrap"
-
-    def __init__(self, uid: int = NOBODY_IN_PARTICULAR) -> None:
-        self._uid = uid if os.geteuid() == 0 else os.geteuid()
-        if self._uid == 0:
-            raise FreeholdError(
-                "computer.no-isolation", "A computer never runs as root", hint="Give a uid that is not 0, or none"
-            )
-
-    async def start(self, spec: ComputerSpec, listener: socket.socket, guest: Path) -> "BubblewrapMachine":
-        check_folders(spec)
-        check_mounts(spec)
-        check_image(spec)
-        machine = BubblewrapMachine(Order(spec, listener.fileno(), guest, self._uid))
-        await machine.begin()
-        return machine
+FutureResult = TypeVar("FutureResult")
 
 
 class BubblewrapMachine:
-    """Made by `Bubblewrap.start`; see `Machine` for what it promises."""
+    """Created by `Bubblewrap.start`. `Machine` is its contract; `pid` is the guest's pid on the host."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: SandboxOrder, transport: Transport) -> None:
         self._order = order
+        self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self._started: asyncio.Future[Sealed] = self._loop.create_future()
+        self._started: asyncio.Future[Sandbox] = self._loop.create_future()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._callbacks: list[Callable[[LimitEvent], None]] = []
         self._reported: deque[LimitEvent] = deque()
-        self._words = b""
+        self._stderr_tail = b""
         self._watch: LimitWatch | None = None
-        self._abandoned = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="computer", daemon=True)
+        self._start_cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._run_thread, name="computer", daemon=True)
 
     @property
     def pid(self) -> int:
@@ -76,16 +53,19 @@ class BubblewrapMachine:
     def isolation(self) -> Isolation:
         return self._started.result().isolation
 
+    @property
+    def transport(self) -> Transport:
+        return self._transport
+
     def last_words(self) -> str:
-        """The end of what the sandbox and the guest wrote to stderr. Comes from inside: not to be trusted."""
-        return self._words.decode(errors="replace")
+        return self._stderr_tail.decode(errors="replace")
 
     async def begin(self) -> None:
         self._thread.start()
         try:
             await asyncio.shield(self._started)
         except asyncio.CancelledError:
-            self._abandoned.set()
+            self._start_cancelled.set()
             await asyncio.shield(self._ended)
             raise
 
@@ -96,21 +76,21 @@ class BubblewrapMachine:
         if not self._ended.done() and grace > 0:
             with contextlib.suppress(TimeoutError, ProcessLookupError):
                 async with asyncio.timeout(grace):
-                    # A guest that has only just been started would never know that it was asked.
-                    while not self._ended.done() and not hears(self.pid, signal.SIGTERM):  # noqa: ASYNC110 - the kernel tells nobody
-                        await asyncio.sleep(LISTENING)
+                    # The kernel drops a signal that pid 1 is not prepared for: wait until the guest is.
+                    while not self._ended.done() and not is_ready_for_signal(self.pid, signal.SIGTERM):  # noqa: ASYNC110 - no event exists
+                        await asyncio.sleep(READY_POLL_SECONDS)
                     if not self._ended.done():
                         os.kill(self.pid, signal.SIGTERM)
                     await self.wait()
         if not self._ended.done():
-            self._started.result().end()
+            self._started.result().kill()
         await self.wait()
 
-    def usage(self) -> Usage:
+    def usage(self) -> MachineUsage:
         if self._watch is None or self._ended.done():
-            return Usage()
+            return MachineUsage()
         usage = self._watch.sample()
-        self._deliver()
+        self._deliver_events()
         return usage
 
     def subscribe(self, callback: Callable[[LimitEvent], None]) -> Callable[[], None]:
@@ -122,8 +102,8 @@ class BubblewrapMachine:
 
         return unsubscribe
 
-    def _deliver(self) -> None:
-        """In the loop: whatever was reported so far, by the thread or by `usage`, each event once."""
+    def _deliver_events(self) -> None:
+        """Runs in the loop. Delivers each reported event once, whether the thread or `usage` found it."""
         while self._reported:
             event = self._reported.popleft()
             for callback in tuple(self._callbacks):
@@ -131,73 +111,70 @@ class BubblewrapMachine:
 
     def _report(self, event: LimitEvent) -> None:
         self._reported.append(event)
-        self._tell(self._deliver)
+        self._call_in_loop(self._deliver_events)
 
-    def _tell(self, act: Callable[[], None]) -> None:
-        # A loop that closed first has nobody left to tell.
+    def _call_in_loop(self, callback: Callable[[], None]) -> None:
+        # RuntimeError: the loop is closed already, so there is nothing to call.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(act)
+            self._loop.call_soon_threadsafe(callback)
 
-    def _keep(self) -> None:
-        """The thread: seals, watches, clears away."""
+    def _run_thread(self) -> None:
+        """The thread of this computer: starts the sandbox, watches it, removes it."""
         status = -1
         try:
             try:
-                sealed = seal(self._order)
+                sandbox = start_sandbox(self._order)
             except BaseException as error:
                 failure = error
-                self._tell(lambda: _fail(self._started, failure))
+                self._call_in_loop(lambda: _fail(self._started, failure))
                 return
             try:
                 spec = self._order.spec
-                population = Population(sealed.guest, self._order.uid, sealed.cgroup, spec.limits.file_size)
-                disk = DiskGuard((spec.workspace, spec.home), spec.limits, population)
-                self._watch = LimitWatch(spec.limits, sealed.cgroup, population, disk, self._report)
-                self._tell(lambda: _settle(self._started, sealed))
-                status = self._watch_until_end(sealed, self._watch)
+                processes = ComputerProcesses(sandbox.guest, self._order.uid, sandbox.cgroup, spec.limits.file_size)
+                disk = DiskGuard((spec.workspace, spec.home), spec.limits, processes)
+                self._watch = LimitWatch(spec.limits, sandbox.cgroup, processes, disk, self._report)
+                self._call_in_loop(lambda: _resolve(self._started, sandbox))
+                status = self._watch_until_end(sandbox, self._watch)
             finally:
-                sealed.clear_away()
+                sandbox.remove()
         finally:
-            self._tell(lambda: _settle(self._ended, status))
+            self._call_in_loop(lambda: _resolve(self._ended, status))
 
-    def _watch_until_end(self, sealed: Sealed, watch: LimitWatch) -> int:
-        ended = os.pidfd_open(sealed.helper.pid)
-        words = -1 if sealed.helper.stderr is None else sealed.helper.stderr.fileno()
-        heard = 0
+    def _watch_until_end(self, sandbox: Sandbox, watch: LimitWatch) -> int:
+        ended = os.pidfd_open(sandbox.helper.pid)
+        stderr = -1 if sandbox.helper.stderr is None else sandbox.helper.stderr.fileno()
+        received = 0
         poll = select.poll()
         poll.register(ended, select.POLLIN)
-        poll.register(words, select.POLLIN)
+        poll.register(stderr, select.POLLIN)
         due = time.monotonic()
         try:
             while True:
-                if self._abandoned.is_set():
-                    sealed.end()
+                if self._start_cancelled.is_set():
+                    sandbox.kill()
                 ready = {descriptor for descriptor, _ in poll.poll(max(0.0, due - time.monotonic()) * 1000)}
-                if words in ready:
-                    said = os.read(words, LAST_WORDS)
-                    heard += len(said)
-                    self._words = (self._words + said)[-LAST_WORDS:]
-                    # Whoever floods stderr is left to wait for a reader that does not come.
-                    if not said or heard > MAX_WORDS:
-                        poll.unregister(words)
+                if stderr in ready:
+                    data = os.read(stderr, MAX_LAST_WORDS)
+                    received += len(data)
+                    self._stderr_tail = (self._stderr_tail + data)[-MAX_LAST_WORDS:]
+                    # A guest that floods stderr is no longer read, and blocks.
+                    if not data or received > MAX_STDERR:
+                        poll.unregister(stderr)
                 if ended in ready:
                     watch.sample()
-                    return sealed.helper.wait()
+                    return sandbox.helper.wait()
                 if time.monotonic() >= due:
-                    watch.look()
+                    watch.check()
                     due = time.monotonic() + watch.pause
         finally:
             os.close(ended)
 
 
-T = TypeVar("T")
-
-
-def _settle(future: "asyncio.Future[T]", value: T) -> None:
+def _resolve(future: "asyncio.Future[FutureResult]", value: FutureResult) -> None:
     if not future.done():
         future.set_result(value)
 
 
-def _fail(future: "asyncio.Future[Sealed]", error: BaseException) -> None:
+def _fail(future: "asyncio.Future[Sandbox]", error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)

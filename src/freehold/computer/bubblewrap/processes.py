@@ -1,4 +1,4 @@
-"""Who lives in a computer, seen and acted on from the host."""
+"""The processes of a computer, seen and controlled from the host."""
 
 import contextlib
 import os
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.cgroups import Cgroup
-from freehold.computer.credentials import act_as
+from freehold.computer.bubblewrap.cgroups import Cgroup
+from freehold.computer.bubblewrap.credentials import call_as_uid
 
 
 @dataclass(frozen=True)
-class Population:
-    """Every process of one computer. Found by its group where there is one, else as descendants of its pid 1,
+class ComputerProcesses:
+    """Every process of one computer: the members of its cgroup, or without one the descendants of its pid 1.
 
-    to which all orphans inside come back.
+    Orphans inside become children of pid 1, so the descendants are complete.
     """
 
     guest: int
@@ -24,46 +24,46 @@ class Population:
     cgroup: Cgroup | None
     file_size: int
 
-    def members(self) -> list[int]:
+    def list_pids(self) -> list[int]:
         if self.cgroup is not None:
             with contextlib.suppress(OSError):
-                # The group also holds the sandbox's helper, which is outside of the walls: one pid namespace less.
-                depth = _depth(self.guest)
-                return [pid for pid in self.cgroup.processes() if _depth(pid) == depth]
+                # The group also contains bubblewrap itself, which is outside and in one pid namespace less.
+                depth = _count_pid_namespaces(self.guest)
+                return [pid for pid in self.cgroup.processes() if _count_pid_namespaces(pid) == depth]
         return list(_descendants(self.guest))
 
     def hold_writes(self) -> None:
-        """No file may grow from now on; deleting stays possible. New processes inherit it."""
+        """Let no file grow; deleting stays possible. New processes inherit this."""
         self._set_file_size(0)
 
     def release_writes(self) -> None:
         self._set_file_size(self.file_size)
 
     def _set_file_size(self, size: int) -> None:
-        """The soft limit only, since not every root may raise a hard one again: the watch comes back to check."""
+        """Set the soft limit only, because root in a container cannot raise a hard limit again. The watcher repeats it."""
 
         def set_all() -> None:
-            for pid in self.members():
+            for pid in self.list_pids():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, self.file_size))
 
-        with self._held_still():
-            act_as(self.uid, set_all)
+        with self._frozen():
+            call_as_uid(self.uid, set_all)
 
-    def end_all_but_guest(self) -> int:
-        """Ends every process but pid 1; returns how many."""
-        ended = 0
-        with self._held_still():
-            for pid in self.members():
+    def kill_all_but_guest(self) -> int:
+        """Kill every process except pid 1. Returns their number."""
+        killed = 0
+        with self._frozen():
+            for pid in self.list_pids():
                 if pid != self.guest:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
-                        ended += 1
-        return ended
+                        killed += 1
+        return killed
 
     @contextlib.contextmanager
-    def _held_still(self) -> Iterator[None]:
-        """Nobody forks meanwhile, where the kernel can freeze a group; elsewhere the next round finds who slipped by."""
+    def _frozen(self) -> Iterator[None]:
+        """Freeze the cgroup, so that nothing forks. Without one, the next round finds processes that were missed."""
         frozen = self.cgroup is not None and self.cgroup.freeze(True)
         try:
             yield
@@ -71,9 +71,9 @@ class Population:
             if frozen and self.cgroup is not None:
                 self.cgroup.freeze(False)
 
-    def end_largest(self) -> int | None:
-        """Ends the process that holds the most memory, as the kernel would; never pid 1."""
-        sizes = {pid: resident(pid) for pid in self.members() if pid != self.guest}
+    def kill_largest(self) -> int | None:
+        """Kill the process with the most memory, as the kernel would; never pid 1."""
+        sizes = {pid: read_private_memory(pid) for pid in self.list_pids() if pid != self.guest}
         if not sizes:
             return None
         largest = max(sizes, key=lambda pid: sizes[pid])
@@ -81,16 +81,16 @@ class Population:
             os.kill(largest, signal.SIGKILL)
         return largest
 
-    def memory(self) -> int:
-        return sum(resident(pid) for pid in self.members())
+    def measure_memory(self) -> int:
+        return sum(read_private_memory(pid) for pid in self.list_pids())
 
-    def threads(self) -> int:
-        """Processes and their threads, as the kernel's limit counts them."""
-        return sum(_status_number(pid, "Threads:") for pid in self.members())
+    def count_threads(self) -> int:
+        """Processes and threads, as the kernel's limit counts them."""
+        return sum(_status_number(pid, "Threads:") for pid in self.list_pids())
 
 
-def resident(pid: int) -> int:
-    """Bytes of memory that are the process's own: shared code counts for nobody."""
+def read_private_memory(pid: int) -> int:
+    """Memory of the process itself, without shared code, in bytes."""
     return (_status_number(pid, "RssAnon:") + _status_number(pid, "RssShmem:")) * 1024
 
 
@@ -102,8 +102,8 @@ def _status_number(pid: int, name: str) -> int:
     return 0
 
 
-def _depth(pid: int) -> int:
-    """In how many pid namespaces the process has a number; 0 for one that is gone."""
+def _count_pid_namespaces(pid: int) -> int:
+    """The number of pid namespaces that contain the process; 0 if it has ended."""
     with contextlib.suppress(OSError), Path(f"/proc/{pid}/status").open() as status:
         for line in status:
             if line.startswith("NSpid:"):

@@ -1,4 +1,4 @@
-"""Builds the walls and starts the guest behind them. Blocking: the computer's own thread does this."""
+"""Builds the walls and starts the guest behind them. Blocking: runs in the thread of the computer."""
 
 import contextlib
 import json
@@ -10,35 +10,55 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.backend import Isolation
-from freehold.computer.cgroups import Cgroup, find_parents, make_cgroup, sweep_stale
-from freehold.computer.credentials import act_as
-from freehold.computer.isolation import SESSIONS_APART, Tools, diagnose, find_tools, keeps_sessions_apart
-from freehold.computer.layout import Sources, describe_environment, describe_etc, describe_root
-from freehold.computer.limits import apply_rlimits, describe_mechanisms
-from freehold.computer.ownership import claim_folder
-from freehold.computer.seccomp import compile_filters
-from freehold.computer.spec import AGENT_GID, AGENT_UID, GUEST_PATH, HELD_PORTS, WORKSPACE, ComputerSpec
-from freehold.computer.stage import stage_sources
+from freehold.computer.bubblewrap.bind_stage import stage_sources
+from freehold.computer.bubblewrap.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
+from freehold.computer.bubblewrap.credentials import call_as_uid
+from freehold.computer.bubblewrap.layout import (
+    BindSources,
+    describe_environment,
+    describe_etc,
+    describe_root,
+    image_folder,
+)
+from freehold.computer.bubblewrap.limit_watch import apply_rlimits, describe_mechanisms
+from freehold.computer.bubblewrap.ownership import chown_tree
+from freehold.computer.bubblewrap.requirements import (
+    SESSIONS_APART,
+    SandboxTools,
+    can_separate_sessions,
+    explain_bwrap_error,
+    find_tools,
+)
+from freehold.computer.bubblewrap.seccomp import compile_filters
+from freehold.computer.contract.conventions import (
+    AGENT_GID,
+    AGENT_UID,
+    GUEST_PATH,
+    GUEST_PYTHON,
+    RESERVED_PORTS,
+    WORKSPACE,
+)
+from freehold.computer.contract.report import Isolation
+from freehold.computer.contract.spec import ComputerSpec
 from freehold.errors import FreeholdError
 
-PATIENCE = 10.0
-MAX_WORDS = 64 * 1024
+START_TIMEOUT = 10.0
+MAX_STDERR = 64 * 1024
 
-# Enters the groups while it still may, then becomes the next program.
+# Joins the cgroups while it still has the permission, then becomes the next program.
 ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 
-# What `python3 GUEST_PATH` does, without the modules that Python loads to find out that it is an archive.
+# Does what `python3 GUEST_PATH` does, without the modules that Python loads to detect an archive.
 RUN_ARCHIVE = f"import zipimport;exec(zipimport.zipimporter({GUEST_PATH!r}).get_code('__main__'))"
-PYTHON = ("/usr/bin/python3", "-I", "-S", "-E", "-c", RUN_ARCHIVE, "--listen")
+PYTHON = (GUEST_PYTHON, "-I", "-S", "-E", "-c", RUN_ARCHIVE, "--listen")
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 NONE = "0" * 16
 EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is to be sealed: the spec, the listening descriptor the guest inherits, its zipapp, and who it is on the host."""
+class SandboxOrder:
+    """What to start: the spec, the listening descriptor for the guest, the guest archive, and the uid on the host."""
 
     spec: ComputerSpec
     listener: int
@@ -47,88 +67,89 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Sealed:
-    """A guest behind its walls, with the handles to end it. `helper` is bubblewrap itself, outside of the walls."""
+class Sandbox:
+    """A running guest and the handles to end it. `helper` is the bubblewrap process, which is outside of the walls."""
 
     helper: subprocess.Popen[bytes]
     guest: int
     cgroup: Cgroup | None
     isolation: Isolation
 
-    def end(self) -> None:
-        """Ending the helper ends pid 1, and the kernel ends everything else in its namespace."""
+    def kill(self) -> None:
+        """Kill the helper. That kills pid 1, and the kernel kills everything else in its namespace."""
         with contextlib.suppress(ProcessLookupError):
             self.helper.kill()
         if self.cgroup is not None:
             self.cgroup.kill()
 
-    def clear_away(self) -> None:
-        """Returns when nothing is left of it, process or group."""
-        self.end()
-        _clear_away(self.helper, self.cgroup)
+    def remove(self) -> None:
+        """Kill it and return when no process and no cgroup is left."""
+        self.kill()
+        _remove(self.helper, self.cgroup)
 
 
-def seal(order: Order) -> Sealed:
-    """Starts the guest. Raises rather than leave a wall out, and leaves nothing behind when it does.
+def start_sandbox(order: SandboxOrder) -> Sandbox:
+    """Start the guest. Raises if a wall cannot be built, and then leaves nothing behind.
 
-    A root caller's thread changes its mount namespace for good: it is to be a thread of the computer's own.
+    If root calls this, the mount namespace of the calling thread changes permanently: use a thread of its own.
     """
     tools = find_tools()
     parents = find_parents()
-    sweep_stale(parents)
+    remove_stale_cgroups(parents)
     cgroup = make_cgroup(order.spec.limits, parents)
     helper: subprocess.Popen[bytes] | None = None
     try:
         mechanisms = describe_mechanisms(cgroup)
         filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
-        helper, told = _start(order, tools, filters, cgroup, _gather_sources(order))
-        guest = _find_guest(helper, told, tools)
+        helper, child_info = _start_bwrap(order, tools, filters, cgroup, _gather_sources(order))
+        guest = _find_guest(helper, child_info, tools)
         walls = _await_walls(helper, guest, order.uid, tools)
-        act_as(order.uid, lambda: apply_rlimits(guest, order.spec.limits, mechanisms))
+        call_as_uid(order.uid, lambda: apply_rlimits(guest, order.spec.limits, mechanisms))
     except BaseException:
         if helper is not None:
             helper.kill()
-        _clear_away(helper, cgroup)
+        _remove(helper, cgroup)
         raise
-    return Sealed(helper, guest, cgroup, Isolation("bubblewrap", tools.version, order.uid, walls, mechanisms))
+    return Sandbox(helper, guest, cgroup, Isolation("bubblewrap", tools.version, f"uid {order.uid}", walls, mechanisms))
 
 
-def _clear_away(helper: subprocess.Popen[bytes] | None, cgroup: Cgroup | None) -> None:
+def _remove(helper: subprocess.Popen[bytes] | None, cgroup: Cgroup | None) -> None:
     if helper is not None:
         helper.wait()
         if helper.stderr is not None:
             helper.stderr.close()
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT
     while cgroup is not None and not cgroup.remove() and time.monotonic() < deadline:
         cgroup.kill()
         time.sleep(0.005)
 
 
-def _gather_sources(order: Order) -> Sources:
+def _gather_sources(order: SandboxOrder) -> BindSources:
     spec = order.spec
     paths: list[Path] = [spec.workspace, spec.home, order.guest, *(mount.source for mount in spec.mounts)]
     if spec.image is not None:
-        paths.append(spec.image)
+        paths.append(image_folder(spec))
     if os.geteuid() == 0:
-        claim_folder(spec.workspace, order.uid)
-        claim_folder(spec.home, order.uid)
+        chown_tree(spec.workspace, order.uid)
+        chown_tree(spec.home, order.uid)
         places = stage_sources(paths)
     else:
         places = [str(path.absolute()) for path in paths]
     mounts = tuple(places[3 : 3 + len(spec.mounts)])
-    return Sources(places[0], places[1], places[2], mounts, places[-1] if spec.image is not None else None)
+    return BindSources(places[0], places[1], places[2], mounts, places[-1] if spec.image is not None else None)
 
 
-def _start(
-    order: Order, tools: Tools, filters: Sequence[bytes], cgroup: Cgroup | None, sources: Sources
+def _start_bwrap(
+    order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], cgroup: Cgroup | None, sources: BindSources
 ) -> tuple[subprocess.Popen[bytes], bytes]:
+    """The process, and what bubblewrap reported about its child: JSON, or nothing if it failed."""
     info, info_inside = os.pipe()
     handed = [info_inside]
     try:
-        arguments = _describe(order, filters, sources, info_inside, handed)
+        arguments = _write_arguments(order, filters, sources, info_inside, handed)
         helper = subprocess.Popen(
             [
-                *_descend(order, tools, cgroup),
+                *_describe_descent(order, tools, cgroup),
                 tools.bwrap,
                 "--args",
                 str(arguments),
@@ -136,7 +157,7 @@ def _start(
                 *PYTHON,
                 str(order.listener),
                 "--hold",
-                ",".join(map(str, HELD_PORTS)),
+                ",".join(map(str, RESERVED_PORTS)),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -156,25 +177,27 @@ def _start(
         return helper, answer.read()
 
 
-def _find_guest(helper: subprocess.Popen[bytes], told: bytes, tools: Tools) -> int:
-    if not told:
+def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: SandboxTools) -> int:
+    if not child_info:
         raise _explain_failure(helper, tools)
-    return int(json.loads(told)["child-pid"])
+    return int(json.loads(child_info)["child-pid"])
 
 
-def _descend(order: Order, tools: Tools, cgroup: Cgroup | None) -> list[str]:
-    """The programs on the way down: into the groups, then out of every privilege, for good."""
+def _describe_descent(order: SandboxOrder, tools: SandboxTools, cgroup: Cgroup | None) -> list[str]:
+    """The programs that run before bubblewrap: join the cgroups, then drop every privilege."""
     steps: list[str] = []
     if cgroup is not None:
-        steps += ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, cgroup.entrances), "--"]
+        steps += ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, cgroup.process_files), "--"]
     steps += [tools.setpriv, "--no-new-privs"]
     if os.geteuid() == 0:
         steps += [f"--reuid={order.uid}", f"--regid={order.uid}", "--clear-groups", "--inh-caps=-all"]
     return steps
 
 
-def _describe(order: Order, filters: Sequence[bytes], sources: Sources, info: int, handed: list[int]) -> int:
-    """The sandbox's arguments, in a file that only it can read: an environment does not belong on a command line."""
+def _write_arguments(
+    order: SandboxOrder, filters: Sequence[bytes], sources: BindSources, info: int, handed: list[int]
+) -> int:
+    """Write bubblewrap's arguments to a memory file: the environment must not appear on a command line."""
 
     def hand_over(content: bytes) -> str:
         descriptor = os.memfd_create("freehold")
@@ -196,10 +219,10 @@ def _describe(order: Order, filters: Sequence[bytes], sources: Sources, info: in
     return int(hand_over(b"".join(os.fsencode(word) + b"\0" for word in words)))
 
 
-def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: Tools) -> tuple[str, ...]:
-    """Looks at the guest from outside until the kernel says that it is sealed, so that what is told is what is."""
-    deadline = time.monotonic() + PATIENCE
-    missing = "no answer"
+def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: SandboxTools) -> tuple[str, ...]:
+    """Read the guest's state from the kernel until every wall stands. Reports only what the kernel confirms."""
+    deadline = time.monotonic() + START_TIMEOUT
+    missing = "the guest did not appear"
     while time.monotonic() < deadline:
         if helper.poll() is not None:
             raise _explain_failure(helper, tools)
@@ -210,17 +233,17 @@ def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: T
         if not missing:
             namespaces = (f"{name} namespace" for name in NAMESPACES)
             walls = (*namespaces, "no new privileges", "no capabilities", "filtered system calls")
-            return (*walls, SESSIONS_APART) if keeps_sessions_apart() else walls
+            return (*walls, SESSIONS_APART) if can_separate_sessions() else walls
         time.sleep(0.001)
     raise FreeholdError(
         "computer.no-isolation",
-        f"The sandbox did not build all walls within {PATIENCE:.0f} s: {missing}",
+        f"The sandbox did not build every wall within {START_TIMEOUT:.0f} s: {missing}",
         hint="Run freehold doctor to see which wall is missing",
     )
 
 
 def find_missing_wall(pid: int, uid: int) -> str:
-    """The first wall that the kernel does not (yet) show around a process, or nothing."""
+    """The first wall that the kernel does not show for a process; empty if all stand."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
     for name, expected in EXPECTED.items():
@@ -229,16 +252,16 @@ def find_missing_wall(pid: int, uid: int) -> str:
     if {int(word) for word in status["Uid"].split()} != {uid}:
         return f"uid is {status['Uid']}"
     for name in NAMESPACES:
-        # A guest that already forbade looking into it shows no links to an owner without root; the empty bounding set
-        # seen above exists in a user namespace of its own only.
+        # A guest that has forbidden inspection hides these links from users other than root. Its empty bounding set,
+        # checked above, is only possible in a user namespace of its own.
         with contextlib.suppress(PermissionError):
             if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
                 return f"the {name} namespace is the host's"
     return ""
 
 
-def hears(pid: int, number: signal.Signals) -> bool:
-    """Whether a guest has set itself up to be told of this signal; before that the kernel drops it, as for any pid 1."""
+def is_ready_for_signal(pid: int, number: signal.Signals) -> bool:
+    """Whether the guest is prepared for this signal. Before that the kernel drops it, as for any pid 1."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -247,7 +270,7 @@ def hears(pid: int, number: signal.Signals) -> bool:
     return bool(int(mask, 16) >> (number - 1) & 1)
 
 
-def _explain_failure(helper: subprocess.Popen[bytes], tools: Tools) -> FreeholdError:
+def _explain_failure(helper: subprocess.Popen[bytes], tools: SandboxTools) -> FreeholdError:
     helper.kill()
-    words = b"" if helper.stderr is None else helper.stderr.read(MAX_WORDS)
-    return diagnose(words.decode(errors="replace"), tools.bwrap).error()
+    words = b"" if helper.stderr is None else helper.stderr.read(MAX_STDERR)
+    return explain_bwrap_error(words.decode(errors="replace"), tools.bwrap).error()

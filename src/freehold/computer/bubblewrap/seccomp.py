@@ -1,7 +1,7 @@
-"""The filters on system calls, compiled once a process by libseccomp and handed to the sandbox as programs.
+"""The system-call filters, compiled by libseccomp once per process and passed to the sandbox as BPF programs.
 
-Two filters are stacked, and the kernel takes the stricter answer of both: one lists the calls that may be made at all,
-the other refuses some of them by their arguments. libseccomp cannot say both about one call in one filter.
+There are two filters, and the kernel applies the stricter result: the first lists the allowed calls, the second refuses
+some of them because of their arguments. libseccomp cannot express both for one call in one filter.
 """
 
 import errno
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from freehold.computer.syscalls import ALLOWED, REFUSED
+from freehold.computer.bubblewrap.syscalls import ALLOWED, REFUSED
 from freehold.errors import FreeholdError
 
 CLONE_NEW = {
@@ -31,17 +31,17 @@ GUEST, PRIO_USER = 1, 2
 LARGEST_SEGMENT, MAX_SEMAPHORES = 64 * 1024, 256
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
-# Plain Linux, 32-bit programs' view, both again without address randomisation (gdb), and asking what is set.
+# Linux, the view of 32-bit programs, both without address randomisation (gdb), and the query.
 PERSONALITIES = (0x0, 0x0008, 0x00040000, 0x00040008, 0xFFFFFFFF)
-# The kernel reads an int: a call with bits set above it must not slip past a comparison of 64.
+# The kernel reads a 32-bit int: higher bits must not defeat a 64-bit comparison.
 INT = 0xFFFFFFFF
 
 
 @functools.cache
 def compile_filters(*, nameless_files: bool = True) -> tuple[bytes, ...]:
-    """The BPF programs for this machine. Raises `computer.no-isolation` where libseccomp is missing.
+    """The BPF programs for this machine. Raises `computer.no-isolation` if libseccomp is missing.
 
-    Without `nameless_files` there is no memfd: memory in one belongs to no process, so that only a control group sees it.
+    Without `nameless_files`, memfd_create is not allowed: only a cgroup counts memory that belongs to no process.
     """
     seccomp = _load_library()
     allowed = (name for name in ALLOWED if nameless_files or name != "memfd_create")
@@ -50,11 +50,11 @@ def compile_filters(*, nameless_files: bool = True) -> tuple[bytes, ...]:
 
 def _load_library() -> ModuleType:
     try:
-        import pyseccomp  # here, since importing it looks for the C library
+        import pyseccomp  # not at the top: the import searches for the C library
     except (ImportError, RuntimeError, OSError) as error:
         raise FreeholdError(
             "computer.no-isolation",
-            f"The filter on system calls cannot be built: {error}",
+            f"The system-call filter cannot be built: {error}",
             hint="Install libseccomp (apt install libseccomp2, dnf install libseccomp)",
         ) from error
     return pyseccomp  # type: ignore[no-any-return]
@@ -62,7 +62,7 @@ def _load_library() -> ModuleType:
 
 def _calls(seccomp: Any, allowed: Iterable[str]) -> Any:
     rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.ENOSYS))
-    # Only the machine's own architecture: i386 and x32 calls would walk around the numbers checked here.
+    # Only the native architecture: i386 and x32 calls have other numbers than those checked here.
     rules.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.KILL_PROCESS)
     for name in allowed:
         _add(seccomp, rules, seccomp.ALLOW, name)
@@ -83,33 +83,33 @@ def _arguments(seccomp: Any) -> Any:
 
     for flag in CLONE_NEW.values():
         _add(seccomp, rules, refuse, "clone", masked(0, flag, flag))
-    # The limit on cores is 1 (see limits.py) and stays so. Programs that switch cores off are told that they did, since
-    # some (gpg) stop when they cannot.
+    # The limit on core dumps stays 1 (see limit_watch.py). A program that disables core dumps is told that it succeeded,
+    # because some (gpg) stop otherwise.
     unchanged = seccomp.ERRNO(0)
     _add(seccomp, rules, unchanged, "setrlimit", masked(0, INT, RLIMIT_CORE))
     _add(seccomp, rules, unchanged, "prlimit64", masked(1, INT, RLIMIT_CORE), seccomp.Arg(2, seccomp.NE, 0))
-    # Programs inside share the guest's uid: what the kernel lets them do to its limits and its turn, they may not.
+    # Programs inside share the guest's uid. They must not change its limits or its scheduling.
     _add(seccomp, rules, refuse, "prlimit64", masked(0, INT, GUEST), seccomp.Arg(2, seccomp.NE, 0))
     for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
         _add(seccomp, rules, refuse, name, masked(0, INT, GUEST))
     for name, by_user in (("setpriority", PRIO_USER), ("ioprio_set", PRIO_USER + 1)):
         _add(seccomp, rules, refuse, name, masked(1, INT, GUEST))
         _add(seccomp, rules, refuse, name, masked(0, INT, by_user))
-    # System V memory and semaphores stay when their maker is gone, so that no killing frees them: small ones only.
+    # System V memory and semaphores outlive their process, so that no kill frees them: allow small ones only.
     too_large = seccomp.ERRNO(errno.EINVAL)
     _add(seccomp, rules, too_large, "shmget", seccomp.Arg(1, seccomp.GT, LARGEST_SEGMENT))
     _add(seccomp, rules, too_large, "semget", seccomp.Arg(1, seccomp.GT, MAX_SEMAPHORES))
-    # A terminal's keystrokes must not be forged.
+    # Keystrokes of a terminal must not be forged.
     for request in (TIOCSTI, TIOCLINUX):
         _add(seccomp, rules, refuse, "ioctl", masked(1, INT, request))
-    # A debugger may trace the child that asks for it (TRACEME); nobody may seize a process that did not.
+    # A debugger may trace a child that asks for it (TRACEME), and no other process.
     for request in (PTRACE_ATTACH, PTRACE_SEIZE):
         _add(seccomp, rules, refuse, "ptrace", masked(0, INT, request))
     for name, place in (("mknod", 1), ("mknodat", 2)):
         for kind in (stat.S_IFCHR, stat.S_IFBLK):
             _add(seccomp, rules, refuse, name, masked(place, 0o170000, kind))
-    # Unix and loopback sockets; packet, vsock, alg, bluetooth … are as if not compiled in. Of netlink only the route
-    # protocol is left, by which Node and the C library list interfaces: here it shows loopback and changes nothing.
+    # Unix and loopback sockets only; packet, vsock, alg, bluetooth and others look as if not compiled in. Of netlink only
+    # the route protocol is left, with which Node and the C library list interfaces. It shows only loopback here.
     absent = seccomp.ERRNO(errno.EAFNOSUPPORT)
     for family in range(AF_MAX):
         if family not in (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK):
@@ -121,7 +121,7 @@ def _arguments(seccomp: Any) -> Any:
 
 
 def _add(seccomp: Any, rules: Any, action: int, name: str, *conditions: Any) -> None:
-    """Adds a rule unless this architecture (or this libseccomp) has no such call: what is unknown stays unallowed."""
+    """Add a rule if this architecture and libseccomp know the call. Unknown calls stay forbidden."""
     try:
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
     except OSError:

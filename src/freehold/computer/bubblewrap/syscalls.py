@@ -1,8 +1,8 @@
-"""Which system calls a computer may make: a list of what is allowed, so that what a later kernel adds stays out.
+"""The system calls that programs inside may use. It is a list of allowed calls, so calls of later kernels are forbidden.
 
-What is on neither list answers ENOSYS, as if the kernel were older: programs then take their fallback. What is refused
-by name answers EPERM, so that whoever tries it is told plainly. clone3 is on neither: it hides its flags behind a
-pointer, and ENOSYS sends the C library to clone, whose flags the filter can read.
+A call on neither list fails with ENOSYS, as on an older kernel, and programs use their fallback. A call on the refused
+list fails with EPERM. clone3 is on neither: a filter cannot read its flags, and after ENOSYS the C library uses clone,
+whose flags the filter can read.
 """
 
 _ALLOWED = """

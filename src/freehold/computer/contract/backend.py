@@ -1,107 +1,84 @@
-"""The narrow waist between the computer and what seals it: start, stop, and nothing about what goes on inside."""
+"""The contract between the library and a backend: start, stop, observe. What happens inside is the guest's part.
 
-import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+tests/computer/test_backend_conformance.py runs this contract against every backend.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol, runtime_checkable
 
-from freehold.computer.spec import ComputerSpec
-
-Mechanism = Literal["cgroup v2", "cgroup v1", "rlimit", "watch", "tmpfs", "affinity", "guest"]
-
-
-@dataclass(frozen=True)
-class Isolation:
-    """What really holds a computer, asked for by `status` and `doctor`.
-
-    `uid` is the uid on the host that everything inside has. `limits` says by which mechanism each limit is held:
-    "watch" is a host-side watcher that acts within a second, "affinity" can be undone by a program inside, and
-    "guest" is enforced per command by whoever runs it.
-    """
-
-    backend: str
-    version: str
-    uid: int
-    walls: tuple[str, ...]
-    limits: Mapping[str, Mechanism]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Now, against the limits. None is what the mechanism in force cannot tell.
-
-    `out_of_memory` counts the processes ended for want of memory since the start, `refused_processes` those not
-    started: compared before and after a command, they tell why it was ended.
-    """
-
-    memory: int | None = None
-    memory_peak: int | None = None
-    processes: int | None = None
-    cpu_seconds: float | None = None
-    disk: int | None = None
-    inodes: int | None = None
-    out_of_memory: int | None = None
-    refused_processes: int | None = None
-
-
-@dataclass(frozen=True)
-class LimitEvent:
-    """A limit is near (80 %) or was reached; `setting` is the manifest's name of it, `computer.limits.memory` for example."""
-
-    kind: Literal["warning", "reached"]
-    limit: str
-    used: int
-    allowed: int
-    message: str
-
-    @property
-    def setting(self) -> str:
-        return f"computer.limits.{self.limit}"
+from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage
+from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.contract.transport import Transport
 
 
 class Machine(Protocol):
-    """A started computer. Everything in it dies with the process that started it, however that ends."""
-
-    @property
-    def pid(self) -> int:
-        """The guest's pid as the host sees it."""
-        ...
+    """A started computer. Everything inside ends with the process that started it, even if that is killed."""
 
     @property
     def isolation(self) -> Isolation: ...
 
+    @property
+    def transport(self) -> Transport:
+        """How to reach its guest."""
+        ...
+
     async def wait(self) -> int:
-        """Returns the exit status once the guest and everything it started are gone. May be awaited by many, and again."""
+        """Return the exit status once the guest and everything it started are gone. Many may wait, and wait again."""
         ...
 
     async def stop(self, grace: float = 5.0) -> None:
-        """SIGTERM to the guest, then after `grace` seconds the end of the whole tree. Idempotent."""
+        """Ask the guest to end, then kill everything after `grace` seconds. Returns when nothing is left. Idempotent."""
         ...
 
-    def usage(self) -> Usage:
-        """Reads the counters now. Events for limits found reached are delivered before this returns,
+    def usage(self) -> MachineUsage:
+        """Read the counters now. Events for limits that were reached are delivered before this returns.
 
-        so that whoever sees a process killed can ask here why.
+        A caller that saw a process die can therefore ask here which limit killed it. After the end all fields are None.
         """
         ...
 
     def subscribe(self, callback: Callable[[LimitEvent], None]) -> Callable[[], None]:
-        """Calls back in the loop that started the machine; returns the way to stop that."""
+        """Call `callback` for each event, in the event loop that started the machine. Returns a function that stops it."""
+        ...
+
+    def last_words(self) -> str:
+        """The end of what backend and guest wrote to stderr. Written by code inside: never trust it."""
         ...
 
 
 class Backend(Protocol):
-    """One way to seal a computer. Refuses (`computer.no-isolation`) rather than start with a wall missing."""
+    """One way to isolate a computer. Its package is listed in `freehold.computer.registry`."""
 
     @property
     def name(self) -> str: ...
 
-    async def start(self, spec: ComputerSpec, listener: socket.socket, guest: Path) -> Machine:
-        """Runs the archive at GUEST_PATH with `/usr/bin/python3 -I -S -E` and `--listen FD --hold PORTS` as pid 1, with `listener` inherited as FD and nothing else.
+    def make_transport(self, path: Path) -> Transport:
+        """A transport of the kind that this backend uses. `path` is the socket on the host where clients will connect."""
+        ...
 
-        `guest` is the zipapp on the host, shown read-only inside. The guest owes the walls two things: it calls
-        prctl(PR_SET_DUMPABLE, 0) before anything else, since programs inside share its uid and could otherwise write
-        its memory through /proc/1/mem; and on SIGTERM it ends its children and exits.
+    async def start(self, spec: ComputerSpec, transport: Transport) -> Machine:
+        """Start a machine whose guest serves `transport`, which `make_transport` of this backend created.
+
+        The guest is `guest_archive()`, visible inside at GUEST_PATH, and pid 1 of its own pid namespace. It runs with
+        the options `--listen FD --hold PORTS`. FD is a listening socket and the only descriptor from outside, PORTS are
+        RESERVED_PORTS. On SIGTERM from outside its pid namespace it ends its children and exits.
+
+        Raises `computer.no-isolation` if one wall is missing, `computer.unknown-image` for an image reference that
+        cannot be used, and `computer.no-folder`, `computer.mount-missing`, `computer.mount-refused` for bad folders.
+        After an error, and after cancellation, nothing of the machine is left.
         """
         ...
+
+
+@runtime_checkable
+class HostProcess(Protocol):
+    """An optional part of a machine: one process of this host that ends when the machine ends."""
+
+    @property
+    def pid(self) -> int: ...
+
+
+def find_host_pid(machine: Machine) -> int | None:
+    """The pid that stands for the machine on this host, or None if its backend has none."""
+    return machine.pid if isinstance(machine, HostProcess) else None

@@ -1,7 +1,8 @@
-"""The guest packed as one file, reproducibly: the same sources and the same Python give the same bytes.
+"""The guest packed into one file. The build is reproducible: the same sources and Python give the same bytes.
 
-All modules are bundled into one, since finding many of them in an archive would take longer than running them. It is
-there twice: compiled for the Python of this machine, which starts it three times as fast, and as sources for any other.
+All modules are bundled into one, because searching an archive for many modules takes longer than running them. The
+bundle is there twice: compiled for the Python of this machine, which starts three times as fast, and as source code for
+any other Python.
 """
 
 import hashlib
@@ -14,12 +15,10 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
+from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.errors import FreeholdError
 
-PYTHON = "/usr/bin/python3"
-"""What runs the guest inside, where the host's /usr is shown."""
-
-_SOURCES = Path(__file__).resolve().parent.parent / "guest"
+_SOURCES = Path(__file__).resolve().parents[2] / "guest"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _BUNDLE = """
 import sys
@@ -57,7 +56,7 @@ sys.stdout.buffer.write(importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") 
 
 
 def read_sources() -> dict[str, str]:
-    """Every module of the guest by its name."""
+    """The source of every guest module, by its dotted name."""
     sources = {"freehold": ""}
     for source in sorted(_SOURCES.glob("*.py")):
         name = "freehold.guest" if source.stem == "__init__" else f"freehold.guest.{source.stem}"
@@ -66,8 +65,8 @@ def read_sources() -> dict[str, str]:
     return sources
 
 
-def pack_guest(sources: dict[str, str], python: str = PYTHON) -> bytes:
-    """The zipapp. Nothing is compressed: unpacking would cost more than the few pages it saves."""
+def pack_guest(sources: dict[str, str], python: str = GUEST_PYTHON) -> bytes:
+    """The archive. Not compressed, because unpacking would cost more time than it saves."""
     entries = {
         "__main__.py": f"UNPACK = lambda text: compile(text, 'guest', 'exec')\nMODULES = {sources!r}{_BUNDLE}".encode()
     }
@@ -82,7 +81,7 @@ def pack_guest(sources: dict[str, str], python: str = PYTHON) -> bytes:
 
 
 def _compile(sources: dict[str, str], python: str) -> bytes:
-    """Nothing where that Python is not to be had on the host: the guest then starts from its sources."""
+    """The compiled bundle; empty if the host does not have that Python. The guest then starts from source code."""
     order = marshal.dumps((_BUNDLE, sources), 2)
     try:
         done = subprocess.run(
@@ -94,11 +93,11 @@ def _compile(sources: dict[str, str], python: str) -> bytes:
 
 
 @cache
-def guest_zipapp() -> Path:
-    """The packed guest on disk, readable by all, written once for each content and Python."""
+def guest_archive() -> Path:
+    """The packed guest on disk, readable by all users; written once for each content and Python."""
     sources = read_sources()
     if os.geteuid() == 0:
-        folder = Path("/run/freehold-guest")  # not in a private folder: the uid that the computer runs as reads it too
+        folder = Path("/run/freehold-guest")  # not in a private folder: the uid of the computer must read it
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "freehold"
     path = folder / f"guest-{_fingerprint(sources)}.pyz"
@@ -113,7 +112,7 @@ def guest_zipapp() -> Path:
     except OSError as error:
         raise FreeholdError(
             "computer.no-guest",
-            f"The guest cannot be written to {folder}: {error.strerror}",
+            f"The guest archive cannot be written to {folder}: {error.strerror}",
             hint="Make that folder writable",
         ) from error
     return path
@@ -122,7 +121,7 @@ def guest_zipapp() -> Path:
 def _fingerprint(sources: dict[str, str]) -> str:
     digest = hashlib.sha256(json.dumps(sources).encode())
     try:
-        python = Path(PYTHON).resolve()
+        python = Path(GUEST_PYTHON).resolve()
         found = python.stat()
         digest.update(f"{python}:{found.st_size}:{found.st_mtime_ns}".encode())
     except OSError:

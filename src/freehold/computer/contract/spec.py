@@ -1,4 +1,4 @@
-"""What a computer is asked to be: its folders, its limits, its environment."""
+"""What a computer should be: its folders, its limits, its environment, its image."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,49 +8,22 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
-GUEST_PATH = "/opt/freehold/guest.pyz"
-WORKSPACE = "/workspace"
-AGENT_HOME = "/home/agent"
-AGENT_UID = 1000
-AGENT_GID = 1000
-PROXY = "http://127.0.0.1:3128"
-HELD_PORTS = (3128, 3129, 3130)
-"""Ports inside that only the host can answer at: the way out, the models and the host tools."""
-
-BASE_ENVIRONMENT: Mapping[str, str] = {
-    "PATH": "/home/agent/.local/bin:/usr/local/bin:/usr/bin:/bin",
-    "HOME": AGENT_HOME,
-    "USER": "agent",
-    "LOGNAME": "agent",
-    "SHELL": "/bin/bash",
-    "LANG": "C.UTF-8",
-    "TERM": "xterm-256color",
-    "HTTP_PROXY": PROXY,
-    "HTTPS_PROXY": PROXY,
-    "ALL_PROXY": PROXY,
-    "NO_PROXY": "localhost,127.0.0.1,::1",
-    "http_proxy": PROXY,
-    "https_proxy": PROXY,
-    "all_proxy": PROXY,
-    "no_proxy": "localhost,127.0.0.1,::1",
-}
-
 
 @dataclass(frozen=True)
 class Limits:
     """Bytes, seconds and counts; each is `computer.limits.<name>` in the manifest.
 
-    memory      everything the computer holds, temporary files included; it has no swap
-    processes   processes and threads alive at once
-    cpus        share of the machine, in processors
-    open_files  descriptors of one process
-    file_size   the largest single file
-    disk        bytes the persistent folders (workspace and home) may take on the disk
+    memory      all memory of the computer, temporary files included; there is no swap
+    processes   processes and threads that exist at once
+    cpus        processor cores, may be a fraction
+    open_files  open files of one process
+    file_size   size of the largest file
+    disk        bytes that the persistent folders (workspace and home) use on the disk
     inodes      files and folders in the persistent folders
-    output      bytes captured of one command's stdout, and as many of its stderr
-    cpu_time    seconds of processor one command may use
-    wall_time   seconds one command may take
-    tmp         /tmp, and again /dev/shm; both count as memory and neither gets more than a quarter of it
+    output      bytes kept of the stdout of one command, and as many of its stderr
+    cpu_time    processor seconds of one command
+    wall_time   seconds that one command may run
+    tmp         size of /tmp, and again of /dev/shm; both count as memory and each is at most a quarter of it
     """
 
     memory: int = 4 * GIB
@@ -68,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder or file of the host shown inside at `target`, read-only unless said otherwise."""
+    """A folder or file of the host that appears inside at `target`; read-only unless `writable`."""
 
     source: Path
     target: str
@@ -77,10 +50,11 @@ class Mount:
 
 @dataclass(frozen=True)
 class ComputerSpec:
-    """All that a backend needs. `workspace` and `home` exist; with a root keeper they come to belong to the computer's uid.
+    """Everything that a backend needs to know.
 
-    `environment` is added to `BASE_ENVIRONMENT`; nothing of the host's own environment goes inside.
-    `image` is a folder holding a root file system to use instead of the host's /usr.
+    `workspace` and `home` exist. A backend that runs as root may change their owner to the user that the computer runs
+    as. `environment` is added to `BASE_ENVIRONMENT`; nothing of the host's environment is visible inside. `image` is a
+    reference that the backend understands and checks: a root folder for bubblewrap. None means the backend's default.
     """
 
     workspace: Path
@@ -88,5 +62,5 @@ class ComputerSpec:
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    image: Path | None = None
+    image: str | None = None
     hostname: str = "freehold"

@@ -1,4 +1,4 @@
-"""What an escape would find on the host: things that only the walls keep out of reach, never their permissions."""
+"""What an escape would find on the host: things that only the walls protect, not their permissions."""
 
 import contextlib
 import ctypes
@@ -19,7 +19,7 @@ ENVIRONMENT_NAME = "FREEHOLD_BAIT"
 
 @dataclass(frozen=True)
 class Bait:
-    """A secret that anybody on the host may read, by file, by socket, by port, by shared memory and by environment."""
+    """A secret that every user of the host may read: in a file, at a socket, at a port, in shared memory, in the environment."""
 
     token: str
     folder: Path
@@ -27,7 +27,7 @@ class Bait:
     memory_key: int
 
     def shown(self) -> dict[str, str | int]:
-        """What an attacker inside is told, so that not knowing is no wall. The token itself is not among it."""
+        """What the attempt is told, so that it need not guess. The token itself is left out."""
         return {
             "secret": str(self.folder / "secret"),
             "folder": str(self.folder),
@@ -44,8 +44,8 @@ class Bait:
 
 
 @contextlib.contextmanager
-def laid_bait() -> Iterator[Bait]:
-    """Lays it out, and takes all of it away again."""
+def placed_bait() -> Iterator[Bait]:
+    """Create the bait, and remove all of it at the end."""
     token = secrets.token_hex(16)
     folder = Path(tempfile.mkdtemp(prefix="freehold-bait-"))
     key = secrets.randbelow(2**30) + 1
@@ -77,7 +77,7 @@ def _listen(name: str) -> socket.socket:
 
 @contextlib.contextmanager
 def _answering(listeners: list[socket.socket], answer: bytes) -> Iterator[None]:
-    """Tells the secret to whoever connects."""
+    """Send the secret to every client that connects."""
     wake, woken = socket.socketpair()
 
     def serve() -> None:
@@ -107,7 +107,7 @@ def _shared_memory(key: int, content: bytes) -> Iterator[None]:
     libc.shmat.restype = ctypes.c_void_p
     identifier = libc.shmget(key, 4096, IPC_CREAT | 0o666)
     if identifier < 0:
-        # A host without System V memory has none to guard.
+        # A host without System V memory has none to protect.
         yield
         return
     try:

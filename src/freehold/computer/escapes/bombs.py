@@ -1,11 +1,11 @@
-"""Attempts to use up what is not there: each must be stopped by its limit, and harm nobody else.
+"""Attempts to exhaust a resource. A limit must stop each, and no other computer may be affected.
 
-Each bomb is given a throw-away computer of its own with small limits, and enough time to run into them.
+Each bomb runs in a new computer with small limits, and has enough time to reach them.
 """
 
 from dataclasses import dataclass
 
-from freehold.computer.spec import MIB, Limits
+from freehold.computer.contract.spec import MIB, Limits
 
 SMALL = Limits(
     memory=192 * MIB,
@@ -24,9 +24,9 @@ SMALL = Limits(
 
 @dataclass(frozen=True)
 class Bomb:
-    """`limit` is the one that must stop it; None for one that must simply have no effect on others.
+    """`limit` must stop it; None if it must only have no effect on others.
 
-    The program (after the escapes' prelude) prints REFUSED when it was told no; one that is ended says nothing.
+    The program (after PRELUDE) prints REFUSED if the kernel refused it. A program that was killed prints nothing.
     """
 
     name: str
@@ -132,7 +132,7 @@ while True:
     ),
     Bomb(
         "fork-of-daemons",
-        "forks without end, each in a session of its own so that no group finds them",
+        "forks without end, each process in a new Unix session",
         "processes",
         r"""
 while True:
@@ -194,7 +194,7 @@ with open("/home/agent/large", "wb", buffering=0) as file:
     ),
     Bomb(
         "disk-by-mapping",
-        "fills holes through a mapping, where the limit on files does not look",
+        "fills holes through a mapping, which the file size limit does not see",
         "disk",
         r"""
 import mmap
@@ -227,7 +227,7 @@ escaped("a million files")
     ),
     Bomb(
         "deep-folders",
-        "nests folders so deeply that nobody can walk them",
+        "nests folders so deeply that no program can walk them",
         "inodes",
         r"""
 os.chdir("/workspace")
@@ -239,7 +239,7 @@ time.sleep(3)
     ),
     Bomb(
         "hidden-folders",
-        "hides what it fills in folders that nobody may read",
+        "hides files in folders without read permission",
         "disk",
         r"""
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -287,7 +287,7 @@ while time.monotonic() < end:
     ),
     Bomb(
         "zombies",
-        "leaves dead children lying about",
+        "leaves dead child processes behind",
         None,
         r"""
 for _ in range(12):

@@ -1,15 +1,16 @@
-"""One attempt to get out: a program that is run inside a real computer, and what it is taken to have shown."""
+"""One escape attempt: a program that runs inside a real computer, and how its output is judged."""
 
 import json
 import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.escapes.bait import Bait
 
 Outcome = Literal["refused", "escaped", "unclear"]
 
-# What every program starts with. `attempt` takes an act: an OSError is a refusal, anything else went through the wall.
+# The start of every program. `attempt` calls a function: an OSError is a refusal, anything else is an escape.
 PRELUDE = r"""
 import ctypes, errno, json, os, signal, socket, stat, struct, subprocess, sys, time
 bait = json.loads(sys.argv[1])
@@ -18,7 +19,7 @@ reasons = []
 children = []
 
 def end(child):
-    # Popen.kill takes the stop of a traced child for its end, and then sends nothing.
+    # Popen.kill would send nothing: it mistakes the stop of a traced child for its end.
     os.kill(child.pid, signal.SIGKILL)
     while not os.WIFSIGNALED(os.waitpid(child.pid, 0)[1]):
         pass
@@ -63,7 +64,7 @@ def write(path, content):
         os.close(descriptor)
 
 def in_child(act):
-    # Runs `act` in a child; its wait status tells how it ended.
+    # Runs `act` in a child and returns its wait status.
     pid = os.fork()
     if pid == 0:
         try:
@@ -76,17 +77,18 @@ def in_child(act):
     return os.waitpid(pid, 0)[1]
 """
 
-NOTHING = "nothing there to try"
+NOTHING = "there was nothing to try"
 EPILOGUE = f"""
 print("REFUSED", "; ".join(reasons) or {NOTHING!r}, flush=True)
 """
 
 
 @dataclass(frozen=True)
-class Escape:
+class EscapeAttempt:
     """`claim` says what must not be possible; `program` is Python (after PRELUDE) that tries it.
 
-    One that is tried `beside_another` session's process is told its pid as `bait["neighbour"]`; that process must live on.
+    With `beside_another` a process of another session runs at the same time. `bait["neighbour"]` is its pid, and it
+    must survive the attempt.
     """
 
     name: str
@@ -97,7 +99,7 @@ class Escape:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was seen. Unclear is no better than escaped: the attempt told nothing."""
+    """The result. "unclear" counts as a failure: the attempt has shown nothing."""
 
     name: str
     claim: str
@@ -114,22 +116,21 @@ class Ran(Protocol):
     def exit_code(self) -> int | None: ...
 
 
-def command_for(escape: Escape, bait: Bait, **more: int) -> list[str]:
-    # Plain indentation at the top, so that bodies are pasted as they are.
+def build_command(escape: EscapeAttempt, bait: Bait, **more: int) -> list[str]:
     source = PRELUDE + escape.program + EPILOGUE
-    return ["/usr/bin/python3", "-I", "-c", source, json.dumps({**bait.shown(), **more})]
+    return [GUEST_PYTHON, "-I", "-c", source, json.dumps({**bait.shown(), **more})]
 
 
-def judge(escape: Escape, bait: Bait, ran: Ran) -> Verdict:
-    """The bait's token anywhere in the output is an escape, whatever the program says of itself."""
-    said = ran.stdout.decode(errors="replace")
-    last = said.strip().splitlines()[-1] if said.strip() else ""
-    if bait.token in said or bait.token.encode() in ran.stderr:
+def judge_escape(escape: EscapeAttempt, bait: Bait, ran: Ran) -> Verdict:
+    """Judge an attempt. The bait's token anywhere in the output is an escape, whatever the program reports."""
+    output = ran.stdout.decode(errors="replace")
+    last = output.strip().splitlines()[-1] if output.strip() else ""
+    if bait.token in output or bait.token.encode() in ran.stderr:
         return Verdict(escape.name, escape.claim, "escaped", "the host's secret was read")
-    found = re.search(r"^ESCAPED (.*)$", said, re.MULTILINE)
+    found = re.search(r"^ESCAPED (.*)$", output, re.MULTILINE)
     if found:
         return Verdict(escape.name, escape.claim, "escaped", found.group(1))
     if ran.exit_code == 0 and last.startswith("REFUSED "):
         return Verdict(escape.name, escape.claim, "refused", last.removeprefix("REFUSED "))
-    words = ran.stderr.decode(errors="replace").strip().splitlines()
-    return Verdict(escape.name, escape.claim, "unclear", f"exit {ran.exit_code}: {words[-1] if words else last}")
+    errors = ran.stderr.decode(errors="replace").strip().splitlines()
+    return Verdict(escape.name, escape.claim, "unclear", f"exit {ran.exit_code}: {errors[-1] if errors else last}")

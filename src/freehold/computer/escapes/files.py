@@ -1,9 +1,9 @@
-"""Escapes by the file system."""
+"""Escape attempts through the file system."""
 
-from freehold.computer.escapes.escape import Escape
+from freehold.computer.escapes.escape import EscapeAttempt
 
 FILES = (
-    Escape(
+    EscapeAttempt(
         "host-passwords",
         "reads the host's password and sudo files",
         r"""
@@ -11,21 +11,21 @@ for path in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh/ssh_host_e
     attempt(path, os.stat, path)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "owner-home",
-        "sees the owner's home or anybody else's",
+        "sees the home folder of the owner or of another user",
         r"""
 for path in ("/root", "/home/agent/../../root", os.path.dirname(bait["folder"]) + "/" + os.path.basename(bait["folder"])):
     attempt(path, os.listdir, path)
 others = [name for name in os.listdir("/home") if name != "agent"]
 if others:
     escaped(f"/home holds {others}")
-refused("/home holds nobody else")
+refused("/home contains no other user")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "host-file",
-        "reads a file of the host that anybody there may read",
+        "reads a file of the host that every user there may read",
         r"""
 secret = bait["secret"]
 for path in (secret, "/workspace/../../.." + secret, "/proc/self/root" + secret, "/proc/self/cwd/../../.." + secret,
@@ -36,9 +36,9 @@ for pid in [name for name in os.listdir("/proc") if name.isdigit()]:
     attempt(f"/proc/{pid}/cwd", lambda: print(read(f"/proc/{pid}/cwd/../../..{secret}")))
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "guest-process",
-        "looks into pid 1: its environment, memory, folders and descriptors",
+        "inspects pid 1: its environment, memory, folders and descriptors",
         r"""
 for name in ("environ", "mem", "auxv", "stack", "io"):
     attempt(f"/proc/1/{name}", lambda: read(f"/proc/1/{name}"))
@@ -48,7 +48,7 @@ attempt("write /proc/1/mem", lambda: open("/proc/1/mem", "r+b"))
 attempt("write /proc/1/oom_score_adj", write, "/proc/1/oom_score_adj", b"1000")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "file-handles",
         "opens the host's files by handle, around the mounts",
         r"""
@@ -60,7 +60,7 @@ here = os.open("/workspace", os.O_RDONLY)
 attempt("open_by_handle_at", syscall, OPEN_BY_HANDLE, here, handle, 0)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "read-only-system",
         "changes the system's files",
         r"""
@@ -75,7 +75,7 @@ for link in ("/usr/bin/env", "/opt/freehold/guest.pyz", "/etc/passwd"):
 attempt("rename /usr", os.rename, "/usr", "/workspace/usr")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "device-nodes",
         "makes or opens devices",
         r"""
@@ -88,9 +88,9 @@ for name in ("mem", "kmem", "port", "kmsg", "sda", "vda", "nvme0n1", "kvm", "fus
     attempt(f"/dev/{name}", os.stat, f"/dev/{name}")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "setuid-programs",
-        "gains rights by a setuid program",
+        "gains privileges with a setuid program",
         r"""
 found = 0
 for folder in ("/usr/bin", "/usr/sbin", "/usr/lib"):
@@ -124,9 +124,9 @@ if ids.strip() != "1000":
     escaped(f"a setuid shell has uid {ids}")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "masked-proc",
-        "reads what /proc tells of the kernel and the host",
+        "reads from /proc about the kernel and the host",
         r"""
 for name in ("kcore", "keys", "key-users", "kallsyms", "kmsg", "timer_list", "sched_debug", "cmdline", "modules", "slabinfo",
              "vmallocinfo", "kpagecount", "kpageflags", "interrupts", "config.gz"):
@@ -136,7 +136,7 @@ for name in ("acpi", "scsi", "fs", "driver"):
         escaped(f"/proc/{name} holds {os.listdir('/proc/' + name)}")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "kernel-settings",
         "changes a setting of the kernel",
         r"""
@@ -147,7 +147,7 @@ for name in ("sys/kernel/core_pattern", "sys/kernel/hostname", "sys/kernel/modpr
 attempt("lower oom_score_adj", write, "/proc/self/oom_score_adj", b"-1000")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "no-sysfs",
         "reaches /sys, control groups or debugging file systems",
         r"""
@@ -162,9 +162,9 @@ for line in open("/proc/self/cgroup"):
 refused("the group is seen as /")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "core-dumps",
-        "has the host write or handle a core dump",
+        "makes the host write or handle a core dump",
         r"""
 import resource
 os.chdir("/workspace")
@@ -180,7 +180,7 @@ if os.WCOREDUMP(status):
 if any(name.startswith("core") for name in os.listdir(".")):
     escaped("a core file is there")
 refused(f"ended by signal {os.WTERMSIG(status)} without a core")
-# 0 would still start a handler that the host named with a pipe; 1 is the value at which the kernel starts none.
+# With 0 the kernel would still start a core dump handler of the host; with 1 it starts none.
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 if resource.getrlimit(resource.RLIMIT_CORE) != (1, 1):
     escaped(f"the limit of cores became {resource.getrlimit(resource.RLIMIT_CORE)}")

@@ -1,9 +1,9 @@
-"""Escapes by what the kernel offers: namespaces, mounts, privileges, rarely used calls."""
+"""Escape attempts through the kernel: namespaces, mounts, privileges, rarely used calls."""
 
-from freehold.computer.escapes.escape import Escape
+from freehold.computer.escapes.escape import EscapeAttempt
 
 KERNEL = (
-    Escape(
+    EscapeAttempt(
         "namespaces",
         "makes or joins a namespace",
         r"""
@@ -31,7 +31,7 @@ if ran.returncode == 0:
     escaped("unshare -Ur")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "mounts",
         "mounts, unmounts or changes its root",
         r"""
@@ -54,7 +54,7 @@ attempt("fspick", syscall, 433, -100, b"/", 0)
 attempt("mount_setattr", syscall, 442, -100, b"/usr", 0, ctypes.create_string_buffer(32), 32)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "privileges",
         "gains a capability or another uid",
         r"""
@@ -80,9 +80,9 @@ def ambient():
 attempt("ambient capability", ambient)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "filter-removal",
-        "takes the filter on system calls off",
+        "removes the system-call filter",
         r"""
 MOUNT = 165 if X86 else 40
 libc.prctl(22, 0, 0, 0, 0)
@@ -108,9 +108,9 @@ else:
     refused("a program run from memory has the same walls")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "other-architectures",
-        "calls the kernel by another architecture's numbers, around the filter",
+        "calls the kernel with the numbers of another architecture, to avoid the filter",
         r"""
 import mmap
 if X86:
@@ -129,7 +129,7 @@ else:
     refused("no other architecture here")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "rare-calls",
         "uses calls that reach deep into the kernel",
         r"""
@@ -150,7 +150,7 @@ for name, numbers in calls.items():
     try:
         syscall(numbers[0 if X86 else 1], buffer, 0, 0, 0, 0, 0)
     except OSError as error:
-        # EPERM by the filter, ENOSYS by it or the kernel. EFAULT or EINVAL would mean that the kernel looked at the arguments.
+        # EPERM comes from the filter, ENOSYS from the filter or the kernel. EFAULT and EINVAL would mean that the kernel read the arguments.
         if error.errno in (errno.EPERM, errno.ENOSYS):
             refused(f"{name}: {errno.errorcode[error.errno]}")
         else:
@@ -162,7 +162,7 @@ for persona in (0x0400000, 0x0010000, 0x1):
     attempt(f"personality {persona:#x}", syscall, PERSONALITY, persona)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "terminal-injection",
         "types into a terminal as if it were its owner (TIOCSTI, TIOCLINUX)",
         r"""

@@ -1,6 +1,6 @@
-"""Escapes of one session to another: both are in the same computer, with the same uid."""
+"""Attempts of one session against another: both are in the same computer and have the same uid."""
 
-from freehold.computer.escapes.escape import Escape
+from freehold.computer.escapes.escape import EscapeAttempt
 
 NEIGHBOUR = r"""
 import os, socket, sys, tempfile, threading
@@ -23,12 +23,12 @@ print("ready", flush=True)
 for line in sys.stdin:
     print("here", flush=True)
 """
-"""Another session's process, with the bait's token wherever a process has something: it answers each line with one."""
+"""A process of another session. It has the bait's token in its environment, files, pipes and sockets, and answers each line."""
 
 NEIGHBOURS = (
-    Escape(
+    EscapeAttempt(
         "another-sessions-secrets",
-        "reads what another session's process holds",
+        "reads memory, environment or files of a process of another session",
         r"""
 pid = bait["neighbour"]
 def look(path):
@@ -67,9 +67,9 @@ print(read(f"/proc/{pid}/cmdline"), read(f"/proc/{pid}/status"))
 """,
         beside_another=True,
     ),
-    Escape(
+    EscapeAttempt(
         "another-sessions-signals",
-        "ends, stops or calls another session's process",
+        "kills, stops or signals a process of another session",
         r"""
 pid = bait["neighbour"]
 SCOPES = 6
@@ -83,7 +83,7 @@ else:
         attempt(f"{name} by descriptor", signal.pidfd_send_signal, os.pidfd_open(pid), number)
         attempt(f"{name} to its thread", syscall, 234 if X86 else 131, pid, pid, number)
     attempt("is it there", os.kill, pid, 0)
-    # A pipe that sends SIGKILL to its owner when something comes: the kernel says yes, and then sends nothing.
+    # A pipe that sends SIGKILL to its owner when data arrives: the kernel accepts it and then sends nothing.
     import fcntl
     reading, writing = os.pipe()
     fcntl.fcntl(reading, fcntl.F_SETOWN, pid)

@@ -1,9 +1,9 @@
-"""Escapes by sockets: the computer has its own loopback and nothing else; the way out is another room's."""
+"""Escape attempts through sockets. The computer has only its own loopback; egress is tested elsewhere."""
 
-from freehold.computer.escapes.escape import Escape
+from freehold.computer.escapes.escape import EscapeAttempt
 
 NETWORK = (
-    Escape(
+    EscapeAttempt(
         "host-sockets",
         "connects to a socket of the host: a keeper's, docker's, an ssh agent's, D-Bus's",
         r"""
@@ -22,7 +22,7 @@ for root in ("/run", "/tmp", "/var", "/workspace", "/home/agent", "/dev"):
                 escaped(f"a socket is at {folder}/{name}")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "abstract-sockets",
         "connects to an abstract socket of the host",
         r"""
@@ -34,7 +34,7 @@ for line in open("/proc/net/unix"):
         escaped(line)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "host-loopback",
         "connects to a port on the host's loopback",
         r"""
@@ -45,9 +45,9 @@ for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0
         attempt(address, client.connect, (address, bait["port"]))
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "network",
-        "reaches any network but its own loopback",
+        "reaches a network other than its own loopback",
         r"""
 for address in ("1.1.1.1", "169.254.169.254", "10.0.0.1", "172.17.0.1", "192.168.1.1", "100.64.0.1", "224.0.0.1", "255.255.255.255"):
     for kind, port in ((socket.SOCK_STREAM, 80), (socket.SOCK_DGRAM, 53)):
@@ -71,7 +71,7 @@ if len(open("/proc/net/route").readlines()) > 1:
     escaped("there is a route")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "socket-families",
         "opens a socket of a family that leads to the host or deep into the kernel",
         r"""
@@ -87,14 +87,14 @@ for family in (socket.AF_INET, socket.AF_INET6):
         attempt(f"raw, protocol {protocol}", socket.socket, family, socket.SOCK_RAW, protocol)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "netlink",
-        "talks to the kernel's configuration by netlink",
+        "changes the kernel's configuration with netlink",
         r"""
 for protocol in (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 18, 19, 20, 21, 22):
     for kind in (socket.SOCK_RAW, socket.SOCK_DGRAM):
         attempt(f"netlink protocol {protocol}", socket.socket, socket.AF_NETLINK, kind, protocol)
-# Listing interfaces is left (Node and the C library need it): it must show loopback only, and change nothing.
+# Listing interfaces is allowed (Node and the C library need it). It must show loopback only and change nothing.
 def ask(kind, flags, payload):
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as route:
         route.settimeout(5)
@@ -111,7 +111,7 @@ attempt("a new address", ask, 20, 0x605, struct.pack("=BBBBi", 2, 8, 0, 0, 1) + 
 attempt("a new route", ask, 24, 0x605, struct.pack("=BBBBBBBBI", 2, 0, 0, 0, 254, 3, 0, 1, 0))
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "host-memory",
         "attaches shared memory or queues of the host",
         r"""

@@ -1,9 +1,9 @@
-"""Escapes by and against processes: those of the host, the guest, and others inside."""
+"""Escape attempts against processes: those of the host, the guest, and others inside."""
 
-from freehold.computer.escapes.escape import Escape
+from freehold.computer.escapes.escape import EscapeAttempt
 
 PROCESSES = (
-    Escape(
+    EscapeAttempt(
         "host-processes",
         "sees or signals a process of the host",
         r"""
@@ -23,9 +23,9 @@ if sum(name.isdigit() for name in os.listdir("/proc")) > 8:
 refused("only this computer's processes are there")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "trace-others",
-        "traces or reads a process that did not ask for it",
+        "traces or reads a process that did not ask to be traced",
         r"""
 PTRACE = 101 if X86 else 117
 child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -41,9 +41,9 @@ for target, label in ((1, "pid 1"), (child.pid, "another")):
 end(child)
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "kill-guest",
-        "ends or stops the guest, and with it the owner's hold on the computer",
+        "kills or stops the guest, which controls the computer",
         r"""
 for name in ("SIGKILL", "SIGSTOP", "SIGTERM", "SIGINT", "SIGHUP", "SIGSEGV", "SIGABRT", "SIGQUIT", "SIGUSR1", "SIGPIPE", "SIGALRM", "SIGXFSZ"):
     try:
@@ -66,7 +66,7 @@ if state in "TtZX":
 refused("signals to pid 1 have no effect")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "inherited-descriptors",
         "finds a descriptor of the host that was left open",
         r"""
@@ -80,13 +80,13 @@ for name in os.listdir("/proc/self/fd"):
     if not target.startswith(("pipe:", "/dev/null", "/proc/", "socket:")):
         escaped(f"descriptor {name} is {target}")
     if int(name) < 3 and target.startswith("pipe:"):
-        # Opening one's own pipe again must lead nowhere but to that pipe.
+        # Opening its own pipe again must lead to that pipe only.
         if not stat.S_ISFIFO(os.stat(f"/proc/self/fd/{name}").st_mode):
             escaped(f"{name} leads to a file")
 refused("standard streams only")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "host-environment",
         "reads the environment of the host",
         r"""
@@ -101,9 +101,9 @@ for line in sys.argv:
         escaped("the host's variables are on the command line")
 """,
     ),
-    Escape(
+    EscapeAttempt(
         "limits-raised",
-        "raises a limit that was set on it",
+        "raises its own limits",
         r"""
 import resource
 for name in ("NOFILE", "FSIZE", "MEMLOCK", "NICE", "RTPRIO", "SIGPENDING", "MSGQUEUE"):

@@ -1,21 +1,21 @@
-"""One operation's two streams and its messages, on the host's side of a link."""
+"""One operation on a link, seen from the host: two byte streams and JSON messages."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Protocol
 
-from freehold.computer import frames
+from freehold.computer.library import frames
 from freehold.errors import FreeholdError
 
 if TYPE_CHECKING:
-    from freehold.computer.link import Link
+    from freehold.computer.library.link import Link
 
 _GRANT_AT = 64 * 1024
 
 
 class Receiver(Protocol):
-    """What a channel's user is told. Called in the loop; must not wait, and must `grant` what it has used up.
+    """What a channel calls when something arrives. Called in the loop; must not block, and must `grant` consumed bytes.
 
-    The payload of `data` is the link's own buffer: copy what is to be kept.
+    The payload of `data` is the link's own buffer and changes after the call: copy what you keep.
     """
 
     def data(self, stream: int, payload: memoryview) -> None: ...
@@ -25,16 +25,16 @@ class Receiver(Protocol):
     def message(self, message: dict[str, Any]) -> None: ...
 
     def closed(self) -> None:
-        """The guest closed the channel: nothing more will come."""
+        """The guest closed the channel; nothing more arrives."""
         ...
 
     def lost(self, error: FreeholdError) -> None:
-        """The link is gone, and the channel with it."""
+        """The link was lost, and the channel with it."""
         ...
 
 
 class Channel:
-    """`allowed` is what the guest may still send; a guest that sends more is cut off."""
+    """`allowed` counts the bytes that the guest may still send. A guest that sends more loses the link."""
 
     def __init__(self, link: "Link", number: int, receiver: Receiver, window: int) -> None:
         self.link = link
@@ -44,35 +44,35 @@ class Channel:
         self._owed = [0, 0]
         self._credit = [frames.WINDOW, frames.WINDOW]
         self._credited: asyncio.Future[None] | None = None
-        self.closed_here = False
-        self.closed_there = False
+        self.closed_by_host = False
+        self.closed_by_guest = False
 
     @property
-    def over(self) -> bool:
-        return self.closed_here or self.closed_there
+    def is_closed(self) -> bool:
+        return self.closed_by_host or self.closed_by_guest
 
     def grant(self, stream: int, amount: int) -> None:
-        """Give back what was consumed. Small amounts are gathered, so that a chatty stream costs few frames."""
+        """Let the guest send as many bytes as were consumed. Small amounts are added up first, to send fewer frames."""
         owed = self._owed[stream] + amount
         if owed < _GRANT_AT:
             self._owed[stream] = owed
             return
         self._owed[stream] = 0
         self.allowed[stream] += owed
-        if not self.over:
+        if not self.is_closed:
             self.link.send(frames.GRANT, self.number, frames.CREDIT.pack(stream, owed))
 
-    def say(self, message: dict[str, Any]) -> None:
-        if not self.over:
+    def send_message(self, message: dict[str, Any]) -> None:
+        if not self.is_closed:
             self.link.send(frames.MESSAGE, self.number, frames.encode_message(message))
 
     async def write(self, data: bytes | memoryview, stream: int = 0) -> None:
-        """Returns when everything is on its way; waits for the guest's credit and for the socket.
+        """Returns when everything was sent; waits for credit from the guest and for the socket.
 
-        Silently drops what the guest no longer wants: how the operation ended is told by its last message.
+        Data for a closed channel is dropped without an error: the last message of the operation says how it ended.
         """
         view = memoryview(data)
-        while view and not self.over:
+        while view and not self.is_closed:
             room = min(self._credit[stream], frames.MAX_PAYLOAD)
             if room <= 0:
                 await self._wait_for_credit()
@@ -84,38 +84,38 @@ class Channel:
             await self.link.drain()
 
     def send_end(self, stream: int = 0) -> None:
-        if not self.over:
+        if not self.is_closed:
             self.link.send(frames.END, self.number, bytes((stream,)))
 
     def close(self) -> None:
-        """Give up on the operation; the guest ends what it was doing. Idempotent."""
-        if not self.closed_here:
-            self.closed_here = True
-            if not self.closed_there:
+        """End the operation; the guest stops what it was doing. Idempotent."""
+        if not self.closed_by_host:
+            self.closed_by_host = True
+            if not self.closed_by_guest:
                 self.link.send(frames.CLOSE, self.number)
             self.link.settle(self)
             self._wake()
 
-    def credited(self, stream: int, amount: int) -> None:
+    def add_credit(self, stream: int, amount: int) -> None:
         self._credit[stream] += amount
         if self._credit[stream] > 2 * frames.MAX_WINDOW:
-            raise frames.protocol_error("credit beyond any window")
+            raise frames.protocol_error("more credit than the largest window")
         self._wake()
 
-    def ended_there(self) -> None:
-        self.closed_there = True
+    def close_by_guest(self) -> None:
+        self.closed_by_guest = True
         self._wake()
-        if not self.closed_here:
+        if not self.closed_by_host:
             self.receiver.closed()
-            if not self.closed_here:
+            if not self.closed_by_host:
                 self.close()
 
-    def abandon(self, error: FreeholdError) -> None:
-        """The link is gone."""
-        told = self.over
-        self.closed_here = self.closed_there = True
+    def fail(self, error: FreeholdError) -> None:
+        """The link was lost."""
+        was_closed = self.is_closed
+        self.closed_by_host = self.closed_by_guest = True
         self._wake()
-        if not told:
+        if not was_closed:
             self.receiver.lost(error)
 
     async def _wait_for_credit(self) -> None:

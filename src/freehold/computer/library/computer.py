@@ -1,4 +1,4 @@
-"""The library's front door: a sealed computer to run commands in."""
+"""`Computer`: start a sealed computer or connect to one, and use it."""
 
 import asyncio
 import tempfile
@@ -8,30 +8,39 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from freehold.computer import process as processes
-from freehold.computer.answers import number, whole
-from freehold.computer.backend import Backend, LimitEvent, Machine, Usage
-from freehold.computer.batch import ask
-from freehold.computer.connection import Connection, State
-from freehold.computer.files import Files
-from freehold.computer.frames import protocol_error
-from freehold.computer.launch import launch
-from freehold.computer.pool import Pool
-from freehold.computer.process import Command, Process, Result, per_command
-from freehold.computer.question import ask_shortly
-from freehold.computer.removal import remove_tree
-from freehold.computer.roster import Node, Running, Stats, make_tree, read_holder, read_running
-from freehold.computer.spec import ComputerSpec, Limits, Mount
-from freehold.computer.terminal import Terminal, TerminalInfo, read_terminal
-from freehold.computer.tunnel import Handler, Listening, Tunnel
+from freehold.computer.contract.backend import Backend, Machine
+from freehold.computer.contract.report import LimitEvent, MachineUsage
+from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
+from freehold.computer.contract.transport import SocketTransport, Transport
+from freehold.computer.library import process as processes
+from freehold.computer.library.batch import send_batch
+from freehold.computer.library.connection import ComputerConnection, LinkState
+from freehold.computer.library.files import Files
+from freehold.computer.library.frames import protocol_error
+from freehold.computer.library.launch import launch
+from freehold.computer.library.pool import ComputerPool
+from freehold.computer.library.process import Command, CommandResult, Process, describe_command_limits
+from freehold.computer.library.process_list import (
+    ComputerStats,
+    ProcessNode,
+    RunningProcess,
+    build_process_tree,
+    read_running_process,
+    read_socket_owner,
+)
+from freehold.computer.library.removal import remove_tree
+from freehold.computer.library.reply import read_int, read_number
+from freehold.computer.library.request import send_request
+from freehold.computer.library.terminal import Terminal, TerminalInfo, read_terminal
+from freehold.computer.library.tunnel import ComputerListener, Tunnel, TunnelHandler
 from freehold.errors import FreeholdError
 
-_PATIENCE = 15.0
-"""Seconds beyond a command's own limit after which a guest that did not end it is taken for broken."""
+_TIME_LIMIT_MARGIN = 15.0
+"""Seconds after a command's time limit at which a guest that has not ended it counts as broken."""
 
 
-class Opening:
-    """`await` it for a computer that you close yourself, or use it with `async with`."""
+class PendingComputer:
+    """A computer that is not open yet. `await` it and close the computer yourself, or use it with `async with`."""
 
     def __init__(self, open_computer: Callable[[], Awaitable["Computer"]]) -> None:
         self._open = open_computer
@@ -52,26 +61,26 @@ class Opening:
 
 
 class Computer:
-    """A sealed computer, the owner's or a throw-away one.
+    """A sealed computer: the owner's `main` computer, or a temporary one.
 
-    Get one from `Computer.start` (its life is yours) or `Computer.connect` (it is somebody else's). Everything that
-    is started through it ends with it, terminals of a connected computer excepted.
+    `Computer.start` starts one that ends when this object is closed. `Computer.connect` uses one that already runs.
+    Processes that are started through this object end with it; terminals of a connected computer stay.
     """
 
     def __init__(
-        self, connection: Connection, limits: Limits, machine: Machine | None = None, folder: Path | None = None
+        self, connection: ComputerConnection, limits: Limits, machine: Machine | None = None, folder: Path | None = None
     ) -> None:
         self._connection = connection
         self._folder = folder
         self._grace = 5.0
-        self._listening: list[Listening] = []
+        self._listening: list[ComputerListener] = []
         self.files = Files(connection)
         self.limits = limits
         self.machine = machine
         self._reached: LimitEvent | None = None
         self._reached_count = 0
         if machine is not None:
-            machine.subscribe(self._note)
+            machine.subscribe(self._count_limit_event)
 
     @classmethod
     def start(
@@ -82,28 +91,31 @@ class Computer:
         limits: Limits | None = None,
         mounts: Sequence[Mount] = (),
         environment: Mapping[str, str] | None = None,
-        image: str | Path | None = None,
+        image: str | None = None,
         hostname: str = "freehold",
         backend: Backend | None = None,
-    ) -> Opening:
-        """Start a computer. Folders that are not given are made, and removed again when it is closed."""
+    ) -> PendingComputer:
+        """Start a computer. Folders that are not given are temporary and are removed when it is closed.
+
+        `image` is a reference that the backend understands, for bubblewrap a root folder.
+        """
 
         async def open_computer() -> Computer:
             folder = Path(tempfile.mkdtemp(prefix="freehold-"))
             try:
                 spec = ComputerSpec(
-                    workspace=_place(workspace, folder / "workspace"),
-                    home=_place(home, folder / "home"),
+                    workspace=_resolve_folder(workspace, folder / "workspace"),
+                    home=_resolve_folder(home, folder / "home"),
                     limits=limits or Limits(),
                     mounts=tuple(mounts),
                     environment=dict(environment or {}),
-                    image=Path(image) if image is not None else None,
+                    image=image,
                     hostname=hostname,
                 )
                 machine = await launch(spec, folder / "link", backend)
                 try:
-                    connection = Connection(folder / "link", reconnect=False)
-                    await _open_or_tell(connection, machine)
+                    connection = ComputerConnection(machine.transport, reconnect=False)
+                    await _connect_or_explain(connection, machine)
                 except BaseException:
                     await machine.stop(0)
                     raise
@@ -112,53 +124,54 @@ class Computer:
                 raise
             computer = cls(connection, spec.limits, machine, folder)
             if workspace is None and home is None:
-                computer._grace = 0.0  # nothing in it will be missed
+                computer._grace = 0.0  # all of its files are temporary
             return computer
 
-        return Opening(open_computer)
+        return PendingComputer(open_computer)
 
     @classmethod
-    def connect(cls, socket_path: str | Path, *, limits: Limits | None = None) -> Opening:
-        """Reach a computer that runs already. The link is made again whenever it is lost, until `close`."""
+    def connect(cls, where: str | Path | Transport, *, limits: Limits | None = None) -> PendingComputer:
+        """Connect to a running computer by its socket's path or a transport. A lost link is made again until `close`."""
 
         async def open_computer() -> Computer:
-            connection = Connection(Path(socket_path))
+            transport = SocketTransport(Path(where)) if isinstance(where, str | Path) else where
+            connection = ComputerConnection(transport)
             await connection.open()
             return cls(connection, limits or Limits())
 
-        return Opening(open_computer)
+        return PendingComputer(open_computer)
 
     @classmethod
     def pool(
         cls, size: int, *, limits: Limits | None = None, mounts: Sequence[Mount] = (), backend: Backend | None = None
-    ) -> Pool:
-        """Warm throw-away computers for short jobs: `async with Computer.pool(4) as pool`."""
+    ) -> ComputerPool:
+        """Started computers that wait for short jobs: `async with Computer.pool(4) as pool`."""
 
         async def start() -> Computer:
             return await cls.start(limits=limits, mounts=mounts, backend=backend)
 
-        return Pool(start, size)
+        return ComputerPool(start, size)
 
     @property
-    def socket_path(self) -> Path:
-        """Where others may connect to it, as `Computer.connect` does."""
-        return self._connection.path
+    def transport(self) -> Transport:
+        """How to reach it: others connect with `Computer.connect(computer.transport)`."""
+        return self._connection.transport
 
     @property
-    def alive(self) -> bool:
-        """Whether there is a link to it now."""
+    def is_connected(self) -> bool:
+        """Whether the link works now."""
         return self._connection.live
 
     @property
-    def state(self) -> State:
+    def state(self) -> LinkState:
         return self._connection.state
 
-    def subscribe(self, callback: Callable[[State, FreeholdError | None], None]) -> Callable[[], None]:
-        """Be told of each change of `state`, with its reason; returns the way to stop that."""
+    def subscribe(self, callback: Callable[[LinkState, FreeholdError | None], None]) -> Callable[[], None]:
+        """Call `callback` at each change of `state`, with the reason. Returns a function that stops it."""
         return self._connection.subscribe(callback)
 
     async def wait_connected(self) -> None:
-        """Return as soon as the computer can be reached (again)."""
+        """Wait until the computer can be reached."""
         await self._connection.wait_connected()
 
     async def run(
@@ -171,21 +184,21 @@ class Computer:
         timeout: float | None = None,
         limits: Limits | None = None,
         apart: str | None = None,
-    ) -> Result:
-        """Run a command to its end. Text is given to /bin/sh, a sequence is started as it is.
+    ) -> CommandResult:
+        """Run a command to its end. A string goes to /bin/sh; a sequence is a program with its arguments.
 
-        At the timeout (the limit on wall time, unless a shorter one is given) it is ended with everything it started,
-        and the result says so; so it is when the awaiting task is cancelled. What it leaves running in the background
-        of its own accord keeps running. `apart` is as for `spawn`.
+        At the timeout (`limits.wall_time` if no shorter one is given) the command and everything it started are
+        killed, and the result says so. Cancelling the awaiting task kills them too. Processes that a finished command
+        left in the background keep running. `apart` is as for `spawn`.
         """
-        asked, limits = limits, limits or self.limits
+        given_limits, limits = limits, limits or self.limits
         time_limit = min(timeout, limits.wall_time) if timeout is not None else float(limits.wall_time)
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        request = processes.spawn_request(
+        request = processes.build_spawn_request(
             command,
             cwd,
             env,
-            {"cpu_time": limits.cpu_time} if asked is None else per_command(asked),
+            {"cpu_time": limits.cpu_time} if given_limits is None else describe_command_limits(given_limits),
             timeout=time_limit,
             capture=limits.output,
             quiet=True,
@@ -193,9 +206,11 @@ class Computer:
             apart=apart,
         )
         already = self._reached_count
-        result = await processes.run(self._connection.link, request, data, limits.output, time_limit + _PATIENCE)
+        result = await processes.run_command(
+            self._connection.link, request, data, limits.output, time_limit + _TIME_LIMIT_MARGIN
+        )
         if self.machine is not None and not result.ok and result.limit is None:
-            self.machine.usage()  # delivers what the kernel has counted meanwhile
+            self.machine.usage()  # delivers the events that the kernel has counted by now
             if self._reached is not None and self._reached_count > already:
                 return replace(result, limit=self._reached.limit)
         return result
@@ -211,13 +226,20 @@ class Computer:
         merge_stderr: bool = False,
         apart: str | None = None,
     ) -> Process:
-        """Start a command and get its streams. It has no time limit unless one is given.
+        """Start a command and get its streams. Without a `timeout` it has no time limit.
 
-        Commands that name the same `apart` may read and signal each other; no others may read or signal them but the
-        owner's, which name none and may signal. Where the kernel has no Landlock, all are together.
+        `apart` names a group. Commands of one group may inspect and signal each other. Commands of another group can
+        do neither; commands without a group can signal all. Without Landlock in the kernel there is no separation.
         """
-        request = processes.spawn_request(
-            command, cwd, env, per_command(limits), timeout=timeout, stdin=True, merge=merge_stderr or None, apart=apart
+        request = processes.build_spawn_request(
+            command,
+            cwd,
+            env,
+            describe_command_limits(limits),
+            timeout=timeout,
+            stdin=True,
+            merge=merge_stderr or None,
+            apart=apart,
         )
         return await Process.start(self._connection.link, request)
 
@@ -231,75 +253,75 @@ class Computer:
         env: Mapping[str, str | None] | None = None,
         scrollback: int | None = None,
     ) -> Terminal:
-        """Open a terminal. It lives until its program ends or it is closed, whatever becomes of the link."""
-        request = processes.spawn_request(command, cwd, env, None, rows=rows, cols=cols, scrollback=scrollback)
+        """Open a terminal. It lives until its program ends or it is closed, even if the link is lost."""
+        request = processes.build_spawn_request(command, cwd, env, None, rows=rows, cols=cols, scrollback=scrollback)
         return await Terminal.open(self._connection.link, {**request, "op": "terminal"})
 
     async def attach(self, terminal: str, *, since: int | None = None) -> Terminal:
-        """Watch a terminal again: all of its scrollback, or what came after `since` (a former view's `position`)."""
+        """View an open terminal: its whole scrollback, or the output after `since` (the `position` of an earlier view)."""
         return await Terminal.open(self._connection.link, {"op": "terminal.attach", "id": terminal, "since": since})
 
     async def terminals(self) -> list[TerminalInfo]:
-        answer = await ask_shortly(self._connection.link, {"op": "terminals"})
+        answer = await send_request(self._connection.link, {"op": "terminals"})
         if not isinstance(answer, list):
-            raise protocol_error("a list of terminals that is none")
+            raise protocol_error("the list of terminals is not a list")
         return [read_terminal(row) for row in answer]
 
     async def close_terminal(self, terminal: str) -> None:
-        """End everything that runs in it."""
-        await ask_shortly(self._connection.link, {"op": "terminal.close", "id": terminal})
+        """Kill everything that runs in it."""
+        await send_request(self._connection.link, {"op": "terminal.close", "id": terminal})
 
-    async def processes(self) -> list[Running]:
-        """Everything that runs inside, the guest itself left out."""
-        (outcome,) = await ask(self._connection.link, {"op": "processes"}, 1)
+    async def processes(self) -> list[RunningProcess]:
+        """Every process inside except the guest."""
+        (outcome,) = await send_batch(self._connection.link, {"op": "processes"}, 1)
         outcome.value()
-        return [read_running(row) for row in outcome.rows]
+        return [read_running_process(row) for row in outcome.rows]
 
     async def socket_holders(self, sockets: Collection[int]) -> dict[int, int]:
-        """For each of these sockets, by its number in /proc/net, a process that has it open; those of nobody are left out."""
-        (outcome,) = await ask(self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1)
+        """A process that holds each of these sockets, by inode number as in /proc/net. Sockets without one are left out."""
+        (outcome,) = await send_batch(self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1)
         outcome.value()
-        return dict(map(read_holder, outcome.rows))
+        return dict(map(read_socket_owner, outcome.rows))
 
-    async def process_tree(self) -> list[Node]:
-        return make_tree(await self.processes())
+    async def process_tree(self) -> list[ProcessNode]:
+        return build_process_tree(await self.processes())
 
-    async def stats(self) -> Stats:
-        """What is used now, against the limits. The kernel's own count where this side has it, else the guest's."""
-        answer = await ask_shortly(self._connection.link, {"op": "stats"})
+    async def stats(self) -> ComputerStats:
+        """Use now, and the limits. Counted by the kernel if this process started the computer, else by the guest."""
+        answer = await send_request(self._connection.link, {"op": "stats"})
         if not isinstance(answer, dict):
-            raise protocol_error("figures that are none")
-        known = self.machine.usage() if self.machine is not None else Usage()
-        return Stats(
-            cpu_seconds=known.cpu_seconds if known.cpu_seconds is not None else number(answer, "cpu"),
-            memory=known.memory if known.memory is not None else whole(answer, "memory"),
-            processes=known.processes if known.processes is not None else whole(answer, "processes"),
+            raise protocol_error("the reply to stats is not an object")
+        known = self.machine.usage() if self.machine is not None else MachineUsage()
+        return ComputerStats(
+            cpu_seconds=known.cpu_seconds if known.cpu_seconds is not None else read_number(answer, "cpu"),
+            memory=known.memory if known.memory is not None else read_int(answer, "memory"),
+            processes=known.processes if known.processes is not None else read_int(answer, "processes"),
             disk=known.disk,
             inodes=known.inodes,
             limits=self.limits,
         )
 
     async def forward(self, port: int | str) -> Tunnel:
-        """A stream to a port on the computer's loopback, or to a unix socket there when given a path."""
-        return await Tunnel.connect(self._connection.link, {"op": "forward", **_where(port)})
+        """Connect to a port on the computer's loopback, or to a unix socket inside if `port` is a path."""
+        return await Tunnel.connect(self._connection.link, {"op": "forward", **_port_or_path(port)})
 
-    async def listen(self, port: int | str, handler: Handler) -> Listening:
-        """Listen inside on a loopback port (0 chooses one) or a unix socket's path; each connection comes to `handler`.
+    async def listen(self, port: int | str, handler: TunnelHandler) -> ComputerListener:
+        """Listen inside on a loopback port (0 chooses one) or a unix socket's path. `handler` serves each connection.
 
-        It is listened on again after each reconnection, until the `Listening` or the computer is closed.
+        The port is opened again after each reconnection, until the returned listener or the computer is closed.
         """
-        listening = Listening(self._connection, {"op": "listen", **_where(port)}, handler)
+        listening = ComputerListener(self._connection, {"op": "listen", **_port_or_path(port)}, handler)
         await listening.open()
         self._listening = [one for one in self._listening if not one.closed] + [listening]
         return listening
 
-    def _note(self, event: LimitEvent) -> None:
+    def _count_limit_event(self, event: LimitEvent) -> None:
         if event.kind == "reached":
             self._reached_count += 1
             self._reached = event
 
     async def close(self) -> None:
-        """Drop the link; a computer that was started here is stopped, and its throw-away folders are removed. Idempotent."""
+        """Close the link. A computer that was started here is stopped and its temporary folders are removed. Idempotent."""
         for listening in self._listening:
             await listening.close()
         await self._connection.close()
@@ -317,22 +339,22 @@ class Computer:
         await self.close()
 
 
-def _where(port: int | str) -> dict[str, int | str]:
+def _port_or_path(port: int | str) -> dict[str, int | str]:
     return {"path": port} if isinstance(port, str) else {"port": port}
 
 
-def _place(chosen: str | Path | None, otherwise: Path) -> Path:
+def _resolve_folder(chosen: str | Path | None, temporary: Path) -> Path:
     if chosen is None:
-        otherwise.mkdir()
-        return otherwise
-    place = Path(chosen).expanduser().absolute()
-    if not place.is_dir():
-        raise FreeholdError("computer.no-folder", f"{place} is not a folder", hint=f"mkdir -p {place}")
-    return place
+        temporary.mkdir()
+        return temporary
+    folder = Path(chosen).expanduser().absolute()
+    if not folder.is_dir():
+        raise FreeholdError("computer.no-folder", f"{folder} is not a folder", hint=f"mkdir -p {folder}")
+    return folder
 
 
-async def _open_or_tell(connection: Connection, machine: Machine) -> None:
-    """Connect, or say that the machine ended before it could be reached."""
+async def _connect_or_explain(connection: ComputerConnection, machine: Machine) -> None:
+    """Connect, or raise an error that says that the machine has ended."""
     opening = asyncio.ensure_future(connection.open())
     ending = asyncio.ensure_future(machine.wait())
     try:
@@ -340,8 +362,8 @@ async def _open_or_tell(connection: Connection, machine: Machine) -> None:
         if not opening.done():
             raise FreeholdError(
                 "computer.ended",
-                f"The computer ended as it started (status {ending.result()})",
-                hint="freehold doctor tells what is missing",
+                f"The computer ended right after its start (status {ending.result()})",
+                hint="Run freehold doctor to see what is missing",
             )
         await opening
     finally:

@@ -1,56 +1,56 @@
-"""A link that is made again whenever it is lost, and those who want to know about it."""
+"""A link that is made again whenever it is lost."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, Literal
 
-from freehold.computer.link import Link
-from freehold.computer.pulse import PING_EVERY
+from freehold.computer.contract.transport import Transport
+from freehold.computer.library.heartbeat import PING_EVERY
+from freehold.computer.library.link import Link
 from freehold.errors import FreeholdError
 
-State = Literal["connecting", "healthy", "unhealthy", "lost", "closed"]
+LinkState = Literal["connecting", "healthy", "unhealthy", "lost", "closed"]
 _BACKOFF = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 Restore = Callable[[Link], Awaitable[None]]
 
 
-class Connection:
-    """`state` and its `subscribe` tell how it is; `link` is the live one or an error.
+class ComputerConnection:
+    """`link` is the live link, or raises. `state` and `subscribe` report its health.
 
-    Whatever was running on a link that was lost is ended by the guest; only terminals outlive it. What must exist on
-    every link (ports listened on) is registered in `restored` and made anew before the state becomes healthy.
+    The guest kills what ran on a lost link, except terminals. Callbacks in `restored` set up again what every link
+    needs, such as ports to listen on, before the state becomes healthy.
     """
 
     def __init__(
         self,
-        path: Path,
+        transport: Transport,
         *,
         reconnect: bool = True,
         clock: Callable[[], float] = time.monotonic,
         interval: float = PING_EVERY,
     ) -> None:
-        self.path = path
+        self.transport = transport
         self._reconnect = reconnect
         self._clock = clock
         self._interval = interval
         self._link: Link | None = None
         self._error: FreeholdError | None = None
         self._task: asyncio.Task[None] | None = None
-        self._subscribers: list[Callable[[State, FreeholdError | None], None]] = []
+        self._subscribers: list[Callable[[LinkState, FreeholdError | None], None]] = []
         self._changed: asyncio.Future[None] | None = None
         self.accepts: dict[tuple[int, int], Callable[[Link, int], None]] = {}
         self.restored: list[Restore] = []
-        self.state: State = "connecting"
+        self.state: LinkState = "connecting"
 
     async def open(self) -> None:
-        """The first connection, made by the caller so that its error is the caller's."""
+        """Make the first link. The caller gets its error."""
         link = await self._connect()
         if self._reconnect:
-            self._task = asyncio.create_task(self._keep(link), name=f"link to {self.path}")
+            self._task = asyncio.create_task(self._keep_connected(link), name=f"link to {self.transport.address}")
         else:
-            link.ended.add_done_callback(lambda ended: self._lose(ended.result()))
+            link.ended.add_done_callback(lambda ended: self._mark_lost(ended.result()))
 
     @property
     def live(self) -> bool:
@@ -68,13 +68,13 @@ class Connection:
             raise FreeholdError("computer.unreachable", "The computer is not connected")
         return self._link
 
-    def subscribe(self, callback: Callable[[State, FreeholdError | None], None]) -> Callable[[], None]:
-        """Called in the loop at each change of state, with the reason where there is one; returns the way to stop that."""
+    def subscribe(self, callback: Callable[[LinkState, FreeholdError | None], None]) -> Callable[[], None]:
+        """Call `callback` in the loop at each change of state, with the error if there is one. Returns a function that stops it."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback) if callback in self._subscribers else None
 
     async def wait_connected(self) -> None:
-        """Returns at once when there is a live link; raises once the connection was closed for good."""
+        """Wait for a live link. Raises if the connection was closed."""
         while self._link is None or self._link.ended.done() or self.state == "connecting":
             if self.state == "closed" or (self._link is not None and not self._reconnect):
                 raise FreeholdError("computer.unreachable", "The connection to the computer was closed")
@@ -89,17 +89,17 @@ class Connection:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._become("closed")
+        self._set_state("closed")
         if self._link is not None:
             self._link.close()
 
-    def _lose(self, error: FreeholdError) -> None:
+    def _mark_lost(self, error: FreeholdError) -> None:
         if self.state != "closed":
             self._error = error
-            self._become("lost", error)
+            self._set_state("lost", error)
 
     async def _connect(self) -> Link:
-        link = await Link.connect(self.path, accept=self._accept, clock=self._clock)
+        link = await Link.connect(self.transport, accept=self._accept, clock=self._clock)
         try:
             for restore in self.restored:
                 await restore(link)
@@ -108,25 +108,25 @@ class Connection:
             raise
         self._link = link
         self._error = None
-        self._become("healthy")
+        self._set_state("healthy")
         return link
 
-    async def _keep(self, link: Link) -> None:
+    async def _keep_connected(self, link: Link) -> None:
         while True:
             self._error = await self._watch(link)
-            self._become("lost", self._error)
-            link = await self._again()
+            self._set_state("lost", self._error)
+            link = await self._reconnect_link()
 
     async def _watch(self, link: Link) -> FreeholdError:
-        """Returns when the link has ended; tells of its health until then."""
+        """Follow the link's health; return its error when it has ended."""
         while True:
             done, _ = await asyncio.wait({link.ended}, timeout=self._interval)
             if done:
                 return link.ended.result()
             if link.health != self.state and link.health != "lost":
-                self._become(link.health)
+                self._set_state(link.health)
 
-    async def _again(self) -> Link:
+    async def _reconnect_link(self) -> Link:
         attempt = 0
         while True:
             try:
@@ -137,16 +137,14 @@ class Connection:
             attempt += 1
 
     def _accept(self, link: Link, number: int, message: dict[str, Any]) -> None:
-        """A connection was made inside to a port that we asked the guest to listen on."""
+        """A program inside connected to a port that one of our listeners opened."""
         listener = message.get("listener")
-        take = self.accepts.get((id(link), listener)) if isinstance(listener, int) else None
-        if take is None:
-            raise FreeholdError(
-                "link.protocol", f"The computer opened a channel for listener {listener!r}, which does not exist"
-            )
-        take(link, number)
+        accept = self.accepts.get((id(link), listener)) if isinstance(listener, int) else None
+        if accept is None:
+            raise FreeholdError("link.protocol", f"The computer opened a channel for the unknown listener {listener!r}")
+        accept(link, number)
 
-    def _become(self, state: State, error: FreeholdError | None = None) -> None:
+    def _set_state(self, state: LinkState, error: FreeholdError | None = None) -> None:
         if state == self.state:
             return
         self.state = state

@@ -1,32 +1,32 @@
-"""What the guest says about files, read strictly."""
+"""Files and search results as the guest describes them, decoded strictly."""
 
 import os
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
-from freehold.computer.frames import protocol_error
+from freehold.computer.library.frames import protocol_error
 
 PathLike = str | bytes | PurePath
-Kind = Literal["file", "folder", "link", "other"]
+FileKind = Literal["file", "folder", "link", "other"]
 _KINDS = frozenset(("file", "folder", "link", "other"))
 
 
-class Entry(NamedTuple):
-    """A file, folder or link. `name` may hold any bytes but NUL: `os.fsencode` gives them back.
+class FileEntry(NamedTuple):
+    """A file, folder or link. `name` may contain any bytes except NUL: `os.fsencode` returns them.
 
-    In a walk or glob the name is the path relative to where it began.
+    In the result of walk and glob the name is a path relative to the folder that was searched.
     """
 
     name: str
-    kind: Kind
+    kind: FileKind
     size: int
     mtime_ns: int
     mode: int
     target: str | None
 
 
-class Hit(NamedTuple):
-    """A line that matched; `path` is relative to where the search began, `line` and `column` count from 1."""
+class SearchHit(NamedTuple):
+    """A line that matched. `path` is relative to the folder that was searched; `line` and `column` start at 1."""
 
     path: str
     line: int
@@ -34,18 +34,18 @@ class Hit(NamedTuple):
     text: str
 
 
-class Found(NamedTuple):
-    """`more` tells that there were more than were asked for."""
+class SearchResult(NamedTuple):
+    """`more` says that there are more hits than the limit."""
 
-    hits: list[Hit]
+    hits: list[SearchHit]
     more: bool
 
 
-def to_text(path: PathLike) -> str:
+def path_to_text(path: PathLike) -> str:
     return path if isinstance(path, str) else os.fsdecode(path)
 
 
-def read_entry(row: Any) -> Entry:
+def read_entry(row: Any) -> FileEntry:
     if (
         type(row) is list
         and len(row) == 6
@@ -56,11 +56,11 @@ def read_entry(row: Any) -> Entry:
         and type(row[4]) is int
         and (row[5] is None or type(row[5]) is str)
     ):
-        return Entry._make(row)
-    raise protocol_error("an entry of a folder that is none")
+        return FileEntry._make(row)
+    raise protocol_error("a malformed file entry")
 
 
-def read_hit(row: Any) -> Hit:
+def read_search_hit(row: Any) -> SearchHit:
     if type(row) is list and [type(field) for field in row] == [str, int, int, str]:
-        return Hit._make(row)
-    raise protocol_error("a search result that is none")
+        return SearchHit._make(row)
+    raise protocol_error("a malformed search hit")

@@ -1,6 +1,6 @@
-"""The link's frames as the host reads them: every byte from the guest is taken for hostile.
+"""The frames of a link, as the host encodes and decodes them. Every byte from the guest may be hostile.
 
-`freehold.guest.wire` is the guest's reading of the same page; a test holds the two together.
+`freehold.guest.wire` has the guest's copy of this protocol; tests/guest/test_protocol.py compares the two.
 """
 
 import json
@@ -27,8 +27,8 @@ _BUFFER = 2 * (MAX_PAYLOAD + HEADER.size)
 def protocol_error(what: str) -> FreeholdError:
     return FreeholdError(
         "link.protocol",
-        f"The computer broke the link's protocol: {what}",
-        hint="The link was cut; a computer that does this again should be stopped and looked at",
+        f"The computer sent invalid data on the link: {what}",
+        hint="The link was closed. If this happens again, stop the computer and look at its log",
     )
 
 
@@ -40,13 +40,13 @@ def encode_message(message: dict[str, Any]) -> bytes:
     payload = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(payload) > MAX_PAYLOAD:
         raise FreeholdError(
-            "computer.too-large", f"A request of {len(payload)} bytes is more than the link carries ({MAX_PAYLOAD})"
+            "computer.too-large", f"A request of {len(payload)} bytes is too large for the link (at most {MAX_PAYLOAD})"
         )
     return payload
 
 
 def decode_message(payload: bytes) -> dict[str, Any]:
-    """A JSON object, or a protocol error: never another exception, whatever the bytes."""
+    """Decode a JSON object. Invalid bytes raise `link.protocol` and nothing else."""
     try:
         value = json.loads(payload.decode("ascii"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -60,11 +60,11 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-class Decoder:
-    """Bytes into frames, holding at most one frame and a socket's worth more.
+class FrameDecoder:
+    """Turns bytes into frames. Its buffer holds two frames of the largest size.
 
-    Fill `room()`, then take the frames from `advance(size)`. Raises `link.protocol`, after which it is spent,
-    or `link.version` when the other side's first words are of another version.
+    Fill `room()`, then read the frames from `advance(size)`. Raises `link.version` for another version of the preamble
+    and `link.protocol` for anything else that is invalid; after that it cannot be used.
     """
 
     def __init__(self) -> None:
@@ -77,23 +77,23 @@ class Decoder:
         return self._view[self._end :]
 
     def advance(self, size: int) -> Iterator[tuple[int, int, memoryview]]:
-        """Kind, channel and payload of every whole frame. A payload holds until the next is asked for.
+        """Kind, channel and payload of every complete frame. A payload is valid until the next frame is read.
 
-        Exhaust the iterator before filling `room` again.
+        Read all frames before you fill `room` again.
         """
         self._end += size
         view, end, at = self._view, self._end, 0
         if not self.greeted:
             if end < len(PREAMBLE):
                 return
-            self._greet(bytes(view[: len(PREAMBLE)]))
+            self._check_preamble(bytes(view[: len(PREAMBLE)]))
             at = len(PREAMBLE)
         while end - at >= HEADER.size:
             length, kind, channel = HEADER.unpack_from(view, at)
             if length > MAX_PAYLOAD:
-                raise protocol_error(f"a frame of {length} bytes, where {MAX_PAYLOAD} is the most")
+                raise protocol_error(f"a frame of {length} bytes (at most {MAX_PAYLOAD})")
             if not OPEN <= kind <= PONG:
-                raise protocol_error(f"a frame of the unknown kind {kind}")
+                raise protocol_error(f"a frame of unknown kind {kind}")
             start = at + HEADER.size
             if end - start < length:
                 break
@@ -104,7 +104,7 @@ class Decoder:
             self._end = end - at
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """The same for bytes at hand, however many; these payloads are copies."""
+        """Decode any number of bytes; the payloads are copies."""
         rest = memoryview(data)
         while rest:
             room = self.room()
@@ -114,14 +114,14 @@ class Decoder:
             for kind, channel, payload in self.advance(size):
                 yield kind, channel, bytes(payload)
 
-    def _greet(self, words: bytes) -> None:
+    def _check_preamble(self, words: bytes) -> None:
         if words != PREAMBLE:
             stem = PREAMBLE[: PREAMBLE.index(b" ")]
             if words.startswith(stem):
                 raise FreeholdError(
                     "link.version",
-                    f"The computer speaks version {words[-2:]!r} of the link and this program {PREAMBLE[-2:]!r}",
-                    hint="Restart the computer, so that both come from the same Freehold",
+                    f"The computer uses version {words[-2:]!r} of the link, this program uses {PREAMBLE[-2:]!r}",
+                    hint="Restart the computer, so that both have the same version of Freehold",
                 )
-            raise protocol_error("it does not begin as a link")
+            raise protocol_error("the preamble is wrong")
         self.greeted = True

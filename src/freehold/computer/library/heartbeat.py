@@ -1,22 +1,22 @@
-"""Whether the other side still breathes: silence of ten seconds is unhealthy, of thirty it is lost."""
+"""Whether the guest still answers. After 10 s of silence a link is unhealthy, after 30 s it is lost."""
 
 from collections.abc import Callable
 from typing import Literal
 
-Health = Literal["healthy", "unhealthy", "lost"]
+LinkHealth = Literal["healthy", "unhealthy", "lost"]
 UNHEALTHY_AFTER = 10.0
 LOST_AFTER = 30.0
 PING_EVERY = 3.0
 
 
-class Pulse:
-    """Pure bookkeeping on an injected clock; whoever owns it asks `health` and sends the pings."""
+class Heartbeat:
+    """Measures silence with an injected clock. The link sends the pings and reads `health`."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._heard = clock()
 
-    def hear(self) -> None:
+    def record_activity(self) -> None:
         self._heard = self._clock()
 
     @property
@@ -24,7 +24,7 @@ class Pulse:
         return self._clock() - self._heard
 
     @property
-    def health(self) -> Health:
+    def health(self) -> LinkHealth:
         silence = self.silence
         if silence >= LOST_AFTER:
             return "lost"

@@ -1,4 +1,4 @@
-"""Warm computers for short jobs: each is used once and thrown away."""
+"""Started computers that wait for short jobs. Each is used once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,46 +9,48 @@ from typing import TYPE_CHECKING, Self
 from freehold.errors import FreeholdError
 
 if TYPE_CHECKING:
-    from freehold.computer.computer import Computer
+    from freehold.computer.library.computer import Computer
 
 _RETRY = 1.0
 
 
-class Warm:
-    """A computer waiting to be taken."""
+class WarmComputer:
+    """A started computer that waits for a job."""
 
     def __init__(self, computer: "Computer") -> None:
         self.computer = computer
         self.taken = asyncio.Event()
 
 
-class Pool:
-    """Keeps `size` computers ready. `async with pool.checkout() as computer` gives one that nobody has used.
+class ComputerPool:
+    """Keeps `size` computers started. `async with pool.checkout() as computer` gives one that was never used.
 
-    A replacement is started as soon as one is taken. What cannot be started is tried again every second, and the reason
-    is raised to whoever waits.
+    When one is taken, a new one is started. A start that fails is repeated every second, and waiting callers get its
+    error.
     """
 
     def __init__(self, start: Callable[[], Awaitable["Computer"]], size: int) -> None:
         if size < 1:
-            raise FreeholdError("computer.bad-request", f"A pool of {size} computers is none")
+            raise FreeholdError("computer.bad-request", f"A pool needs at least 1 computer, not {size}")
         self._start = start
         self._size = size
-        self._ready: asyncio.Queue[Warm] = asyncio.Queue(size)
+        self._ready: asyncio.Queue[WarmComputer] = asyncio.Queue(size)
         self._group = asyncio.TaskGroup()
-        self._keepers: list[asyncio.Task[None]] = []
+        self._supply_tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
         self._error: FreeholdError | None = None
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        self._keepers = [self._group.create_task(self._supply(), name="warm computer") for _ in range(self._size)]
+        self._supply_tasks = [
+            self._group.create_task(self._keep_one_warm(), name="warm computer") for _ in range(self._size)
+        ]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._keepers:
+        for task in self._supply_tasks:
             task.cancel()
         await self._group.__aexit__(kind, error, trace)
         while not self._ready.empty():
@@ -59,7 +61,7 @@ class Pool:
         return self._ready.qsize()
 
     async def wait_ready(self) -> None:
-        """Until all are warm. Raises why they cannot be."""
+        """Wait until all are started. Raises the error of a start that failed."""
         while not self._ready.full():
             if self._error is not None:
                 raise self._error
@@ -68,25 +70,25 @@ class Pool:
 
     @asynccontextmanager
     async def checkout(self) -> AsyncIterator["Computer"]:
-        """A fresh computer, at once when one is warm; it is closed on leaving."""
-        computer = await self._take()
+        """A new computer, without delay if one is ready. It is closed on leaving."""
+        computer = await self._take_computer()
         try:
             yield computer
         finally:
             await computer.close()
 
-    async def _take(self) -> "Computer":
+    async def _take_computer(self) -> "Computer":
         while True:
             if self._ready.empty() and self._error is not None:
                 raise self._error
             warm = await self._ready.get()
             warm.taken.set()
             computer = warm.computer
-            if computer.state == "healthy" and computer.alive:
+            if computer.state == "healthy" and computer.is_connected:
                 return computer
             await computer.close()
 
-    async def _supply(self) -> None:
+    async def _keep_one_warm(self) -> None:
         while True:
             try:
                 computer = await self._start()
@@ -96,7 +98,7 @@ class Pool:
                 await asyncio.sleep(_RETRY)
                 continue
             self._error = None
-            warm = Warm(computer)
+            warm = WarmComputer(computer)
             self._ready.put_nowait(warm)
             self._changed.set()
             await warm.taken.wait()

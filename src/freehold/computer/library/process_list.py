@@ -1,14 +1,14 @@
-"""Who runs inside, and what they use against their limits."""
+"""The processes inside, and what the computer uses."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from freehold.computer.frames import protocol_error
-from freehold.computer.spec import Limits
+from freehold.computer.contract.spec import Limits
+from freehold.computer.library.frames import protocol_error
 
 
-class Running(NamedTuple):
-    """A process inside. `leader` tells that it was started from here rather than by another process."""
+class RunningProcess(NamedTuple):
+    """A process inside. `leader` says that the host started it, not another process."""
 
     pid: int
     parent: int
@@ -24,16 +24,16 @@ class Running(NamedTuple):
 
 
 @dataclass
-class Node:
-    """A process with what it started."""
+class ProcessNode:
+    """A process and its children."""
 
-    process: Running
-    children: "list[Node]" = field(default_factory=list)
+    process: RunningProcess
+    children: "list[ProcessNode]" = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Stats:
-    """Use against limits. None is what cannot be told: the disk, for a computer that somebody else started."""
+class ComputerStats:
+    """Use and limits. None means unknown, such as the disk use of a computer that another process started."""
 
     cpu_seconds: float | None
     memory: int | None
@@ -43,27 +43,27 @@ class Stats:
     limits: Limits
 
     def share(self, name: str) -> float | None:
-        """How much of a limit is used, from 0 to 1."""
+        """The used share of a limit, from 0 to 1."""
         used, limit = getattr(self, name), getattr(self.limits, name)
         return used / limit if used is not None and limit else None
 
 
-def read_running(row: Any) -> Running:
+def read_running_process(row: Any) -> RunningProcess:
     kinds = (int, int, int, str, str, float, int, int, float, list, bool)
     if type(row) is list and tuple(map(type, row)) == kinds and all(type(part) is str for part in row[9]):
-        return Running._make(row)
-    raise protocol_error("a process that is none")
+        return RunningProcess._make(row)
+    raise protocol_error("a malformed process entry")
 
 
-def read_holder(row: Any) -> tuple[int, int]:
+def read_socket_owner(row: Any) -> tuple[int, int]:
     if type(row) is list and tuple(map(type, row)) == (int, int):
         return row[0], row[1]
-    raise protocol_error("the holder of a socket that is none")
+    raise protocol_error("a malformed owner of a socket")
 
 
-def make_tree(running: list[Running]) -> list[Node]:
-    """Processes whose parent is not among them are at the top."""
-    nodes = {process.pid: Node(process) for process in running}
+def build_process_tree(running: list[RunningProcess]) -> list[ProcessNode]:
+    """Build the trees. A process whose parent is not in the list is a root."""
+    nodes = {process.pid: ProcessNode(process) for process in running}
     top = []
     for node in nodes.values():
         parent = nodes.get(node.process.parent)

@@ -1,4 +1,4 @@
-"""Removes a folder that somebody hostile filled: however deep, unreadable or full of links it is."""
+"""Removes a folder with hostile contents: deep nesting, unreadable folders, links."""
 
 import contextlib
 import os
@@ -9,10 +9,10 @@ _HANDLE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(folder: Path) -> None:
-    """Removes it with all that is in it; nothing to do where there is none. Nobody may be writing in it any more.
+    """Remove a folder and its contents. A missing folder is no error. No program may write to it meanwhile.
 
-    Never recurses and never follows a link: each folder found deeper is first moved to the top, so that no depth can
-    exhaust the stack, the descriptors or the length of a path.
+    Never recurses and never follows a link: nested folders are first moved to the top, so that no depth can exhaust the
+    stack, the descriptors or the length of a path.
     """
     try:
         top = _open_folder(str(folder), None)
@@ -37,7 +37,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def _empty(folder: int, top: int, moved: int) -> list[str]:
-    """Unlinks what is not a folder and moves each folder to the top; returns their new names there."""
+    """Unlink files and move each folder to the top. Returns the new names of the folders."""
     names: list[str] = []
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -48,7 +48,7 @@ def _empty(folder: int, top: int, moved: int) -> list[str]:
             names.append(name)
         else:
             place = f".freehold-removed-{moved + len(names)}-{os.getpid()}"
-            # Moving a folder changes its "..", for which it must be ours to write.
+            # Moving a folder changes its "..", which needs the permission to write to it.
             os.close(_open_folder(name, folder))
             os.rename(name, place, src_dir_fd=folder, dst_dir_fd=top)
             names.append(place)

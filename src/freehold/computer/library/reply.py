@@ -1,47 +1,47 @@
-"""Strict readers of what the guest says: a field that is missing or of another type is a broken protocol."""
+"""Strict readers for replies of the guest. A missing field or a wrong type is a protocol error."""
 
 from typing import Any
 
-from freehold.computer.frames import protocol_error
+from freehold.computer.library.frames import protocol_error
 from freehold.errors import FreeholdError
 
 Message = dict[str, Any]
 
 
-def whole(message: Message, name: str, *, most: int = 2**63) -> int:
+def read_int(message: Message, name: str, *, most: int = 2**63) -> int:
     value = message.get(name)
     if type(value) is not int or not -most <= value <= most:
-        raise protocol_error(f"{name} is not a whole number")
+        raise protocol_error(f"{name} is not an integer in range")
     return value
 
 
-def number(message: Message, name: str) -> float:
+def read_number(message: Message, name: str) -> float:
     value = message.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise protocol_error(f"{name} is not a number")
     return float(value)
 
 
-def text(message: Message, name: str) -> str:
+def read_text(message: Message, name: str) -> str:
     value = message.get(name)
     if not isinstance(value, str):
-        raise protocol_error(f"{name} is not text")
+        raise protocol_error(f"{name} is not a string")
     return value
 
 
-def whole_or_none(message: Message, name: str) -> int | None:
-    return None if message.get(name) is None else whole(message, name)
+def read_optional_int(message: Message, name: str) -> int | None:
+    return None if message.get(name) is None else read_int(message, name)
 
 
-def items(message: Message, name: str, *, most: int = 100_000) -> list[Any]:
+def read_list(message: Message, name: str, *, most: int = 100_000) -> list[Any]:
     value = message.get(name)
     if not isinstance(value, list) or len(value) > most:
-        raise protocol_error(f"{name} is not a list of at most {most}")
+        raise protocol_error(f"{name} is not a list of at most {most} items")
     return value
 
 
-def failure(message: Message) -> FreeholdError | None:
-    """The error that the guest reports, if that is what the message is. Its code is limited to our own rooms."""
+def read_error(message: Message) -> FreeholdError | None:
+    """The error in the message, or None. Only codes of `computer.` and `files.` are accepted."""
     found = message.get("error")
     if found is None:
         return None
@@ -49,18 +49,18 @@ def failure(message: Message) -> FreeholdError | None:
         raise protocol_error("an error without code and message")
     code, words = found
     if not code.startswith(("computer.", "files.")) or len(code) > 60 or len(words) > 2000:
-        raise protocol_error("an error of an unknown kind")
-    return FreeholdError(code, printable(words), hint=_HINTS.get(code, ""))
+        raise protocol_error("an error with an unknown code or a long message")
+    return FreeholdError(code, escape_unprintable(words), hint=_HINTS.get(code, ""))
 
 
-def printable(words: str) -> str:
-    """Names chosen inside may hold anything: keep them from driving the owner's terminal."""
+def escape_unprintable(words: str) -> str:
+    """Escape control characters: text from inside must not control the owner's terminal."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
 
 
 _HINTS = {
-    "computer.no-program": "Name a program that is installed inside; `command -v` there tells",
-    "computer.bad-folder": "Give a folder that exists inside; relative ones are under /workspace",
-    "computer.cannot-start": "Raise computer.limits.processes or end something that runs",
-    "files.not-found": "Relative paths are under /workspace",
+    "computer.no-program": "Run `command -v` inside to see which programs are installed",
+    "computer.bad-folder": "Give a folder that exists inside; relative paths are below /workspace",
+    "computer.cannot-start": "Raise computer.limits.processes in freehold.toml, or end some processes",
+    "files.not-found": "Relative paths are below /workspace",
 }

@@ -1,20 +1,20 @@
-"""A short question with a short answer."""
+"""A request with one short reply."""
 
 import asyncio
 from typing import Any
 
-from freehold.computer import answers
-from freehold.computer.frames import protocol_error
-from freehold.computer.link import Link
+from freehold.computer.library import reply
+from freehold.computer.library.frames import protocol_error
+from freehold.computer.library.link import Link
 from freehold.errors import FreeholdError
 
 
-class _Answer:
+class _ReplyReceiver:
     def __init__(self) -> None:
         self.done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     def data(self, stream: int, payload: memoryview) -> None:
-        raise protocol_error("contents where none were asked for")
+        raise protocol_error("data in reply to a request without data")
 
     def end(self, stream: int) -> None:
         return
@@ -25,22 +25,22 @@ class _Answer:
 
     def closed(self) -> None:
         if not self.done.done():
-            self.done.set_result({"error": ["computer.failed", "The computer gave no answer"]})
+            self.done.set_result({"error": ["computer.failed", "The computer closed the request without a reply"]})
 
     def lost(self, error: FreeholdError) -> None:
         if not self.done.done():
             self.done.set_exception(error)
 
 
-async def ask_shortly(link: Link, request: dict[str, Any]) -> Any:
-    """What the guest answers as `ok`; its error is raised."""
-    answer = _Answer()
+async def send_request(link: Link, request: dict[str, Any]) -> Any:
+    """The `ok` value of the guest's reply; its error is raised."""
+    answer = _ReplyReceiver()
     channel = link.open(request, answer)
     try:
         message = await answer.done
     finally:
         channel.close()
-    error = answers.failure(message)
+    error = reply.read_error(message)
     if error is not None:
         raise error
     return message.get("ok")

@@ -1,15 +1,15 @@
-"""Bytes from the computer, read at your own pace: the other side waits when you do."""
+"""Bytes from the computer. The sender waits while they are not read."""
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from freehold.computer.channel import Channel
+from freehold.computer.library.channel import Channel
 from freehold.errors import FreeholdError
 
 
-class Stream:
-    """One direction of a channel. It holds no more than the window it was given."""
+class ChannelStream:
+    """One direction of a channel. Holds at most one window of unread bytes."""
 
     def __init__(self) -> None:
         self._parts: deque[bytes] = deque()
@@ -22,7 +22,7 @@ class Stream:
     def attach(self, channel: Channel, number: int) -> None:
         self._channel, self._number = channel, number
 
-    def put(self, payload: bytes) -> None:
+    def feed(self, payload: bytes) -> None:
         self._parts.append(payload)
         self._wake()
 
@@ -36,7 +36,7 @@ class Stream:
             self._waiter.set_result(None)
 
     async def read(self, most: int = 256 * 1024) -> bytes:
-        """What is there, at least one byte; empty at the end. Raises when the link was lost."""
+        """The next bytes, at least one; empty at the end. Raises if the link was lost."""
         while not self._parts:
             if self._error is not None:
                 raise self._error
@@ -53,12 +53,12 @@ class Stream:
         return part
 
     async def read_all(self, most: int = 64 * 1024 * 1024) -> bytes:
-        """Everything to the end; raises `computer.too-large` past `most` bytes."""
+        """Everything to the end. More than `most` bytes raise `computer.too-large`."""
         parts, size = [], 0
         while part := await self.read():
             size += len(part)
             if size > most:
-                raise FreeholdError("computer.too-large", f"More than {most} bytes of output")
+                raise FreeholdError("computer.too-large", f"The output is longer than {most} bytes")
             parts.append(part)
         return b"".join(parts)
 
@@ -75,7 +75,7 @@ class Stream:
         return b"".join(parts)
 
     async def lines(self, most: int = 16 * 1024 * 1024) -> AsyncIterator[bytes]:
-        """Lines with their newline; the last may lack it. Raises `computer.too-large` on a longer one."""
+        """Lines with their newline; the last may have none. A line longer than `most` raises `computer.too-large`."""
         rest = bytearray()
         while part := await self.read():
             start = len(rest)
@@ -86,7 +86,7 @@ class Stream:
                 done = at + 1
             del rest[:done]
             if len(rest) > most:
-                raise FreeholdError("computer.too-large", f"A line of more than {most} bytes")
+                raise FreeholdError("computer.too-large", f"A line is longer than {most} bytes")
         if rest:
             yield bytes(rest)
 

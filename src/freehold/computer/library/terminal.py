@@ -1,20 +1,19 @@
-"""Terminals inside: opened, watched, left and found again."""
+"""Terminals inside: open one, leave it, view it again."""
 
 import asyncio
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from freehold.computer import answers
-from freehold.computer.channel import Channel
-from freehold.computer.link import Link
-from freehold.computer.stream import Stream
+from freehold.computer.library import reply
+from freehold.computer.library.link import Link
+from freehold.computer.library.operation import ChannelOperation
+from freehold.computer.library.stream import ChannelStream
 from freehold.errors import FreeholdError
 
 
 @dataclass(frozen=True)
 class TerminalInfo:
-    """A terminal as it is now. `ended` ones are kept until somebody has seen their end."""
+    """A terminal as it is now. One that has ended is listed until a view has shown its end."""
 
     id: str
     pid: int
@@ -32,37 +31,24 @@ class TerminalExit:
     signal: int | None
 
 
-class Terminal:
-    """One view of a terminal. It outlives this view and the link: come back with `computer.attach(terminal.id)`.
+class Terminal(ChannelOperation):
+    """One view of a terminal. The terminal outlives this view and the link: `computer.attach(terminal.id)` opens another.
 
-    `position` is how much of its output was read in all; given to `attach`, nothing is seen twice.
+    `position` counts the bytes of output read so far, from the terminal's start. Pass it to `attach` to continue there.
+    `skipped` counts the bytes that this view missed because it was too slow.
     """
 
     def __init__(self) -> None:
-        self.output = Stream()
+        self.output = ChannelStream()
+        super().__init__(self.output)
         self.info: TerminalInfo | None = None
         self.position = 0
         self.skipped = 0
-        self._channel: Channel | None = None
-        loop = asyncio.get_running_loop()
-        self._opened: asyncio.Future[None] = loop.create_future()
-        self._over: asyncio.Future[None] = loop.create_future()
-        self._error: FreeholdError | None = None
         self._exit: TerminalExit | None = None
 
     @classmethod
     async def open(cls, link: Link, request: dict[str, Any]) -> "Terminal":
-        terminal = cls()
-        terminal._channel = link.open(request, terminal)
-        terminal.output.attach(terminal._channel, 0)
-        try:
-            await terminal._opened
-        except asyncio.CancelledError:
-            terminal._channel.close()
-            raise
-        if terminal._error is not None:
-            raise terminal._error
-        return terminal
+        return await cls()._begin(link, request)
 
     @property
     def id(self) -> str:
@@ -71,111 +57,84 @@ class Terminal:
         return self.info.id
 
     async def read(self, most: int = 256 * 1024) -> bytes:
-        """What it showed since the last read, at least one byte; empty once it has ended."""
+        """Output since the last read, at least one byte; empty once the terminal has ended."""
         data = await self.output.read(most)
         self.position += len(data)
         return data
 
     async def read_until(self, mark: bytes, most: int = 1024 * 1024) -> bytes:
-        """Everything up to and with `mark`; what came with it beyond is returned too."""
+        """All output up to and including `mark`, and whatever arrived together with it."""
         seen = bytearray()
         while mark not in seen:
             data = await self.read()
             if not data or len(seen) + len(data) > most:
                 raise FreeholdError(
-                    "computer.ended", f"The terminal never showed {mark!r}; it showed {bytes(seen[-200:])!r}"
+                    "computer.ended", f"The terminal did not show {mark!r}; it showed {bytes(seen[-200:])!r}"
                 )
             seen += data
         return bytes(seen)
 
     async def write(self, data: bytes) -> None:
-        """Keystrokes. Waits while nothing inside reads them."""
-        await self._there.write(data)
+        """Send keystrokes. Waits while no program inside reads them."""
+        await self._channel.write(data)
 
     def resize(self, rows: int, cols: int) -> None:
-        self._there.say({"rows": rows, "cols": cols})
+        self._channel.send_message({"rows": rows, "cols": cols})
 
     def signal(self, number: int) -> None:
-        """To whatever is in the foreground."""
-        self._there.say({"signal": int(number)})
+        """Send a signal to the foreground process group."""
+        self._channel.send_message({"signal": int(number)})
 
     async def wait(self) -> TerminalExit:
-        """How its program ended. Read the output meanwhile, or it will wait for you."""
+        """How its program ended. Read the output meanwhile: a terminal whose output is not read stops."""
         await asyncio.shield(self._over)
         if self._exit is None:
             raise self._error or FreeholdError("computer.ended", "This view of the terminal was closed")
         return self._exit
 
     async def detach(self) -> None:
-        """Stop watching; the terminal goes on. Idempotent."""
-        self._there.close()
+        """Close this view; the terminal keeps running. Idempotent."""
+        self._channel.close()
         self._finish(None)
 
     async def close(self) -> None:
-        """End everything that runs in it. Idempotent."""
-        self._there.say({"close": True})
+        """Kill everything that runs in the terminal. Idempotent."""
+        self._channel.send_message({"close": True})
         await self.detach()
 
-    @property
-    def _there(self) -> Channel:
-        if self._channel is None:
-            raise FreeholdError("computer.no-terminal", "The terminal was not opened")
-        return self._channel
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    # What the channel calls
-
     def data(self, stream: int, payload: memoryview) -> None:
-        self.output.put(bytes(payload))
+        self.output.feed(bytes(payload))
 
     def end(self, stream: int) -> None:
         return
 
     def message(self, message: dict[str, Any]) -> None:
-        self._error = self._error or answers.failure(message)
+        self._error = self._error or reply.read_error(message)
         if "id" in message:
             self.info = read_terminal(message)
-            self.position = answers.whole(message, "position")
-            if not self._opened.done():
-                self._opened.set_result(None)
+            self.position = reply.read_int(message, "position")
+            if not self._started.done():
+                self._started.set_result(None)
         elif "skipped" in message:
-            skipped = answers.whole(message, "skipped")
+            skipped = reply.read_int(message, "skipped")
             self.skipped += skipped
             self.position += skipped
         elif "exit" in message:
-            self._exit = TerminalExit(answers.whole_or_none(message, "exit"), answers.whole_or_none(message, "signal"))
-
-    def closed(self) -> None:
-        self._finish(None)
-
-    def lost(self, error: FreeholdError) -> None:
-        self._finish(error)
-
-    def _finish(self, error: FreeholdError | None) -> None:
-        self._error = self._error or error
-        self.output.end(error)
-        for waiting in (self._opened, self._over):
-            if not waiting.done():
-                waiting.set_result(None)
+            self._exit = TerminalExit(
+                reply.read_optional_int(message, "exit"), reply.read_optional_int(message, "signal")
+            )
 
 
 def read_terminal(message: Any) -> TerminalInfo:
     if not isinstance(message, dict):
-        raise FreeholdError("link.protocol", "The computer described a terminal that is none")
+        raise FreeholdError("link.protocol", "The description of a terminal is not an object")
     return TerminalInfo(
-        id=answers.text(message, "id"),
-        pid=answers.whole(message, "pid"),
-        command=tuple(str(part) for part in answers.items(message, "argv")),
-        rows=answers.whole(message, "rows"),
-        cols=answers.whole(message, "cols"),
-        began=answers.number(message, "began"),
-        viewers=answers.whole(message, "viewers"),
+        id=reply.read_text(message, "id"),
+        pid=reply.read_int(message, "pid"),
+        command=tuple(str(part) for part in reply.read_list(message, "argv")),
+        rows=reply.read_int(message, "rows"),
+        cols=reply.read_int(message, "cols"),
+        began=reply.read_number(message, "began"),
+        viewers=reply.read_int(message, "viewers"),
         ended=message.get("ended") is True,
     )

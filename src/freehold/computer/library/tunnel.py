@@ -1,4 +1,4 @@
-"""Streams to ports inside, and from inside to handlers here."""
+"""Connections to ports inside, and connections from inside to handlers on the host."""
 
 import asyncio
 import logging
@@ -6,26 +6,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from freehold.computer import answers
-from freehold.computer.channel import Channel
-from freehold.computer.connection import Connection
-from freehold.computer.link import Link
-from freehold.computer.stream import Stream
+from freehold.computer.library import reply
+from freehold.computer.library.channel import Channel
+from freehold.computer.library.connection import ComputerConnection
+from freehold.computer.library.link import Link
+from freehold.computer.library.stream import ChannelStream
 from freehold.errors import FreeholdError
 
 _log = logging.getLogger(__name__)
-Handler = Callable[["Tunnel"], Awaitable[None]]
+TunnelHandler = Callable[["Tunnel"], Awaitable[None]]
 
 
 class Tunnel:
-    """One connection to or from the computer, both ways. What comes out of it was written by whoever is inside."""
+    """One connection to or from the computer, in both directions. Programs inside write its bytes: never trust them."""
 
     def __init__(self) -> None:
-        self._stream = Stream()
+        self._stream = ChannelStream()
         self._channel: Channel | None = None
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._error: FreeholdError | None = None
-        self._over = False
 
     @classmethod
     async def connect(cls, link: Link, request: dict[str, Any]) -> "Tunnel":
@@ -44,13 +43,8 @@ class Tunnel:
         self._channel = channel
         self._stream.attach(channel, 0)
 
-    @property
-    def closed_there(self) -> bool:
-        """Whether the other side is gone altogether."""
-        return self._over
-
     async def read(self, most: int = 256 * 1024) -> bytes:
-        """What is there, at least one byte; empty at the end."""
+        """The next bytes, at least one; empty at the end."""
         return await self._stream.read(most)
 
     async def read_exactly(self, size: int) -> bytes:
@@ -60,13 +54,13 @@ class Tunnel:
         return self._stream.lines(most)
 
     async def write(self, data: bytes) -> None:
-        """Waits while the other side does not read. Raises `computer.ended` when it is gone."""
-        if self._channel is None or self._channel.over:
-            raise FreeholdError("computer.ended", "The other side of the connection is gone")
+        """Waits while the other side does not read. Raises `computer.ended` if it has closed."""
+        if self._channel is None or self._channel.is_closed:
+            raise FreeholdError("computer.ended", "The other side closed the connection")
         await self._channel.write(data)
 
     async def write_eof(self) -> None:
-        """No more will be written; reading goes on."""
+        """Close the writing direction; reading goes on."""
         if self._channel is not None:
             self._channel.send_end()
 
@@ -84,16 +78,16 @@ class Tunnel:
     ) -> None:
         await self.close()
 
-    # What the channel calls
+    # Called by the channel
 
     def data(self, stream: int, payload: memoryview) -> None:
-        self._stream.put(bytes(payload))
+        self._stream.feed(bytes(payload))
 
     def end(self, stream: int) -> None:
         self._stream.end()
 
     def message(self, message: dict[str, Any]) -> None:
-        self._error = self._error or answers.failure(message)
+        self._error = self._error or reply.read_error(message)
         if not self._opened.done():
             self._opened.set_result(None)
 
@@ -105,16 +99,15 @@ class Tunnel:
         self._finish(error)
 
     def _finish(self, error: FreeholdError | None) -> None:
-        self._over = True
         self._stream.end(error)
         if not self._opened.done():
             self._opened.set_result(None)
 
 
-class Listening:
-    """A port inside whose connections come to a handler here, on this link and on each that replaces it."""
+class ComputerListener:
+    """A port inside whose connections are served by a handler on the host, on this link and each later one."""
 
-    def __init__(self, connection: Connection, request: dict[str, Any], handler: Handler) -> None:
+    def __init__(self, connection: ComputerConnection, request: dict[str, Any], handler: TunnelHandler) -> None:
         self._connection = connection
         self._request = request
         self._handler = handler
@@ -129,7 +122,7 @@ class Listening:
         self._connection.restored.append(self._listen)
 
     async def close(self) -> None:
-        """Stop listening and end the connections that are open. Idempotent."""
+        """Stop listening and close the open connections. Idempotent."""
         self.closed = True
         if self._listen in self._connection.restored:
             self._connection.restored.remove(self._listen)
@@ -150,13 +143,13 @@ class Listening:
 
     async def _listen(self, link: Link) -> None:
         self._forget()
-        tunnel = _Waiting()
+        tunnel = _ListenerTunnel()
         channel = link.open(self._request, tunnel)
         tunnel.attach(channel)
         self._key = (id(link), channel.number)
-        self._connection.accepts[self._key] = self._take
+        self._connection.accepts[self._key] = self._accept_connection
         try:
-            self.port = await tunnel.listening()
+            self.port = await tunnel.wait_listening()
         except BaseException:
             self._forget()
             raise
@@ -166,10 +159,10 @@ class Listening:
         if self._key is not None:
             self._connection.accepts.pop(self._key, None)
 
-    def _take(self, link: Link, number: int) -> None:
+    def _accept_connection(self, link: Link, number: int) -> None:
         tunnel = Tunnel()
         tunnel.attach(link.adopt(number, tunnel))
-        task = asyncio.get_running_loop().create_task(self._serve(tunnel), name="a connection from inside")
+        task = asyncio.get_running_loop().create_task(self._serve(tunnel), name="connection from the computer")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -184,8 +177,8 @@ class Listening:
             await tunnel.close()
 
 
-class _Waiting(Tunnel):
-    """The receiver of a listening channel: learns the port, then only whether it is still there."""
+class _ListenerTunnel(Tunnel):
+    """The receiver of a listening channel. Its only message is the port."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,10 +186,10 @@ class _Waiting(Tunnel):
 
     def message(self, message: dict[str, Any]) -> None:
         if "ok" in message:
-            self._port = answers.whole(message, "ok", most=65535)
+            self._port = reply.read_int(message, "ok", most=65535)
         super().message(message)
 
-    async def listening(self) -> int:
+    async def wait_listening(self) -> int:
         await self._opened
         if self._error is not None:
             raise self._error

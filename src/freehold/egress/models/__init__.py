@@ -1,23 +1,22 @@
-"""The way to the models: placeholders inside, keys only here, and every token counted against the owner's budget."""
+"""The model gateway: it adds keys on the host, and counts every token against the owner's budget."""
 
-from freehold.egress.models.budget import ALL, Limits
+from freehold.egress.models.budget import ALL, BudgetLimits
 from freehold.egress.models.gateway import ModelGateway
-from freehold.egress.models.ledger import Ledger, Stopped
+from freehold.egress.models.ledger import ActiveStop, Ledger
 from freehold.egress.models.placeholders import Endpoint
-from freehold.egress.models.provider import PORT, Provider, read_limits, read_providers
-from freehold.egress.models.usage import Tokens, Usage
+from freehold.egress.models.provider import Provider, read_limits, read_providers
+from freehold.egress.models.usage import ModelUsage, TokenCounts
 
 __all__ = [
     "ALL",
-    "PORT",
+    "ActiveStop",
+    "BudgetLimits",
     "Endpoint",
     "Ledger",
-    "Limits",
     "ModelGateway",
+    "ModelUsage",
     "Provider",
-    "Stopped",
-    "Tokens",
-    "Usage",
+    "TokenCounts",
     "read_limits",
     "read_providers",
 ]

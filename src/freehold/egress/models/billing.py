@@ -1,4 +1,4 @@
-"""Before a question is sent, whether it may be; after its answer, what it cost."""
+"""Checks before a model request whether the budget allows it, and records afterwards what it cost."""
 
 import asyncio
 import logging
@@ -7,117 +7,117 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from freehold.egress.models.budget import OUTPUT_HELD, BudgetReached, Budgets, Crossed, Reservation, Spent
-from freehold.egress.models.ledger import Ledger, Spell, Stopped, now_text
-from freehold.egress.models.measures import Measures
+from freehold.egress.models.budget import RESERVED_OUTPUT, BudgetReached, Budgets, CrossedLimit, Reservation, Spending
+from freehold.egress.models.ledger import ActiveStop, Ledger, UsageRecord, now_text
 from freehold.egress.models.meter import Meter
+from freehold.egress.models.metrics import ModelMetrics
+from freehold.egress.models.model_request import ModelRequest
 from freehold.egress.models.paths import Route
-from freehold.egress.models.placeholders import Grant
+from freehold.egress.models.placeholders import PlaceholderGrant
 from freehold.egress.models.prices import Prices, Rates
-from freehold.egress.models.question import Question
-from freehold.egress.models.usage import Tokens
+from freehold.egress.models.usage import TokenCounts
 from freehold.errors import FreeholdError
 from freehold.timeline import Json
 
 log = logging.getLogger(__name__)
 
-NOTED_AFTER = 0.25
-"""When a question that is still under way is written down, in seconds."""
-REFUSAL_STEP = 60.0
-"""Refusals of one kind are written down at most this often, in seconds: an agent may try a thousand times a second."""
+RECORD_AFTER = 0.25
+"""Seconds after which a request that still runs is recorded."""
+REFUSAL_INTERVAL = 60.0
+"""Seconds between two recorded refusals of one kind: an agent may try a thousand times a second."""
 
-AWAY = "models.unreachable"
-BLOCKING = frozenset({"models.budget-reached", "models.no-key", AWAY})
+UNREACHABLE = "models.unreachable"
+BLOCKING = frozenset({"models.budget-reached", "models.no-key", UNREACHABLE})
 
 
 class Bill:
-    """The account of one question, open until its answer is over."""
+    """The cost of one model request. Open until the response has ended."""
 
     def __init__(
         self,
-        account: "Account",
+        billing: "Billing",
         route: Route,
-        grant: Grant,
-        question: Question,
+        grant: PlaceholderGrant,
+        request: ModelRequest,
         reservation: Reservation,
         prices: Prices,
     ) -> None:
         self.meter: Meter | None = None
         self.outcome = "failed"
-        self._account = account
+        self._billing = billing
         self._provider = route.provider.name
         self._session, self._turn = grant.session, grant.turn
-        self._question = question
+        self._request = request
         self._reservation = reservation
         self._prices = prices
         self._began = time.monotonic()
         self.closed = asyncio.Event()
-        account.open_bills.setdefault(grant.session, set()).add(self)
+        billing.open_bills.setdefault(grant.session, set()).add(self)
         self._at = now_text()
         self._timer: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[int] | None = None
 
     def begin(self) -> None:
-        """The question is on its way. Noted a little later: the disk must not make a quick answer wait."""
-        self._timer = asyncio.get_running_loop().call_later(NOTED_AFTER, self._open)
+        """The request was sent. It is recorded a little later, so that a quick response does not wait for the disk."""
+        self._timer = asyncio.get_running_loop().call_later(RECORD_AFTER, self._open)
 
     def _open(self) -> None:
-        held = Tokens(self._question.estimate, min(self._question.most_output, OUTPUT_HELD))
-        spell = self._spell(held, "open", True)
-        self._opening = asyncio.get_running_loop().create_task(asyncio.to_thread(self._account.ledger.open, spell))
+        held = TokenCounts(self._request.estimate, min(self._request.max_output, RESERVED_OUTPUT))
+        record = self._record(held, "open", True)
+        self._opening = asyncio.get_running_loop().create_task(asyncio.to_thread(self._billing.ledger.open, record))
 
     def answer(self) -> None:
-        """The provider is there, whatever was before."""
-        blocked = self._account.blocked.get(self._session)
-        if blocked is not None and blocked.code == AWAY:
-            del self._account.blocked[self._session]
+        """The provider responded, so it is no longer unreachable."""
+        blocked = self._billing.blocked.get(self._session)
+        if blocked is not None and blocked.code == UNREACHABLE:
+            del self._billing.blocked[self._session]
 
     def check(self) -> None:
         """Raises `models.budget-reached`."""
         assert self.meter is not None
         seen = self.meter.seen
-        self._reservation.seen = Spent(seen.total, self._cost(seen) or 0.0)
+        self._reservation.seen = Spending(seen.total, self._cost(seen) or 0.0)
         try:
-            self._account.budgets.check(self._reservation, datetime.now(UTC))
+            self._billing.budgets.check(self._reservation, datetime.now(UTC))
         except BudgetReached as error:
-            self._account.blocked[self._session] = error
+            self._billing.blocked[self._session] = error
             raise
 
     def close(self) -> None:
-        """Counts what it cost at once, and writes it down beside whatever comes next."""
+        """Counts the cost at once, and records it in the background."""
         tokens, estimated = self._tokens()
-        spell = self._spell(tokens, self.outcome, estimated)
-        crossed = self._account.budgets.settle(self._reservation, tokens.total, spell.cost, datetime.now(UTC))
+        record = self._record(tokens, self.outcome, estimated)
+        crossed = self._billing.budgets.settle(self._reservation, tokens.total, record.cost, datetime.now(UTC))
         if self._timer is not None:
             self._timer.cancel()
         seconds = time.monotonic() - self._began
-        self._account.measures.answered(spell, seconds, priced=self._rates() is not None)
+        self._billing.metrics.answered(record, seconds, priced=self._rates() is not None)
         milliseconds = int(seconds * 1000)
-        self._account.keep(self._write(spell, milliseconds, crossed))
+        self._billing.run_to_end(self._write(record, milliseconds, crossed))
 
-    async def _write(self, spell: Spell, milliseconds: int, crossed: list[Crossed]) -> None:
-        """A process that dies before this leaves the line open, and counted with what was set aside."""
+    async def _write(self, record: UsageRecord, milliseconds: int, crossed: list[CrossedLimit]) -> None:
+        """If the process dies before this, the open record counts with the reserved tokens."""
         try:
             number = await self._opening if self._opening is not None else None
-            await asyncio.to_thread(self._account.ledger.close, number, spell, milliseconds, crossed)
+            await asyncio.to_thread(self._billing.ledger.close, number, record, milliseconds, crossed)
         except FreeholdError as error:
-            log.warning("what a question cost cannot be written down: %s", error)
+            log.warning("the cost of a model request cannot be recorded: %s", error)
         finally:
             self.closed.set()
-            bills = self._account.open_bills[self._session]
+            bills = self._billing.open_bills[self._session]
             bills.discard(self)
             if not bills:
-                del self._account.open_bills[self._session]
+                del self._billing.open_bills[self._session]
 
-    def _tokens(self) -> tuple[Tokens, bool]:
+    def _tokens(self) -> tuple[TokenCounts, bool]:
         if self.meter is not None:
             return self.meter.seen, not self.meter.final
         if self.outcome in ("cancelled", "stopped"):
-            return Tokens(self._question.estimate), True  # it was sent, and will be charged by whoever was asked
-        return Tokens(), False
+            return TokenCounts(self._request.estimate), True  # it was sent, and the provider charges for it
+        return TokenCounts(), False
 
-    def _spell(self, tokens: Tokens, outcome: str, estimated: bool) -> Spell:
-        return Spell(
+    def _record(self, tokens: TokenCounts, outcome: str, estimated: bool) -> UsageRecord:
+        return UsageRecord(
             self._provider,
             self._model,
             self._session,
@@ -131,20 +131,20 @@ class Bill:
 
     @property
     def _model(self) -> str:
-        return (self.meter.model if self.meter is not None else None) or self._question.model
+        return (self.meter.model if self.meter is not None else None) or self._request.model
 
-    def _cost(self, tokens: Tokens) -> float | None:
+    def _cost(self, tokens: TokenCounts) -> float | None:
         if not tokens.total:
             return 0.0
         rates = self._rates()
         return rates.cost(tokens) if rates is not None else None
 
     def _rates(self) -> Rates | None:
-        return self._prices.of(self._model) or self._prices.of(self._question.model)
+        return self._prices.find(self._model) or self._prices.find(self._request.model)
 
 
 class NoBill:
-    """For what asks no model, and so costs nothing."""
+    """For requests that use no model and cost nothing."""
 
     meter: Meter | None = None
     outcome = ""
@@ -163,29 +163,31 @@ class NoBill:
 
 
 @dataclass(eq=False)
-class Account:
+class Billing:
+    """Bills of all requests, the budgets they count against, and the kill switch."""
+
     ledger: Ledger
     budgets: Budgets
     prices: Callable[[str], Prices]
-    keep: Callable[[Coroutine[None, None, None]], object]
-    """Runs what must be finished even after the connection it belongs to has ended."""
-    stopped: Stopped | None = None
-    measures: Measures = field(default_factory=Measures)
+    run_to_end: Callable[[Coroutine[None, None, None]], object]
+    """Runs a coroutine that must finish even after its connection has ended."""
+    stopped: ActiveStop | None = None
+    metrics: ModelMetrics = field(default_factory=ModelMetrics)
 
     def __post_init__(self) -> None:
         self.open_bills: dict[str, set[Bill]] = {}
         self._known: dict[str, Prices] = {}
         self._refused: dict[tuple[str, str], float] = {}
         self.blocked: dict[str, FreeholdError] = {}
-        """By session, what only the owner can change and stood in the way last."""
+        """By session, the last problem that only the owner can solve."""
         self._day = ""
 
-    def admit(self) -> None:
+    def check_not_stopped(self) -> None:
         """Raises `models.stopped`."""
         if self.stopped is not None:
-            raise stopped()
+            raise stopped_error()
 
-    async def open(self, route: Route, grant: Grant, question: Question) -> Bill | NoBill:
+    async def open(self, route: Route, grant: PlaceholderGrant, request: ModelRequest) -> Bill | NoBill:
         """Raises `models.budget-reached`."""
         if route.api is None:
             return NoBill()
@@ -195,41 +197,41 @@ class Account:
             prices = self._known[provider.name] = await asyncio.to_thread(self.prices, provider.url)
         now = datetime.now(UTC)
         await self._begin_day(now)
-        asked = Tokens(question.estimate)
-        held = Tokens(question.estimate, min(question.most_output, OUTPUT_HELD))
-        rates = prices.of(question.model)
+        prompt = TokenCounts(request.estimate)
+        held = TokenCounts(request.estimate, min(request.max_output, RESERVED_OUTPUT))
+        rates = prices.find(request.model)
         reservation = self.budgets.reserve(
             provider.name,
-            Spent(asked.total, (rates.cost(asked) if rates else None) or 0.0),
-            Spent(held.total, (rates.cost(held) if rates else None) or 0.0),
+            Spending(prompt.total, (rates.cost(prompt) if rates else None) or 0.0),
+            Spending(held.total, (rates.cost(held) if rates else None) or 0.0),
             now,
         )
-        return Bill(self, route, grant, question, reservation, prices)
+        return Bill(self, route, grant, request, reservation, prices)
 
-    async def all_closed(self, session: str) -> None:
-        """Until nothing that a session has asked by now is still unwritten."""
+    async def wait_closed(self, session: str) -> None:
+        """Waits until every request that the session has made so far is recorded."""
         for bill in tuple(self.open_bills.get(session, ())):
             await bill.closed.wait()
 
-    async def note_refusal(self, provider: str, session: str | None, error: FreeholdError) -> None:
-        """One event for many refusals of a kind; of a budget, one a day or month."""
-        self.measures.refused(provider, error)
+    async def record_refusal(self, provider: str, session: str | None, error: FreeholdError) -> None:
+        """Makes one event for many refusals of a kind; for a budget, one a day or month."""
+        self.metrics.refused(provider, error)
         if session is not None and error.code in BLOCKING:
             self.blocked[session] = error
         key, now = (provider, error.code), time.monotonic()
-        if now - self._refused.get(key, -REFUSAL_STEP) < REFUSAL_STEP:
+        if now - self._refused.get(key, -REFUSAL_INTERVAL) < REFUSAL_INTERVAL:
             return
         self._refused[key] = now
         data: dict[str, Json] = {"provider": provider, "session": session, "code": error.code, "reason": error.message}
         try:
             if isinstance(error, BudgetReached):
-                await asyncio.to_thread(self.ledger.note_reached, error.crossed)
+                await asyncio.to_thread(self.ledger.record_reached, error.crossed)
             await asyncio.to_thread(self.ledger.timeline.append, "models.request_refused", data, who="computer")
         except FreeholdError as problem:
-            log.warning("a refusal cannot be written down: %s", problem)
+            log.warning("a refusal cannot be recorded: %s", problem)
 
     async def _begin_day(self, now: datetime) -> None:
-        """What was spent is counted anew from the ledger where a day has begun."""
+        """Reads the spending from the ledger when a new day has begun."""
         day = now.strftime("%Y-%m-%d")
         if day != self._day:
             spent = await asyncio.to_thread(self.ledger.spent, now)
@@ -241,9 +243,9 @@ class Account:
         await self._begin_day(datetime.now(UTC))
 
 
-def stopped() -> FreeholdError:
+def stopped_error() -> FreeholdError:
     return FreeholdError(
         "models.stopped",
-        "The owner has stopped everything",
-        hint="The owner lifts it with: freehold stop --lift",
+        "The owner has stopped all agents and models",
+        hint="The owner resumes them with: freehold stop --lift",
     )

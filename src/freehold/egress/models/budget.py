@@ -1,4 +1,4 @@
-"""What may be spent, what was, and what is being spent right now."""
+"""Budgets: their limits, the spending so far, and what running requests have reserved."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,33 +7,33 @@ from typing import Literal, get_args
 from freehold.errors import FreeholdError
 
 ALL = "*"
-"""The scope of what all providers together may cost."""
+"""The scope of a budget for all providers together."""
 
 WARN_AT = 0.8
-OUTPUT_HELD = 1024
-"""How many tokens of an answer are set aside before it comes; more is counted as it streams."""
+RESERVED_OUTPUT = 1024
+"""Output tokens reserved before a response comes. More are counted as it streams."""
 
-What = Literal["day_cost", "month_cost", "day_tokens", "month_tokens"]
-WHATS: tuple[What, ...] = get_args(What)
+LimitName = Literal["day_cost", "month_cost", "day_tokens", "month_tokens"]
+LIMIT_NAMES: tuple[LimitName, ...] = get_args(LimitName)
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Nothing said means no bound."""
+class BudgetLimits:
+    """None means no limit."""
 
     day_cost: float | None = None
     month_cost: float | None = None
     day_tokens: int | None = None
     month_tokens: int | None = None
 
-    def named(self) -> list[tuple[What, float]]:
-        """Those that bound something."""
-        return [(what, value) for what in WHATS if (value := getattr(self, what)) is not None]
+    def named(self) -> list[tuple[LimitName, float]]:
+        """The limits that are set, with their names."""
+        return [(what, value) for what in LIMIT_NAMES if (value := getattr(self, what)) is not None]
 
 
 @dataclass
-class Spent:
-    """Tokens and dollars of one scope in one period. `unpriced` counts requests whose price nobody knows."""
+class Spending:
+    """Tokens and dollars of one scope in one period. `unpriced` counts requests of unknown price."""
 
     tokens: int = 0
     cost: float = 0.0
@@ -44,16 +44,16 @@ class Spent:
         self.cost += cost or 0.0
         self.unpriced += cost is None
 
-    def of(self, what: What) -> float:
+    def of(self, what: LimitName) -> float:
         return self.cost if what.endswith("cost") else float(self.tokens)
 
 
 @dataclass(frozen=True)
-class Crossed:
-    """A limit that was neared or reached."""
+class CrossedLimit:
+    """A limit that is nearly or fully used."""
 
     scope: str
-    what: What
+    limit_name: LimitName
     period: str
     limit: float
     spent: float
@@ -62,76 +62,76 @@ class Crossed:
 
 @dataclass(eq=False)
 class Reservation:
-    """One request's share: what was set aside for it, and what it is known to have used so far."""
+    """The reserved and the used amount of one running request."""
 
     provider: str
-    held: Spent
-    seen: Spent = field(default_factory=Spent)
+    held: Spending
+    seen: Spending = field(default_factory=Spending)
 
-    def counted(self, what: What) -> float:
+    def counted(self, what: LimitName) -> float:
         return max(self.held.of(what), self.seen.of(what))
 
 
-def period_of(what: What, now: datetime) -> str:
-    """Days and months of UTC, like the timeline's."""
+def period_of(what: LimitName, now: datetime) -> str:
+    """The day or month that a limit counts. In UTC, like the timeline."""
     return now.strftime("%Y-%m-%d" if what.startswith("day") else "%Y-%m")
 
 
 class Budgets:
-    """The state of every budget in this process; the ledger keeps what must outlive it."""
+    """The state of every budget in this process. The ledger stores what must survive a restart."""
 
     def __init__(self) -> None:
-        self.limits: dict[str, Limits] = {}
-        self.lifted: set[tuple[str, What, str]] = set()
-        self._spent: dict[tuple[str, str], Spent] = {}
-        self._live: set[Reservation] = set()
+        self.limits: dict[str, BudgetLimits] = {}
+        self.lifted: set[tuple[str, LimitName, str]] = set()
+        self._spent: dict[tuple[str, str], Spending] = {}
+        self._running: set[Reservation] = set()
 
-    def load(self, scope: str, period: str, spent: Spent) -> None:
+    def load(self, scope: str, period: str, spent: Spending) -> None:
         self._spent[scope, period] = spent
 
-    def spent(self, scope: str, period: str) -> Spent:
-        return self._spent.get((scope, period)) or Spent()
+    def spent(self, scope: str, period: str) -> Spending:
+        return self._spent.get((scope, period)) or Spending()
 
-    def reserve(self, provider: str, question: Spent, held: Spent, now: datetime) -> Reservation:
-        """Sets `held` aside. Raises `models.budget-reached` when too little is left for the question alone."""
+    def reserve(self, provider: str, prompt: Spending, held: Spending, now: datetime) -> Reservation:
+        """Reserves `held`. Raises `models.budget-reached` when too little is left for the prompt alone."""
         for scope in (provider, ALL):
             for what, limit in self._enforced(scope, now):
                 used = self.spent(scope, period_of(what, now)).of(what) + sum(
-                    live.counted(what) for live in self._live if scope in (live.provider, ALL)
+                    running.counted(what) for running in self._running if scope in (running.provider, ALL)
                 )
-                if used >= limit or used + question.of(what) > limit:
-                    raise BudgetReached(Crossed(scope, what, period_of(what, now), limit, used, reached=True))
+                if used >= limit or used + prompt.of(what) > limit:
+                    raise BudgetReached(CrossedLimit(scope, what, period_of(what, now), limit, used, reached=True))
         reservation = Reservation(provider, held)
-        self._live.add(reservation)
+        self._running.add(reservation)
         return reservation
 
     def check(self, reservation: Reservation, now: datetime) -> None:
-        """Raises `models.budget-reached` when what was seen by now, of all that runs, has used a budget up."""
+        """Raises `models.budget-reached` when the running requests have used up a budget."""
         for scope in (reservation.provider, ALL):
             for what, limit in self._enforced(scope, now):
                 used = self.spent(scope, period_of(what, now)).of(what) + sum(
-                    live.seen.of(what) for live in self._live if scope in (live.provider, ALL)
+                    running.seen.of(what) for running in self._running if scope in (running.provider, ALL)
                 )
                 if used >= limit:
-                    raise BudgetReached(Crossed(scope, what, period_of(what, now), limit, used, reached=True))
+                    raise BudgetReached(CrossedLimit(scope, what, period_of(what, now), limit, used, reached=True))
 
-    def settle(self, reservation: Reservation, tokens: int, cost: float | None, now: datetime) -> list[Crossed]:
-        """Counts what a request really cost; the limits that this neared or reached. Idempotent."""
-        if reservation not in self._live:
+    def settle(self, reservation: Reservation, tokens: int, cost: float | None, now: datetime) -> list[CrossedLimit]:
+        """Counts the real cost of a request. Returns the limits that are now nearly or fully used. Idempotent."""
+        if reservation not in self._running:
             return []
-        self._live.discard(reservation)
+        self._running.discard(reservation)
         crossed = []
         for scope in (reservation.provider, ALL):
             for period in {period_of("day_cost", now), period_of("month_cost", now)}:
-                self._spent.setdefault((scope, period), Spent()).add(tokens, cost)
+                self._spent.setdefault((scope, period), Spending()).add(tokens, cost)
             for what, limit in self._enforced(scope, now):
                 period = period_of(what, now)
                 used = self.spent(scope, period).of(what)
                 if used >= WARN_AT * limit:
-                    crossed.append(Crossed(scope, what, period, limit, used, used >= limit))
+                    crossed.append(CrossedLimit(scope, what, period, limit, used, used >= limit))
         return crossed
 
-    def _enforced(self, scope: str, now: datetime) -> list[tuple[What, float]]:
+    def _enforced(self, scope: str, now: datetime) -> list[tuple[LimitName, float]]:
         limits = self.limits.get(scope)
         if limits is None:
             return []
@@ -141,17 +141,17 @@ class Budgets:
 
 
 class BudgetReached(FreeholdError):
-    """Nothing more of a budget is left, or too little for a question."""
+    """A budget is used up, or too little is left for a request."""
 
-    def __init__(self, crossed: Crossed) -> None:
-        day = crossed.what.startswith("day")
-        money = crossed.what.endswith("cost")
+    def __init__(self, crossed: CrossedLimit) -> None:
+        day = crossed.limit_name.startswith("day")
+        money = crossed.limit_name.endswith("cost")
         amount = f"{crossed.limit:g} US dollars" if money else f"{crossed.limit:,.0f} tokens"
         whose = "all models" if crossed.scope == ALL else crossed.scope
         super().__init__(
             "models.budget-reached",
             f"The owner's budget is reached: {amount} for {whose} {'today' if day else 'this month'}",
-            hint=f"The owner can lift it for the rest of the {'day' if day else 'month'} with: freehold usage lift, "
-            f"or raise {crossed.what}",
+            hint=f"The owner can ignore it for the rest of the {'day' if day else 'month'} with: freehold usage lift, "
+            f"or raise {crossed.limit_name}",
         )
         self.crossed = crossed

@@ -1,17 +1,17 @@
-"""Where each budget stands."""
+"""The limits of all budgets with the spending so far."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from freehold.egress.models.budget import Budgets, What, period_of
+from freehold.egress.models.budget import Budgets, LimitName, period_of
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A limit, and what was spent of it in the day or month that it is."""
+class BudgetState:
+    """A limit, and the spending of the current day or month."""
 
     scope: str
-    what: What
+    limit_name: LimitName
     period: str
     limit: float
     spent: float
@@ -19,7 +19,7 @@ class Standing:
     lifted: bool
 
 
-def standings(budgets: Budgets, now: datetime | None = None) -> list[Standing]:
+def list_budget_states(budgets: Budgets, now: datetime | None = None) -> list[BudgetState]:
     now = now or datetime.now(UTC)
     found = []
     for scope, limits in sorted(budgets.limits.items()):
@@ -27,5 +27,5 @@ def standings(budgets: Budgets, now: datetime | None = None) -> list[Standing]:
             period = period_of(what, now)
             spent = budgets.spent(scope, period)
             lifted = (scope, what, period) in budgets.lifted
-            found.append(Standing(scope, what, period, limit, spent.of(what), spent.unpriced, lifted))
+            found.append(BudgetState(scope, what, period, limit, spent.of(what), spent.unpriced, lifted))
     return found

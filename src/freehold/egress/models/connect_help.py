@@ -1,17 +1,17 @@
-"""How to connect a model, in the words that every surface shows when there is none."""
+"""The text that shows how to connect a model when there is none."""
 
 _HELP = """\
-No model is connected yet, so no agent can think.
-Connect one in freehold.toml (freehold check says where that is), then run: freehold restart gateway
+Connect a model to start.
+Add one to freehold.toml (freehold check shows its path), then run: freehold restart gateway
 
-With a key: freehold secret set anthropic, and
+With a key: run freehold secret set anthropic, and add
 
   [models.anthropic]
   kind = "anthropic"            # or openai, gemini
   key = "secret:anthropic"      # or env:ANTHROPIC_API_KEY
   budget = { day_cost = 5.0 }   # optional, in US dollars
 
-Without a key, on this machine with Ollama:
+Without a key, for example Ollama on this machine:
 
   [models.local]
   kind = "openai-compatible"
@@ -20,5 +20,5 @@ Without a key, on this machine with Ollama:
 """
 
 
-def how_to_connect() -> str:
+def connect_help() -> str:
     return _HELP

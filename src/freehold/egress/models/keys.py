@@ -1,4 +1,4 @@
-"""From the manifest's word for a key to the key: on the host only, when a question needs it."""
+"""Finds the key that the manifest refers to, on the host, when a request needs it."""
 
 import asyncio
 import re
@@ -7,21 +7,20 @@ from collections.abc import Mapping
 from freehold.egress.models.provider import Provider
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
-from freehold.manifest.secrecy import parse_reference
+from freehold.manifest.secret_text import parse_reference
 from freehold.observe.secrets import Secret
 
 _FIT = re.compile(r"[!-~]+")
-"""What a header can carry as a key."""
+"""The characters that a key in a header can have."""
 
 HEADERS: Mapping[str, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
-"""Where a kind wants its key, when it is not `Authorization: Bearer`."""
+"""The header for the key of a kind of provider, when it is not `Authorization: Bearer`."""
 
 
 class Keys:
-    """Keys as the vault and the environment hold them now: one that was changed or removed counts at once.
+    """Keys from the vault and the environment. A changed or removed key takes effect at once.
 
-    What was read from the vault is remembered for as long as the vault's file is the same, so that a question does
-    not wait for the disk.
+    A key from the vault is cached until the vault's file changes, so that a request does not wait for the disk.
     """
 
     def __init__(self, vault: Vault, environ: Mapping[str, str]) -> None:
@@ -34,18 +33,18 @@ class Keys:
         reference = parse_reference(provider.key or "")
         if reference is None or reference[0] == "env":
             return self.find(provider)
-        mark = self._vault.mark()
+        version = self._vault.read_version()
         remembered = self._read.get(reference[1])
-        if remembered is not None and remembered[0] == mark:
+        if remembered is not None and remembered[0] == version:
             return remembered[1]
         found = await asyncio.to_thread(self.find, provider)
         if found is not None:
-            # Reading notes the use in the file, so the mark is taken after it; it changes once a minute.
-            self._read[reference[1]] = (self._vault.mark(), found)
+            # Reading records the use in the file, so the version is read after it. It changes once a minute.
+            self._read[reference[1]] = (self._vault.read_version(), found)
         return found
 
     def find(self, provider: Provider) -> Secret | None:
-        """None where the provider wants no key. Blocking. Raises `models.no-key` when its key cannot be had."""
+        """None when the provider needs no key. Blocking. Raises `models.no-key` when its key is missing."""
         if provider.key is None:
             return None
         reference = parse_reference(provider.key)
@@ -59,13 +58,13 @@ class Keys:
                 raise no_key(provider, error.hint) from error
         if value is None or not _FIT.fullmatch(value.reveal()):
             raise no_key(
-                provider, f"Set {provider.key} where Freehold is started, or use the vault: freehold secret set"
+                provider, f"Set {provider.key} in the environment of Freehold, or use the vault: freehold secret set"
             )
         return value
 
 
 def no_key(provider: Provider, hint: str) -> FreeholdError:
-    return FreeholdError("models.no-key", f"The key of {provider.name} cannot be had", hint=hint)
+    return FreeholdError("models.no-key", f"The key of the model provider {provider.name} is missing", hint=hint)
 
 
 def key_field(provider: Provider, key: Secret) -> tuple[str, str]:

@@ -1,16 +1,16 @@
-"""What was used, what may be, and whether anything may at all: kept in the timeline's file, with its events."""
+"""The store of usage, budgets and the kill switch, in the timeline's file, with an event a change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from freehold.egress.models.budget import ALL, WHATS, Crossed, Limits, Spent, What, period_of
-from freehold.egress.models.usage import Tokens, Usage
+from freehold.egress.models.budget import ALL, LIMIT_NAMES, BudgetLimits, CrossedLimit, LimitName, Spending, period_of
+from freehold.egress.models.usage import ModelUsage, TokenCounts
 from freehold.errors import FreeholdError
-from freehold.timeline import Json, Timeline, Tx
+from freehold.timeline import Json, Timeline, Transaction
 
-By = Literal["day", "day_model", "model", "session", "turn", "provider"]
+ReportGrouping = Literal["day", "day_model", "model", "session", "turn", "provider"]
 
 SCHEMA = (
     """
@@ -33,13 +33,13 @@ SCHEMA = (
       one INTEGER PRIMARY KEY CHECK (one = 1), at TEXT NOT NULL, who TEXT NOT NULL, why TEXT NOT NULL
     ) STRICT;
     """,
-    # A line may stand for several questions (`folding`).
+    # A row may stand for several requests (`usage_rollup`).
     "ALTER TABLE models_usage ADD COLUMN requests INTEGER NOT NULL DEFAULT 1",
 )
 CHANGES = ("models.stopped", "models.resumed", "models.budget_changed", "models.budget_lifted")
-"""The events after which what is in force must be read again."""
+"""The events after which the model gateway reads its state again."""
 
-_GROUPS: Mapping[By, tuple[str, ...]] = {
+_GROUPS: Mapping[ReportGrouping, tuple[str, ...]] = {
     "day": ("substr(at, 1, 10)",),
     "day_model": ("substr(at, 1, 10)", "provider", "model"),
     "model": ("provider", "model"),
@@ -58,14 +58,14 @@ def now_text() -> str:
 
 
 @dataclass(frozen=True)
-class Spell:
-    """One request to a provider, as it is written down."""
+class UsageRecord:
+    """The record of one request to a provider."""
 
     provider: str
     model: str
     session: str
     turn: str | None
-    tokens: Tokens
+    tokens: TokenCounts
     cost: float | None
     estimated: bool
     outcome: str
@@ -73,8 +73,8 @@ class Spell:
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """Since when nothing may speak to a model, by whose word and why."""
+class ActiveStop:
+    """The kill switch while it is on: since when, who pulled it and why."""
 
     at: str
     who: str
@@ -82,11 +82,11 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A line of a report: what it is about, by the words of its grouping, and what it cost."""
+class UsageReportRow:
+    """A row of a report: the values that it is grouped by, and the usage."""
 
     key: tuple[str | None, ...]
-    usage: Usage
+    usage: ModelUsage
 
 
 def ensure_tables(timeline: Timeline) -> None:
@@ -99,57 +99,59 @@ class Ledger:
 
     timeline: Timeline
 
-    def open(self, spell: Spell) -> int:
-        """Notes a request that is under way with what it may cost, so that it is counted even if nobody sees its end."""
+    def open(self, record: UsageRecord) -> int:
+        """Records a running request with its reserved cost, so that it counts even if the process dies."""
         with self.timeline.transaction() as tx:
-            return _insert(tx, spell)
+            return _insert(tx, record)
 
-    def close(self, number: int | None, spell: Spell, milliseconds: int, crossed: list[Crossed]) -> list[Crossed]:
-        """What it really cost, with its event; those of `crossed` that nobody was told of before.
+    def close(
+        self, number: int | None, record: UsageRecord, milliseconds: int, crossed: list[CrossedLimit]
+    ) -> list[CrossedLimit]:
+        """Records the real cost with its event. Returns those of `crossed` that were not reported before.
 
-        `number` is what `open` gave, or None for one that was over too soon to be opened.
+        `number` is the result of `open`, or None for a request that ended before it was opened.
         """
-        tokens = spell.tokens
+        tokens = record.tokens
         with self.timeline.transaction() as tx:
             if number is not None:
                 tx.execute("DELETE FROM models_usage WHERE id = ?", (number,))
-            _insert(tx, spell, number)
+            _insert(tx, record, number)
             data: dict[str, Json] = {
-                "provider": spell.provider,
-                "model": spell.model,
-                "session": spell.session,
-                "turn": spell.turn,
+                "provider": record.provider,
+                "model": record.model,
+                "session": record.session,
+                "turn": record.turn,
                 "input": tokens.input,
                 "output": tokens.output,
                 "cached": tokens.cached,
-                "cost": spell.cost,
-                "estimated": spell.estimated,
-                "outcome": spell.outcome,
+                "cost": record.cost,
+                "estimated": record.estimated,
+                "outcome": record.outcome,
                 "milliseconds": milliseconds,
             }
-            tx.append("models.answered", data, who=f"session:{spell.session}"[:256])
-            return [each for each in crossed if _tell(tx, each)]
+            tx.append("models.answered", data, who=f"session:{record.session}"[:256])
+            return [each for each in crossed if _report_once(tx, each)]
 
-    def note_reached(self, crossed: Crossed) -> None:
-        """A question was refused for it; told once a day or month."""
+    def record_reached(self, crossed: CrossedLimit) -> None:
+        """Records that a request was refused for this limit. Makes one event a day or month."""
         with self.timeline.transaction() as tx:
-            _tell(tx, crossed)
+            _report_once(tx, crossed)
 
-    def reached(self) -> set[tuple[str, What, str]]:
+    def reached(self) -> set[tuple[str, LimitName, str]]:
         """Limits by scope, name and period for which something was refused or cut."""
         return self._marked("reached")
 
     def close_lost(self) -> int:
-        """Those that a gateway left open when it was killed; they stay counted with what was set aside."""
+        """Marks requests that a killed gateway left open. They stay counted with their reserved tokens."""
         with self.timeline.transaction() as tx:
             lost = tx.execute("UPDATE models_usage SET outcome = 'lost' WHERE outcome = 'open'").rowcount
             if lost:
                 tx.append("models.requests_lost", {"count": lost})
             return lost
 
-    def spent(self, now: datetime) -> dict[tuple[str, str], Spent]:
-        """By scope and period, for the day and the month that it is."""
-        found: dict[tuple[str, str], Spent] = {}
+    def spent(self, now: datetime) -> dict[tuple[str, str], Spending]:
+        """By scope and period, for the current day and month."""
+        found: dict[tuple[str, str], Spending] = {}
         for what in ("day_cost", "month_cost"):
             period = period_of(what, now)
             rows = self.timeline.query(
@@ -158,20 +160,20 @@ class Ledger:
                 " WHERE at >= ? AND at < ? GROUP BY provider",
                 (period, period + "~"),
             )
-            whole = Spent()
+            whole = Spending()
             for provider, tokens, cost, unpriced in rows:
-                found[provider, period] = Spent(tokens, cost, unpriced)
-                whole = Spent(whole.tokens + tokens, whole.cost + cost, whole.unpriced + unpriced)
+                found[provider, period] = Spending(tokens, cost, unpriced)
+                whole = Spending(whole.tokens + tokens, whole.cost + cost, whole.unpriced + unpriced)
             found[ALL, period] = whole
         return found
 
-    def usage(self, session: str, turn: str | None = None) -> Usage:
-        """Of a session, or of one turn of it."""
+    def usage(self, session: str, turn: str | None = None) -> ModelUsage:
+        """The usage of a session, or of one turn of it."""
         where, values = ("session = ?", [session]) if turn is None else ("session = ? AND turn = ?", [session, turn])
-        sql = f"SELECT {_SUMS} FROM models_usage WHERE {where}"  # noqa: S608 - our own words only
+        sql = f"SELECT {_SUMS} FROM models_usage WHERE {where}"  # noqa: S608 - constant text only
         return _usage(self.timeline.query(sql, values)[0])
 
-    def report(self, by: By, *, since: str = "", limit: int = 1000) -> list[Row]:
+    def report(self, by: ReportGrouping, *, since: str = "", limit: int = 1000) -> list[UsageReportRow]:
         """The newest first; `since` is a day such as 2026-11-01."""
         group = ", ".join(_GROUPS[by])
         sql = (
@@ -179,44 +181,44 @@ class Ledger:
             "ORDER BY max(id) DESC LIMIT ?"
         )
         width = len(_GROUPS[by])
-        return [Row(row[:width], _usage(row[width:])) for row in self.timeline.query(sql, (since, limit))]
+        return [UsageReportRow(row[:width], _usage(row[width:])) for row in self.timeline.query(sql, (since, limit))]
 
-    def budgets(self) -> dict[str, Limits]:
-        """Those that the owner set while Freehold ran; they stand in place of the manifest's."""
-        columns = ", ".join(WHATS)
+    def budgets(self) -> dict[str, BudgetLimits]:
+        """Budgets that the owner set while Freehold ran. They replace those of the manifest."""
+        columns = ", ".join(LIMIT_NAMES)
         rows = self.timeline.query(f"SELECT scope, {columns} FROM models_budget")  # noqa: S608 - likewise
-        return {scope: Limits(*values) for scope, *values in rows}
+        return {scope: BudgetLimits(*values) for scope, *values in rows}
 
-    def set_budget(self, scope: str, limits: Limits | None, *, who: str = "owner") -> None:
-        """None gives the word back to the manifest. Idempotent."""
+    def set_budget(self, scope: str, limits: BudgetLimits | None, *, who: str = "owner") -> None:
+        """None restores the manifest's budget. Idempotent."""
         _check(limits)
         with self.timeline.transaction() as tx:
             tx.execute("DELETE FROM models_budget WHERE scope = ?", (scope,))
             data: dict[str, Json] = {"scope": scope}
             if limits is not None:
-                values = [getattr(limits, what) for what in WHATS]
+                values = [getattr(limits, what) for what in LIMIT_NAMES]
                 tx.execute("INSERT INTO models_budget VALUES (?, ?, ?, ?, ?)", (scope, *values))
                 data |= dict(limits.named())
-            # What was said about the old limits is said again about the new.
+            # Warnings about the old limits are given again for the new ones.
             tx.execute("DELETE FROM models_mark WHERE scope = ? AND state != 'lifted'", (scope,))
             tx.append("models.budget_changed", data, who=who)
 
-    def lift(self, scope: str, what: What, now: datetime, *, who: str = "owner") -> None:
-        """For the rest of the day or month. Idempotent."""
+    def lift(self, scope: str, what: LimitName, now: datetime, *, who: str = "owner") -> None:
+        """Ignores a limit for the rest of the day or month. Idempotent."""
         period = period_of(what, now)
         with self.timeline.transaction() as tx:
             tx.execute("INSERT OR IGNORE INTO models_mark VALUES (?, ?, ?, 'lifted')", (scope, what, period))
             tx.append("models.budget_lifted", {"scope": scope, "limit": what, "period": period}, who=who)
 
-    def lifted(self) -> set[tuple[str, What, str]]:
+    def lifted(self) -> set[tuple[str, LimitName, str]]:
         return self._marked("lifted")
 
-    def _marked(self, state: str) -> set[tuple[str, What, str]]:
+    def _marked(self, state: str) -> set[tuple[str, LimitName, str]]:
         rows = self.timeline.query("SELECT scope, what, period FROM models_mark WHERE state = ?", (state,))
         return {(scope, what, period) for scope, what, period in rows}
 
     def stop(self, *, who: str = "owner", why: str = "") -> None:
-        """Nothing may speak to a model until `resume`. Idempotent."""
+        """No model request is sent until `resume`. Idempotent."""
         with self.timeline.transaction() as tx:
             tx.execute("INSERT OR IGNORE INTO models_stop VALUES (1, ?, ?, ?)", (now_text(), who, why))
             tx.append("models.stopped", {"why": why}, who=who)
@@ -227,47 +229,47 @@ class Ledger:
             if tx.execute("DELETE FROM models_stop").rowcount:
                 tx.append("models.resumed", who=who)
 
-    def stopped(self) -> Stopped | None:
+    def stopped(self) -> ActiveStop | None:
         rows = self.timeline.query("SELECT at, who, why FROM models_stop")
-        return Stopped(*rows[0]) if rows else None
+        return ActiveStop(*rows[0]) if rows else None
 
 
-def _insert(tx: Tx, spell: Spell, number: int | None = None) -> int:
-    tokens = spell.tokens
+def _insert(tx: Transaction, record: UsageRecord, number: int | None = None) -> int:
+    tokens = record.tokens
     counts = (tokens.input, tokens.output, tokens.cached, tokens.written)
     made = tx.execute(
         "INSERT INTO models_usage (id, at, provider, model, session, turn, input, output, cached, written, cost,"
         " estimated, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             number,
-            spell.at,
-            spell.provider,
-            spell.model,
-            spell.session,
-            spell.turn,
+            record.at,
+            record.provider,
+            record.model,
+            record.session,
+            record.turn,
             *counts,
-            spell.cost,
-            int(spell.estimated),
-            spell.outcome,
+            record.cost,
+            int(record.estimated),
+            record.outcome,
         ),
     )
     return int(made.lastrowid or 0)
 
 
-def _usage(sums: tuple[int | float, ...]) -> Usage:
+def _usage(sums: tuple[int | float, ...]) -> ModelUsage:
     requests, given, output, cached, written, cost, unpriced = sums
-    tokens = Tokens(int(given), int(output), int(cached), int(written))
-    return Usage(int(requests), tokens, None if unpriced else float(cost), float(cost))
+    tokens = TokenCounts(int(given), int(output), int(cached), int(written))
+    return ModelUsage(int(requests), tokens, None if unpriced else float(cost), float(cost))
 
 
-def _tell(tx: Tx, crossed: Crossed) -> bool:
+def _report_once(tx: Transaction, crossed: CrossedLimit) -> bool:
     state = "reached" if crossed.reached else "neared"
-    key = (crossed.scope, crossed.what, crossed.period, state)
+    key = (crossed.scope, crossed.limit_name, crossed.period, state)
     if not tx.execute("INSERT OR IGNORE INTO models_mark VALUES (?, ?, ?, ?)", key).rowcount:
         return False
     data: dict[str, Json] = {
         "scope": crossed.scope,
-        "limit": crossed.what,
+        "limit": crossed.limit_name,
         "period": crossed.period,
         "of": crossed.limit,
         "spent": crossed.spent,
@@ -276,10 +278,10 @@ def _tell(tx: Tx, crossed: Crossed) -> bool:
     return True
 
 
-def _check(limits: Limits | None) -> None:
+def _check(limits: BudgetLimits | None) -> None:
     if limits is not None and any(not 0 < value < 1e15 for _what, value in limits.named()):
         raise FreeholdError(
             "models.bad-budget",
-            "A budget is a number above zero",
-            hint="For no bound leave it out; to use nothing of a provider set enabled = false in freehold.toml",
+            "A budget must be a number above zero",
+            hint="For no limit leave it out; to use nothing of a provider set enabled = false in freehold.toml",
         )

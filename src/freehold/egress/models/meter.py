@@ -1,23 +1,23 @@
-"""Reads from an answer as it passes what it cost. It changes nothing and delays nothing."""
+"""Reads the token counts from a response while it passes. Changes and delays nothing."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from freehold.egress.models.paths import Api
-from freehold.egress.models.usage import Tokens
+from freehold.egress.models.usage import TokenCounts
 
 MAX_LINE = 4 * 1024 * 1024
 MAX_WHOLE = 16 * 1024 * 1024
 BYTES_A_TOKEN = 4
 _FRAME = {"chat": 200, "responses": 180, "messages": 100, "gemini": 200}
-"""About how many bytes of an event are not the model's words, for counting before anybody has said."""
+"""About how many bytes of an event are not output, to estimate tokens before the provider reports them."""
 
 
 class Meter:
-    """Fed every byte of one answer, in order.
+    """Gets every byte of one response, in order.
 
-    `tokens` is what the provider said so far; `seen` never falls behind what has plainly been streamed already.
+    `tokens` is what the provider has reported so far. `seen` is at least what was already streamed.
     """
 
     def __init__(self, api: Api, *, streamed: bool, estimate: int) -> None:
@@ -26,22 +26,22 @@ class Meter:
         self._estimate = estimate
         self._rest = bytearray()
         self._skipping = False
-        self._words = 0
+        self._output_bytes = 0
         self._whole = False
-        self.tokens: Tokens | None = None
+        self.tokens: TokenCounts | None = None
         self.final = False
-        """Whether the provider has told the whole of it."""
+        """Whether the provider has reported the final counts."""
         self.model: str | None = None
 
     @property
-    def seen(self) -> Tokens:
-        guessed = self._words // BYTES_A_TOKEN
+    def seen(self) -> TokenCounts:
+        estimated = self._output_bytes // BYTES_A_TOKEN
         if self.tokens is None:
-            return Tokens(self._estimate, guessed)
+            return TokenCounts(self._estimate, estimated)
         if self.final:
             return self.tokens
-        told = self.tokens
-        return Tokens(told.input, max(told.output, guessed), told.cached, told.written)
+        reported = self.tokens
+        return TokenCounts(reported.input, max(reported.output, estimated), reported.cached, reported.written)
 
     def feed(self, piece: bytes) -> None:
         if not self._streamed:
@@ -62,7 +62,7 @@ class Meter:
             self._skipping = True
 
     def end(self) -> None:
-        """The answer is over."""
+        """The response has ended."""
         if not self._streamed and not self._skipping:
             self._read(bytes(self._rest))
             self.final = self.tokens is not None
@@ -73,8 +73,8 @@ class Meter:
     def _line(self, line: bytes) -> None:
         if not line.startswith(b"data:"):
             return
-        self._words += max(1, len(line) - _FRAME[self._api])
-        # Most lines hold a few words and nothing to count.
+        self._output_bytes += max(1, len(line) - _FRAME[self._api])
+        # Most lines have no counts and need no parsing.
         if b'"usage' in line:
             self._read(line[5:])
 
@@ -84,7 +84,7 @@ class Meter:
         except (ValueError, RecursionError):
             return
         if isinstance(event, list) and event and self._api == "gemini":
-            event = event[-1]  # without alt=sse Gemini streams one long list
+            event = event[-1]  # without alt=sse Gemini streams one JSON list
         if not isinstance(event, dict):
             return
         message = event
@@ -96,7 +96,7 @@ class Meter:
             self.model = model[:200]
         usage = message.get("usageMetadata") if self._api == "gemini" else message.get("usage")
         if isinstance(usage, dict):
-            self.tokens = _READERS[self._api](usage, self.tokens or Tokens())
+            self.tokens = _READERS[self._api](usage, self.tokens or TokenCounts())
             self.final = self._is_final(event)
 
     def _is_final(self, event: Mapping[str, Any]) -> bool:
@@ -111,7 +111,7 @@ class Meter:
 
 
 def _count(usage: Mapping[str, Any], *names: str) -> int:
-    """The first of these that is there, as a number that can be counted with."""
+    """The first of these fields that is a valid count; 0 without one."""
     for name in names:
         value: object = usage
         for step in name.split("."):
@@ -121,8 +121,8 @@ def _count(usage: Mapping[str, Any], *names: str) -> int:
     return 0
 
 
-def _openai(usage: Mapping[str, Any], before: Tokens) -> Tokens:
-    return Tokens(
+def _openai(usage: Mapping[str, Any], before: TokenCounts) -> TokenCounts:
+    return TokenCounts(
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),
         _count(
@@ -134,20 +134,20 @@ def _openai(usage: Mapping[str, Any], before: Tokens) -> Tokens:
     )
 
 
-def _anthropic(usage: Mapping[str, Any], before: Tokens) -> Tokens:
-    """Told in two parts: the question with the first event, the answer with the last, which may repeat the question."""
+def _anthropic(usage: Mapping[str, Any], before: TokenCounts) -> TokenCounts:
+    """Reported in two parts: input with the first event, output with the last, which may repeat the input."""
     cached = _count(usage, "cache_read_input_tokens")
     written = _count(usage, "cache_creation_input_tokens")
     asked = _count(usage, "input_tokens") + cached + written
     if not asked:
         asked, cached, written = before.input, before.cached, before.written
-    return Tokens(asked, max(before.output, _count(usage, "output_tokens")), cached, written)
+    return TokenCounts(asked, max(before.output, _count(usage, "output_tokens")), cached, written)
 
 
-def _gemini(usage: Mapping[str, Any], before: Tokens) -> Tokens:
+def _gemini(usage: Mapping[str, Any], before: TokenCounts) -> TokenCounts:
     given = _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount")
-    said = _count(usage, "candidatesTokenCount") + _count(usage, "thoughtsTokenCount")
-    return Tokens(given, said, _count(usage, "cachedContentTokenCount"))
+    output = _count(usage, "candidatesTokenCount") + _count(usage, "thoughtsTokenCount")
+    return TokenCounts(given, output, _count(usage, "cachedContentTokenCount"))
 
 
 _READERS = {"chat": _openai, "responses": _openai, "messages": _anthropic, "gemini": _gemini}

@@ -1,4 +1,4 @@
-"""The body of a question: read strictly, checked, and written anew, so that the provider reads what was checked."""
+"""The body of a model request: parsed strictly, checked, and encoded anew, so the provider reads what was checked."""
 
 import json
 import zlib
@@ -6,80 +6,80 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.egress.http1 import Request
+from freehold.egress.http1 import HttpRequest
 from freehold.egress.models.meter import BYTES_A_TOKEN
 from freehold.egress.models.paths import Route
 from freehold.errors import FreeholdError
 
 MAX_BYTES = 32 * 1024 * 1024
 IMAGE_TOKENS = 1_600
-"""About what a picture costs, however many bytes it has."""
+"""About how many tokens an image costs, whatever its size."""
 _BINARY = 4096
 URLS = "urls"
-"""Among the manifest's `allow`: the provider may fetch what a question names."""
+"""A word of the manifest's `allow`: the provider may fetch URLs that a request names."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What will be sent, and about how many tokens it is."""
+class ModelRequest:
+    """The body that will be sent, and an estimate of its tokens."""
 
     body: bytes
     model: str
     streamed: bool
     estimate: int
-    most_output: int
+    max_output: int
 
 
-def read_question(request: Request, route: Route, body: bytes) -> Question:
+def read_model_request(request: HttpRequest, route: Route, body: bytes) -> ModelRequest:
     """Raises `models.malformed`, `models.too-large` or `models.reaches-out`."""
     body = _decoded(request, body)
     if route.api is None:
-        return Question(body, "", False, 0, 0)
+        return ModelRequest(body, "", False, 0, 0)
     try:
-        asked = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise _malformed("its body is not JSON") from error
-    if not isinstance(asked, dict):
+    if not isinstance(content, dict):
         raise _malformed("its body is not a JSON object")
-    _check_reach(asked, body, urls=URLS in route.provider.allow)
+    _check_reach(content, body, urls=URLS in route.provider.allow)
     model: object
     if route.api == "gemini":
         model, action = route.path.partition("?")[0].rpartition("/")[2].rsplit(":", 1)
         streamed = action.startswith("stream")
     else:
-        model, streamed = asked.get("model"), asked.get("stream") is True
+        model, streamed = content.get("model"), content.get("stream") is True
     if not isinstance(model, str):
         raise _malformed("it names no model")
     if route.api == "chat" and streamed:
-        options = asked.get("stream_options")
-        # Without this a chat that streams never tells what it cost.
-        asked["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-    return Question(_encoded(asked), model[:200], streamed, _estimate(body, asked), _most_output(asked))
+        options = content.get("stream_options")
+        # Without this a streamed chat does not report its tokens.
+        content["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+    return ModelRequest(_encoded(content), model[:200], streamed, _estimate(body, content), _max_output(content))
 
 
-def _decoded(request: Request, body: bytes) -> bytes:
-    """Compressed questions are opened here: nothing leaves that was not read."""
+def _decoded(request: HttpRequest, body: bytes) -> bytes:
+    """The body without compression, so that it can be checked."""
     codings = request.listed("content-encoding") - {"identity"}
     if not codings:
         return body
-    openers = {"gzip": _gunzip, "zstd": _unzstd}
-    if len(codings) > 1 or not codings <= openers.keys():
-        raise _malformed("its content coding is not known here")
-    opened = openers[codings.pop()](body)
-    if opened is None:
-        raise _malformed("its body is not compressed as it says")
-    if len(opened) > MAX_BYTES:
+    decoders = {"gzip": _gunzip, "zstd": _unzstd}
+    if len(codings) > 1 or not codings <= decoders.keys():
+        raise _malformed("its content encoding is not supported")
+    decoded = decoders[codings.pop()](body)
+    if decoded is None:
+        raise _malformed("its body does not match its content encoding")
+    if len(decoded) > MAX_BYTES:
         raise too_large()
-    return opened
+    return decoded
 
 
 def _gunzip(body: bytes) -> bytes | None:
-    opener = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        opened = opener.decompress(body, MAX_BYTES + 1)
+        decoded = decoder.decompress(body, MAX_BYTES + 1)
     except zlib.error:
         return None
-    return opened if len(opened) > MAX_BYTES or (opener.eof and not opener.unused_data) else None
+    return decoded if len(decoded) > MAX_BYTES or (decoder.eof and not decoder.unused_data) else None
 
 
 def _unzstd(body: bytes) -> bytes | None:
@@ -91,30 +91,30 @@ def _unzstd(body: bytes) -> bytes | None:
         return None
 
 
-def _encoded(asked: Mapping[str, Any]) -> bytes:
+def _encoded(content: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and UTF-8 cannot
-        return json.dumps(asked, separators=(",", ":")).encode()
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a surrogate pair is valid in JSON but not in UTF-8
+        return json.dumps(content, separators=(",", ":")).encode()
 
 
-def _check_reach(asked: Mapping[str, Any], body: bytes, *, urls: bool) -> None:
-    """Refuses what makes the provider call servers that the agent names, or answer where nobody counts."""
-    if asked.get("background") is True:
-        raise _reaches("runs in the background, where it cannot be counted")
+def _check_reach(content: Mapping[str, Any], body: bytes, *, urls: bool) -> None:
+    """Refuses requests that make the provider call other servers, or respond where the cost is not counted."""
+    if content.get("background") is True:
+        raise _reaches_out("runs in the background, where its cost cannot be counted")
     if urls:
         return
-    if asked.get("mcp_servers"):
-        raise _reaches("names a server that the provider should call (mcp_servers)")
-    tools = asked.get("tools")
+    if content.get("mcp_servers"):
+        raise _reaches_out("names a server that the provider should call (mcp_servers)")
+    tools = content.get("tools")
     for tool in tools if isinstance(tools, list) else []:
         if isinstance(tool, dict):
             kind = str(tool.get("type"))
             if kind == "mcp" or kind.startswith("web_fetch") or {"urlContext", "url_context"} & tool.keys():
-                raise _reaches("gives the provider a tool that fetches any address")
-    # Most questions hold none of these words outside of quoted text, and are not searched.
-    if any(word in body for word in _ADDRESS_KEYS) and any(_names_address(each) for each in _objects(asked)):
-        raise _reaches("gives an address that the provider should fetch; send the content itself")
+                raise _reaches_out("gives the provider a tool that fetches any URL")
+    # Most requests contain none of these keys and need no search.
+    if any(word in body for word in _ADDRESS_KEYS) and any(_names_address(item) for item in _objects(content)):
+        raise _reaches_out("gives a URL that the provider should fetch; send the content itself")
 
 
 _ADDRESS_KEYS = (b'"image_url"', b'"file_url"', b'"fileUri"', b'"file_uri"', b'"url"')
@@ -126,32 +126,32 @@ def _names_address(part: Mapping[str, Any]) -> bool:
     found.append(image.get("url") if isinstance(image, dict) else image)
     if part.get("type") == "url":
         found.append(part.get("url"))
-    return any(isinstance(each, str) and each.lstrip()[:5].lower().startswith(("http:", "https")) for each in found)
+    return any(isinstance(item, str) and item.lstrip()[:5].lower().startswith(("http:", "https")) for item in found)
 
 
 def _objects(value: object) -> Iterator[Mapping[str, Any]]:
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            yield each
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
+        item = waiting.pop()
+        if isinstance(item, dict):
+            yield item
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
 
 
-def _reaches(why: str) -> FreeholdError:
+def _reaches_out(why: str) -> FreeholdError:
     return FreeholdError(
         "models.reaches-out",
-        f"The question {why}: that would go around the owner's egress rules",
-        hint=f'The owner can put "{URLS}" into allow of this provider in freehold.toml',
+        f"The request {why}: that would bypass the owner's egress rules",
+        hint=f'The owner can add "{URLS}" to allow of this provider in freehold.toml',
     )
 
 
-def _estimate(body: bytes, asked: Mapping[str, Any]) -> int:
+def _estimate(body: bytes, content: Mapping[str, Any]) -> int:
     if b"base64" not in body and b'"data"' not in body and b"data:" not in body:
         return len(body) // BYTES_A_TOKEN
-    return sum(IMAGE_TOKENS if _is_binary(text) else len(text) // BYTES_A_TOKEN + 1 for text in _texts(asked))
+    return sum(IMAGE_TOKENS if _is_binary(text) else len(text) // BYTES_A_TOKEN + 1 for text in _texts(content))
 
 
 def _is_binary(text: str) -> bool:
@@ -161,21 +161,21 @@ def _is_binary(text: str) -> bool:
 def _texts(value: object) -> Iterator[str]:
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, dict):
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
 
 
-def _most_output(asked: Mapping[str, Any]) -> int:
-    config = asked.get("generationConfig")
+def _max_output(content: Mapping[str, Any]) -> int:
+    config = content.get("generationConfig")
     for place, name in (
-        (asked, "max_tokens"),
-        (asked, "max_completion_tokens"),
-        (asked, "max_output_tokens"),
+        (content, "max_tokens"),
+        (content, "max_completion_tokens"),
+        (content, "max_output_tokens"),
         (config, "maxOutputTokens"),
     ):
         value = place.get(name) if isinstance(place, Mapping) else None
@@ -185,8 +185,8 @@ def _most_output(asked: Mapping[str, Any]) -> int:
 
 
 def _malformed(why: str) -> FreeholdError:
-    return FreeholdError("models.malformed", f"The question cannot be read: {why}")
+    return FreeholdError("models.malformed", f"The model request is not valid: {why}")
 
 
 def too_large() -> FreeholdError:
-    return FreeholdError("models.too-large", f"A question holds at most {MAX_BYTES} bytes")
+    return FreeholdError("models.too-large", f"A model request can have at most {MAX_BYTES} bytes")

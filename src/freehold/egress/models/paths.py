@@ -1,6 +1,6 @@
-"""Which requests are questions to a model. Everything else of a provider's API stays closed unless the owner opens it.
+"""Which requests of a provider's API are allowed: those that use a model. The owner can allow others.
 
-Files, batches, stored answers and the account are ways to carry data out, or to spend where nobody counts.
+Files, batches, stored responses and account settings could carry data out, or spend money that is not counted.
 """
 
 import re
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from freehold.egress.http1 import Request
+from freehold.egress.http1 import HttpRequest
 from freehold.egress.models.provider import Provider
 from freehold.errors import FreeholdError
-from freehold.manifest.sections.minds import Kind
+from freehold.manifest.sections.models import ProviderKind
 
 Api = Literal["chat", "responses", "messages", "gemini"]
-"""The four ways to write a question, and so to read what it cost."""
+"""The four request formats. Each reports its token counts in its own way."""
 
 _SEGMENT = r"[A-Za-z0-9._~@:!$&'()*+,;=-]+"
 _TARGET = re.compile(rf"/([A-Za-z0-9_-]+)((?:/{_SEGMENT})*)/?(?:\?([!-\"$-~]*))?")
@@ -35,9 +35,9 @@ _MESSAGES: _Rows = (
     ("POST", r"/v1/messages", "messages"),
     ("POST", r"/v1/messages/count_tokens", None),
 )
-_TABLES: Mapping[Kind, _Rows] = {
+_TABLES: Mapping[ProviderKind, _Rows] = {
     "openai": _OPENAI,
-    # Ollama, vLLM, LM Studio and OpenRouter also speak Anthropic's API below the same address.
+    # Ollama, vLLM, LM Studio and OpenRouter also serve Anthropic's API at the same address.
     "openai-compatible": (*_OPENAI, *_MESSAGES),
     "anthropic": (*_MESSAGES, ("GET", rf"/v1/models(?:/{_MODEL})?", None)),
     "gemini": (
@@ -50,44 +50,44 @@ _CREDENTIALS = frozenset({"key", "api_key", "api-key", "apikey", "access_token",
 
 
 @cache
-def _open_to(kind: Kind) -> tuple[tuple[str, re.Pattern[str], Api | None], ...]:
-    """Compiled when first asked for: all of them at import would hold up every start of the gateway."""
+def _open_to(kind: ProviderKind) -> tuple[tuple[str, re.Pattern[str], Api | None], ...]:
+    """Compiled on first use: compiling all at import would slow down every start of the gateway."""
     return tuple((method, re.compile(pattern), api) for method, pattern, api in _TABLES[kind])
 
 
 @dataclass(frozen=True)
 class Route:
-    """A request that may be sent: where to, and how its answer is read."""
+    """An allowed request: where it goes, and how its response is read."""
 
     provider: Provider
     path: str
-    """As the provider sees it."""
+    """The path that is sent to the provider."""
     api: Api | None
-    """None for what asks no model and so costs nothing that is told."""
+    """None for a request that uses no model and costs nothing."""
     offered: str | None = None
-    """A key that stood in the query."""
+    """A key that was in the query."""
 
 
-def find_route(request: Request, providers: Mapping[str, Provider]) -> Route | None:
-    """None for the provider's bare address, which some clients look at first.
+def find_route(request: HttpRequest, providers: Mapping[str, Provider]) -> Route | None:
+    """None for the provider's base URL, which some clients request first.
 
     Raises `models.malformed`, `models.not-found` or `models.closed`.
     """
     target = _TARGET.fullmatch(request.target)
     if target is None:
-        raise FreeholdError("models.malformed", "The address is not a plain path below the provider's own")
+        raise FreeholdError("models.malformed", "The URL is not a plain path below the provider's base URL")
     name, path, query = target[1], target[2], target[3] or ""
     if any(segment in (".", "..") for segment in path.split("/")):
-        raise FreeholdError("models.malformed", "The address climbs")
+        raise FreeholdError("models.malformed", "The URL must not contain . or .. segments")
     provider = providers.get(name)
     if provider is None:
-        raise FreeholdError("models.not-found", f"No model provider is called {name[:80]}")
+        raise FreeholdError("models.not-found", f"There is no model provider {name[:80]}")
     if not path:
         if request.method not in ("GET", "HEAD"):
             raise _closed(request.method, path)
         return None
     api = _api_of(provider, request.method, path)
-    kept, offered = _sift(query)
+    kept, offered = _split_query(query)
     inner = path.removeprefix("/v1") if provider.speaks_openai else path
     return Route(provider, provider.base_path + inner + (f"?{kept}" if kept else ""), api, offered)
 
@@ -107,13 +107,13 @@ def _api_of(provider: Provider, method: str, path: str) -> Api | None:
 def _closed(method: str, path: str) -> FreeholdError:
     return FreeholdError(
         "models.closed",
-        f"{method[:16]} {path[:120]} is not a question to a model, and the owner has not opened it",
-        hint="The owner can name it under allow in [models.<name>] of freehold.toml",
+        f"{method[:16]} {path[:120]} is not a model request, and the owner has not allowed it",
+        hint="The owner can add it to allow in [models.<name>] of freehold.toml",
     )
 
 
-def _sift(query: str) -> tuple[str, str | None]:
-    """The query without credentials and without Google's own overrides of what the request says."""
+def _split_query(query: str) -> tuple[str, str | None]:
+    """The query without credentials and without parameters by which Google overrides the request."""
     kept, offered = [], None
     for part in query.split("&"):
         name, _, value = part.partition("=")

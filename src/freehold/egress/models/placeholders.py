@@ -1,4 +1,4 @@
-"""What stands in the computer where a key would: worth nothing anywhere but at the model gateway, for one session."""
+"""Placeholders: they stand in the computer in the place of keys. The model gateway accepts each for one session only."""
 
 import secrets
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ PREFIX = "freehold-placeholder-"
 
 @dataclass(frozen=True)
 class Endpoint:
-    """How a program inside reaches a provider."""
+    """How a program inside the computer uses a provider."""
 
     base_url: str
     key: str
@@ -18,8 +18,8 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Grant:
-    """Who a placeholder speaks for, and in which turn right now."""
+class PlaceholderGrant:
+    """The session of a placeholder, and its current turn."""
 
     provider: str
     session: str
@@ -27,10 +27,10 @@ class Grant:
 
 
 class Placeholders:
-    """Made anew by every process of the gateway: what an ended gateway gave out is worth nothing."""
+    """All placeholders of this process. Those of an earlier gateway process are not accepted."""
 
     def __init__(self) -> None:
-        self._grants: dict[str, Grant] = {}
+        self._grants: dict[str, PlaceholderGrant] = {}
         self._tokens: dict[tuple[str, str], str] = {}
         self._turns: dict[str, str] = {}
 
@@ -40,10 +40,10 @@ class Placeholders:
         if token is None:
             token = PREFIX + secrets.token_urlsafe(24)
             self._tokens[provider.name, session] = token
-            self._grants[token] = Grant(provider.name, session)
+            self._grants[token] = PlaceholderGrant(provider.name, session)
         return Endpoint(provider.inside, token, provider)
 
-    def find(self, token: str, provider: str) -> Grant | None:
+    def find(self, token: str, provider: str) -> PlaceholderGrant | None:
         """The grant of a placeholder, at its own provider only."""
         grant = self._grants.get(token)
         if grant is None or grant.provider != provider:

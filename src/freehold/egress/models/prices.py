@@ -1,4 +1,4 @@
-"""What tokens cost, from the table that ships. What is not in it is unknown, and said to be."""
+"""Prices of tokens, from the table that ships with Freehold. A model that is not in it has an unknown price."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from datetime import date
 from importlib.resources import files
 from typing import Any
 
-from freehold.egress.models.usage import Tokens
+from freehold.egress.models.usage import TokenCounts
 
 MILLION = 1_000_000
 _COMPACT_DATE = re.compile(r"-(20\d\d)(\d\d)(\d\d)$")
@@ -16,18 +16,18 @@ _COMPACT_DATE = re.compile(r"-(20\d\d)(\d\d)(\d\d)$")
 
 @dataclass(frozen=True)
 class Rates:
-    """Dollars a million tokens: a number, or a base and from how many tokens of input on another one counts."""
+    """Dollars for a million tokens: a number, or a base price and other prices from a number of input tokens on."""
 
     read: Mapping[str, Any]
 
-    def cost(self, tokens: Tokens) -> float | None:
-        """None where a kind of token that was used has no price."""
+    def cost(self, tokens: TokenCounts) -> float | None:
+        """None when a kind of token that was used has no price."""
         fresh = max(0, tokens.input - tokens.cached - tokens.written)
         total = 0.0
         for name, count in (("in", fresh), ("out", tokens.output), ("read", tokens.cached), ("write", tokens.written)):
             if not count:
                 continue
-            # A cache without a price of its own is charged like the rest of the question.
+            # A cache without its own price is charged like other input.
             rate = self.read.get(name, self.read.get("in") if name in ("read", "write") else None)
             if rate is None:
                 return None
@@ -46,7 +46,7 @@ def _at(rate: float | list[Any], given: int) -> float:
 
 
 class Prices:
-    """Rates of one address's models. Blocking when made: the table is read, and all but what is needed is dropped."""
+    """The rates of the models at one address. Making it blocks: it reads the table and keeps what it needs."""
 
     def __init__(self, address: str) -> None:
         table: dict[str, Any] = json.loads(files("freehold.egress.models").joinpath("prices.json").read_text())
@@ -58,9 +58,9 @@ class Prices:
                 self._models += providers.get(other, {"models": []})["models"]
         self._known: dict[str, Rates | None] = {}
 
-    def of(self, model: str, today: date | None = None) -> Rates | None:
+    def find(self, model: str, today: date | None = None) -> Rates | None:
         if model not in self._known:
-            if len(self._known) > 1_000:  # names come from whoever asks
+            if len(self._known) > 1_000:  # agents can invent names
                 self._known.clear()
             self._known[model] = self._find(model.lower(), (today or date.today()).isoformat())
         return self._known[model]

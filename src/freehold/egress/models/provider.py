@@ -1,4 +1,4 @@
-"""A provider of models as the manifest names it, and where it is reached."""
+"""A model provider of the manifest, and its address."""
 
 import logging
 from collections.abc import Mapping
@@ -6,29 +6,27 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from freehold.egress.models.budget import Limits
+from freehold.computer.contract.conventions import LOOPBACK, MODEL_PORT
+from freehold.egress.models.budget import BudgetLimits
 from freehold.errors import FreeholdError
-from freehold.manifest.sections.minds import Budget, Kind, Model
+from freehold.manifest.sections.models import BudgetSection, ModelSection, ProviderKind
 
 log = logging.getLogger(__name__)
-
-PORT = 3129
-"""Where the model gateway listens inside the computer, on loopback."""
 
 
 @dataclass(frozen=True)
 class Provider:
-    """`base_path` stands before every path of the API; for OpenAI's it ends in what its clients call the base URL."""
+    """`base_path` is the prefix of every path of the API; for OpenAI it is the path of the clients' base URL."""
 
     name: str
-    kind: Kind
+    kind: ProviderKind
     scheme: Literal["http", "https"]
     host: str
     port: int
     base_path: str
     key: str | None
     model: str | None
-    limits: Limits
+    limits: BudgetLimits
     allow: tuple[str, ...] = ()
 
     @property
@@ -48,20 +46,20 @@ class Provider:
     @property
     def inside(self) -> str:
         """The base URL for this provider's own clients, inside the computer."""
-        return f"http://127.0.0.1:{PORT}/{self.name}" + ("/v1" if self.speaks_openai else "")
+        return f"http://{LOOPBACK}:{MODEL_PORT}/{self.name}" + ("/v1" if self.speaks_openai else "")
 
 
-def read_provider(name: str, model: Model) -> Provider:
-    """Raises `models.bad-address` for a base URL that leads nowhere."""
+def read_provider(name: str, model: ModelSection) -> Provider:
+    """Raises `models.bad-address` for an invalid base URL."""
     parts = urlsplit(model.address or "")
     path = parts.path.rstrip("/")
     if model.kind in ("anthropic", "gemini"):
-        # Their clients add the version themselves, whichever way the owner wrote the address.
+        # Their clients add the version themselves, so it is removed when the owner wrote it.
         path = path.removesuffix("/v1").removesuffix("/v1beta")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise FreeholdError(
             "models.bad-address",
-            f"The base_url of [models.{name}] is not an address that can be called",
+            f"The base_url of [models.{name}] is not a valid URL",
             hint='Example: base_url = "https://llm.example.org/v1"',
         )
     scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
@@ -79,12 +77,12 @@ def read_provider(name: str, model: Model) -> Provider:
     )
 
 
-def read_limits(budget: Budget) -> Limits:
-    return Limits(budget.day_cost, budget.month_cost, budget.day_tokens, budget.month_tokens)
+def read_limits(budget: BudgetSection) -> BudgetLimits:
+    return BudgetLimits(budget.day_cost, budget.month_cost, budget.day_tokens, budget.month_tokens)
 
 
-def read_providers(models: Mapping[str, Model]) -> dict[str, Provider]:
-    """Those that are enabled, in the manifest's order. One that leads nowhere does not take the others with it."""
+def read_providers(models: Mapping[str, ModelSection]) -> dict[str, Provider]:
+    """The enabled providers, in the manifest's order. One with an invalid address is left out."""
     found = {}
     for name, model in models.items():
         if model.enabled:

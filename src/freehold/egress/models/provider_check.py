@@ -1,4 +1,4 @@
-"""Whether a provider can be reached and takes its key, found out by asking for its list of models: nobody charges that."""
+"""Checks that a provider can be reached and accepts its key, by asking for its list of models, which is free."""
 
 import asyncio
 import json
@@ -7,56 +7,58 @@ from dataclasses import dataclass
 from typing import Any
 
 from freehold.egress import http1
-from freehold.egress.http1 import Answer, Field
+from freehold.egress.http1 import Field, HttpResponse
 from freehold.egress.models.keys import Keys, key_field
 from freehold.egress.models.provider import Provider
-from freehold.egress.models.upstream import Upstream, Upstreams
+from freehold.egress.models.upstream import UpstreamConnection, UpstreamPool
 from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
 
-PATIENCE = 20.0
+CHECK_TIMEOUT = 20.0
 MAX_BYTES = 4 * 1024 * 1024
 MAX_MODELS = 500
 MAX_NAME = 200
 
 
 @dataclass(frozen=True)
-class Trial:
-    """`status` is what the provider answered. `models` are the names it told, at most some hundred."""
+class ProviderCheck:
+    """`status` is the HTTP status of the response. `models` are the names that it listed, at most `MAX_MODELS`."""
 
     ok: bool
     status: int
     milliseconds: int
-    words: str
+    message: str
     models: tuple[str, ...]
 
 
-async def try_provider(provider: Provider, keys: Keys, upstreams: Upstreams) -> Trial:
+async def check_provider(provider: Provider, keys: Keys, upstreams: UpstreamPool) -> ProviderCheck:
     """Raises `models.no-key` or `models.unreachable`."""
     key = await keys.fetch(provider)
     began = time.monotonic()
-    upstream = await upstreams.take(provider)
+    upstream = await upstreams.acquire(provider)
     try:
-        async with asyncio.timeout(PATIENCE):
-            await upstream.stream.write(_question(provider, key))
-            answer = await http1.read_answer(upstream.inlet)
-            while answer.status < 200:
-                answer = await http1.read_answer(upstream.inlet)
-            body = await _read(upstream, answer)
+        async with asyncio.timeout(CHECK_TIMEOUT):
+            await upstream.stream.write(_request(provider, key))
+            response = await http1.read_response(upstream.reader)
+            while response.status < 200:
+                response = await http1.read_response(upstream.reader)
+            body = await _read(upstream, response)
     except (OSError, FreeholdError, TimeoutError) as error:
         raise FreeholdError(
             "models.unreachable",
-            f"The model provider {provider.name} took the connection, and then did not answer as HTTP servers do",
-            hint=f"Is {provider.url} the address of its API?",
+            f"The model provider {provider.name} accepted the connection but did not respond with valid HTTP",
+            hint=f"Check that {provider.url} is the address of its API",
         ) from error
     finally:
         await upstream.stream.close()
     milliseconds = int((time.monotonic() - began) * 1000)
-    found = _names(body) if answer.status == 200 else ()
-    return Trial(answer.status == 200, answer.status, milliseconds, _words(provider, answer.status, len(found)), found)
+    found = _names(body) if response.status == 200 else ()
+    return ProviderCheck(
+        response.status == 200, response.status, milliseconds, _words(provider, response.status, len(found)), found
+    )
 
 
-def _question(provider: Provider, key: Secret | None) -> bytes:
+def _request(provider: Provider, key: Secret | None) -> bytes:
     path = {"anthropic": "/v1/models?limit=1000", "gemini": "/v1beta/models?pageSize=1000"}.get(
         provider.kind, "/models"
     )
@@ -74,10 +76,10 @@ def _question(provider: Provider, key: Secret | None) -> bytes:
     return http1.encode_head(f"GET {provider.base_path}{path} HTTP/1.1", fields)
 
 
-async def _read(upstream: Upstream, answer: Answer) -> bytes:
-    """As much of it as is looked at."""
+async def _read(upstream: UpstreamConnection, response: HttpResponse) -> bytes:
+    """The first `MAX_BYTES` of the body."""
     body = b""
-    async for piece in http1.read_body(upstream.inlet, answer.framing("GET")):
+    async for piece in http1.read_body(upstream.reader, response.framing("GET")):
         body += piece
         if len(body) > MAX_BYTES:
             break
@@ -85,12 +87,12 @@ async def _read(upstream: Upstream, answer: Answer) -> bytes:
 
 
 def _names(body: bytes) -> tuple[str, ...]:
-    """Whatever looks like a list of models; a provider may say anything."""
+    """The names in a list of models; none when the body is something else."""
     try:
-        told: Any = json.loads(body)
+        content: Any = json.loads(body)
     except ValueError:
         return ()
-    rows = told.get("data", told.get("models")) if isinstance(told, dict) else told
+    rows = content.get("data", content.get("models")) if isinstance(content, dict) else content
     names = []
     for row in rows if isinstance(rows, list) else ():
         name = row.get("id", row.get("name")) if isinstance(row, dict) else row
@@ -101,11 +103,11 @@ def _names(body: bytes) -> tuple[str, ...]:
 
 def _words(provider: Provider, status: int, count: int) -> str:
     if status == 200:
-        return f"It answers and offers {count} model{'' if count == 1 else 's'}" if count else "It answers"
+        return f"It responds and offers {count} model{'' if count == 1 else 's'}" if count else "It responds"
     if status in (401, 403):
-        return "It answers, and refuses the key" if provider.key else "It answers, and wants a key"
+        return "It responds, but refuses the key" if provider.key else "It responds, but needs a key"
     if status == 404:
-        return f"It answers, and has no list of models below {provider.url}: is the address right?"
+        return f"It responds, but has no list of models below {provider.url}: check the address"
     if status == 429:
-        return "It answers, and says that too much was asked of it"
-    return f"It answers with status {status}"
+        return "It responds, but its rate limit is reached"
+    return f"It responds with status {status}"

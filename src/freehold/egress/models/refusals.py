@@ -1,4 +1,4 @@
-"""No, in the words of the API that was asked, so that the agent shows it to its user instead of a stack trace."""
+"""Refusals in the error format of the API that was called, so that the agent can show the reason to its user."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from freehold.egress.models.paths import Api
 from freehold.errors import FreeholdError
 
 _STATUS: Mapping[str, tuple[int, str]] = {
-    # 402 and 403 because no client tries these again; after 429 they would all hammer.
+    # 402 and 403 because clients do not retry these. After 429 they retry again and again.
     "models.budget-reached": (402, "Payment Required"),
     "models.stopped": (403, "Forbidden"),
     "models.session-ended": (403, "Forbidden"),
@@ -21,7 +21,7 @@ _STATUS: Mapping[str, tuple[int, str]] = {
     "models.too-many": (503, "Service Unavailable"),
     "models.no-key": (503, "Service Unavailable"),
     "models.unreachable": (502, "Bad Gateway"),
-    "models.bad-answer": (502, "Bad Gateway"),
+    "models.bad-response": (502, "Bad Gateway"),
     "models.slow": (408, "Request Timeout"),
     "egress.malformed": (400, "Bad Request"),
     "egress.too-long": (431, "Request Header Fields Too Large"),
@@ -41,15 +41,15 @@ def status_of(error: FreeholdError) -> tuple[int, str]:
     return _STATUS.get(error.code, (502, "Bad Gateway"))
 
 
-def words_of(error: FreeholdError) -> str:
-    """Nothing about this machine: what is not known to be for the agent stays here."""
+def message_of(error: FreeholdError) -> str:
+    """The message for the agent. Other errors may hold details about the host, so their text is not shown."""
     if error.code not in _STATUS:
         return "Freehold cannot reach the model right now"
     return f"{error.message}. {error.hint}" if error.hint else error.message
 
 
 def error_body(api: Api | None, error: FreeholdError) -> bytes:
-    """The whole of an answer that refuses."""
+    """The body of a refusal."""
     return json.dumps(_error(api, error)).encode()
 
 
@@ -71,7 +71,7 @@ def error_event(api: Api | None, error: FreeholdError) -> bytes:
 
 def _error(api: Api | None, error: FreeholdError) -> dict[str, Any]:
     status, _phrase = status_of(error)
-    message = words_of(error)
+    message = message_of(error)
     code = error.code.replace(".", "_").replace("-", "_")
     if api == "messages":
         return {"type": "error", "error": {"type": _ANTHROPIC.get(status, "permission_error"), "message": message}}

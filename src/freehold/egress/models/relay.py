@@ -1,28 +1,28 @@
-"""One question out and its answer back, byte by byte as it comes, with the key put in here and taken out again."""
+"""Forwards one model request with the real key, and streams the response back with the key masked."""
 
 import asyncio
 from typing import Protocol
 
 from freehold.egress import http1
-from freehold.egress.http1 import Answer, Field, Request
+from freehold.egress.http1 import Field, HttpRequest, HttpResponse
 from freehold.egress.models.keys import key_field
 from freehold.egress.models.meter import Meter
+from freehold.egress.models.model_request import ModelRequest
 from freehold.egress.models.paths import Route
-from freehold.egress.models.question import Question
 from freehold.egress.models.refusals import error_event
 from freehold.egress.models.scrub import Scrubber
-from freehold.egress.models.upstream import Upstream, Upstreams, no_answer
-from freehold.egress.stream import Inlet, Stream
+from freehold.egress.models.upstream import UpstreamConnection, UpstreamPool, no_answer
+from freehold.egress.stream import ByteStream, PushbackReader
 from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
 
-SILENCE = 600.0
-"""How long a provider may say nothing, in seconds."""
-FAREWELL = 2.0
+PROVIDER_TIMEOUT = 600.0
+"""Seconds that a provider may send nothing."""
+CLOSE_TIMEOUT = 2.0
 
-GONE = "models.cancelled"
-_THEIRS = ("models.unreachable", "models.bad-answer")
-"""What is the provider's doing, and noted where it was seen."""
+CLIENT_CLOSED = "models.cancelled"
+_PROVIDER_ERRORS = ("models.unreachable", "models.bad-response")
+"""Errors of the provider. Their outcome is set where they are detected."""
 
 _DROPPED_UP = frozenset(
     {
@@ -39,7 +39,7 @@ _DROPPED_UP = frozenset(
         "referer",
         "x-api-key",
         "x-goog-api-key",
-        # Ways to make a server see another method, path or caller than the one that was checked.
+        # These could make a server see another method, path or caller than the one that was checked.
         "x-http-method",
         "x-http-method-override",
         "x-method-override",
@@ -51,60 +51,68 @@ _DROPPED_UP = frozenset(
 _DROPPED_DOWN = frozenset({"alt-svc", "content-length", "set-cookie", "strict-transport-security"})
 
 
-class Sent(Protocol):
-    """The account of one question."""
+class RequestBill(Protocol):
+    """The bill of one model request."""
 
     meter: Meter | None
     outcome: str
 
     def answer(self) -> None:
-        """The provider is there."""
+        """Called when the provider has responded."""
         ...
 
     def begin(self) -> None:
-        """Called when the question has been sent."""
+        """Called when the request was sent."""
         ...
 
     def check(self) -> None:
-        """Called after each piece. Raises `models.budget-reached` when the answer has used a budget up."""
+        """Called after each part of the response. Raises `models.budget-reached` when a budget is used up."""
         ...
 
     def close(self) -> None:
-        """The answer is over, whichever way."""
+        """Called when the response has ended, in whatever way."""
         ...
 
 
-class Relay:
+class ModelRelay:
+    """Forwards one request and its response."""
+
     def __init__(
-        self, request: Request, route: Route, question: Question, key: Secret | None, client: Stream, sent: Sent
+        self,
+        request: HttpRequest,
+        route: Route,
+        model_request: ModelRequest,
+        key: Secret | None,
+        client: ByteStream,
+        bill: RequestBill,
     ) -> None:
         self._request = request
         self._route = route
-        self._question = question
+        self._model_request = model_request
         self._key = key
         self._client = client
-        self._sent = sent
+        self._bill = bill
         self._scrubber = Scrubber(key.reveal().encode() if key is not None else b"")
         self._chunked = False
         self._last = b"\n\n"
-        self._before = b""
+        self._held_head = b""
         self._events = False
         self.answered = False
-        """Whether the client has begun to get an answer."""
+        """Whether the client has begun to get a response."""
         self.finished = False
-        """Whether all of it is on its way: from then on there is nothing left to cut."""
+        """Whether the whole response was passed on. From then on there is nothing left to cut."""
 
-    async def run(self, upstreams: Upstreams, inlet: Inlet) -> bool:
-        """Until the answer is over or the client has gone. Whether the client's connection may go on."""
-        upstream = await upstreams.take(self._route.provider)
+    async def run(self, upstreams: UpstreamPool, reader: PushbackReader) -> bool:
+        """Runs until the response has ended or the client has closed. True when the client's connection can be reused."""
+        upstream = await upstreams.acquire(self._route.provider)
         reusable = False
         try:
-            answering = asyncio.ensure_future(self._exchange(upstream))
-            watching = asyncio.ensure_future(_until_gone(inlet))
+            answering = asyncio.ensure_future(self._forward(upstream))
+            watching = asyncio.ensure_future(_wait_until_closed(reader))
             try:
                 await asyncio.wait({answering, watching}, return_when=asyncio.FIRST_COMPLETED)
                 if not answering.done():
-                    self._sent.outcome = "cancelled"
+                    self._bill.outcome = "cancelled"
                     return False
                 reusable = await answering
             finally:
@@ -113,69 +121,71 @@ class Relay:
                 await asyncio.gather(answering, watching, return_exceptions=True)
         finally:
             if reusable:
-                await upstreams.give_back(self._route.provider, upstream)
+                await upstreams.release(self._route.provider, upstream)
             else:
                 await upstream.stream.close()
         return True
 
     async def break_off(self, error: FreeholdError) -> None:
-        """Ends an answer that has begun, so that the agent's user reads why."""
-        if error.code not in _THEIRS:
-            self._sent.outcome = error.code.removeprefix("models.")
-        if not (self.answered and self._events and self._chunked) or error.code in (*_THEIRS, GONE):
-            return  # the client sees that its answer was cut, as it would without us
-        async with asyncio.timeout(FAREWELL):
+        """Ends a response that has begun with an error event, so that the agent can show the reason."""
+        if error.code not in _PROVIDER_ERRORS:
+            self._bill.outcome = error.code.removeprefix("models.")
+        if not (self.answered and self._events and self._chunked) or error.code in (*_PROVIDER_ERRORS, CLIENT_CLOSED):
+            return  # the client sees that its response was cut, as it would without the gateway
+        async with asyncio.timeout(CLOSE_TIMEOUT):
             ending = b"" if self._last.endswith(b"\n\n") else b"\n\n"
-            await self._tell(http1.encode_piece(ending + error_event(self._route.api, error)) + http1.LAST_PIECE)
+            await self._send(http1.encode_chunk(ending + error_event(self._route.api, error)) + http1.LAST_CHUNK)
             await self._client.write_eof()
 
-    async def _exchange(self, upstream: Upstream) -> bool:
-        """Whether the provider's connection may be used again."""
+    async def _forward(self, upstream: UpstreamConnection) -> bool:
+        """Sends the request and passes the response on. True when the provider's connection can be reused."""
         try:
-            await upstream.stream.write(self._head() + self._question.body)
-            self._sent.begin()
-            answer = await self._read_head(upstream)
+            await upstream.stream.write(self._head() + self._model_request.body)
+            self._bill.begin()
+            response = await self._read_head(upstream)
         except (OSError, FreeholdError) as error:
-            self._sent.outcome = "unreachable"
-            raise no_answer(self._route.provider, "hung up without an answer") from error
+            self._bill.outcome = "unreachable"
+            raise no_answer(self._route.provider, "closed the connection without a response") from error
         except TimeoutError as error:
-            self._sent.outcome = "unreachable"
-            raise no_answer(self._route.provider, "did not answer") from error
-        return await self._pass_on(answer, upstream)
+            self._bill.outcome = "unreachable"
+            raise no_answer(self._route.provider, "did not respond in time") from error
+        return await self._pass_on(response, upstream)
 
     def _head(self) -> bytes:
         provider = self._route.provider
         fields: list[Field] = [("Host", provider.authority)]
         fields += self._request.end_to_end(without=_DROPPED_UP)
-        # Nothing comes back compressed: it must be read here to be counted, and to be sure that no key is in it.
+        # The response must not be compressed: tokens are counted and the key is masked here.
         fields += [("Accept-Encoding", "identity"), ("Connection", "keep-alive")]
         if self._request.method != "GET":
-            fields.append(("Content-Length", str(len(self._question.body))))
+            fields.append(("Content-Length", str(len(self._model_request.body))))
         if self._key is not None:
             fields.append(key_field(provider, self._key))
         return http1.encode_head(f"{self._request.method} {self._route.path} HTTP/1.1", fields)
 
-    async def _read_head(self, upstream: Upstream) -> Answer:
-        async with asyncio.timeout(SILENCE):
-            answer = await http1.read_answer(upstream.inlet)
-            while answer.status < 200:
-                answer = await http1.read_answer(upstream.inlet)
-            return answer
+    async def _read_head(self, upstream: UpstreamConnection) -> HttpResponse:
+        async with asyncio.timeout(PROVIDER_TIMEOUT):
+            response = await http1.read_response(upstream.reader)
+            while response.status < 200:
+                response = await http1.read_response(upstream.reader)
+            return response
 
-    async def _pass_on(self, answer: Answer, upstream: Upstream) -> bool:
-        framing = answer.framing(self._request.method)
-        if answer.listed("content-encoding") - {"identity"}:
-            self._sent.outcome = "bad-answer"
-            raise FreeholdError("models.bad-answer", "The provider compressed its answer though it was asked not to")
-        self._events = any("event-stream" in value.lower() for value in answer.values("content-type"))
-        self._sent.outcome = "answered" if answer.status < 400 else f"status-{answer.status}"
-        self._sent.answer()
+    async def _pass_on(self, response: HttpResponse, upstream: UpstreamConnection) -> bool:
+        framing = response.framing(self._request.method)
+        if response.listed("content-encoding") - {"identity"}:
+            self._bill.outcome = "bad-response"
+            raise FreeholdError(
+                "models.bad-response", "The provider compressed its response although identity was requested"
+            )
+        self._events = any("event-stream" in value.lower() for value in response.values("content-type"))
+        self._bill.outcome = "answered" if response.status < 400 else f"status-{response.status}"
+        self._bill.answer()
         meter = None
-        if self._route.api is not None and answer.status < 400:
-            streamed = self._events or (self._question.streamed and self._route.api != "gemini")
-            meter = Meter(self._route.api, streamed=streamed, estimate=self._question.estimate)
-            self._sent.meter = meter
-        fields = [(name, self._scrubber.text(value)) for name, value in answer.end_to_end(without=_DROPPED_DOWN)]
+        if self._route.api is not None and response.status < 400:
+            streamed = self._events or (self._model_request.streamed and self._route.api != "gemini")
+            meter = Meter(self._route.api, streamed=streamed, estimate=self._model_request.estimate)
+            self._bill.meter = meter
+        fields = [(name, self._scrubber.text(value)) for name, value in response.end_to_end(without=_DROPPED_DOWN)]
         self._chunked = not isinstance(framing, int) and self._request.version == "1.1"
         if isinstance(framing, int):
             fields.append(("Content-Length", str(framing)))
@@ -185,57 +195,57 @@ class Relay:
         if closes:
             fields.append(("Connection", "close"))
         self.answered = True
-        self._before = http1.encode_head(f"HTTP/1.1 {answer.status} {answer.reason}", fields)
-        if not upstream.inlet.holds_more or framing == 0:
-            await self._tell(b"")
+        self._held_head = http1.encode_head(f"HTTP/1.1 {response.status} {response.reason}", fields)
+        if not upstream.reader.has_buffered or framing == 0:
+            await self._send(b"")
         try:
             await self._pass_body(upstream, framing, meter)
         except (OSError, FreeholdError, TimeoutError) as error:
             if isinstance(error, FreeholdError) and error.code.startswith("models."):
                 raise
-            self._sent.outcome = "cut"
-            raise FreeholdError("models.unreachable", "The provider's answer was cut") from error
-        return framing != "until-end" and answer.version == "1.1" and "close" not in answer.listed("connection")
+            self._bill.outcome = "cut"
+            raise FreeholdError("models.unreachable", "The provider's response was cut") from error
+        return framing != "until-end" and response.version == "1.1" and "close" not in response.listed("connection")
 
-    async def _pass_body(self, upstream: Upstream, framing: http1.Framing, meter: Meter | None) -> None:
-        body = aiter(http1.read_body(upstream.inlet, framing))
+    async def _pass_body(self, upstream: UpstreamConnection, framing: http1.Framing, meter: Meter | None) -> None:
+        body = aiter(http1.read_body(upstream.reader, framing))
         passed = 0
         while True:
-            async with asyncio.timeout(SILENCE):
-                piece = await anext(body, b"")
-            if not piece:
+            async with asyncio.timeout(PROVIDER_TIMEOUT):
+                part = await anext(body, b"")
+            if not part:
                 break
-            passed += len(piece)
+            passed += len(part)
             self.finished = passed == framing
-            await self._write(self._scrubber.feed(piece))
+            await self._write(self._scrubber.feed(part))
             if meter is not None:
-                meter.feed(piece)
+                meter.feed(part)
                 if not self.finished:
-                    self._sent.check()
+                    self._bill.check()
         self.finished = True
         await self._write(self._scrubber.end())
         if meter is not None:
             meter.end()
-        if self._chunked or self._before:
-            await self._tell(http1.LAST_PIECE if self._chunked else b"")
+        if self._chunked or self._held_head:
+            await self._send(http1.LAST_CHUNK if self._chunked else b"")
 
-    async def _write(self, piece: bytes) -> None:
-        if piece:
-            self._last = piece[-2:]
-            await self._tell(http1.encode_piece(piece) if self._chunked else piece)
+    async def _write(self, part: bytes) -> None:
+        if part:
+            self._last = part[-2:]
+            await self._send(http1.encode_chunk(part) if self._chunked else part)
 
-    async def _tell(self, data: bytes) -> None:
-        """With the head before it, where that waited for the first piece of the body."""
-        data, self._before = self._before + data, b""
+    async def _send(self, data: bytes) -> None:
+        """Sends data to the client, with the head before it when that was held back for the first part of the body."""
+        data, self._held_head = self._held_head + data, b""
         try:
             await self._client.write(data)
         except (OSError, FreeholdError) as error:
-            raise FreeholdError(GONE, "The client has gone") from error
+            raise FreeholdError(CLIENT_CLOSED, "The client closed the connection") from error
 
 
-async def _until_gone(inlet: Inlet) -> None:
-    """A client that sends its next request early is still there."""
-    early = await inlet.read()
+async def _wait_until_closed(reader: PushbackReader) -> None:
+    """Returns when the client has closed. A client that sends its next request early is still there."""
+    early = await reader.read()
     if early:
-        inlet.put_back(early)
+        reader.put_back(early)
         await asyncio.Event().wait()

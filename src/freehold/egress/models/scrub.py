@@ -1,12 +1,12 @@
-"""Takes a key out of what comes back, should a provider ever echo it."""
+"""Masks the key in a response, in case a provider returns it."""
 
 MASK = b"*"
 
 
 class Scrubber:
-    """Replaces every occurrence of the key by as many stars, in a stream that may cut it anywhere.
+    """Replaces every occurrence of the key by stars, also when it is split over several parts of a stream.
 
-    Only bytes that could be the beginning of the key wait for what follows, so that nothing else is ever late.
+    Only bytes that could be the start of the key are held back, so nothing else is delayed.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -24,16 +24,16 @@ class Scrubber:
         return data[: len(data) - keep]
 
     def end(self) -> bytes:
-        """What still waited."""
+        """The bytes that were held back."""
         held, self._held = self._held, b""
         return held
 
     def text(self, value: str) -> str:
-        """A whole value, such as a header's."""
+        """Masks a whole value, such as that of a header."""
         return value.replace(self._key.decode("latin-1"), MASK.decode() * len(self._key)) if self._key else value
 
     def _beginning(self, data: bytes) -> int:
-        """How many bytes at the end are the beginning of the key."""
+        """How many bytes at the end of the data are the start of the key."""
         key = self._key
         at = max(0, len(data) - len(key) + 1)
         while (at := data.find(key[:1], at)) >= 0:

@@ -1,4 +1,4 @@
-"""Connections to providers: looked up once, checked, encrypted, and kept for the next question."""
+"""Connections to providers: resolved once, checked, encrypted, and kept for the next request."""
 
 import asyncio
 import socket
@@ -10,31 +10,31 @@ from ipaddress import ip_address
 from freehold.egress.addresses import AddressCheck, Resolver, dial, resolve_by_dns, why_refused_here
 from freehold.egress.models.provider import Provider
 from freehold.egress.names import IPAddress
-from freehold.egress.stream import Inlet, SocketStream
+from freehold.egress.stream import PushbackReader, SocketStream
 from freehold.errors import FreeholdError
 from freehold.manifest.addresses import is_loopback, is_private, parse_ip
 
-CONNECT = 15.0
-IDLE = 20.0
-"""How long an unused connection is kept, in seconds: providers close theirs after a minute or so, and a question that
-meets a closing connection is lost, for nothing is ever sent twice."""
+CONNECT_TIMEOUT = 15.0
+IDLE_TIMEOUT = 20.0
+"""Seconds that an unused connection is kept. Providers close theirs after about a minute, and a request on a closing
+connection would be lost, because no request is sent twice."""
 MAX_IDLE = 8
 
 
 @dataclass(eq=False)
-class Upstream:
-    """One connection to a provider. `inlet` holds what was read too far."""
+class UpstreamConnection:
+    """One connection to a provider. `reader` holds bytes that were read too far."""
 
     stream: SocketStream
-    inlet: Inlet = field(init=False)
+    reader: PushbackReader = field(init=False)
     idle_since: float = 0.0
 
     def __post_init__(self) -> None:
-        self.inlet = Inlet(self.stream)
+        self.reader = PushbackReader(self.stream)
 
 
-class Upstreams:
-    """Connections by provider. The seams are for tests, which reach servers on loopback by name."""
+class UpstreamPool:
+    """Idle connections by provider. Tests replace `resolve` and `check` to reach servers on loopback by name."""
 
     def __init__(
         self,
@@ -47,29 +47,29 @@ class Upstreams:
         self._check = check
         self._make_context = context
         self._context: ssl.SSLContext | None = None
-        self._idle: dict[str, list[Upstream]] = {}
+        self._idle: dict[str, list[UpstreamConnection]] = {}
 
-    async def take(self, provider: Provider) -> Upstream:
-        """A connection that nobody uses. Raises `models.unreachable`."""
+    async def acquire(self, provider: Provider) -> UpstreamConnection:
+        """An unused connection, or a new one. Raises `models.unreachable`."""
         now = asyncio.get_running_loop().time()
         idle = self._idle.get(provider.name, [])
         while idle:
             found = idle.pop()
-            if not found.stream.ended and now - found.idle_since < IDLE:
+            if not found.stream.ended and now - found.idle_since < IDLE_TIMEOUT:
                 return found
             await found.stream.close()
         try:
-            async with asyncio.timeout(CONNECT):
+            async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await self._connect(provider)
         except TimeoutError as error:
-            raise unreachable(provider, "it did not answer in time") from error
+            raise unreachable(provider, "it did not respond in time") from error
         except ssl.SSLError as error:
-            raise unreachable(provider, f"its certificate or encryption is not right ({error.reason})") from error
+            raise unreachable(provider, f"the TLS handshake failed ({error.reason})") from error
         except OSError as error:
             raise unreachable(provider, "the connection failed") from error
 
-    async def give_back(self, provider: Provider, upstream: Upstream) -> None:
-        """After a whole answer, when the provider agreed to go on."""
+    async def release(self, provider: Provider, upstream: UpstreamConnection) -> None:
+        """Keeps a connection for reuse, after a complete response of a provider that keeps it open."""
         idle = self._idle.setdefault(provider.name, [])
         upstream.idle_since = asyncio.get_running_loop().time()
         idle.append(upstream)
@@ -82,10 +82,10 @@ class Upstreams:
             while idle:
                 await idle.pop().stream.close()
 
-    async def _connect(self, provider: Provider) -> Upstream:
+    async def _connect(self, provider: Provider) -> UpstreamConnection:
         addresses = await self._addresses(provider)
         try:
-            stream = await dial(addresses, provider.port, timeout=CONNECT)
+            stream = await dial(addresses, provider.port, timeout=CONNECT_TIMEOUT)
         except FreeholdError as error:
             raise unreachable(provider, "none of its addresses answered") from error
         if provider.scheme == "https":
@@ -94,10 +94,10 @@ class Upstreams:
             except BaseException:
                 await stream.close()
                 raise
-        return Upstream(stream)
+        return UpstreamConnection(stream)
 
     async def _addresses(self, provider: Provider) -> Sequence[IPAddress]:
-        """Private ones only where the owner's own base_url names them."""
+        """The addresses of a provider. Private ones only when base_url names them."""
         literal = parse_ip(provider.host)
         if literal is not None:
             return [literal]
@@ -113,13 +113,13 @@ class Upstreams:
         if not public:
             raise unreachable(
                 provider,
-                f"its name leads to {found[0]}, which is not public; write that address into base_url to use it",
+                f"its name resolves to {found[0]}, which is not public; write that address into base_url to use it",
             )
         return public
 
     async def _tls(self) -> ssl.SSLContext:
         if self._context is None:
-            # Reading the machine's certificates takes tens of milliseconds.
+            # Reading the system's certificates takes tens of milliseconds.
             context = await asyncio.to_thread(self._make_context)
             context.set_alpn_protocols(["http/1.1"])
             context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -128,7 +128,7 @@ class Upstreams:
 
 
 async def _resolve_near(provider: Provider) -> list[IPAddress]:
-    """A name of the owner's own network: its hosts file and mDNS count."""
+    """Resolves a name of the owner's own network, with the hosts file and mDNS."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(provider.host, provider.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -144,5 +144,5 @@ def no_answer(provider: Provider, what: str) -> FreeholdError:
     return FreeholdError(
         "models.unreachable",
         f"The model provider {provider.name} {what}",
-        hint=f"Look at base_url of [models.{provider.name}] in freehold.toml; freehold models --test tries it, as Test in Settings does",
+        hint=f"Check base_url of [models.{provider.name}] in freehold.toml, and try it with freehold models --test",
     )

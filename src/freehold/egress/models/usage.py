@@ -1,11 +1,11 @@
-"""Tokens, and how they add up."""
+"""Token counts and usage."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Of one or more requests. `input` holds all that was read, of which `cached` from and `written` to a cache."""
+class TokenCounts:
+    """Tokens of one or more requests. `input` includes those read from a cache (`cached`) and written to one (`written`)."""
 
     input: int = 0
     output: int = 0
@@ -16,8 +16,8 @@ class Tokens:
     def total(self) -> int:
         return self.input + self.output
 
-    def __add__(self, other: "Tokens") -> "Tokens":
-        return Tokens(
+    def __add__(self, other: "TokenCounts") -> "TokenCounts":
+        return TokenCounts(
             self.input + other.input,
             self.output + other.output,
             self.cached + other.cached,
@@ -26,11 +26,11 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What requests cost. `cost` is in US dollars, and None when nobody knows the price of all of them."""
+class ModelUsage:
+    """The usage of requests. `cost` is in US dollars; None when the price of any of them is unknown."""
 
     requests: int
-    tokens: Tokens
+    tokens: TokenCounts
     cost: float | None
     priced: float = 0.0
-    """What those cost whose price is known."""
+    """The cost of those with a known price."""

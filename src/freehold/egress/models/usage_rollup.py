@@ -1,17 +1,17 @@
-"""What was used long ago, kept by day instead of by question: reports and sessions add up as before, turns are gone."""
+"""Stores old usage by day instead of by request. Totals stay the same; single turns are no longer told apart."""
 
 from datetime import datetime, timedelta
 
 from freehold.timeline import Timeline
 
-KEPT_WHOLE = timedelta(days=92)
-"""How long every question has a line of its own: the month that a budget counts, and the quarter that is looked at."""
+ROLL_UP_AFTER = timedelta(days=92)
+"""How long every request has its own row: longer than the month of a budget, about a quarter."""
 
 _OLD = """
     SELECT DISTINCT substr(at, 1, 10) FROM models_usage
     WHERE at < ? AND outcome NOT IN ('open', 'folded') ORDER BY 1
 """
-# A price that nobody knows stays unknown: such questions never share a line with those that were counted.
+# Requests of unknown price get rows of their own, so that an unknown price stays unknown.
 _SUMS = """
     SELECT max(id), provider, model, session, sum(requests), sum(input), sum(output), sum(cached), sum(written),
       sum(cost), max(estimated) FROM models_usage
@@ -24,18 +24,18 @@ _WRITE = """
 """
 
 
-def fold(timeline: Timeline, now: datetime) -> int:
-    """Lines that became fewer. Blocking and idempotent; each day is folded whole or not at all."""
-    before = (now - KEPT_WHOLE).strftime("%Y-%m-%d")
-    return sum(_fold_day(timeline, day) for (day,) in timeline.query(_OLD, (before,)))
+def roll_up_usage(timeline: Timeline, now: datetime) -> int:
+    """Returns the number of removed rows. Blocking and idempotent; each day is one transaction."""
+    before = (now - ROLL_UP_AFTER).strftime("%Y-%m-%d")
+    return sum(_roll_up_day(timeline, day) for (day,) in timeline.query(_OLD, (before,)))
 
 
-def _fold_day(timeline: Timeline, day: str) -> int:
+def _roll_up_day(timeline: Timeline, day: str) -> int:
     span = (day, day + "~")
     with timeline.transaction() as tx:
         sums = tx.execute(_SUMS, span).fetchall()
         gone = tx.execute("DELETE FROM models_usage WHERE at >= ? AND at < ? AND outcome != 'open'", span).rowcount
         for number, provider, model, session, *counts in sums:
-            # The highest number of those it stands for, so that the newest still come first.
+            # The highest id of the rows it replaces, so that the newest still come first.
             tx.execute(_WRITE, (number, day, provider, model, session, *counts))
     return gone - len(sums)

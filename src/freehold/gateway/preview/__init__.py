@@ -1,1 +1,1 @@
-"""What programs inside the computer serve, shown to the owner on origins of its own."""
+"""Previews: servers inside the computer, shown to the owner on origins of their own."""

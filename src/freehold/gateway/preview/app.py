@@ -1,4 +1,4 @@
-"""Every preview: decides by Host, before anything of the control center is reached, and shares no route with it."""
+"""The application for all previews. The guard chooses it by Host; it shares no route with the control center."""
 
 import asyncio
 import logging
@@ -8,108 +8,120 @@ from typing import Final
 
 from starlette.types import Message, Receive, Scope, Send
 
-from freehold.computer.tunnel import Tunnel
+from freehold.computer.library.tunnel import Tunnel
 from freehold.errors import FreeholdError
-from freehold.gateway.addresses import Addresses, crowd_of, read_headers
-from freehold.gateway.dispatch import DECIDED
-from freehold.gateway.house import House
-from freehold.gateway.limits import RateLimit
-from freehold.gateway.live import Connection
-from freehold.gateway.preview.hosts import Place, PreviewHosts
-from freehold.gateway.preview.pages import show
-from freehold.gateway.preview.passes import Holder, Passes, set_pass
-from freehold.gateway.preview.requests import METHODS, Unspeakable, forward, head_of
-from freehold.gateway.preview.sockets import Refused, relay
-from freehold.gateway.preview.translation import may_ask
+from freehold.gateway.addresses import SiteAddresses, rate_limit_key, read_headers
+from freehold.gateway.connections import OpenConnection
+from freehold.gateway.dispatch import ROUTE_KEY
+from freehold.gateway.preview.headers import is_allowed_source
+from freehold.gateway.preview.hosts import PreviewHosts, PreviewSite
+from freehold.gateway.preview.pages import send_page
+from freehold.gateway.preview.passes import PassHolder, PreviewPasses, format_pass_cookie
+from freehold.gateway.preview.requests import METHODS, InvalidRequest, encode_request_head, forward_request
+from freehold.gateway.preview.sockets import SocketRefused, relay_socket
+from freehold.gateway.rate_limit import RateLimit
+from freehold.gateway.services import Services
 from freehold.observe.logs import log_unexpected
 
-OURS = "/.freehold/"
-ENTER = f"{OURS}enter/"
-MAX_AT_ONCE = 256
-"""Requests and sockets of all previews together: fewer than the gateway has room for, so that it stays reachable."""
+RESERVED_PATH = "/.freehold/"
+ENTER_PATH = f"{RESERVED_PATH}enter/"
+MAX_CONCURRENT = 256
+"""Open requests and sockets of all previews: fewer than the gateway can serve, so that it stays reachable."""
 MAX_SOCKETS = 64
-"""Of those, sockets: each may hold a message either way."""
-TO_CONNECT = 10.0
-AGAIN = 2
+"""Open sockets among them: each may buffer one message in each direction."""
+CONNECT_TIMEOUT = 10.0
+RETRY_SECONDS = 2
 SIGNED_OUT = 4401
-LAST_WORD = 0.25
+CLOSE_TIMEOUT = 0.25
 
-MEASURED_AS: Final = SimpleNamespace(path="preview")
+METRICS_ROUTE: Final = SimpleNamespace(path="preview")
 
 log = logging.getLogger("freehold.gateway.preview")
 
 
-class Previews:
-    """An ASGI application. `find` says which Hosts are its own."""
+class PreviewApp:
+    """An ASGI application. `find` says which hosts belong to it."""
 
-    def __init__(self, house: House, hosts: PreviewHosts, passes: Passes, addresses: Addresses) -> None:
-        self._house = house
+    def __init__(
+        self, services: Services, hosts: PreviewHosts, passes: PreviewPasses, addresses: SiteAddresses
+    ) -> None:
+        self._services = services
         self._hosts = hosts
         self._passes = passes
         self._addresses = addresses
-        self._strangers = RateLimit(rate=20, burst=200)
+        self._anonymous_limit = RateLimit(rate=20, burst=200)
         self._open = {"http": 0, "websocket": 0}
 
-    def find(self, host: bytes) -> Place | None:
+    def find(self, host: bytes) -> PreviewSite | None:
         return self._hosts.find(host)
 
     def framed_at(self, host: str) -> str | None:
-        family = self._hosts.seen_from(host)
-        return family.source if family is not None else None
+        domain = self._hosts.domain_for(host)
+        return domain.csp_source if domain is not None else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[DECIDED] = MEASURED_AS
+        scope[ROUTE_KEY] = METRICS_ROUTE
         scope["headers"] = [(name.lower(), value) for name, value in scope["headers"]]
         headers = read_headers(scope["headers"])
-        place = self._hosts.find(headers.get(b"host", b""))
-        assert place is not None  # the guard has looked
-        if self._is_plain(place, scope, headers):
-            await show(scope, send, 403, "This preview is reached by https only", "Open the same address with https.")
+        site = self._hosts.find(headers.get(b"host", b""))
+        assert site is not None  # the guard checked it
+        if self._is_plain_http(site, scope, headers):
+            await send_page(scope, send, 403, "This preview accepts https only", "Open the same address with https.")
             return
-        socket = scope["type"] == "websocket"
+        is_socket = scope["type"] == "websocket"
         path: str = scope["path"]
-        if not socket and path.startswith(OURS):
-            await self._enter(place, scope, send)
+        if not is_socket and path.startswith(RESERVED_PATH):
+            await self._enter(site, scope, send)
             return
-        holder = self._passes.holder(headers.get(b"cookie", b""), place)
+        holder = self._passes.find_holder(headers.get(b"cookie", b""), site)
         if holder is None:
-            await self._turn_away(place, scope, headers, send)
-        elif not may_ask(headers, place, socket=socket):
-            await show(scope, send, 403, "This comes from a page elsewhere", "A preview answers only to its own pages.")
+            await self._refuse_stranger(site, scope, headers, send)
+        elif not is_allowed_source(headers, site, socket=is_socket):
+            await send_page(
+                scope,
+                send,
+                403,
+                "The request comes from another site",
+                "A preview accepts requests only from its own pages.",
+            )
         elif b"service-worker" in headers:
-            # It would outlive the files it came from, undo included, and see the next address that is handed over.
-            await show(scope, send, 403, "Previews have no service workers", "")
-        elif not socket and scope["method"] not in METHODS:
-            await show(scope, send, 405, "That method is not passed on", "An app is asked by the usual methods.")
-        elif sum(self._open.values()) >= MAX_AT_ONCE or (socket and self._open["websocket"] >= MAX_SOCKETS):
-            words = f"All previews share {MAX_AT_ONCE} requests, of which {MAX_SOCKETS} may be sockets."
-            await show(scope, send, 503, "Too many at once", words, again=AGAIN)
+            # A service worker would survive an undo of its files, and would see the next one-time address.
+            await send_page(scope, send, 403, "Service workers are disabled in previews", "")
+        elif not is_socket and scope["method"] not in METHODS:
+            await send_page(scope, send, 405, "Method not allowed", f"Previews accept {', '.join(sorted(METHODS))}.")
+        elif sum(self._open.values()) >= MAX_CONCURRENT or (is_socket and self._open["websocket"] >= MAX_SOCKETS):
+            text = f"All previews share {MAX_CONCURRENT} open requests, of which {MAX_SOCKETS} may be sockets."
+            await send_page(scope, send, 503, "Too many open requests", text, retry_after=RETRY_SECONDS)
         else:
             self._open[scope["type"]] += 1
             try:
-                await self._pass_on(holder, place, scope, receive, send)
+                await self._forward(holder, site, scope, receive, send)
             finally:
                 self._open[scope["type"]] -= 1
 
-    def _is_plain(self, place: Place, scope: Scope, headers: dict[bytes, bytes]) -> bool:
-        """Whether a proxy of ours says that it was asked without the https that this preview has."""
+    def _is_plain_http(self, site: PreviewSite, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Whether a trusted proxy reports plain HTTP for a preview that has https."""
         client = scope.get("client")
-        said = headers.get(b"x-forwarded-proto")
-        needs_https = place.family.scheme == "https"
-        return needs_https and said not in (None, b"https") and self._addresses.is_proxy(client[0] if client else "")
+        protocol = headers.get(b"x-forwarded-proto")
+        needs_https = site.domain.scheme == "https"
+        return (
+            needs_https and protocol not in (None, b"https") and self._addresses.is_proxy(client[0] if client else "")
+        )
 
-    async def _enter(self, place: Place, scope: Scope, send: Send) -> None:
-        """Exchange a token for a pass. Nothing below our path ever reaches the app."""
-        token = scope["path"].removeprefix(ENTER) if scope["path"].startswith(ENTER) else ""
-        redeemed = self._passes.redeem(token, place) if scope["method"] == "GET" else None
+    async def _enter(self, site: PreviewSite, scope: Scope, send: Send) -> None:
+        """Exchange a token for a pass. Requests below the reserved path never reach the app."""
+        token = scope["path"].removeprefix(ENTER_PATH) if scope["path"].startswith(ENTER_PATH) else ""
+        redeemed = self._passes.redeem_token(token, site) if scope["method"] == "GET" else None
         if redeemed is None:
-            words = "Open the preview from the control center again: each address works once, within half a minute."
-            await show(scope, send, 403, "This address has been used", words, framers=place.family.framers)
+            text = "Open the preview from the control center again. Each address works once, within 30 seconds."
+            await send_page(
+                scope, send, 403, "This address was already used", text, frame_origins=site.domain.frame_origins
+            )
             return
         value, path = redeemed
         headers = [
             (b"location", path.encode("ascii")),
-            (b"set-cookie", set_pass(value).encode("ascii")),
+            (b"set-cookie", format_pass_cookie(value).encode("ascii")),
             (b"referrer-policy", b"no-referrer"),
             (b"cache-control", b"no-store"),
             (b"content-length", b"0"),
@@ -117,96 +129,113 @@ class Previews:
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    async def _turn_away(self, place: Place, scope: Scope, headers: dict[bytes, bytes], send: Send) -> None:
+    async def _refuse_stranger(self, site: PreviewSite, scope: Scope, headers: dict[bytes, bytes], send: Send) -> None:
         client = scope.get("client")
-        caller = self._addresses.caller(
+        caller = self._addresses.find_caller(
             client[0] if client else "", headers.get(b"x-forwarded-for", b"").decode("latin-1")
         )
-        wait = self._strangers.wait(crowd_of(caller))
+        wait = self._anonymous_limit.wait(rate_limit_key(caller))
         if wait > 0:
-            await show(scope, send, 429, "Too many requests", "Wait a moment.", again=max(1, round(wait)))
+            await send_page(scope, send, 429, "Too many requests", "Wait a moment.", retry_after=max(1, round(wait)))
             return
-        words = "Open it from the control center's preview page; an open preview ends when you sign out."
-        await show(scope, send, 401, "Only the owner sees this", words, framers=place.family.framers)
+        text = "Open it from the preview page of the control center. A preview ends when you sign out."
+        await send_page(
+            scope, send, 401, "Only the owner can open this preview", text, frame_origins=site.domain.frame_origins
+        )
 
-    async def _pass_on(self, holder: Holder, place: Place, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(self, holder: PassHolder, site: PreviewSite, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
-        begun = over = False
+        started = closed = False
 
-        async def send_noted(message: Message) -> None:
-            nonlocal begun, over
-            begun = True
-            over = over or message["type"] == "websocket.close"
+        async def send_and_note(message: Message) -> None:
+            nonlocal started, closed
+            started = True
+            closed = closed or message["type"] == "websocket.close"
             await send(message)
 
-        connection = self._house.live.open(kind, holder.session, holder.token)
+        connection = self._services.connections.open(kind, holder.sign_in, holder.token)
         try:
-            await self._reach(place, scope, receive, send_noted)
+            await self._connect_and_forward(site, scope, receive, send_and_note)
         except asyncio.CancelledError:
-            _unless_revoked(connection)
-            if not begun:
-                await self._tell(place, scope, send, 401, "You have signed out", "Sign in and open it again.")
-            elif kind == "websocket" and not over:
+            _reraise_unless_revoked(connection)
+            if not started:
+                await self._send_page(
+                    site, scope, send, 401, "You have signed out", "Sign in and open the preview again."
+                )
+            elif kind == "websocket" and not closed:
                 with suppress(TimeoutError, OSError):
-                    async with asyncio.timeout(LAST_WORD):
+                    async with asyncio.timeout(CLOSE_TIMEOUT):
                         await send({"type": "websocket.close", "code": SIGNED_OUT, "reason": "signed out"})
-        except Unspeakable:
-            await self._tell(place, scope, send, 400, "This cannot be asked", "The address has odd characters.")
-        except Refused as refused:
+        except InvalidRequest:
+            await self._send_page(
+                site, scope, send, 400, "Invalid request", "The address contains characters that are not allowed."
+            )
+        except SocketRefused as refused:
             status = refused.status if 400 <= refused.status < 600 else 502
-            await self._tell(place, scope, send, status, "The app takes no socket here", "")
+            await self._send_page(site, scope, send, status, "The app does not accept a WebSocket here", "")
         except FreeholdError as error:
-            if not begun:
-                await self._explain(place, scope, send, error)
+            if not started:
+                await self._send_error(site, scope, send, error)
         except Exception as error:
             error_id = log_unexpected(error, "a preview failed")
-            if not begun:
-                await self._tell(place, scope, send, 500, "Something went wrong inside Freehold", f"Error {error_id}.")
+            if not started:
+                await self._send_page(
+                    site, scope, send, 500, "An unexpected error occurred in Freehold", f"Error {error_id}."
+                )
         finally:
-            self._house.live.close(connection)
+            self._services.connections.close(connection)
 
-    async def _reach(self, place: Place, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _connect_and_forward(self, site: PreviewSite, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            async with await self._connect(place.port) as tunnel:
-                await relay(tunnel, place, scope, receive, send)
+            async with await self._connect(site.port) as tunnel:
+                await relay_socket(tunnel, site, scope, receive, send)
             return
-        head = head_of(scope, place)
-        async with await self._connect(place.port) as tunnel:
-            await forward(tunnel, head, place, scope, receive, send)
+        head = encode_request_head(scope, site)
+        async with await self._connect(site.port) as tunnel:
+            await forward_request(tunnel, head, site, scope, receive, send)
 
     async def _connect(self, port: int) -> Tunnel:
         try:
-            async with asyncio.timeout(TO_CONNECT):
-                return await self._house.sealed.computer.forward(port)
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return await self._services.computer.forward(port)
         except TimeoutError:
-            raise FreeholdError("preview.no-answer", "Whatever listens there takes no connection") from None
+            raise FreeholdError("preview.no-answer", f"Port {port} does not accept the connection") from None
 
-    async def _explain(self, place: Place, scope: Scope, send: Send, error: FreeholdError) -> None:
+    async def _send_error(self, site: PreviewSite, scope: Scope, send: Send, error: FreeholdError) -> None:
         match error.code:
             case "computer.no-listener":
-                title, words = f"Nothing listens on port {place.port} yet", "This page looks again by itself."
-                services = self._house.manifest.computer.services.items()
-                for name in (name for name, service in services if service.port == place.port):
-                    words = f"freehold logs service-{name} shows what its program says. {words}"
+                title, text = f"Nothing listens on port {site.port} yet", "This page reloads by itself."
+                services = self._services.manifest.computer.services.items()
+                for name in (name for name, service in services if service.port == site.port):
+                    text = f"freehold logs service-{name} shows the output of its program. {text}"
             case "computer.not-connected" | "computer.ended" | "computer.lost":
-                title, words = "The computer is away", "It is being restarted; this page looks again by itself."
+                title, text = "The computer is not connected", "The keeper restarts it. This page reloads by itself."
             case "preview.no-answer":
-                title, words = f"Port {place.port} does not answer", "This page looks again by itself."
+                title, text = f"Port {site.port} does not answer", "This page reloads by itself."
             case _:
-                log.info("an app's answer was refused", extra={"port": place.port, "error": error.message})
-                title, words = f"What answers on port {place.port} does not speak HTTP", f"{error.message}."
-                await self._tell(place, scope, send, 502, title, words)
+                log.info("the answer of an app was refused", extra={"port": site.port, "error": error.message})
+                title, text = f"The program on port {site.port} does not answer with HTTP", f"{error.message}."
+                await self._send_page(site, scope, send, 502, title, text)
                 return
-        await self._tell(place, scope, send, 503, title, words, again=AGAIN)
+        await self._send_page(site, scope, send, 503, title, text, retry_after=RETRY_SECONDS)
 
-    async def _tell(
-        self, place: Place, scope: Scope, send: Send, status: int, title: str, words: str, again: int | None = None
+    async def _send_page(
+        self,
+        site: PreviewSite,
+        scope: Scope,
+        send: Send,
+        status: int,
+        title: str,
+        text: str,
+        retry_after: int | None = None,
     ) -> None:
-        await show(scope, send, status, title, words, framers=place.family.framers, again=again)
+        await send_page(
+            scope, send, status, title, text, frame_origins=site.domain.frame_origins, retry_after=retry_after
+        )
 
 
-def _unless_revoked(connection: Connection) -> None:
-    """Within `except CancelledError`: goes on only when it was we who cancelled."""
+def _reraise_unless_revoked(connection: OpenConnection) -> None:
+    """Inside `except CancelledError`: raises it again unless the connection was revoked."""
     if not connection.revoked:
         raise
     connection.task.uncancel()

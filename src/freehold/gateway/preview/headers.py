@@ -1,20 +1,20 @@
-"""What an app inside is told of a request, and a browser of its answer.
+"""Translates the headers between a browser and an app in the computer.
 
-The app is to see what it would see on its developer's own machine (`Host: localhost:5173`, an Origin to match), and
-nothing of ours or of the owner's: no cookie, no token, no address. The browser is to see the preview's own name.
+The app gets what it would get on a developer's own machine (`Host: localhost:5173` and an Origin to match), and nothing
+of Freehold's or the owner's: no cookie, no token, no address. The browser gets the host name of the preview.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 
-from freehold.egress.http1 import Answer, Field
-from freehold.gateway.preview.hosts import Place, is_shown
+from freehold.egress.http1 import Field, HttpResponse
+from freehold.gateway.preview.hosts import PreviewSite, can_preview
 from freehold.identity.tokens import PREFIX
 
 _HOP_BY_HOP = frozenset(
     {
         "connection",
-        "expect",  # the server has answered it
+        "expect",  # already answered by the server
         "keep-alive",
         "proxy-authenticate",
         "proxy-authorization",
@@ -37,7 +37,7 @@ _HANDSHAKE = frozenset(
         "sec-websocket-accept",
     }
 )
-# They speak for the whole site or for more than one answer, and the site is not the app's.
+# These apply to the whole site or to more than one answer, and the site does not belong to the app.
 _NOT_THE_APPS = frozenset(
     {"strict-transport-security", "x-frame-options", "clear-site-data", "alt-svc", "nel", "content-length"}
 )
@@ -47,82 +47,88 @@ _HERE = re.compile(
 )
 
 
-def may_ask(headers: Mapping[bytes, bytes], place: Place, *, socket: bool) -> bool:
-    """Whether this comes from a preview page, from the address bar, or only leads there; never from a page elsewhere."""
+def is_allowed_source(headers: Mapping[bytes, bytes], site: PreviewSite, *, socket: bool) -> bool:
+    """Whether a request comes from a preview page, from the address bar, or is a navigation; not from another site's page."""
     origin = headers.get(b"origin")
-    site = headers.get(b"sec-fetch-site", b"").decode("latin-1")
+    fetch_site = headers.get(b"sec-fetch-site", b"")
     if origin is not None and origin != b"null":
-        return place.sibling(origin.decode("latin-1")) is not None
+        return site.find_sibling_port(origin.decode("latin-1")) is not None
     if socket:
-        return False  # every browser names the origin of a socket, and nobody else has a pass
-    if origin is not None:  # hidden: by a page of the preview itself, or by somebody with a reason
-        return site == "same-origin"
-    return site != "cross-site" or headers.get(b"sec-fetch-mode") == b"navigate"
+        return False  # every browser sends the origin of a socket, and only browsers have a pass
+    if origin is not None:  # hidden by the sender
+        return fetch_site == b"same-origin"
+    return fetch_site != b"cross-site" or headers.get(b"sec-fetch-mode") == b"navigate"
 
 
-def for_the_app(headers: Iterable[tuple[bytes, bytes]], place: Place, *, socket: bool = False) -> list[Field]:
-    """The fields of a request as the app gets them; Host and the length are the caller's to add."""
+def app_request_headers(
+    headers: Iterable[tuple[bytes, bytes]], site: PreviewSite, *, socket: bool = False
+) -> list[Field]:
+    """The headers of a request for the app. The caller adds Host and the length."""
     fields = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
     dropped = _HOP_BY_HOP | _ABOUT_THE_OWNER | _named_by_connection(fields) | (_HANDSHAKE if socket else frozenset())
-    told: list[Field] = []
+    result: list[Field] = []
     for name, value in fields:
         if name in dropped or name.startswith("x-forwarded-"):
             continue
         if name == "cookie":
-            value = "; ".join(part for part in map(str.strip, value.split(";")) if part and not is_ours(part))
+            value = "; ".join(
+                part for part in map(str.strip, value.split(";")) if part and not is_freehold_cookie(part)
+            )
             if not value:
                 continue
         elif name == "authorization" and PREFIX in value:
             continue
         elif name == "origin":
-            value = _origin_inside(value, place)
+            value = _origin_inside(value, site)
         elif name == "referer":
-            value = _referer_inside(value, place)
+            value = _referer_inside(value, site)
             if not value:
                 continue
-        told.append((name, value))
-    return told
+        result.append((name, value))
+    return result
 
 
-def for_the_browser(answer: Answer, place: Place, *, asked_by: bytes | None) -> list[tuple[bytes, bytes]]:
-    """The fields of an answer as the browser gets them, with ours: who may frame it, and who may hold on to it."""
+def browser_response_headers(
+    answer: HttpResponse, site: PreviewSite, *, origin: bytes | None
+) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer for the browser, with our own: who may frame it and who may keep a reference to it."""
     fields = [(name.lower(), value) for name, value in answer.end_to_end(_NOT_THE_APPS | _HANDSHAKE)]
-    told: list[Field] = []
+    result: list[Field] = []
     names = {name for name, _ in fields}
     for name, value in fields:
         match name:
             case "set-cookie":
-                cookie = bound_cookie(value)
+                cookie = restrict_cookie(value)
                 if cookie is not None:
-                    told.append((name, cookie))
+                    result.append((name, cookie))
             case "content-security-policy":
-                policy = without_framing(value)
+                policy = remove_frame_ancestors(value)
                 if policy:
-                    told.append((name, policy))
+                    result.append((name, policy))
             case "access-control-allow-origin":
-                allowed = _allowed_origin(value, place, asked_by)
+                allowed = _allowed_origin(value, site, origin)
                 if allowed is not None:
-                    told.append((name, allowed))
+                    result.append((name, allowed))
             case "location" | "content-location":
-                told.append((name, _address_outside(value, place)))
+                result.append((name, _address_outside(value, site)))
             case _:
-                told.append((name, value))
-    told.append(("content-security-policy", f"frame-ancestors 'self' {' '.join(place.family.framers)}"))
+                result.append((name, value))
+    result.append(("content-security-policy", f"frame-ancestors 'self' {' '.join(site.domain.frame_origins)}"))
     if "cross-origin-opener-policy" not in names:
-        told.append(("cross-origin-opener-policy", "same-origin-allow-popups"))
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told]
+        result.append(("cross-origin-opener-policy", "same-origin-allow-popups"))
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in result]
 
 
-def is_ours(cookie: str) -> bool:
-    """Whether a cookie, written `name=value`, has a name that only we may give; nameless ones hide one in the value."""
+def is_freehold_cookie(cookie: str) -> bool:
+    """Whether a cookie `name=value` has a name reserved for Freehold. Without a name, the value is checked."""
     name, sign, value = cookie.partition("=")
     return bool(_OUR_COOKIES.match(name.strip() if sign and name.strip() else (value or name).strip()))
 
 
-def bound_cookie(cookie: str) -> str | None:
-    """An app's cookie, kept to its own host and usable in the control center's frame; None when it may not be set."""
+def restrict_cookie(cookie: str) -> str | None:
+    """An app's cookie, restricted to its own host and usable in a frame; None when the app may not set it."""
     pair, *attributes = (part.strip() for part in cookie.split(";"))
-    if "=" not in pair or pair.startswith("=") or is_ours(pair):
+    if "=" not in pair or pair.startswith("=") or is_freehold_cookie(pair):
         return None
     kept = [
         attribute
@@ -132,8 +138,8 @@ def bound_cookie(cookie: str) -> str | None:
     return "; ".join([pair, *kept, "Secure", "SameSite=None", "Partitioned"])
 
 
-def without_framing(policies: str) -> str:
-    """A content policy without its word on who may frame the page, which is not the app's to say here."""
+def remove_frame_ancestors(policies: str) -> str:
+    """A content security policy without `frame-ancestors`: the gateway decides who may frame a preview."""
     kept = []
     for policy in policies.split(","):
         directives = [directive.strip() for directive in policy.split(";")]
@@ -149,30 +155,30 @@ def _named_by_connection(fields: Iterable[Field]) -> frozenset[str]:
     )
 
 
-def _origin_inside(origin: str, place: Place) -> str:
-    port = place.sibling(origin)
+def _origin_inside(origin: str, site: PreviewSite) -> str:
+    port = site.find_sibling_port(origin)
     return origin if port is None else f"http://localhost:{port}"
 
 
-def _referer_inside(referer: str, place: Place) -> str:
+def _referer_inside(referer: str, site: PreviewSite) -> str:
     scheme, _, rest = referer.partition("://")
     host, slash, path = rest.partition("/")
-    port = place.sibling(f"{scheme}://{host}")
-    # Whoever is not a preview of ours is the owner's business alone.
+    port = site.find_sibling_port(f"{scheme}://{host}")
+    # Another site's address is the owner's private data.
     return "" if port is None else f"http://localhost:{port}{slash}{path}"
 
 
-def _allowed_origin(value: str, place: Place, asked_by: bytes | None) -> str | None:
-    """Other previews may be let in by the app, as its neighbours on localhost; the control center and others never."""
+def _allowed_origin(value: str, site: PreviewSite, requested_by: bytes | None) -> str | None:
+    """The app may allow other previews, as it would other ports of localhost; never the control center or other sites."""
     if value.strip() == "*":
         return "*"
-    origin = asked_by.decode("latin-1") if asked_by is not None else ""
-    port = place.sibling(origin)
+    origin = requested_by.decode("latin-1") if requested_by is not None else ""
+    port = site.find_sibling_port(origin)
     return origin if port is not None and value.strip() == f"http://localhost:{port}" else None
 
 
-def _address_outside(address: str, place: Place) -> str:
+def _address_outside(address: str, site: PreviewSite) -> str:
     found = _HERE.match(address)
-    if found is None or not is_shown(int(found[1])):
+    if found is None or not can_preview(int(found[1])):
         return address
-    return place.family.origin(int(found[1])) + address[found.end() :]
+    return site.domain.origin(int(found[1])) + address[found.end() :]

@@ -1,4 +1,4 @@
-"""The few pages that are ours on a preview's origin: where there is nothing to show, and for who has no pass."""
+"""Freehold's own pages on the origin of a preview: errors, and the refusal without a pass."""
 
 import base64
 import hashlib
@@ -26,39 +26,39 @@ def _policy(framers: tuple[str, ...]) -> str:
 
 
 def wants_page(scope: Scope) -> bool:
-    """Whether somebody is going to look at the answer, rather than a program."""
+    """Whether a browser will show the answer, as opposed to a program reading it."""
     accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     return scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and b"text/html" in accepted
 
 
-async def show(
+async def send_page(
     scope: Scope,
     send: Send,
     status: int,
     title: str,
-    words: str,
+    text: str,
     *,
-    framers: tuple[str, ...] = ("'none'",),
-    again: int | None = None,
+    frame_origins: tuple[str, ...] = ("'none'",),
+    retry_after: int | None = None,
 ) -> None:
-    """A page for people, a line for programs. With `again` the page asks anew by itself after so many seconds."""
+    """HTML for browsers, one line of text for programs. With `retry_after` the page reloads after that many seconds."""
     headers = [
         (b"cache-control", b"no-store"),
         (b"referrer-policy", b"no-referrer"),
         (b"x-content-type-options", b"nosniff"),
-        (b"content-security-policy", _policy(framers).encode()),
+        (b"content-security-policy", _policy(frame_origins).encode()),
     ]
-    if again is not None:
-        headers.append((b"retry-after", str(again).encode()))
+    if retry_after is not None:
+        headers.append((b"retry-after", str(retry_after).encode()))
     if not wants_page(scope):
         await _answer(scope, send, status, [*headers, (b"content-type", b"text/plain; charset=utf-8")], f"{title}\n")
         return
-    refresh = f'<meta http-equiv="refresh" content="{again}">' if again is not None else ""
+    refresh = f'<meta http-equiv="refresh" content="{retry_after}">' if retry_after is not None else ""
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{refresh}'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
-        f'<body><main><div class="dot"></div><h1>{escape(title)}</h1><p>{escape(words)}</p></main></body></html>'
+        f'<body><main><div class="dot"></div><h1>{escape(title)}</h1><p>{escape(text)}</p></main></body></html>'
     )
     await _answer(scope, send, status, [*headers, (b"content-type", b"text/html; charset=utf-8")], page)
 

@@ -1,7 +1,7 @@
-"""Who may look: a one-time token hands a browser over to a preview, where a pass of its own takes its place.
+"""Access to previews: a browser opens a preview with a one-time token and gets a pass, a cookie of the preview's origin.
 
-A pass names the sign-in or API token that it came from and is worth nothing once that has ended. It is proved by a
-MAC, so that it outlives a restart of the gateway; nobody else has the key, the app behind the preview least of all.
+A pass names the sign-in or API token that it was made for, and is not valid after that has ended. A MAC proves it, so
+that it stays valid after a restart of the gateway. The app behind the preview does not have the key.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from freehold.gateway.guard import Principal
-from freehold.gateway.preview.hosts import Place
+from freehold.gateway.preview.hosts import PreviewSite
+from freehold.gateway.principal import Principal
 from freehold.home import Home, ensure_private_folder
-from freehold.identity.sessions import Session, Sessions
-from freehold.identity.tokens import Token, Tokens
+from freehold.identity.sign_ins import SignIn, SignIns
+from freehold.identity.tokens import ApiToken, ApiTokens
 
 COOKIE = "__Host-freehold-preview"
 TOKEN_TTL = 30.0
@@ -29,86 +29,85 @@ _PASS = re.compile(r"([st])([0-9a-f]{16})\.([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
-class Holder:
-    """The living credential that a pass stands for: one of the two."""
+class PassHolder:
+    """The valid credential of a pass: one of the two is set."""
 
-    session: Session | None = None
-    token: Token | None = None
+    sign_in: SignIn | None = None
+    token: ApiToken | None = None
 
 
 @dataclass(frozen=True)
 class _Token:
-    place: Place
+    site: PreviewSite
     kind: Literal["s", "t"]
     credential: str
     path: str
     expires: float
 
 
-class Passes:
+class PreviewPasses:
     def __init__(
-        self, key: bytes, sessions: Sessions, tokens: Tokens, clock: Callable[[], float] = time.monotonic
+        self, key: bytes, sign_ins: SignIns, tokens: ApiTokens, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._key = key
-        self._sessions = sessions
+        self._sign_ins = sign_ins
         self._tokens = tokens
         self._clock = clock
         self._waiting: OrderedDict[bytes, _Token] = OrderedDict()
 
-    def hand_over(self, principal: Principal, place: Place, path: str) -> str:
-        """A token that opens this preview once, within half a minute. The oldest gives way when there are many."""
-        if principal.session is not None:
-            waiting = _Token(place, "s", principal.session.id, path, self._clock() + TOKEN_TTL)
+    def create_token(self, principal: Principal, site: PreviewSite, path: str) -> str:
+        """A token that opens this preview once, within 30 seconds. The oldest token is dropped when there are too many."""
+        if principal.sign_in is not None:
+            waiting = _Token(site, "s", principal.sign_in.id, path, self._clock() + TOKEN_TTL)
         else:
-            assert principal.token is not None  # the guard let nobody else through
-            waiting = _Token(place, "t", principal.token.id, path, self._clock() + TOKEN_TTL)
+            assert principal.token is not None  # the guard refuses other callers
+            waiting = _Token(site, "t", principal.token.id, path, self._clock() + TOKEN_TTL)
         token = secrets.token_urlsafe(32)
         while len(self._waiting) >= MAX_TOKENS:
             self._waiting.popitem(last=False)
         self._waiting[_digest(token)] = waiting
         return token
 
-    def redeem(self, token: str, place: Place) -> tuple[str, str] | None:
-        """The pass for its cookie and the path to go on to. Whatever comes of it, the token is used up."""
+    def redeem_token(self, token: str, site: PreviewSite) -> tuple[str, str] | None:
+        """The value of the pass cookie and the path to open; None for an invalid token. The token is used up either way."""
         waiting = self._waiting.pop(_digest(token), None)
-        if waiting is None or waiting.place != place or waiting.expires < self._clock():
+        if waiting is None or waiting.site != site or waiting.expires < self._clock():
             return None
         if self._find(waiting.kind, waiting.credential) is None:
             return None
         subject = f"{waiting.kind}{waiting.credential}"
-        return f"{subject}.{self._prove(subject, place)}", waiting.path
+        return f"{subject}.{self._sign(subject, site)}", waiting.path
 
-    def holder(self, cookies: bytes, place: Place) -> Holder | None:
-        """Whose pass is among the cookies. A page can plant more of that name; only a proven one counts."""
+    def find_holder(self, cookies: bytes, site: PreviewSite) -> PassHolder | None:
+        """The holder of the first valid pass among the cookies. A page can plant cookies of that name, so invalid ones are skipped."""
         for value in _values(cookies):
             found = _PASS.fullmatch(value)
-            if found is None or not hmac.compare_digest(self._prove(f"{found[1]}{found[2]}", place), found[3]):
+            if found is None or not hmac.compare_digest(self._sign(f"{found[1]}{found[2]}", site), found[3]):
                 continue
             return self._find("s" if found[1] == "s" else "t", found[2])
         return None
 
-    def _prove(self, subject: str, place: Place) -> str:
-        return hmac.digest(self._key, f"{subject}@{place.host}".encode(), "sha256").hex()
+    def _sign(self, subject: str, site: PreviewSite) -> str:
+        return hmac.digest(self._key, f"{subject}@{site.host}".encode(), "sha256").hex()
 
-    def _find(self, kind: Literal["s", "t"], credential: str) -> Holder | None:
+    def _find(self, kind: Literal["s", "t"], credential: str) -> PassHolder | None:
         if kind == "s":
-            session = self._sessions.living(credential)
-            return Holder(session=session) if session is not None and session.method != "recovery" else None
-        token = self._tokens.living(credential)
-        return Holder(token=token) if token is not None else None
+            sign_in = self._sign_ins.find_active(credential)
+            return PassHolder(sign_in=sign_in) if sign_in is not None and sign_in.method != "recovery" else None
+        token = self._tokens.find_active(credential)
+        return PassHolder(token=token) if token is not None else None
 
 
-def set_pass(value: str) -> str:
-    """For Set-Cookie. `Partitioned` and `None`: the control center frames previews, and is another site on loopback.
+def format_pass_cookie(value: str) -> str:
+    """The value for Set-Cookie. `SameSite=None`, because the control center that frames a preview is another site.
 
-    What SameSite would hold off is held off by `Partitioned` (another site's frame has other cookies) and by what
-    `may_ask` looks at.
+    `Partitioned` (a frame on another site has other cookies) and `is_allowed_source` protect instead of SameSite.
     """
     return f"{COOKIE}={value}; Path=/; Secure; HttpOnly; SameSite=None; Partitioned"
 
 
 def read_key(home: Home) -> bytes:
-    """The key of this Freehold, made when it is missing. Safe when two processes start at once."""
+    """The key for passes of this Freehold; created when it is missing. Safe when two processes start at once."""
     ensure_private_folder(home.vault)
     path = home.vault / "preview.key"
     key = _read_private(path)
@@ -120,7 +119,7 @@ def read_key(home: Home) -> bytes:
     try:
         os.link(draft, path)
     except FileExistsError:
-        if _read_private(path) is None:  # cut short or open to others: it proves nothing, and nothing is lost with it
+        if _read_private(path) is None:  # incomplete or readable by others: replace it
             draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

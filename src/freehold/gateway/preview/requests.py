@@ -1,70 +1,76 @@
-"""One request, brought to an app inside and its answer back: streamed both ways, each side waiting for the other."""
+"""Forwards one request to an app in the computer and its answer back, streamed in both directions."""
 
 import asyncio
 import re
 
 from starlette.types import Message, Receive, Scope, Send
 
-from freehold.computer.tunnel import Tunnel
+from freehold.computer.library.tunnel import Tunnel
 from freehold.egress import http1
-from freehold.egress.stream import Inlet
+from freehold.egress.stream import PushbackReader
 from freehold.errors import FreeholdError
-from freehold.gateway.preview.hosts import Place
-from freehold.gateway.preview.translation import for_the_app, for_the_browser
+from freehold.gateway.preview.headers import app_request_headers, browser_response_headers
+from freehold.gateway.preview.hosts import PreviewSite
 
-MAX_HINTS = 8
-"""Answers of the kind 1xx before the real one; they are not passed on."""
+MAX_INFORMATIONAL = 8
+"""Limit of 1xx answers before the real one. They are not forwarded."""
 _TARGET = re.compile(rb"/[\x21-\x7e]*")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class Unspeakable(Exception):
-    """A request that cannot be said in plain HTTP."""
+class InvalidRequest(Exception):
+    """A request that cannot be written as valid HTTP/1.1."""
 
 
-def head_of(scope: Scope, place: Place) -> bytes:
-    """The request as the app reads it: one connection each, so that no two requests can be mistaken for each other."""
+def encode_request_head(scope: Scope, site: PreviewSite) -> bytes:
+    """The request head for the app. Each request has its own connection, so that requests cannot be confused."""
     given = [(name, value) for name, value in scope["headers"] if name in (b"content-length", b"transfer-encoding")]
-    fields = [("host", f"localhost:{place.port}"), ("connection", "close"), *for_the_app(scope["headers"], place)]
+    fields = [
+        ("host", f"localhost:{site.port}"),
+        ("connection", "close"),
+        *app_request_headers(scope["headers"], site),
+    ]
     if any(name == b"transfer-encoding" for name, _ in given):
         fields.append(("transfer-encoding", "chunked"))
     elif given:
         fields.append(("content-length", given[0][1].decode("latin-1")))
-    return http1.encode_head(f"{scope['method']} {target_of(scope)} HTTP/1.1", checked(fields))
+    return http1.encode_head(f"{scope['method']} {read_target(scope)} HTTP/1.1", check_headers(fields))
 
 
-def target_of(scope: Scope) -> str:
-    """Path and query, byte for byte as they came."""
+def read_target(scope: Scope) -> str:
+    """Path and query, byte for byte as received. Raises InvalidRequest."""
     raw: bytes = scope["raw_path"]
     query: bytes = scope["query_string"]
     target = raw + b"?" + query if query else raw
     if not _TARGET.fullmatch(target):
-        raise Unspeakable
+        raise InvalidRequest
     return target.decode("ascii")
 
 
-def checked(fields: list[http1.Field]) -> list[http1.Field]:
+def check_headers(fields: list[http1.Field]) -> list[http1.Field]:
     if not all(_VALUE.fullmatch(value) for _, value in fields):
-        raise Unspeakable
+        raise InvalidRequest
     return fields
 
 
-async def forward(tunnel: Tunnel, head: bytes, place: Place, scope: Scope, receive: Receive, send: Send) -> None:
-    """Until the answer is through or the browser has gone. Raises FreeholdError while nothing was answered yet.
+async def forward_request(
+    tunnel: Tunnel, head: bytes, site: PreviewSite, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Forward until the answer is complete or the browser disconnects. Raises FreeholdError before the answer has begun.
 
-    An answer that breaks off is broken off towards the browser, too: it must not pass for a whole one.
+    When the app's answer ends early, the answer to the browser ends early too, so that it does not look complete.
     """
     began = False
 
-    async def send_noted(message: Message) -> None:
+    async def send_and_note(message: Message) -> None:
         nonlocal began
         began = True
         await send(message)
 
     async with asyncio.TaskGroup() as group:
-        outward = group.create_task(_ask(tunnel, head, scope, receive))
-        inward = group.create_task(_answer(tunnel, place, scope, send_noted))
+        outward = group.create_task(_send_request(tunnel, head, scope, receive))
+        inward = group.create_task(_answer(tunnel, site, scope, send_and_note))
         await asyncio.wait({outward, inward}, return_when=asyncio.FIRST_COMPLETED)
         problem = inward.result() if inward.done() else None
         outward.cancel()
@@ -73,36 +79,36 @@ async def forward(tunnel: Tunnel, head: bytes, place: Place, scope: Scope, recei
         raise problem
 
 
-async def _ask(tunnel: Tunnel, head: bytes, scope: Scope, receive: Receive) -> None:
-    """Say it all, then wait until the browser leaves."""
+async def _send_request(tunnel: Tunnel, head: bytes, scope: Scope, receive: Receive) -> None:
+    """Send the whole request, then wait until the browser disconnects."""
     chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
-    heard = True
+    is_open = True
     try:
         await tunnel.write(head)
     except FreeholdError:
-        heard = False  # it may have answered all the same
+        is_open = False  # the app may have answered all the same
     while (message := await receive())["type"] == "http.request":
         piece: bytes = message.get("body", b"")
         if chunked and piece:
-            piece = http1.encode_piece(piece)
+            piece = http1.encode_chunk(piece)
         if chunked and not message.get("more_body", False):
-            piece += http1.LAST_PIECE
+            piece += http1.LAST_CHUNK
             chunked = False
         try:
-            if heard and piece:
+            if is_open and piece:
                 await tunnel.write(piece)
         except FreeholdError:
-            heard = False
+            is_open = False
 
 
-async def _answer(tunnel: Tunnel, place: Place, scope: Scope, send: Send) -> FreeholdError | None:
+async def _answer(tunnel: Tunnel, site: PreviewSite, scope: Scope, send: Send) -> FreeholdError | None:
     method = scope["method"]
-    asked_by = next((value for name, value in scope["headers"] if name == b"origin"), None)
-    inlet = Inlet(tunnel)
+    origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
+    inlet = PushbackReader(tunnel)
     try:
         answer = await _read_answer(inlet)
         framing = answer.framing(method)
-        headers = for_the_browser(answer, place, asked_by=asked_by)
+        headers = browser_response_headers(answer, site, origin=origin)
         lengths = answer.values("content-length")
         if lengths and (isinstance(framing, int) and answer.status not in (204, 304)):
             headers.append((b"content-length", lengths[0].encode("latin-1")))
@@ -115,11 +121,11 @@ async def _answer(tunnel: Tunnel, place: Place, scope: Scope, send: Send) -> Fre
     return None
 
 
-async def _read_answer(inlet: Inlet) -> http1.Answer:
-    for _ in range(MAX_HINTS):
-        answer = await http1.read_answer(inlet)
+async def _read_answer(inlet: PushbackReader) -> http1.HttpResponse:
+    for _ in range(MAX_INFORMATIONAL):
+        answer = await http1.read_response(inlet)
         if answer.status >= 200:
             return answer
         if answer.status == 101:
-            raise http1.bad_answer("it changes the protocol unasked")
-    raise http1.bad_answer("it never comes to the point")
+            raise http1.bad_response("it switches protocols without being asked")
+    raise http1.bad_response(f"it sends more than {MAX_INFORMATIONAL} informational answers")

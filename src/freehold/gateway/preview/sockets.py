@@ -1,4 +1,4 @@
-"""One WebSocket between a browser and an app inside: two conversations, message by message."""
+"""Relays one WebSocket between a browser and an app in the computer, message by message."""
 
 import asyncio
 from contextlib import suppress
@@ -12,23 +12,23 @@ from websockets.http11 import Response
 from websockets.protocol import State
 from websockets.uri import WebSocketURI
 
-from freehold.computer.tunnel import Tunnel
-from freehold.egress.http1 import Answer
+from freehold.computer.library.tunnel import Tunnel
+from freehold.egress.http1 import HttpResponse
 from freehold.errors import FreeholdError
-from freehold.gateway.preview.hosts import Place
-from freehold.gateway.preview.requests import checked, target_of
-from freehold.gateway.preview.translation import for_the_app, for_the_browser
-from freehold.gateway.serving import take_longer_messages
+from freehold.gateway.preview.headers import app_request_headers, browser_response_headers
+from freehold.gateway.preview.hosts import PreviewSite
+from freehold.gateway.preview.requests import check_headers, read_target
+from freehold.gateway.server import raise_message_limit
 
 MAX_MESSAGE = 1024 * 1024
-"""Either way; longer ones end the socket. It is held here whole, for as many sockets as there may be at once."""
-PIECE = 64 * 1024
+"""In both directions. A longer message closes the socket. A whole message is buffered here for each socket."""
+READ_SIZE = 64 * 1024
 GOING_AWAY = 1001
 BROKEN = 1011
 
 
-class Refused(Exception):
-    """The app does not want a socket there."""
+class SocketRefused(Exception):
+    """The app refused the handshake with this status."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -36,56 +36,61 @@ class Refused(Exception):
 
 
 class AppSocket:
-    """The app's half, after its handshake."""
+    """The connection to the app."""
 
-    def __init__(self, tunnel: Tunnel, place: Place, scope: Scope) -> None:
-        target = target_of(scope)
+    def __init__(self, tunnel: Tunnel, site: PreviewSite, scope: Scope) -> None:
+        target = read_target(scope)
         path, _, query = target.partition("?")
-        uri = WebSocketURI(False, "localhost", place.port, path, query, None, None)
+        uri = WebSocketURI(False, "localhost", site.port, path, query, None, None)
         wanted = scope.get("subprotocols") or None
         self._protocol = ClientProtocol(uri, subprotocols=wanted, max_size=MAX_MESSAGE)
         self._tunnel = tunnel
-        self._place = place
+        self._site = site
         self._scope = scope
         self._parts: list[bytes] = []
         self._text = False
         self._events: list[object] = []
 
     async def open(self) -> dict[str, object]:
-        """Shake hands; what the browser is to be answered. Raises Refused, FreeholdError or ProtocolError."""
+        """Make the handshake and return the message that accepts the browser.
+
+        Raises SocketRefused, FreeholdError or ProtocolError.
+        """
         request = self._protocol.connect()
-        fields = checked(for_the_app(self._scope["headers"], self._place, socket=True))
+        fields = check_headers(app_request_headers(self._scope["headers"], self._site, socket=True))
         own = [
             (name, value) for name, value in request.headers.raw_items() if name.lower() not in ("user-agent", "host")
         ]
-        request.headers = Headers([("Host", f"localhost:{self._place.port}"), *own, *fields])
+        request.headers = Headers([("Host", f"localhost:{self._site.port}"), *own, *fields])
         self._protocol.send_request(request)
         await self._flush()
         while not self._events and self._protocol.handshake_exc is None:
-            if not await self._hear():
-                raise FreeholdError("preview.bad-answer", "The app hung up")
+            if not await self._receive_data():
+                raise FreeholdError("preview.bad-answer", "The app closed the connection")
         problem = self._protocol.handshake_exc
         if isinstance(problem, InvalidStatus):
-            raise Refused(problem.response.status_code)
+            raise SocketRefused(problem.response.status_code)
         if problem is not None:
-            raise FreeholdError("preview.bad-answer", f"The app's handshake is wrong: {problem}")
+            raise FreeholdError("preview.bad-answer", f"The WebSocket handshake of the app is invalid: {problem}")
         response = self._events.pop(0)
-        assert isinstance(response, Response)  # the first that a client hears
-        answer = Answer(tuple(response.headers.raw_items()), "1.1", 101, "")
-        cookies = [field for field in for_the_browser(answer, self._place, asked_by=None) if field[0] == b"set-cookie"]
+        assert isinstance(response, Response)  # always the first event of a client
+        answer = HttpResponse(tuple(response.headers.raw_items()), "1.1", 101, "")
+        cookies = [
+            field for field in browser_response_headers(answer, self._site, origin=None) if field[0] == b"set-cookie"
+        ]
         return {"type": "websocket.accept", "subprotocol": self._protocol.subprotocol, "headers": cookies}
 
-    async def say(self, message: dict[str, object]) -> None:
+    async def send(self, message: dict[str, object]) -> None:
         text = message.get("text")
         if isinstance(text, str):
             self._protocol.send_text(text.encode())
         else:
             data = message.get("bytes")
-            assert isinstance(data, bytes)  # a message is one or the other
+            assert isinstance(data, bytes)  # a message has text or bytes
             self._protocol.send_binary(data)
         await self._flush()
 
-    async def next(self) -> str | bytes | None:
+    async def receive(self) -> str | bytes | None:
         """The next whole message; None when the app has closed the socket."""
         while True:
             while self._events:
@@ -105,7 +110,7 @@ class AppSocket:
                     whole = b"".join(self._parts)
                     self._parts = []
                     return whole.decode() if self._text else whole
-            if not await self._hear():
+            if not await self._receive_data():
                 return None
 
     async def close(self, code: int, reason: str = "") -> None:
@@ -117,15 +122,15 @@ class AppSocket:
             await self._flush()
 
     @property
-    def ending(self) -> tuple[int, str]:
-        """What the app said as it closed the socket."""
+    def close_reason(self) -> tuple[int, str]:
+        """Code and reason with which the app closed the socket."""
         closed = self._protocol.close_rcvd
         if closed is None:
-            return BROKEN, "the app hung up"
+            return BROKEN, "the app closed the connection"
         return (closed.code, closed.reason) if closed.code not in (1005, 1006, 1015) else (1000, "")
 
-    async def _hear(self) -> bool:
-        data = await self._tunnel.read(PIECE)
+    async def _receive_data(self) -> bool:
+        data = await self._tunnel.read(READ_SIZE)
         if data:
             self._protocol.receive_data(data)
         else:
@@ -140,12 +145,12 @@ class AppSocket:
                 await self._tunnel.write(data)
 
 
-async def relay(tunnel: Tunnel, place: Place, scope: Scope, receive: Receive, send: Send) -> None:
-    """Until either side closes. Raises Refused or FreeholdError while the browser's half is not accepted yet."""
-    app = AppSocket(tunnel, place, scope)
-    await receive()  # the browser asks
+async def relay_socket(tunnel: Tunnel, site: PreviewSite, scope: Scope, receive: Receive, send: Send) -> None:
+    """Relay until one side closes. Raises SocketRefused or FreeholdError before the browser is accepted."""
+    app = AppSocket(tunnel, site, scope)
+    await receive()  # the browser's request to connect
     accepted = await app.open()
-    take_longer_messages(scope, MAX_MESSAGE)
+    raise_message_limit(scope, MAX_MESSAGE)
     await send(accepted)
     async with asyncio.TaskGroup() as group:
         outward = group.create_task(_to_the_app(app, receive))
@@ -158,18 +163,18 @@ async def relay(tunnel: Tunnel, place: Place, scope: Scope, receive: Receive, se
 async def _to_the_app(app: AppSocket, receive: Receive) -> None:
     with suppress(FreeholdError, ProtocolError):
         while (message := await receive())["type"] == "websocket.receive":
-            await app.say(dict(message))
+            await app.send(dict(message))
         await app.close(message.get("code") or GOING_AWAY, message.get("reason") or "")
 
 
 async def _to_the_browser(app: AppSocket, send: Send) -> None:
-    code, reason = BROKEN, "the app's words make no sense"
+    code, reason = BROKEN, "the app sent an invalid message"
     with suppress(OSError):
         try:
-            while (message := await app.next()) is not None:
+            while (message := await app.receive()) is not None:
                 key = "text" if isinstance(message, str) else "bytes"
                 await send({"type": "websocket.send", key: message})
-            code, reason = app.ending
+            code, reason = app.close_reason
         except (FreeholdError, UnicodeDecodeError):
             pass
         await send({"type": "websocket.close", "code": code, "reason": reason})

@@ -1,1 +1,4 @@
-"""What the gateway answers, one module a noun; each adds its routes to the application."""
+"""The API: one module for each noun, each with one or two groups of routes and the models of their bodies.
+
+The name of every model ends in `Body`.
+"""

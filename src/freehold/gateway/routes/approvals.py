@@ -1,24 +1,24 @@
-"""Questions of agents to the owner, and the rules that answer some of them."""
+"""Permission requests of agents, and the rules that answer some of them."""
 
 import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Path, Request
+from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from freehold.agents.approvals import Approval
-from freehold.agents.policy import MAX_PATTERN, MAX_RULES, Rule
-from freehold.agents.room import Room
-from freehold.gateway.guard import principal_of
-from freehold.gateway.needs import needs
+from freehold.agents.sessions.approval_store import ApprovalRow
+from freehold.agents.sessions.permission_rules import MAX_PATTERN, MAX_RULES, PermissionRule
+from freehold.gateway.context import RouteContext
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import get, post, put
 
 
-class ApprovalView(BaseModel):
-    """A question: `details` holds the exact command or change, hidden characters spelled out.
+class ApprovalInfoBody(BaseModel):
+    """A permission request. `details` has the exact command or change, with hidden characters made visible.
 
-    With `details.kind` "question" it is words that are asked for: `details.input` is the question, `details.options`
-    are the choices, and `details.free_text` says whether other words are taken; with neither it is yes or no.
-    `note` is what the owner said. `options` are the answers that mean something here.
+    When `details.kind` is "question" the agent asks for text: `details.input` is the question, `details.options` are
+    the choices, and `details.free_text` says whether other text is accepted. With neither, the answer is yes or no.
+    `note` is the owner's text. `options` are the answers that this request accepts.
     """
 
     id: str
@@ -26,17 +26,17 @@ class ApprovalView(BaseModel):
     turn: int | None
     at: str
     state: Literal["pending", "answered", "withdrawn", "granted"]
-    answer: Literal["once", "session", "always", "reject"] | None
+    answer: Literal["once", "conversation", "always", "reject"] | None
     note: str | None
-    options: list[Literal["once", "session", "always", "reject"]]
+    options: list[Literal["once", "conversation", "always", "reject"]]
     tool: str | None
     kind: str
     title: str
     details: dict[str, Any]
 
 
-class PolicyRule(BaseModel):
-    """`exact` rules match one subject, others a pattern with `*`. Those with a session end with it."""
+class PermissionRuleBody(BaseModel):
+    """An `exact` rule matches one subject, any other a pattern with `*`. A rule with a session ends with it."""
 
     id: int
     effect: Literal["allow", "ask", "deny"]
@@ -46,23 +46,23 @@ class PolicyRule(BaseModel):
     session: str | None
 
 
-class ApprovalPolicy(BaseModel):
-    """Deny wins over ask, ask over allow; what no rule names is asked."""
+class ApprovalPolicyBody(BaseModel):
+    """Deny wins over ask, and ask over allow. Without a matching rule the owner is asked."""
 
-    rules: list[PolicyRule]
+    rules: list[PermissionRuleBody]
 
 
-class AnswerApproval(BaseModel):
+class AnswerApprovalBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    answer: Literal["once", "session", "always", "reject"]
+    answer: Literal["once", "conversation", "always", "reject"]
     note: str | None = Field(
         default=None,
         max_length=2000,
-        description="To a question that asks for words, the words or the choice (with answer `once`); else the next prompt.",
+        description="For a question: the text or the choice (with the answer `once`). Otherwise: the next prompt.",
     )
 
 
-class WriteRule(BaseModel):
+class WritePermissionRuleBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     effect: Literal["allow", "ask", "deny"]
     kind: str = Field(max_length=40)
@@ -70,48 +70,51 @@ class WriteRule(BaseModel):
     exact: bool = False
 
 
-class WritePolicy(BaseModel):
+class WriteApprovalPolicyBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    rules: list[WriteRule] = Field(max_length=MAX_RULES)
+    rules: list[WritePermissionRuleBody] = Field(max_length=MAX_RULES)
 
 
-def _view(approval: Approval) -> ApprovalView:
-    return ApprovalView.model_validate(approval.as_json())
+def _to_body(approval: ApprovalRow) -> ApprovalInfoBody:
+    return ApprovalInfoBody.model_validate(approval.as_json())
 
 
-def add_approvals(app: FastAPI, room: Room) -> None:
-    approvals = room.ground.approvals
+class ApprovalRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._sessions = context.sessions
+        self._approvals = context.sessions.dependencies.approvals
 
-    def policy() -> ApprovalPolicy:
-        return ApprovalPolicy(rules=[PolicyRule.model_validate(rule.as_json()) for rule in approvals.policy.rules()])
+    def _policy(self) -> ApprovalPolicyBody:
+        return ApprovalPolicyBody(
+            rules=[PermissionRuleBody.model_validate(rule.as_json()) for rule in self._approvals.rules.all()]
+        )
 
-    @app.get("/v1/approvals")
-    @needs("read")
-    async def list_approvals() -> list[ApprovalView]:
-        """Those that wait, the oldest first."""
-        await room.ready.wait()
-        return [_view(each) for each in await asyncio.to_thread(approvals.pending)]
+    @get("/v1/approvals", scope="read")
+    async def list_approvals(self) -> list[ApprovalInfoBody]:
+        """The permission requests that wait for an answer, oldest first."""
+        await self._sessions.ready.wait()
+        return [_to_body(each) for each in await asyncio.to_thread(self._approvals.store.list_pending)]
 
-    @app.get("/v1/approvals/policy")
-    @needs("admin")
-    async def get_policy() -> ApprovalPolicy:
-        await room.ready.wait()
-        return await asyncio.to_thread(policy)
+    @get("/v1/approvals/policy", scope="admin")
+    async def get_policy(self) -> ApprovalPolicyBody:
+        """The permission rules."""
+        await self._sessions.ready.wait()
+        return await asyncio.to_thread(self._policy)
 
-    @app.put("/v1/approvals/policy")
-    @needs("admin")
-    async def put_policy(body: WritePolicy, request: Request) -> ApprovalPolicy:
-        """Put these rules in the place of all that do not belong to a session."""
-        await room.ready.wait()
-        rules = [Rule(one.effect, one.kind, one.pattern, one.exact) for one in body.rules]
-        await asyncio.to_thread(approvals.policy.replace, rules, who=principal_of(request.scope).who)
-        return await asyncio.to_thread(policy)
+    @put("/v1/approvals/policy", scope="admin")
+    async def set_policy(self, body: WriteApprovalPolicyBody, request: Request) -> ApprovalPolicyBody:
+        """Replace all rules that do not belong to a session."""
+        await self._sessions.ready.wait()
+        rules = [PermissionRule(one.effect, one.kind, one.pattern, one.exact) for one in body.rules]
+        await asyncio.to_thread(self._approvals.rules.replace, rules, who=principal_of(request.scope).who)
+        return await asyncio.to_thread(self._policy)
 
-    @app.post("/v1/approvals/{approval}")
-    @needs("prompt")
+    @post("/v1/approvals/{approval}", scope="prompt")
     async def answer_approval(
-        approval: Annotated[str, Path(max_length=64)], body: AnswerApproval, request: Request
-    ) -> ApprovalView:
-        """Answer, once: for this call, for the session, for ever, or no. A note is the next prompt, or the answer itself."""
-        answered = await room.answer(approval, body.answer, who=principal_of(request.scope).who, note=body.note)
-        return _view(answered)
+        self, approval: Annotated[str, Path(max_length=64)], body: AnswerApprovalBody, request: Request
+    ) -> ApprovalInfoBody:
+        """Answer once: `once`, `conversation`, `always` or `reject`. A note is the next prompt, or the answer to a question."""
+        answered = await self._sessions.answer(
+            approval, body.answer, who=principal_of(request.scope).who, note=body.note
+        )
+        return _to_body(answered)

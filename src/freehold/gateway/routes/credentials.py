@@ -1,38 +1,39 @@
-"""Who is signed in, with what: `/v1/me`, `/v1/sign-ins`, `/v1/tokens`."""
+"""The caller, sign-ins and API tokens: `/v1/me`, `/v1/sign-ins`, `/v1/tokens`."""
 
 import asyncio
 import time
 from datetime import UTC, datetime
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.errors import FreeholdError
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
-from freehold.identity.sessions import Session
-from freehold.identity.tokens import Scope, Token
+from freehold.gateway.context import RouteContext
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import delete, get, post
+from freehold.gateway.services import Services
+from freehold.identity.sign_ins import SignIn
+from freehold.identity.tokens import ApiToken, Scope
 
 MAX_TOKEN_DAYS = 366
 
 
-class Me(BaseModel):
-    """The caller, as Freehold knows them."""
+class MeBody(BaseModel):
+    """The caller."""
 
     who: str
     did: str | None
     handle: str | None
-    session: str | None
+    sign_in: str | None
     scopes: list[Scope] | None = Field(
-        description="The scopes of the API token used; null for a browser, which has all."
+        description="The scopes of the API token; null for a browser, which has all scopes."
     )
     recovery: str = Field(
-        description="The keeper's own page, which answers when the gateway does not; only on the machine itself."
+        description="The address of the recovery page, on the machine itself. It works when the gateway does not."
     )
 
 
-class SignInRow(BaseModel):
+class SignInInfoBody(BaseModel):
     """One signed-in browser."""
 
     id: str
@@ -45,8 +46,8 @@ class SignInRow(BaseModel):
     current: bool
 
 
-class TokenRow(BaseModel):
-    """One API token; its secret is shown only when it is made."""
+class TokenInfoBody(BaseModel):
+    """One API token. Its secret is shown only when it is created."""
 
     name: str
     scopes: list[Scope]
@@ -55,144 +56,142 @@ class TokenRow(BaseModel):
     used: datetime | None
 
 
-class NewToken(BaseModel):
-    """A token to make."""
+class NewTokenBody(BaseModel):
+    """A token to create."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=40)
     scopes: list[Scope] = Field(min_length=1)
-    days: int | None = Field(default=30, ge=1, le=MAX_TOKEN_DAYS, description="Days until it ends; null for never.")
+    days: int | None = Field(default=30, ge=1, le=MAX_TOKEN_DAYS, description="Days until it expires; null for never.")
 
 
-class MadeToken(TokenRow):
-    """The token that was made, with its secret, this once."""
+class CreatedTokenBody(TokenInfoBody):
+    """The new token with its secret, which is not shown again."""
 
     secret: str
 
 
-class Ended(BaseModel):
-    """How many were ended."""
+class EndedCountBody(BaseModel):
+    """How many sign-ins or tokens were ended."""
 
     ended: int
 
 
-def _moment(seconds: float) -> datetime:
+def _to_datetime(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _sign_in_row(session: Session, current: str | None) -> SignInRow:
-    return SignInRow(
-        id=session.id,
-        label=session.label,
-        address=session.address,
-        method=session.method,
-        created=_moment(session.created),
-        seen=_moment(session.seen),
-        expires=_moment(session.expires),
-        current=session.id == current,
+def _to_sign_in_info(sign_in: SignIn, current: str | None) -> SignInInfoBody:
+    return SignInInfoBody(
+        id=sign_in.id,
+        label=sign_in.label,
+        address=sign_in.address,
+        method=sign_in.method,
+        created=_to_datetime(sign_in.created),
+        seen=_to_datetime(sign_in.seen),
+        expires=_to_datetime(sign_in.expires),
+        current=sign_in.id == current,
     )
 
 
-def _token_row(token: Token) -> TokenRow:
-    return TokenRow(
+def _to_token_info(token: ApiToken) -> TokenInfoBody:
+    return TokenInfoBody(
         name=token.name,
         scopes=sorted(token.scopes),
-        created=_moment(token.created),
-        expires=None if token.expires is None else _moment(token.expires),
-        used=None if token.used is None else _moment(token.used),
+        created=_to_datetime(token.created),
+        expires=None if token.expires is None else _to_datetime(token.expires),
+        used=None if token.used is None else _to_datetime(token.used),
     )
 
 
-def add_credentials(app: FastAPI, house: House) -> None:
-    def current(request: Request) -> str | None:
-        session = principal_of(request.scope).session
-        return None if session is None else session.id
+class CredentialRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
 
-    @app.get("/v1/me")
-    @needs("read")
-    async def me(request: Request) -> Me:
-        """Who the caller is."""
+    @get("/v1/me", scope="read")
+    async def get_me(self, request: Request) -> MeBody:
+        """The caller."""
         principal = principal_of(request.scope)
-        owner = house.manifest.owner
+        owner = self._services.manifest.owner
         scopes = None if principal.token is None else sorted(principal.token.scopes)
-        # By the name under which this browser is known here, for cookies go by name.
+        # The same host name that the browser used here, because cookies belong to a host name.
         name = "localhost" if owner.did is None else "127.0.0.1"
-        recovery = f"http://{name}:{house.manifest.keeper.port}/"
-        return Me(
+        recovery = f"http://{name}:{self._services.manifest.keeper.port}/"
+        return MeBody(
             who=principal.who,
             did=owner.did,
             handle=owner.handle,
-            session=current(request),
+            sign_in=_current_sign_in(request),
             scopes=scopes,
             recovery=recovery,
         )
 
-    @app.delete("/v1/me")
-    @needs("read")
-    async def end_own(request: Request) -> Ended:
-        """End the token, or the browser's session, with which this is asked."""
+    @delete("/v1/me", scope="read")
+    async def end_own_credential(self, request: Request) -> EndedCountBody:
+        """End the API token or sign-in that sends this request."""
         principal = principal_of(request.scope)
         if principal.token is not None:
-            await asyncio.to_thread(house.tokens.revoke, principal.token.name)
-            await _note(house, "identity.token_revoked", request, name=principal.token.name)
-        elif principal.session is not None:
-            await asyncio.to_thread(house.sessions.revoke, principal.session.id)
-            await _note(house, "identity.signed_out", request, session=principal.session.id)
-        return Ended(ended=1)
+            await asyncio.to_thread(self._services.tokens.revoke, principal.token.name)
+            await _record(self._services, "identity.token_revoked", request, name=principal.token.name)
+        elif principal.sign_in is not None:
+            await asyncio.to_thread(self._services.sign_ins.revoke, principal.sign_in.id)
+            await _record(self._services, "identity.signed_out", request, session=principal.sign_in.id)
+        return EndedCountBody(ended=1)
 
-    @app.get("/v1/sign-ins")
-    @needs("admin")
-    async def list_sign_ins(request: Request) -> list[SignInRow]:
-        """Every signed-in browser, the last used first."""
-        found = await asyncio.to_thread(house.sessions.list)
-        return [_sign_in_row(session, current(request)) for session in found]
+    @get("/v1/sign-ins", scope="admin")
+    async def list_sign_ins(self, request: Request) -> list[SignInInfoBody]:
+        """All signed-in browsers, last used first."""
+        found = await asyncio.to_thread(self._services.sign_ins.list)
+        return [_to_sign_in_info(sign_in, _current_sign_in(request)) for sign_in in found]
 
-    @app.delete("/v1/sign-ins/{sign_in_id}")
-    @needs("admin")
-    async def revoke_sign_in(sign_in_id: str, request: Request) -> Ended:
-        """Sign one browser out. Its sockets and streams close at once."""
-        if not await asyncio.to_thread(house.sessions.revoke, sign_in_id):
+    @delete("/v1/sign-ins/{sign_in_id}", scope="admin")
+    async def revoke_sign_in(self, sign_in_id: str, request: Request) -> EndedCountBody:
+        """Sign one browser out. Its open connections end at once."""
+        if not await asyncio.to_thread(self._services.sign_ins.revoke, sign_in_id):
             raise FreeholdError(
-                "sign-in.not-found", "No such browser is signed in", hint="freehold sessions lists them"
+                "sign-in.not-found", f"There is no sign-in {sign_in_id[:40]!r}", hint="freehold sign-ins lists them"
             )
-        await _note(house, "identity.session_revoked", request, session=sign_in_id)
-        return Ended(ended=1)
+        await _record(self._services, "identity.session_revoked", request, session=sign_in_id)
+        return EndedCountBody(ended=1)
 
-    @app.delete("/v1/sign-ins")
-    @needs("admin")
-    async def revoke_sign_ins(request: Request, keep_current: bool = False) -> Ended:
-        """Sign out everywhere; with `keep_current`, everywhere else."""
-        kept = current(request) if keep_current else None
-        ended = await asyncio.to_thread(house.sessions.revoke_all, kept)
-        await _note(house, "identity.session_revoked", request, all=True, ended=ended)
-        return Ended(ended=ended)
+    @delete("/v1/sign-ins", scope="admin")
+    async def revoke_sign_ins(self, request: Request, keep_current: bool = False) -> EndedCountBody:
+        """Sign out all browsers; with `keep_current`, all but this one."""
+        kept = _current_sign_in(request) if keep_current else None
+        ended = await asyncio.to_thread(self._services.sign_ins.revoke_all, kept)
+        await _record(self._services, "identity.session_revoked", request, all=True, ended=ended)
+        return EndedCountBody(ended=ended)
 
-    @app.get("/v1/tokens")
-    @needs("admin")
-    async def list_tokens() -> list[TokenRow]:
-        """Every API token, by name."""
-        return [_token_row(token) for token in await asyncio.to_thread(house.tokens.list)]
+    @get("/v1/tokens", scope="admin")
+    async def list_tokens(self) -> list[TokenInfoBody]:
+        """All API tokens, by name."""
+        return [_to_token_info(token) for token in await asyncio.to_thread(self._services.tokens.list)]
 
-    @app.post("/v1/tokens", status_code=201)
-    @needs("browser")
-    async def create_token(new: NewToken, request: Request) -> MadeToken:
-        """Make an API token. Only a signed-in browser may: a token cannot make another."""
+    @post("/v1/tokens", status_code=201, scope="browser")
+    async def create_token(self, new: NewTokenBody, request: Request) -> CreatedTokenBody:
+        """Create an API token. Only a signed-in browser may do this: a token cannot create another."""
         expires = None if new.days is None else time.time() + new.days * 86_400
-        token, secret = await asyncio.to_thread(house.tokens.create, new.name, new.scopes, expires)
-        await _note(house, "identity.token_created", request, name=new.name, scopes=list(new.scopes))
-        return MadeToken(**_token_row(token).model_dump(), secret=secret)
+        token, secret = await asyncio.to_thread(self._services.tokens.create, new.name, new.scopes, expires)
+        await _record(self._services, "identity.token_created", request, name=new.name, scopes=list(new.scopes))
+        return CreatedTokenBody(**_to_token_info(token).model_dump(), secret=secret)
 
-    @app.delete("/v1/tokens/{name}")
-    @needs("admin")
-    async def revoke_token(name: str, request: Request) -> Ended:
+    @delete("/v1/tokens/{name}", scope="admin")
+    async def revoke_token(self, name: str, request: Request) -> EndedCountBody:
         """End an API token."""
-        if not await asyncio.to_thread(house.tokens.revoke, name):
-            raise FreeholdError("token.not-found", "There is no such token", hint="freehold token list shows them")
-        await _note(house, "identity.token_revoked", request, name=name)
-        return Ended(ended=1)
+        if not await asyncio.to_thread(self._services.tokens.revoke, name):
+            raise FreeholdError(
+                "token.not-found", f"There is no API token {name[:40]!r}", hint="freehold token list shows them"
+            )
+        await _record(self._services, "identity.token_revoked", request, name=name)
+        return EndedCountBody(ended=1)
 
 
-async def _note(house: House, kind: str, request: Request, **data: str | int | bool | list[Scope]) -> None:
+def _current_sign_in(request: Request) -> str | None:
+    sign_in = principal_of(request.scope).sign_in
+    return None if sign_in is None else sign_in.id
+
+
+async def _record(services: Services, kind: str, request: Request, **data: str | int | bool | list[Scope]) -> None:
     who = principal_of(request.scope).who
-    await asyncio.to_thread(house.timeline.append, kind, data, who=who)
+    await asyncio.to_thread(services.timeline.append, kind, data, who=who)

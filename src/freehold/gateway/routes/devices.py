@@ -1,36 +1,36 @@
-"""`freehold login` from elsewhere: a program asks, the owner answers in a browser, the program gets its token once."""
+"""`freehold login` on another machine: a program requests a token, the owner answers in a browser, the program collects it."""
 
 import asyncio
 import time
 from typing import Literal
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.errors import FreeholdError
-from freehold.gateway.addresses import crowd_of
-from freehold.gateway.devices import LIFETIME, Device, Devices
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.limits import RateLimit
-from freehold.gateway.needs import needs
-from freehold.gateway.refusals import TooMany
+from freehold.gateway.addresses import rate_limit_key
+from freehold.gateway.context import RouteContext
+from freehold.gateway.devices import REQUEST_LIFETIME, DeviceRequest, DeviceRequests
+from freehold.gateway.error_responses import RateLimited
+from freehold.gateway.principal import principal_of
+from freehold.gateway.rate_limit import RateLimit
+from freehold.gateway.routing import get, post
 from freehold.identity.tokens import Scope
 
 INTERVAL = 2
 TOKEN_DAYS = 90
 
 
-class AskForToken(BaseModel):
-    """A program that wants a token."""
+class RequestTokenBody(BaseModel):
+    """A program's request for a token."""
 
     model_config = ConfigDict(extra="forbid")
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$", description="What the token will be called.")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$", description="The name of the new token.")
     scopes: list[Scope] = Field(min_length=1, max_length=6)
 
 
-class Asked(BaseModel):
-    """Show `code` and `address` to the owner, and ask for the answer every `interval` seconds."""
+class TokenRequestedBody(BaseModel):
+    """Show `code` and `address` to the owner, and collect the answer every `interval` seconds."""
 
     device: str
     code: str
@@ -39,8 +39,8 @@ class Asked(BaseModel):
     expires_in: int
 
 
-class WaitingDevice(BaseModel):
-    """The program that waits, as the owner sees it before answering."""
+class WaitingDeviceBody(BaseModel):
+    """The waiting program, as the owner sees it before answering."""
 
     code: str
     name: str
@@ -48,75 +48,75 @@ class WaitingDevice(BaseModel):
     address: str
 
 
-class AnswerDevice(BaseModel):
+class AnswerDeviceBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     allow: bool
 
 
-class CollectToken(BaseModel):
+class CollectTokenBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     device: str = Field(min_length=20, max_length=100)
 
 
-class Collected(BaseModel):
-    """The owner's answer; `token` comes once, with `allowed`."""
+class TokenAnswerBody(BaseModel):
+    """The owner's answer. `token` is returned once, with `allowed`."""
 
     answer: Literal["waiting", "allowed", "denied"]
     token: str | None = None
 
 
-def _row(device: Device) -> WaitingDevice:
-    return WaitingDevice(code=device.code, name=device.name, scopes=list(device.scopes), address=device.address)
+def _row(device: DeviceRequest) -> WaitingDeviceBody:
+    return WaitingDeviceBody(code=device.code, name=device.name, scopes=list(device.scopes), address=device.address)
 
 
-def add_devices(app: FastAPI, house: House) -> None:
-    devices = Devices()
-    tries = RateLimit(rate=0.5, burst=20)
-    tries_in_all = RateLimit(rate=1, burst=60)
+class DeviceRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
+        self._requests = DeviceRequests()
+        self._limit_per_address = RateLimit(rate=0.5, burst=20)
+        self._limit_in_total = RateLimit(rate=1, burst=60)
 
-    @app.post("/v1/devices", status_code=201)
-    @needs("anyone")
-    async def ask_for_token(body: AskForToken, request: Request) -> Asked:
-        """Ask the owner for a token."""
+    @post("/v1/devices", status_code=201, scope="anyone")
+    async def request_token(self, body: RequestTokenBody, request: Request) -> TokenRequestedBody:
+        """Request a token from the owner."""
         address = principal_of(request.scope).address
-        wait = tries.wait(crowd_of(address)) or tries_in_all.wait("")
+        wait = self._limit_per_address.wait(rate_limit_key(address)) or self._limit_in_total.wait("")
         if wait > 0:
-            raise TooMany("device.too-many", "Too many requests for a token", wait)
-        device, own = devices.ask(body.name, tuple(dict.fromkeys(body.scopes)), address)
+            raise RateLimited("device.too-many", "Too many requests for a token", wait)
+        device, secret = self._requests.ask(body.name, tuple(dict.fromkeys(body.scopes)), address)
         data = {"name": device.name, "scopes": list(device.scopes), "address": address}
-        await asyncio.to_thread(house.timeline.append, "identity.token_requested", data, who="anyone")
-        where = f"{house.base_url}/device#{device.code}"
-        return Asked(device=own, code=device.code, address=where, interval=INTERVAL, expires_in=int(LIFETIME))
+        await asyncio.to_thread(self._services.timeline.append, "identity.token_requested", data, who="anyone")
+        where = f"{self._services.base_url}/device#{device.code}"
+        return TokenRequestedBody(
+            device=secret, code=device.code, address=where, interval=INTERVAL, expires_in=int(REQUEST_LIFETIME)
+        )
 
-    @app.get("/v1/devices/{code}")
-    @needs("browser")
-    async def waiting_device(code: str) -> WaitingDevice:
-        """The program that waits with this code."""
-        return _row(devices.find(code))
+    @get("/v1/devices/{code}", scope="browser")
+    async def get_waiting_device(self, code: str) -> WaitingDeviceBody:
+        """The waiting program with this code."""
+        return _row(self._requests.find(code))
 
-    @app.post("/v1/devices/{code}")
-    @needs("browser")
-    async def answer_device(code: str, body: AnswerDevice) -> WaitingDevice:
-        """Give the program its token, or refuse it."""
-        device = devices.find(code)
+    @post("/v1/devices/{code}", scope="browser")
+    async def answer_device(self, code: str, body: AnswerDeviceBody) -> WaitingDeviceBody:
+        """Allow the program its token, or deny it."""
+        device = self._requests.find(code)
         if body.allow:
             expires = time.time() + TOKEN_DAYS * 86_400
-            _, secret = await asyncio.to_thread(house.tokens.create, device.name, device.scopes, expires)
+            _, secret = await asyncio.to_thread(self._services.tokens.create, device.name, device.scopes, expires)
             try:
-                devices.answer(code, secret)
-            except FreeholdError:  # refused or expired meanwhile, so nobody will ever fetch this token
-                await asyncio.to_thread(house.tokens.revoke, device.name)
+                self._requests.answer(code, secret)
+            except FreeholdError:  # answered or expired meanwhile: nobody would collect this token
+                await asyncio.to_thread(self._services.tokens.revoke, device.name)
                 raise
         else:
-            devices.answer(code, None)
+            self._requests.answer(code, None)
         kind = "identity.token_created" if body.allow else "identity.token_refused"
         data = {"name": device.name, "scopes": list(device.scopes), "address": device.address}
-        await asyncio.to_thread(house.timeline.append, kind, data, who="owner")
+        await asyncio.to_thread(self._services.timeline.append, kind, data, who="owner")
         return _row(device)
 
-    @app.post("/v1/devices/answer/collect")
-    @needs("anyone")
-    async def collect_token(body: CollectToken) -> Collected:
-        """What the owner answered."""
-        device = devices.collect(body.device)
-        return Collected(answer=device.answer, token=device.secret)
+    @post("/v1/devices/answer/collect", scope="anyone")
+    async def collect_token(self, body: CollectTokenBody) -> TokenAnswerBody:
+        """Collect the owner's answer."""
+        device = self._requests.collect(body.device)
+        return TokenAnswerBody(answer=device.answer, token=device.secret)

@@ -1,18 +1,19 @@
-"""The doctor: tries to break out of a computer on this machine, and tells what was seen."""
+"""The doctor: tries to break out of a computer on this machine, and reports what happened."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Literal
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict
 
-from freehold.gateway.examining import Examiner
-from freehold.gateway.guard import principal_of
-from freehold.gateway.needs import needs
+from freehold.gateway.context import RouteContext
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import delete, get, post
 
 
-class Attempt(BaseModel):
-    """One escape that was tried. Unclear is no better than escaped: the attempt told nothing."""
+class EscapeAttemptBody(BaseModel):
+    """One escape attempt. `unclear` counts as a failure: the attempt proved nothing."""
 
     name: str
     claim: str
@@ -20,26 +21,26 @@ class Attempt(BaseModel):
     seen: str
 
 
-class MissingWall(BaseModel):
-    """A wall that cannot be built on this machine, and what to do about it."""
+class MissingWallBody(BaseModel):
+    """A wall that cannot be built on this machine, and how to get it."""
 
     wall: str
     message: str
     hint: str
 
 
-class IsolationFacts(BaseModel):
-    """What really holds a computer; `limits` says by which mechanism each limit is held."""
+class IsolationFactsBody(BaseModel):
+    """How a computer is isolated. `limits` names the mechanism that enforces each limit."""
 
     backend: str
     version: str
-    uid: int
+    runs_as: str
     walls: list[str]
     limits: dict[str, str]
 
 
-class DoctorReport(BaseModel):
-    """What the last examination found. `problem` says why it did not come to its end."""
+class DoctorReportBody(BaseModel):
+    """The result of the last examination. `problem` says why it did not finish."""
 
     at: str
     who: str
@@ -48,59 +49,59 @@ class DoctorReport(BaseModel):
     ok: bool
     problem: str | None
     facts: dict[str, str]
-    missing_walls: list[MissingWall]
+    missing_walls: list[MissingWallBody]
     manifest_errors: list[str]
-    isolation: IsolationFacts | None
-    attempts: list[Attempt]
+    isolation: IsolationFactsBody | None
+    attempts: list[EscapeAttemptBody]
 
 
-class DoctorRun(BaseModel):
-    """An examination under way; `total` is 0 until it is known."""
+class DoctorRunBody(BaseModel):
+    """A running examination. `total` is 0 until it is known."""
 
     since: float
     quick: bool
     total: int
-    attempts: list[Attempt]
+    attempts: list[EscapeAttemptBody]
 
 
-class DoctorState(BaseModel):
-    running: DoctorRun | None
-    last: DoctorReport | None
+class DoctorStateBody(BaseModel):
+    running: DoctorRunBody | None
+    last: DoctorReportBody | None
 
 
-class Examine(BaseModel):
-    """`quick` leaves out the attempts to use up memory, disk and processes."""
+class StartDoctorBody(BaseModel):
+    """`quick` skips the attempts to use up memory, disk and processes."""
 
     model_config = ConfigDict(extra="forbid")
     quick: bool = False
 
 
-def add_doctor(app: FastAPI, examiner: Examiner) -> None:
-    async def state() -> DoctorState:
-        last = await asyncio.to_thread(examiner.last)
-        current = examiner.current
+class DoctorRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._doctor = context.doctor
+
+    async def _state(self) -> DoctorStateBody:
+        last = await asyncio.to_thread(self._doctor.read_last_report)
+        current = self._doctor.current
         running = None
         if current is not None:
-            attempts = [Attempt.model_validate(attempt) for attempt in current.attempts]
-            running = DoctorRun(since=current.since, quick=current.quick, total=current.total, attempts=attempts)
-        return DoctorState(running=running, last=None if last is None else DoctorReport.model_validate(last))
+            attempts = [EscapeAttemptBody(**asdict(verdict)) for verdict in current.attempts]
+            running = DoctorRunBody(since=current.since, quick=current.quick, total=current.total, attempts=attempts)
+        return DoctorStateBody(running=running, last=None if last is None else DoctorReportBody.model_validate(last))
 
-    @app.get("/v1/doctor")
-    @needs("read")
-    async def read_doctor() -> DoctorState:
-        """What the doctor found last, and how far it is when it is at work."""
-        return await state()
+    @get("/v1/doctor", scope="read")
+    async def read_doctor(self) -> DoctorStateBody:
+        """The last report, and the progress of a running examination."""
+        return await self._state()
 
-    @app.post("/v1/doctor")
-    @needs("admin")
-    async def start_doctor(body: Examine, request: Request) -> DoctorState:
-        """Have the doctor try every escape, in computers of its own; how far it is comes on the topic `doctor`."""
-        examiner.start(quick=body.quick, who=principal_of(request.scope).who)
-        return await state()
+    @post("/v1/doctor", scope="admin")
+    async def start_doctor(self, body: StartDoctorBody, request: Request) -> DoctorStateBody:
+        """Try every escape in temporary computers. Progress is published on the topic `doctor`."""
+        self._doctor.start(quick=body.quick, who=principal_of(request.scope).who)
+        return await self._state()
 
-    @app.delete("/v1/doctor")
-    @needs("admin")
-    async def stop_doctor(request: Request) -> DoctorState:
-        """Stop an examination under way; the last report stays."""
-        examiner.stop(who=principal_of(request.scope).who)
-        return await state()
+    @delete("/v1/doctor", scope="admin")
+    async def stop_doctor(self, request: Request) -> DoctorStateBody:
+        """Stop a running examination. The last report stays."""
+        self._doctor.stop(who=principal_of(request.scope).who)
+        return await self._state()

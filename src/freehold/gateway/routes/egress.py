@@ -1,17 +1,21 @@
-"""What may leave the computer, and what waits for the owner's word."""
+"""Egress: the rules in force, and the network requests that wait for the owner."""
 
 from typing import Any, Literal
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
+from freehold.gateway.context import RouteContext
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import delete, get, post
 
 
-class EgressState(BaseModel):
-    """The mode, the rules in force, what waits for an answer and what was decided last."""
+class EgressStateBody(BaseModel):
+    """The mode, the rules in force, the network requests that wait and the last decisions.
+
+    `reach` of a rule is `manifest`, `always`, `until_restart` or `conversation`; a `conversation` rule names its
+    `session`. `session` of a network request is the session that asked, or null for a program of no session.
+    """
 
     mode: Literal["deny", "ask", "allow"]
     rules: list[dict[str, Any]]
@@ -21,12 +25,14 @@ class EgressState(BaseModel):
     counters: dict[str, int]
 
 
-class AnswerQuestion(BaseModel):
+class AnswerNetworkRequestBody(BaseModel):
+    """`conversation` holds only for the session that asked, and is refused for a request of no session."""
+
     model_config = ConfigDict(extra="forbid")
-    answer: Literal["once", "session", "always", "never"]
+    answer: Literal["once", "conversation", "until_restart", "always", "never"]
 
 
-class EgressRule(BaseModel):
+class AddEgressRuleBody(BaseModel):
     """A host name, `*.` and a host name, or an address, with an optional port."""
 
     model_config = ConfigDict(extra="forbid")
@@ -34,33 +40,34 @@ class EgressRule(BaseModel):
     pattern: str = Field(min_length=1, max_length=300)
 
 
-def add_egress(app: FastAPI, house: House) -> None:
-    def state() -> EgressState:
-        return EgressState.model_validate(house.sealed.egress.snapshot().as_json())
+class EgressRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
 
-    @app.get("/v1/egress")
-    @needs("read")
-    async def read_egress() -> EgressState:
-        """What may leave the computer."""
-        return state()
+    def _state(self) -> EgressStateBody:
+        return EgressStateBody.model_validate(self._services.egress.status().as_json())
 
-    @app.post("/v1/egress/questions/{question}")
-    @needs("admin")
-    async def answer_question(question: int, body: AnswerQuestion, request: Request) -> EgressState:
-        """Answer a pending question; whoever waits goes on at once."""
-        await house.sealed.egress.answer(question, body.answer, who=principal_of(request.scope).who)
-        return state()
+    @get("/v1/egress", scope="read")
+    async def read_egress(self) -> EgressStateBody:
+        """The rules in force and the network requests that wait."""
+        return self._state()
 
-    @app.post("/v1/egress/rules", status_code=201)
-    @needs("admin")
-    async def add_rule(body: EgressRule, request: Request) -> EgressState:
+    @post("/v1/egress/requests/{number}", scope="admin")
+    async def answer_network_request(
+        self, number: int, body: AnswerNetworkRequestBody, request: Request
+    ) -> EgressStateBody:
+        """Answer a network request. A connection that waits for it continues at once."""
+        await self._services.egress.answer(number, body.answer, who=principal_of(request.scope).who)
+        return self._state()
+
+    @post("/v1/egress/rules", status_code=201, scope="admin")
+    async def add_rule(self, body: AddEgressRuleBody, request: Request) -> EgressStateBody:
         """Allow or deny a host from now on."""
-        await house.sealed.egress.add_rule(body.verdict, body.pattern, who=principal_of(request.scope).who)
-        return state()
+        await self._services.egress.add_rule(body.verdict, body.pattern, who=principal_of(request.scope).who)
+        return self._state()
 
-    @app.delete("/v1/egress/rules/{pattern}")
-    @needs("admin")
-    async def forget_rule(pattern: str, request: Request) -> EgressState:
-        """Forget a rule; connections that lived by it are cut."""
-        await house.sealed.egress.forget_rule(pattern, who=principal_of(request.scope).who)
-        return state()
+    @delete("/v1/egress/rules/{pattern}", scope="admin")
+    async def remove_rule(self, pattern: str, request: Request) -> EgressStateBody:
+        """Remove a rule. Connections that it allowed are cut."""
+        await self._services.egress.remove_rule(pattern, who=principal_of(request.scope).who)
+        return self._state()

@@ -1,6 +1,6 @@
-"""The computer's files for browsers and clients. Names are spelled as history spells them, so that any bytes travel.
+"""The computer's files. Names are written as history writes them, so that names with any bytes can be sent.
 
-Nothing from here is ever drawn by a browser on our origin: contents are downloads, whatever they claim to be.
+A browser never shows file contents on our origin: they are sent as downloads, whatever their type.
 """
 
 import asyncio
@@ -8,27 +8,27 @@ import os
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
-from freehold.computer.entries import Entry
+from freehold.computer.library.file_entry import FileEntry
 from freehold.errors import FreeholdError
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
-from freehold.gateway.noting import acting
+from freehold.gateway.context import RouteContext
+from freehold.gateway.history_notes import note_file_change
+from freehold.gateway.routing import get, post, put
 from freehold.history.names import read_name, show_name
 
 MAX_TREE = 200_000
-# A search is a process of its own in the computer, and ends with the question.
-SEARCH_PATIENCE = 20.0
-LARGEST_UPLOAD = 2 * 1024**3
-SKIPPED = (".git", "node_modules", "__pycache__", ".venv")
+# A search is a process in the computer. It is ended after this many seconds.
+SEARCH_TIMEOUT = 20.0
+MAX_UPLOAD = 2 * 1024**3
+SKIPPED_FOLDERS = (".git", "node_modules", "__pycache__", ".venv")
 
 Path = Annotated[str, Query(max_length=8192, description="Relative paths are under /workspace.")]
 
 
-class FileRow(BaseModel):
+class FileEntryBody(BaseModel):
     """A file, folder or link."""
 
     name: str
@@ -37,30 +37,30 @@ class FileRow(BaseModel):
     modified: float
     mode: int
     target: str | None = None
-    etag: str = Field(description="Changes when the contents do; give it back when writing.")
+    etag: str = Field(description="Changes when the contents change. Send it as If-Match when writing.")
 
 
-class FileList(BaseModel):
+class FileListBody(BaseModel):
     path: str
-    entries: list[FileRow]
+    entries: list[FileEntryBody]
 
 
-class FileTree(BaseModel):
-    """Everything below a folder in the order of a walk: `[path, kind, size]`, folders before what is in them."""
+class FileTreeBody(BaseModel):
+    """Everything below a folder, as `[path, kind, size]`. A folder comes before its contents."""
 
     path: str
     rows: list[tuple[str, str, int]]
     complete: bool
 
 
-class Written(BaseModel):
+class WrittenFileBody(BaseModel):
     path: str
     size: int
     etag: str
 
 
-class TextHit(BaseModel):
-    """A line that matched; lines and columns count from 1."""
+class TextHitBody(BaseModel):
+    """A line that matched. Lines and columns count from 1."""
 
     path: str
     line: int
@@ -68,39 +68,39 @@ class TextHit(BaseModel):
     text: str
 
 
-class FilesFound(BaseModel):
-    hits: list[TextHit]
+class FileSearchResultBody(BaseModel):
+    hits: list[TextHitBody]
     more: bool
 
 
-class MakeFolder(BaseModel):
+class CreateFolderBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     path: str = Field(max_length=8192)
 
 
-class MoveFile(BaseModel):
+class MoveFileBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     path: str = Field(max_length=8192)
     to: str = Field(max_length=8192)
     replace: bool = False
 
 
-class RemoveFile(BaseModel):
+class RemoveFileBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     path: str = Field(max_length=8192)
     recursive: bool = False
 
 
-class FilesDone(BaseModel):
+class ChangedPathBody(BaseModel):
     path: str
 
 
-def etag_of(entry: Entry) -> str:
+def etag_of(entry: FileEntry) -> str:
     return f'"{entry.mtime_ns:x}-{entry.size:x}"'
 
 
-def _row(entry: Entry) -> FileRow:
-    return FileRow(
+def _to_entry(entry: FileEntry) -> FileEntryBody:
+    return FileEntryBody(
         name=show_name(os.fsencode(entry.name)),
         kind=entry.kind,
         size=entry.size,
@@ -111,42 +111,46 @@ def _row(entry: Entry) -> FileRow:
     )
 
 
-def add_files(app: FastAPI, house: House) -> None:
-    @app.get("/v1/files/list")
-    @needs("files")
-    async def list_files(path: Path = ".") -> FileList:
-        """What is in a folder."""
-        entries = await house.sealed.computer.files.list(read_name(path))
-        return FileList(path=path, entries=[_row(entry) for entry in entries])
+class FileRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
 
-    @app.get("/v1/files/tree", response_model=FileTree)
-    @needs("files")
-    async def file_tree(path: Path = ".", all: bool = False) -> Response:
-        """Everything below a folder; without `all`, what package managers and git keep is left out."""
-        skip = () if all else SKIPPED
-        entries = await house.sealed.computer.files.walk(read_name(path), skip=skip, limit=MAX_TREE)
+    @get("/v1/files/list", scope="files")
+    async def list_files(self, path: Path = ".") -> FileListBody:
+        """The contents of a folder."""
+        entries = await self._services.computer.files.list(read_name(path))
+        return FileListBody(path=path, entries=[_to_entry(entry) for entry in entries])
+
+    @get("/v1/files/tree", response_model=FileTreeBody, scope="files")
+    async def file_tree(self, path: Path = ".", all: bool = False) -> Response:
+        """Everything below a folder. Without `all`, folders of git and package managers are skipped."""
+        skip = () if all else SKIPPED_FOLDERS
+        entries = await self._services.computer.files.walk(read_name(path), skip=skip, limit=MAX_TREE)
         rows = [(show_name(os.fsencode(entry.name)), entry.kind, entry.size) for entry in entries]
-        tree = FileTree(path=path, rows=rows, complete=len(rows) < MAX_TREE)
-        # Written here: on its way through the framework a large tree is built twice more, and others wait meanwhile.
+        tree = FileTreeBody(path=path, rows=rows, complete=len(rows) < MAX_TREE)
+        # Encoded here: the framework would build a large tree twice more, and block other requests meanwhile.
         return Response(tree.model_dump_json(), media_type="application/json")
 
-    @app.get("/v1/files/stat")
-    @needs("files")
-    async def stat_file(path: Path) -> FileRow:
-        """One file or folder; a link is followed inside the computer only."""
-        return _row(await house.sealed.computer.files.stat(read_name(path)))
+    @get("/v1/files/stat", scope="files")
+    async def stat_file(self, path: Path) -> FileEntryBody:
+        """One file or folder. A link is followed inside the computer only."""
+        return _to_entry(await self._services.computer.files.stat(read_name(path)))
 
-    @app.get(
-        "/v1/files/content", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
+    @get(
+        "/v1/files/content",
+        response_class=Response,
+        responses={200: {"content": {"application/octet-stream": {}}}},
+        scope="files",
     )
-    @needs("files")
-    async def read_file(path: Path) -> Response:
+    async def read_file(self, path: Path) -> Response:
         """The bytes of a file, as a download."""
-        files = house.sealed.computer.files
+        files = self._services.computer.files
         name = read_name(path)
         entry = await files.stat(name)
         if entry.kind != "file":
-            raise FreeholdError("files.is-a-folder", f"{path} is not a file", hint="GET /v1/files/list lists a folder")
+            raise FreeholdError(
+                "files.is-a-folder", f"{path} is a folder, not a file", hint="GET /v1/files/list lists a folder"
+            )
         pieces = files.stream(name, length=entry.size)
         first = await anext(pieces, b"")
 
@@ -162,7 +166,7 @@ def add_files(app: FastAPI, house: House) -> None:
         }
         return StreamingResponse(body(), media_type="application/octet-stream", headers=headers)
 
-    @app.put(
+    @put(
         "/v1/files/content",
         openapi_extra={
             "requestBody": {
@@ -170,11 +174,12 @@ def add_files(app: FastAPI, house: House) -> None:
                 "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
             }
         },
+        scope="files",
+        max_body=MAX_UPLOAD,
     )
-    @needs("files", most_body=LARGEST_UPLOAD)
-    async def write_file(request: Request, path: Path) -> Written:
-        """Replace a file whole. With `If-Match`, only when it is still what was read; with `If-None-Match: *`, only a new one."""
-        files = house.sealed.computer.files
+    async def write_file(self, request: Request, path: Path) -> WrittenFileBody:
+        """Write a whole file. With `If-Match`, only when it has not changed; with `If-None-Match: *`, only when it is new."""
+        files = self._services.computer.files
         name = read_name(path)
         wanted = request.headers.get("if-match")
         if wanted is not None:
@@ -186,79 +191,77 @@ def add_files(app: FastAPI, house: House) -> None:
                 raise FreeholdError(
                     "files.conflict",
                     f"{path} has changed since it was read",
-                    hint="Read it again and decide which version stays",
+                    hint="Read it again and decide which version to keep",
                 )
         exclusive = request.headers.get("if-none-match") == "*"
-        async with acting(house, request, f"saved {path}"):
+        async with note_file_change(self._services, request, f"saved {path}"):
             size = await files.write(name, request.stream(), parents=True, exclusive=exclusive)
-        return Written(path=path, size=size, etag=etag_of(await files.stat(name)))
+        return WrittenFileBody(path=path, size=size, etag=etag_of(await files.stat(name)))
 
-    @app.get("/v1/files/search")
-    @needs("files")
+    @get("/v1/files/search", scope="files")
     async def search_files(
+        self,
         query: Annotated[str, Query(min_length=1, max_length=500)],
         path: Path = ".",
         regex: bool = False,
         ignore_case: bool = True,
         all: bool = False,
         limit: Annotated[int, Query(ge=1, le=5000)] = 500,
-    ) -> FilesFound:
-        """Lines of text files that hold the query; without `all`, what package managers and git keep is left out."""
+    ) -> FileSearchResultBody:
+        """Lines of text files that contain the query. Without `all`, folders of git and package managers are skipped."""
         try:
-            async with asyncio.timeout(SEARCH_PATIENCE):
-                found = await house.sealed.computer.files.search(
+            async with asyncio.timeout(SEARCH_TIMEOUT):
+                found = await self._services.computer.files.search(
                     query,
                     read_name(path),
                     regex=regex,
                     ignore_case=ignore_case,
-                    skip=() if all else SKIPPED,
+                    skip=() if all else SKIPPED_FOLDERS,
                     limit=limit,
                 )
         except TimeoutError:
             raise FreeholdError(
                 "files.search-too-long",
-                f"The search took longer than {SEARCH_PATIENCE:.0f} s and was ended",
-                hint="Search in one folder, or with a simpler expression",
+                f"The search took longer than {SEARCH_TIMEOUT:.0f} s and was stopped",
+                hint="Search in one folder, or use a simpler expression",
             ) from None
         hits = [
-            TextHit(path=show_name(os.fsencode(hit.path)), line=hit.line, column=hit.column, text=_shown(hit.text))
+            TextHitBody(
+                path=show_name(os.fsencode(hit.path)), line=hit.line, column=hit.column, text=_replace_invalid(hit.text)
+            )
             for hit in found.hits
         ]
-        return FilesFound(hits=hits, more=found.more)
+        return FileSearchResultBody(hits=hits, more=found.more)
 
-    @app.post("/v1/files/folder", status_code=201)
-    @needs("files")
-    async def make_folder(body: MakeFolder, request: Request) -> FilesDone:
-        """Make a folder and what is missing on the way."""
-        async with acting(house, request, f"made the folder {body.path}"):
-            await house.sealed.computer.files.mkdir(read_name(body.path), parents=True)
-        return FilesDone(path=body.path)
+    @post("/v1/files/folder", status_code=201, scope="files")
+    async def make_folder(self, body: CreateFolderBody, request: Request) -> ChangedPathBody:
+        """Create a folder and its missing parents."""
+        async with note_file_change(self._services, request, f"made the folder {body.path}"):
+            await self._services.computer.files.mkdir(read_name(body.path), parents=True)
+        return ChangedPathBody(path=body.path)
 
-    @app.post("/v1/files/move")
-    @needs("files")
-    async def move_file(body: MoveFile, request: Request) -> FilesDone:
-        """Rename or move."""
-        async with acting(house, request, f"moved {body.path} to {body.to}"):
-            await house.sealed.computer.files.move(read_name(body.path), read_name(body.to), replace=body.replace)
-        return FilesDone(path=body.to)
+    @post("/v1/files/move", scope="files")
+    async def move_file(self, body: MoveFileBody, request: Request) -> ChangedPathBody:
+        """Rename or move a file or folder."""
+        async with note_file_change(self._services, request, f"moved {body.path} to {body.to}"):
+            await self._services.computer.files.move(read_name(body.path), read_name(body.to), replace=body.replace)
+        return ChangedPathBody(path=body.to)
 
-    @app.post("/v1/files/copy")
-    @needs("files")
-    async def copy_file(body: MoveFile, request: Request) -> FilesDone:
-        """Copy a file, or a folder with everything in it."""
-        async with acting(house, request, f"copied {body.path} to {body.to}"):
-            await house.sealed.computer.files.copy(read_name(body.path), read_name(body.to), replace=body.replace)
-        return FilesDone(path=body.to)
+    @post("/v1/files/copy", scope="files")
+    async def copy_file(self, body: MoveFileBody, request: Request) -> ChangedPathBody:
+        """Copy a file, or a folder with its contents."""
+        async with note_file_change(self._services, request, f"copied {body.path} to {body.to}"):
+            await self._services.computer.files.copy(read_name(body.path), read_name(body.to), replace=body.replace)
+        return ChangedPathBody(path=body.to)
 
-    @app.post("/v1/files/remove")
-    @needs("files")
-    async def remove_file(body: RemoveFile, request: Request) -> FilesDone:
-        """Remove; history keeps what was there."""
-        async with acting(house, request, f"removed {body.path}"):
-            await house.sealed.computer.files.remove(read_name(body.path), recursive=body.recursive)
-        return FilesDone(path=body.path)
+    @post("/v1/files/remove", scope="files")
+    async def remove_file(self, body: RemoveFileBody, request: Request) -> ChangedPathBody:
+        """Remove a file or folder. Undo brings it back."""
+        async with note_file_change(self._services, request, f"removed {body.path}"):
+            await self._services.computer.files.remove(read_name(body.path), recursive=body.recursive)
+        return ChangedPathBody(path=body.path)
 
 
-def _shown(text: str) -> str:
-    """A line of a hostile file as JSON may carry it."""
+def _replace_invalid(text: str) -> str:
+    """A line of any file as valid Unicode."""
     return text.encode("utf-8", "replace").decode("utf-8")

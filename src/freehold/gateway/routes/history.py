@@ -1,26 +1,35 @@
-"""What changed and the way back, for browsers and clients: every question is the keeper's to answer."""
+"""History: list, compare, undo, redo, restore and revert. The keeper answers every request."""
 
 import asyncio
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import FastAPI, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
+from freehold.errors import FreeholdError
+from freehold.gateway.context import RouteContext
+from freehold.gateway.history_notes import make_author
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import get, post
+from freehold.history import calls
+from freehold.strict_json import encode
+from freehold.typed_call import TypedCall
 
-# A restore of many files takes its time; the keeper answers other calls meanwhile.
-PATIENCE = 600.0
+# A restore of many files is slow. The keeper answers other calls meanwhile.
+HISTORY_TIMEOUT = 600.0
+Reply = TypeVar("Reply")
 
 
-class HistoryEntry(BaseModel):
-    """One state of the files: who made it, why, when, and how much it changed."""
+class HistoryEntryBody(BaseModel):
+    """One recorded state of the files: who, when, why, and how much changed."""
 
     id: int
     at: float
     kind: str
-    who: dict[str, str]
+    who: dict[str, str] = Field(
+        description="`by` is the kind of author; `via`, `sign_in`, `token` and `session` tell how an undo or restore was requested."
+    )
     why: str
     added: int
     changed: int
@@ -32,30 +41,30 @@ class HistoryEntry(BaseModel):
     notes: list[str]
 
 
-class HistoryPage(BaseModel):
-    """Entries, the newest first."""
+class HistoryPageBody(BaseModel):
+    """Entries, newest first."""
 
-    entries: list[HistoryEntry]
+    entries: list[HistoryEntryBody]
 
 
-class HistoryChanges(BaseModel):
-    """What one entry changed, path by path."""
+class HistoryChangesBody(BaseModel):
+    """The changes of one entry, path by path."""
 
-    entry: HistoryEntry
+    entry: HistoryEntryBody
     changes: list[dict[str, str]]
     total: int
 
 
-class HistoryDiff(BaseModel):
-    """What one entry changed, line by line."""
+class HistoryDiffBody(BaseModel):
+    """The changes of one entry, line by line."""
 
-    entry: HistoryEntry
+    entry: HistoryEntryBody
     files: list[dict[str, Any]]
     total: int
 
 
-class ComparedFile(BaseModel):
-    """What differs in one path; `text` is a unified diff, empty when `note` says why there is none."""
+class ComparedFileBody(BaseModel):
+    """The difference in one path. `text` is a unified diff; it is empty when `note` says why there is none."""
 
     path: str
     word: Literal["added", "changed", "removed"]
@@ -70,38 +79,50 @@ class ComparedFile(BaseModel):
     note: str
 
 
-class HistoryComparison(BaseModel):
-    """What differs between two states. `old` is null for the state before all entries; `total` counts what was left out, too."""
+class HistoryComparisonBody(BaseModel):
+    """The difference between two states. `old` is null before the first entry. `total` counts files that were left out too."""
 
-    old: HistoryEntry | None
-    new: HistoryEntry
-    files: list[ComparedFile]
+    old: HistoryEntryBody | None
+    new: HistoryEntryBody
+    files: list[ComparedFileBody]
     total: int
 
 
-class HistoryPlan(BaseModel):
-    """What would happen to every path; nothing has happened yet."""
+class HistoryPlanBody(BaseModel):
+    """What would happen to every path. Nothing is changed."""
 
     kind: str
     target: int
-    steps: list[dict[str, str]]
+    steps: list[dict[str, str]] = Field(
+        description="The fate of each path: `fate` is its code, `word` the fate in words, `detail` more about it."
+    )
     total: int
+    counts: dict[str, int] = Field(description="How many paths would be restored, removed, adjusted or left alone.")
+    summary: str = Field(description="The counts in words.")
     conflicts: list[dict[str, str]]
     shared: bool = Field(
-        default=False, description="Others worked at the same time as the turn taken back: some of it may be theirs."
+        default=False,
+        description="Others changed files during the reverted turn, so some of the changes may be theirs.",
     )
 
 
-class HistoryOutcome(BaseModel):
-    """What was done, as an entry of its own, and what could not be settled."""
+class HistoryOutcomeBody(BaseModel):
+    """What was done: its own entry, the fate of each path, and each path that does not have the planned state."""
 
-    entry: HistoryEntry
-    done: int
+    entry: HistoryEntryBody
+    done: int = Field(description="How many paths were changed.")
+    fates: list[dict[str, str]] = Field(
+        description="The same list as `steps` of the plan, with `failed` where it failed."
+    )
+    total: int
+    counts: dict[str, int] = Field(description="How many paths were restored, removed, adjusted, left alone or failed.")
+    summary: str = Field(description="The counts in words.")
     unsettled: list[dict[str, str]]
+    total_unsettled: int
 
 
-class ShownFile(BaseModel):
-    """A file as it was; of a large one the beginning, and `more` is true."""
+class ShownFileBody(BaseModel):
+    """A file as it was. A large file is cut, and `more` is true."""
 
     path: str
     what: str
@@ -112,57 +133,55 @@ class ShownFile(BaseModel):
     more: bool = False
 
 
-class HistorySize(BaseModel):
-    """How much room history takes."""
+class HistorySizeBody(BaseModel):
+    """The disk space that history uses."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Undo(BaseModel):
+class UndoBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    entry: int | None = Field(
-        default=None, ge=1, description="Go back to before this entry; the last one when not said."
-    )
+    entry: int | None = Field(default=None, ge=1, description="Go back to before this entry. Default: the last entry.")
 
 
-class Redo(BaseModel):
+class RedoBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Restore(BaseModel):
+class RestoreBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     entry: int = Field(ge=1)
-    paths: list[str] = Field(default=[], max_length=1000, description="Only these; everything when empty.")
+    paths: list[str] = Field(default=[], max_length=1000, description="The paths to restore; all paths when empty.")
 
 
-class WholeTurn(BaseModel):
-    """A turn of a session, whose work can be more than one entry."""
+class SessionTurnBody(BaseModel):
+    """A turn of a session. Its changes can be in more than one entry."""
 
     model_config = ConfigDict(extra="forbid")
     session: str = Field(max_length=64)
     turn: int = Field(ge=1)
 
 
-class Revert(BaseModel):
+class RevertBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     entry: int = Field(ge=1)
-    since: int | None = Field(default=None, ge=1, description="All that changed after this entry, up to the other.")
-    of: WholeTurn | None = Field(
+    since: int | None = Field(default=None, ge=1, description="Revert all changes after this entry, up to `entry`.")
+    of: SessionTurnBody | None = Field(
         default=None,
-        description="The turn that this takes back, kept with the new entry; with `since`, only what was done for it.",
+        description="The turn that is reverted. It is recorded with the new entry. With `since`, only changes of this turn are reverted.",
     )
     choose: dict[str, Literal["old", "mine"]] = Field(
-        default={}, description="For each path in conflict, which side stays."
+        default={}, description="For each path in conflict, the side to keep."
     )
 
 
-class SetGood(BaseModel):
+class MarkGoodBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     good: bool = True
 
 
-class PlanHistory(BaseModel):
-    """An action to look at before it is done."""
+class PlanHistoryBody(BaseModel):
+    """An action to preview."""
 
     model_config = ConfigDict(extra="forbid")
     action: Literal["undo", "redo", "restore", "revert"]
@@ -170,114 +189,124 @@ class PlanHistory(BaseModel):
     paths: list[str] | None = Field(default=None, max_length=1000)
     choose: dict[str, Literal["old", "mine"]] | None = None
     since: int | None = Field(default=None, ge=1)
-    of: WholeTurn | None = None
+    of: SessionTurnBody | None = None
 
 
-def add_history(app: FastAPI, house: House) -> None:
-    async def ask(method: str, **params: object) -> Any:
-        given = {name: value for name, value in params.items() if value is not None}
-        return await house.keeper.call(f"history.{method}", given, timeout=PATIENCE)
+class HistoryRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
 
-    async def act(method: str, body: BaseModel, request: Request) -> HistoryOutcome:
-        who = {
-            "by": "owner",
-            "agent": None if principal_of(request.scope).token is None else principal_of(request.scope).who,
-        }
-        named = {key: value for key, value in who.items() if value is not None}
-        of = body.of if isinstance(body, Revert) else None
-        if of is not None:
-            named |= {"session": of.session, "turn": str(of.turn)}
-        return HistoryOutcome.model_validate(await ask(method, **body.model_dump(), who=named))
+    async def _ask(self, call: TypedCall[Reply]) -> Reply:
+        return await self._services.keeper.call(call, timeout=HISTORY_TIMEOUT)
 
-    @app.get("/v1/history")
-    @needs("read")
+    async def _act(self, call: TypedCall[calls.RestoreReport]) -> HistoryOutcomeBody:
+        return HistoryOutcomeBody.model_validate(encode(await self._ask(call)))
+
+    @get("/v1/history", scope="read")
     async def list_history(
+        self,
         path: Annotated[str | None, Query(max_length=4096)] = None,
         before: Annotated[int | None, Query(ge=1)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    ) -> HistoryPage:
-        """Entries, the newest first; those that touched `path` when it is given; older than `before`."""
-        return HistoryPage.model_validate(await ask("log", path=path, before=before, limit=limit))
+    ) -> HistoryPageBody:
+        """Entries, newest first. `path` selects entries that changed it; `before` selects older entries."""
+        return HistoryPageBody.model_validate(encode(await self._ask(calls.ListEntries(path, limit, before))))
 
-    @app.get("/v1/history/size")
-    @needs("read")
-    async def history_size() -> HistorySize:
-        """How much room history takes, and how much it may."""
-        return HistorySize.model_validate(await ask("size"))
+    @get("/v1/history/size", scope="read")
+    async def history_size(self) -> HistorySizeBody:
+        """The disk space that history uses, and its limit."""
+        return HistorySizeBody.model_validate(encode(await self._ask(calls.MeasureHistory())))
 
-    @app.get("/v1/history/compare")
-    @needs("read")
+    @get("/v1/history/compare", scope="read")
     async def compare_history(
+        self,
         old: Annotated[str, Query(pattern="^([0-9]{1,15}|good|before)$")] = "before",
         new: Annotated[str, Query(pattern="^([0-9]{1,15}|now)$")] = "now",
         path: Annotated[str | None, Query(max_length=4096)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 200,
-    ) -> HistoryComparison:
-        """What differs between two states. `old` is an entry, `good` (the last known good) or `before` (the one before `new`);
-        `new` is an entry or `now`, which takes what was not yet taken."""
-        to = int(new) if new != "now" else (await ask("snapshot", why="found before a comparison"))["entry"]
-        start = {"good": True} if old == "good" else {"old": int(old)} if old != "before" else {}
-        return HistoryComparison.model_validate(await ask("compare", new=to, path=path, limit=limit, **start))
+    ) -> HistoryComparisonBody:
+        """The difference between two states.
 
-    @app.get("/v1/history/{entry}")
-    @needs("read")
-    async def history_changes(entry: int, limit: Annotated[int, Query(ge=1, le=5000)] = 1000) -> HistoryChanges:
-        """What one entry changed."""
-        return HistoryChanges.model_validate(await ask("changes", entry=entry, limit=limit))
+        `old` is an entry, `good` (the last known good) or `before` (the entry before `new`). `new` is an entry or `now`,
+        which records a snapshot first.
+        """
+        now = calls.TakeSnapshot(why="found before a comparison")
+        to = int(new) if new != "now" else (await self._ask(now)).entry
+        start = int(old) if old not in ("good", "before") else None
+        found = await self._ask(calls.CompareEntries(to, start, old == "good", path, limit))
+        return HistoryComparisonBody.model_validate(encode(found))
 
-    @app.get("/v1/history/{entry}/diff")
-    @needs("read")
+    @get("/v1/history/{entry}", scope="read")
+    async def history_changes(
+        self, entry: int, limit: Annotated[int, Query(ge=1, le=5000)] = 1000
+    ) -> HistoryChangesBody:
+        """The changes of one entry."""
+        return HistoryChangesBody.model_validate(encode(await self._ask(calls.ListEntryChanges(entry, limit))))
+
+    @get("/v1/history/{entry}/diff", scope="read")
     async def history_diff(
+        self,
         entry: int,
         path: Annotated[str | None, Query(max_length=4096)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 200,
-    ) -> HistoryDiff:
-        """What one entry changed, line by line."""
-        return HistoryDiff.model_validate(await ask("diff", entry=entry, path=path, limit=limit))
+    ) -> HistoryDiffBody:
+        """The changes of one entry, line by line."""
+        return HistoryDiffBody.model_validate(encode(await self._ask(calls.DiffEntry(entry, path, limit))))
 
-    @app.get("/v1/history/{entry}/file")
-    @needs("files")
-    async def history_file(entry: int, path: Annotated[str, Query(max_length=4096)]) -> ShownFile:
+    @get("/v1/history/{entry}/file", scope="files")
+    async def history_file(self, entry: int, path: Annotated[str, Query(max_length=4096)]) -> ShownFileBody:
         """A file as it was in an entry."""
-        return ShownFile.model_validate(await ask("show", entry=entry, path=path))
+        return ShownFileBody.model_validate(encode(await self._ask(calls.ShowFile(entry, path))))
 
-    @app.post("/v1/history/plan")
-    @needs("read")
-    async def plan_history(body: PlanHistory) -> HistoryPlan:
+    @post("/v1/history/plan", scope="read")
+    async def plan_history(self, body: PlanHistoryBody) -> HistoryPlanBody:
         """What an action would do to every path."""
-        asked = body.model_dump(exclude={"action"} if body.action == "revert" else {"action", "of"})
-        return HistoryPlan.model_validate(await ask(body.action, **asked, dry_run=True))
+        return HistoryPlanBody.model_validate(encode(await self._ask(_make_plan_call(body))))
 
-    @app.post("/v1/history/{entry}/good")
-    @needs("history")
-    async def set_good(entry: int, body: SetGood, request: Request) -> HistoryEntry:
-        """Mark an entry as known good, or take the mark away. The newest one marked is never dropped."""
-        found = HistoryEntry.model_validate((await ask("good", entry=entry, good=body.good))["entry"])
+    @post("/v1/history/{entry}/good", scope="history")
+    async def set_good(self, entry: int, body: MarkGoodBody, request: Request) -> HistoryEntryBody:
+        """Mark an entry as known good, or remove the mark. The newest marked entry is never deleted."""
+        found = HistoryEntryBody.model_validate(encode((await self._ask(calls.SetEntryGood(entry, body.good))).entry))
         kind = "history.marked_good" if body.good else "history.unmarked_good"
         who = principal_of(request.scope).who
-        await asyncio.to_thread(house.timeline.append, kind, {"entry": entry}, who=who)
+        await asyncio.to_thread(self._services.timeline.append, kind, {"entry": entry}, who=who)
         return found
 
-    @app.post("/v1/history/undo")
-    @needs("history")
-    async def undo(body: Undo, request: Request) -> HistoryOutcome:
-        """Go back to before an entry. Undoing is an entry itself and can be undone."""
-        return await act("undo", body, request)
+    @post("/v1/history/undo", scope="history")
+    async def undo(self, body: UndoBody, request: Request) -> HistoryOutcomeBody:
+        """Go back to before an entry. The undo is an entry itself and can be undone."""
+        return await self._act(calls.UndoChanges(body.entry, who=make_author(request)))
 
-    @app.post("/v1/history/redo")
-    @needs("history")
-    async def redo(body: Redo, request: Request) -> HistoryOutcome:
+    @post("/v1/history/redo", scope="history")
+    async def redo(self, body: RedoBody, request: Request) -> HistoryOutcomeBody:
         """Take back the last undo."""
-        return await act("redo", body, request)
+        return await self._act(calls.RedoChanges(who=make_author(request)))
 
-    @app.post("/v1/history/restore")
-    @needs("history")
-    async def restore(body: Restore, request: Request) -> HistoryOutcome:
-        """Bring back paths, or everything, as they were in an entry."""
-        return await act("restore", body, request)
+    @post("/v1/history/restore", scope="history")
+    async def restore(self, body: RestoreBody, request: Request) -> HistoryOutcomeBody:
+        """Restore paths, or everything, to their state in an entry."""
+        return await self._act(calls.RestoreEntry(body.entry, tuple(body.paths), who=make_author(request)))
 
-    @app.post("/v1/history/revert")
-    @needs("history")
-    async def revert(body: Revert, request: Request) -> HistoryOutcome:
-        """Take back only what one entry changed, or those after `since` up to it, and keep what came after."""
-        return await act("revert", body, request)
+    @post("/v1/history/revert", scope="history")
+    async def revert(self, body: RevertBody, request: Request) -> HistoryOutcomeBody:
+        """Take back the changes of one entry, or of all entries after `since` up to it, and keep later changes."""
+        who, turn = make_author(request), _make_turn(body.of)
+        if turn is not None:
+            who = replace(who, session=turn.session, turn=str(turn.turn))
+        return await self._act(calls.RevertEntry(body.entry, dict(body.choose), body.since, turn, who=who))
+
+
+def _make_turn(body: SessionTurnBody | None) -> calls.TurnReference | None:
+    return None if body is None else calls.TurnReference(body.session, body.turn)
+
+
+def _make_plan_call(body: PlanHistoryBody) -> TypedCall[calls.RestorePreview]:
+    if body.action == "undo":
+        return calls.PlanUndo(body.entry)
+    if body.action == "redo":
+        return calls.PlanRedo()
+    if body.entry is None:
+        raise FreeholdError("history.bad-request", f"A plan for {body.action} needs an entry")
+    if body.action == "restore":
+        return calls.PlanRestore(body.entry, tuple(body.paths or ()))
+    return calls.PlanRevert(body.entry, dict(body.choose or {}), body.since, _make_turn(body.of))

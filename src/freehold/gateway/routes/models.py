@@ -1,33 +1,33 @@
-"""Models, their keys, what they cost, and the switch that stops everything."""
+"""Models, secrets, usage, budgets and the kill switch."""
 
 import asyncio
-from dataclasses import asdict
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from freehold.egress.models import Limits, Provider, Stopped, Usage
-from freehold.egress.models.budget import What
-from freehold.egress.models.connecting import how_to_connect
-from freehold.egress.models.ledger import By
-from freehold.egress.models.standing import Standing, standings
-from freehold.egress.vault import Kept
+from freehold.egress.models import ActiveStop, BudgetLimits, ModelUsage, Provider
+from freehold.egress.models.budget import LimitName
+from freehold.egress.models.budget_state import BudgetState, list_budget_states
+from freehold.egress.models.connect_help import connect_help
+from freehold.egress.models.ledger import ReportGrouping
+from freehold.egress.vault import SecretInfo
 from freehold.errors import FreeholdError
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
-from freehold.manifest.secrecy import parse_reference
+from freehold.gateway.context import RouteContext
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import delete, get, post, put
+from freehold.gateway.services import Services
+from freehold.manifest.secret_text import parse_reference
 
 Amount = Annotated[float, Field(gt=0, lt=1e9)]
 Count = Annotated[int, Field(gt=0, lt=10**15)]
 
 
-class ModelRow(BaseModel):
-    """A provider of the manifest. `problem` says why it cannot be asked right now.
+class ModelProviderBody(BaseModel):
+    """A provider of the manifest. `problem` says why it cannot be used now.
 
-    `key` is the manifest's word for its key (`secret:NAME` or `env:NAME`), never the key; null when it wants none.
-    `default` is the one that a session uses which names none.
+    `key` is the manifest's reference to its key (`secret:NAME` or `env:NAME`), never the key; null when it needs none.
+    `default` marks the provider of sessions that name none.
     """
 
     name: str
@@ -40,8 +40,8 @@ class ModelRow(BaseModel):
     problem: str | None
 
 
-class ModelTrial(BaseModel):
-    """What a provider answered when it was asked for its models, with its key: what costs nothing."""
+class ModelTrialBody(BaseModel):
+    """The result of asking a provider for its list of models with its key, which is free."""
 
     name: str
     ok: bool
@@ -51,16 +51,16 @@ class ModelTrial(BaseModel):
     models: list[str]
 
 
-class ModelsState(BaseModel):
-    """The providers; without any, how to connect one."""
+class ModelsStateBody(BaseModel):
+    """The providers. Without any, `help` says how to connect one."""
 
-    models: list[ModelRow]
+    models: list[ModelProviderBody]
     help: str | None
     stopped: bool
 
 
-class UsageRow(BaseModel):
-    """What was used; `cost` is null when a price among it is unknown, and `priced` what the rest cost."""
+class UsageLineBody(BaseModel):
+    """Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price."""
 
     key: list[str | None]
     requests: int
@@ -71,17 +71,17 @@ class UsageRow(BaseModel):
     priced: float
 
 
-class UsageReport(BaseModel):
-    """Rows by day, by day, provider and model, by provider and model, session, or session and turn; the newest first."""
+class UsageReportBody(BaseModel):
+    """Rows grouped by day; day, provider and model; provider and model; provider; session; or session and turn. Newest first."""
 
     by: Literal["day", "day_model", "model", "provider", "session", "turn"]
-    rows: list[UsageRow]
+    rows: list[UsageLineBody]
 
 
-class BudgetRow(BaseModel):
-    """One limit: of a provider, or of all of them (`*`). `unpriced` requests have no known price and count as nothing.
+class BudgetStateBody(BaseModel):
+    """One limit of a provider or of all (`*`). `unpriced` requests have an unknown price and are not counted in money.
 
-    `reached`: something was refused or cut for it, and will be again until it is lifted or raised.
+    `reached`: requests were refused or cut for it, and will be until it is lifted or raised.
     """
 
     scope: str
@@ -94,12 +94,12 @@ class BudgetRow(BaseModel):
     reached: bool
 
 
-class BudgetsState(BaseModel):
-    budgets: list[BudgetRow]
+class BudgetsStateBody(BaseModel):
+    budgets: list[BudgetStateBody]
 
 
-class SetBudget(BaseModel):
-    """The limits of a provider or of all (`*`), in place of the manifest's; what is left out has no bound."""
+class SetBudgetBody(BaseModel):
+    """The limits of a provider or of all (`*`), in place of the manifest's. One that is left out is not limited."""
 
     model_config = ConfigDict(extra="forbid")
     scope: str = Field(min_length=1, max_length=100)
@@ -109,16 +109,16 @@ class SetBudget(BaseModel):
     month_tokens: Count | None = None
 
 
-class LiftBudget(BaseModel):
-    """Lets a limit rest until the day or month is over."""
+class LiftBudgetBody(BaseModel):
+    """Ignores a limit until the day or month is over."""
 
     model_config = ConfigDict(extra="forbid")
     scope: str = Field(min_length=1, max_length=100)
     limit: Literal["day_cost", "month_cost", "day_tokens", "month_tokens"]
 
 
-class StopState(BaseModel):
-    """Whether the owner has stopped everything."""
+class StopStateBody(BaseModel):
+    """Whether the kill switch is on, since when, who pulled it and why."""
 
     stopped: bool
     at: str | None
@@ -126,164 +126,166 @@ class StopState(BaseModel):
     why: str | None
 
 
-class Stop(BaseModel):
+class StopAgentsBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     why: str = Field(default="", max_length=500)
 
 
-class SecretRow(BaseModel):
-    """A secret by its name. Its value is shown to nobody."""
+class SecretInfoBody(BaseModel):
+    """A secret by its name. Its value is never shown."""
 
     name: str
     set_at: float
     used_at: float | None
 
 
-class SetSecret(BaseModel):
+class SetSecretBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     value: str = Field(min_length=1, max_length=64 * 1024)
 
 
-class SecretNamed(BaseModel):
+class SecretNameBody(BaseModel):
     name: str
 
 
-def add_models(app: FastAPI, house: House) -> None:
-    models = house.sealed.models
+class ModelRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._models = context.services.models
 
-    @app.get("/v1/models")
-    @needs("read")
-    async def list_models() -> ModelsState:
-        """The model providers that agents may use."""
-        await models.ready()
-        problems = await asyncio.to_thread(lambda: {each.name: models.problem_with(each) for each in providers()})
-        first = next(iter(models.providers), None)
-        rows = [_model_row(each, problems[each.name], default=each.name == first) for each in providers()]
-        return ModelsState(models=rows, help=None if rows else how_to_connect(), stopped=models.stopped is not None)
-
-    def providers() -> list[Provider]:
-        return list(models.providers.values())
-
-    @app.post("/v1/models/{name}/test")
-    @needs("admin")
-    async def try_model(name: Annotated[str, Path(max_length=100)]) -> ModelTrial:
-        """Ask a provider for its models: whether it is reached and takes its key."""
-        await models.ready()
-        trial = await models.try_out(name)
-        return ModelTrial(name=name, **asdict(trial))
-
-    @app.get("/v1/usage")
-    @needs("read")
-    async def read_usage(
-        by: By = "day",
-        since: Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    ) -> UsageReport:
-        """What models were asked and what it cost, from the day `since` on."""
-        await models.ready()
-        rows = await asyncio.to_thread(lambda: models.ledger.report(by, since=since, limit=limit))
-        return UsageReport(by=by, rows=[_usage_row(row.key, row.usage) for row in rows])
-
-    async def budgets() -> BudgetsState:
-        reached = await asyncio.to_thread(models.ledger.reached)
-        rows = standings(models.budgets)
-        return BudgetsState(
-            budgets=[_budget_row(each, (each.scope, each.what, each.period) in reached) for each in rows]
+    @get("/v1/models", scope="read")
+    async def list_models(self) -> ModelsStateBody:
+        """List the model providers that agents can use."""
+        await self._models.wait_ready()
+        problems = await asyncio.to_thread(
+            lambda: {each.name: self._models.problem_with(each) for each in self._providers()}
+        )
+        first = next(iter(self._models.providers), None)
+        rows = [_model_row(each, problems[each.name], default=each.name == first) for each in self._providers()]
+        return ModelsStateBody(
+            models=rows, help=None if rows else connect_help(), stopped=self._models.stopped is not None
         )
 
-    @app.get("/v1/budgets")
-    @needs("admin")
-    async def read_budgets() -> BudgetsState:
-        """Every limit in force and what was spent of it."""
-        await models.ready()
-        return await budgets()
+    def _providers(self) -> list[Provider]:
+        return list(self._models.providers.values())
 
-    @app.put("/v1/budgets")
-    @needs("admin")
-    async def set_budget(body: SetBudget, request: Request) -> BudgetsState:
-        """Set the limits of a provider or of all; with no limit at all, the manifest's count again."""
-        limits = Limits(body.day_cost, body.month_cost, body.day_tokens, body.month_tokens)
+    @post("/v1/models/{name}/test", scope="admin")
+    async def test_model(self, name: Annotated[str, Path(max_length=100)]) -> ModelTrialBody:
+        """Check that a provider can be reached and accepts its key."""
+        await self._models.wait_ready()
+        found = await self._models.check_provider(name)
+        return ModelTrialBody(
+            name=name,
+            ok=found.ok,
+            status=found.status,
+            milliseconds=found.milliseconds,
+            words=found.message,
+            models=list(found.models),
+        )
+
+    @get("/v1/usage", scope="read")
+    async def read_usage(
+        self,
+        by: ReportGrouping = "day",
+        since: Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> UsageReportBody:
+        """Usage and cost of models, from the day `since` on."""
+        await self._models.wait_ready()
+        rows = await asyncio.to_thread(lambda: self._models.ledger.report(by, since=since, limit=limit))
+        return UsageReportBody(by=by, rows=[_usage_row(row.key, row.usage) for row in rows])
+
+    async def _budgets(self) -> BudgetsStateBody:
+        reached = await asyncio.to_thread(self._models.ledger.reached)
+        rows = list_budget_states(self._models.budgets)
+        return BudgetsStateBody(
+            budgets=[_budget_row(each, (each.scope, each.limit_name, each.period) in reached) for each in rows]
+        )
+
+    @get("/v1/budgets", scope="admin")
+    async def read_budgets(self) -> BudgetsStateBody:
+        """Every limit in force with the spending so far."""
+        await self._models.wait_ready()
+        return await self._budgets()
+
+    @put("/v1/budgets", scope="admin")
+    async def set_budget(self, body: SetBudgetBody, request: Request) -> BudgetsStateBody:
+        """Set the limits of a provider or of all. Without any limit, those of the manifest apply again."""
+        limits = BudgetLimits(body.day_cost, body.month_cost, body.day_tokens, body.month_tokens)
         who = principal_of(request.scope).who
-        await models.set_budget(body.scope, limits if limits.named() else None, who=who)
-        return await budgets()
+        await self._models.set_budget(body.scope, limits if limits.named() else None, who=who)
+        return await self._budgets()
 
-    @app.post("/v1/budgets/lift")
-    @needs("admin")
-    async def lift_budget(body: LiftBudget, request: Request) -> BudgetsState:
-        """Go on although a budget is reached, until its day or month is over."""
-        what: What = body.limit
-        await models.lift(body.scope, what, who=principal_of(request.scope).who)
-        return await budgets()
+    @post("/v1/budgets/lift", scope="admin")
+    async def lift_budget(self, body: LiftBudgetBody, request: Request) -> BudgetsStateBody:
+        """Ignore a limit until its day or month is over."""
+        what: LimitName = body.limit
+        await self._models.lift(body.scope, what, who=principal_of(request.scope).who)
+        return await self._budgets()
 
-    @app.get("/v1/stop")
-    @needs("read")
-    async def read_stop() -> StopState:
-        """Whether everything is stopped."""
-        await models.ready()
-        return _stop_state(models.stopped)
+    @get("/v1/stop", scope="read")
+    async def read_stop(self) -> StopStateBody:
+        """Whether the kill switch is on."""
+        await self._models.wait_ready()
+        return _stop_state(self._models.stopped)
 
-    @app.post("/v1/stop")
-    @needs("prompt")
-    async def stop_everything(body: Stop, request: Request) -> StopState:
-        """The kill switch: every agent ends and no model is asked until it is lifted."""
-        await models.stop(who=principal_of(request.scope).who, why=body.why)
-        return _stop_state(models.stopped)
+    @post("/v1/stop", scope="prompt")
+    async def stop_everything(self, body: StopAgentsBody, request: Request) -> StopStateBody:
+        """The kill switch: end every agent and refuse model requests until it is lifted."""
+        await self._models.stop(who=principal_of(request.scope).who, why=body.why)
+        return _stop_state(self._models.stopped)
 
-    @app.post("/v1/stop/lift")
-    @needs("admin")
-    async def lift_stop(request: Request) -> StopState:
-        """Let agents and models work again."""
-        await models.resume(who=principal_of(request.scope).who)
-        return _stop_state(models.stopped)
+    @post("/v1/stop/lift", scope="admin")
+    async def lift_stop(self, request: Request) -> StopStateBody:
+        """Lift the kill switch."""
+        await self._models.resume(who=principal_of(request.scope).who)
+        return _stop_state(self._models.stopped)
 
 
-def add_secrets(app: FastAPI, house: House) -> None:
-    vault = house.sealed.vault
+class SecretRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
 
-    @app.get("/v1/secrets")
-    @needs("admin")
-    async def list_secrets() -> list[SecretRow]:
+    @get("/v1/secrets", scope="admin")
+    async def list_secrets(self) -> list[SecretInfoBody]:
         """The names of the secrets in the vault, when each was set and last used."""
-        return [_secret_row(kept) for kept in await asyncio.to_thread(vault.list)]
+        return [_secret_row(kept) for kept in await asyncio.to_thread(self._services.vault.list)]
 
-    @app.put("/v1/secrets/{name}")
-    @needs("admin")
-    async def set_secret(name: str, body: SetSecret, request: Request) -> SecretNamed:
-        """Keep a secret; from here on it is only ever named."""
-        await asyncio.to_thread(vault.put, name, body.value)
-        await _note(house, request, "secret.set", name)
-        return SecretNamed(name=name)
+    @put("/v1/secrets/{name}", scope="admin")
+    async def set_secret(self, name: str, body: SetSecretBody, request: Request) -> SecretNameBody:
+        """Store a secret. Its value is never shown again."""
+        await asyncio.to_thread(self._services.vault.set, name, body.value)
+        await _record(self._services, request, "secret.set", name)
+        return SecretNameBody(name=name)
 
-    @app.delete("/v1/secrets/{name}")
-    @needs("admin")
-    async def remove_secret(name: str, request: Request) -> SecretNamed:
-        """Forget a secret."""
-        await asyncio.to_thread(vault.remove, name)
-        await _note(house, request, "secret.removed", name)
-        return SecretNamed(name=name)
+    @delete("/v1/secrets/{name}", scope="admin")
+    async def remove_secret(self, name: str, request: Request) -> SecretNameBody:
+        """Remove a secret."""
+        await asyncio.to_thread(self._services.vault.remove, name)
+        await _record(self._services, request, "secret.removed", name)
+        return SecretNameBody(name=name)
 
 
-async def _note(house: House, request: Request, kind: str, name: str) -> None:
-    await asyncio.to_thread(house.timeline.append, kind, {"name": name}, who=principal_of(request.scope).who)
+async def _record(services: Services, request: Request, kind: str, name: str) -> None:
+    await asyncio.to_thread(services.timeline.append, kind, {"name": name}, who=principal_of(request.scope).who)
 
 
-def _model_row(provider: Provider, problem: FreeholdError | None, *, default: bool) -> ModelRow:
-    return ModelRow(
+def _model_row(provider: Provider, problem: FreeholdError | None, *, default: bool) -> ModelProviderBody:
+    return ModelProviderBody(
         name=provider.name,
         kind=provider.kind,
         address=provider.url,
         model=provider.model,
         inside=provider.inside,
-        # What is no reference may be a key that somebody wrote where it does not belong.
+        # A value that is not a reference may be a key that the owner wrote here by mistake.
         key=provider.key if parse_reference(provider.key or "") else None,
         default=default,
         problem=None if problem is None else f"{problem.message}. {problem.hint}",
     )
 
 
-def _usage_row(key: tuple[str | None, ...], usage: Usage) -> UsageRow:
+def _usage_row(key: tuple[str | None, ...], usage: ModelUsage) -> UsageLineBody:
     tokens = usage.tokens
-    return UsageRow(
+    return UsageLineBody(
         key=list(key),
         requests=usage.requests,
         input=tokens.input,
@@ -294,10 +296,10 @@ def _usage_row(key: tuple[str | None, ...], usage: Usage) -> UsageRow:
     )
 
 
-def _budget_row(standing: Standing, reached: bool) -> BudgetRow:
-    return BudgetRow(
+def _budget_row(standing: BudgetState, reached: bool) -> BudgetStateBody:
+    return BudgetStateBody(
         scope=standing.scope,
-        limit=standing.what,
+        limit=standing.limit_name,
         period=standing.period,
         of=standing.limit,
         spent=standing.spent,
@@ -307,11 +309,11 @@ def _budget_row(standing: Standing, reached: bool) -> BudgetRow:
     )
 
 
-def _stop_state(stopped: Stopped | None) -> StopState:
+def _stop_state(stopped: ActiveStop | None) -> StopStateBody:
     if stopped is None:
-        return StopState(stopped=False, at=None, who=None, why=None)
-    return StopState(stopped=True, at=stopped.at, who=stopped.who, why=stopped.why)
+        return StopStateBody(stopped=False, at=None, who=None, why=None)
+    return StopStateBody(stopped=True, at=stopped.at, who=stopped.who, why=stopped.why)
 
 
-def _secret_row(kept: Kept) -> SecretRow:
-    return SecretRow(name=kept.name, set_at=kept.set_at, used_at=kept.used_at)
+def _secret_row(kept: SecretInfo) -> SecretInfoBody:
+    return SecretInfoBody(name=kept.name, set_at=kept.set_at, used_at=kept.used_at)

@@ -1,63 +1,68 @@
-"""What the agent of a session lets be chosen and commanded."""
+"""The modes, models, options and commands that the agent of a session offers."""
 
 import asyncio
 from typing import Annotated
 
-from fastapi import FastAPI, Path
+from fastapi import Path
 from pydantic import BaseModel, Field
 
-from freehold.agents.offering import read_offer
-from freehold.agents.room import Room
-from freehold.gateway.needs import needs
+from freehold.agents.sessions.offered_options import read_offered_options
+from freehold.gateway.context import RouteContext
+from freehold.gateway.routing import get
 
 
-class OfferedChoice(BaseModel):
+class OfferedChoiceBody(BaseModel):
     id: str
     name: str
     description: str
 
 
-class OfferedOption(BaseModel):
-    """An option of the agent's own; without choices it is on or off."""
+class OfferedOptionBody(BaseModel):
+    """An option of the agent. Without choices it is on or off."""
 
     id: str
     name: str
     category: str
     type: str
     value: str | bool | None
-    choices: list[OfferedChoice]
+    choices: list[OfferedChoiceBody]
 
 
-class OfferedOptions(BaseModel):
-    """Modes in which the agent would act unasked are not among them; `asks` says whether it asks now."""
+class OfferedOptionsBody(BaseModel):
+    """Modes in which the agent would act without asking are left out. `asks` says whether it asks now."""
 
     mode: str | None
-    modes: list[OfferedChoice]
+    modes: list[OfferedChoiceBody]
     model: str | None
-    models: list[OfferedChoice]
-    config: list[OfferedOption]
+    models: list[OfferedChoiceBody]
+    config: list[OfferedOptionBody]
     asks: bool
 
 
-class OfferedCommand(BaseModel):
+class OfferedCommandBody(BaseModel):
     name: str
     description: str
 
 
-class AgentOffer(BaseModel):
-    """As the agent last told. With `own` false it told another session of its: what is chosen there is not chosen here."""
+class AgentOfferBody(BaseModel):
+    """The last offer of the agent. When `own` is false it was made to another session of the same agent."""
 
-    options: OfferedOptions | None
-    commands: list[OfferedCommand] = Field(description="What may follow a slash at the beginning of a prompt.")
+    options: OfferedOptionsBody | None
+    commands: list[OfferedCommandBody] = Field(
+        description="Commands that may follow a slash at the beginning of a prompt."
+    )
     own: bool
 
 
-def add_offers(app: FastAPI, room: Room) -> None:
-    @app.get("/v1/sessions/{session}/offer")
-    @needs("read")
-    async def read_agent_offer(session: Annotated[str, Path(max_length=64)]) -> AgentOffer:
-        """Modes, models, options and commands of its agent, whether it runs or not."""
-        await room.ready.wait()
-        return AgentOffer.model_validate(
-            await asyncio.to_thread(read_offer, room.ground.store, session), from_attributes=True
+class OfferRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._sessions = context.sessions
+
+    @get("/v1/sessions/{session}/offer", scope="read")
+    async def read_agent_offer(self, session: Annotated[str, Path(max_length=64)]) -> AgentOfferBody:
+        """The offer of a session's agent, whether it runs or not."""
+        await self._sessions.ready.wait()
+        return AgentOfferBody.model_validate(
+            await asyncio.to_thread(read_offered_options, self._sessions.dependencies.store, session),
+            from_attributes=True,
         )

@@ -1,88 +1,83 @@
-"""Looking at what runs inside: `/v1/preview`. The previews themselves are on origins of their own."""
+"""`/v1/preview`: ports that can be previewed, and addresses that open them. Previews have origins of their own."""
 
 import asyncio
-from typing import Any
+from dataclasses import asdict
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import origin_of
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
-from freehold.gateway.preview.front import ENTER
-from freehold.gateway.preview.hosts import Family, Place, PreviewHosts, check_port
-from freehold.gateway.preview.listeners import Listener, Ports
-from freehold.gateway.preview.passes import Passes
-from freehold.gateway.topics import Topic, Topics
+from freehold.gateway.context import RouteContext
+from freehold.gateway.preview.app import ENTER_PATH
+from freehold.gateway.preview.hosts import PreviewDomain, PreviewHosts, PreviewSite, check_port
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import get, post
 
 
-class PreviewPort(BaseModel):
-    """A port inside that something listens on. `process` and `service` are null when they are not known."""
+class PreviewPortBody(BaseModel):
+    """A port in the computer that a program listens on. `process` and `service` are null when unknown."""
 
     port: int
     process: str | None
     service: str | None
 
 
-class PreviewPorts(BaseModel):
-    """What can be looked at now, by port; also the messages of the topic `ports`."""
+class PreviewPortsBody(BaseModel):
+    """The ports that can be previewed now. The topic `ports` has the same messages."""
 
-    ports: list[PreviewPort]
+    ports: list[PreviewPortBody]
 
 
-class OpenPreview(BaseModel):
+class OpenPreviewBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     path: str = Field(
-        default="/", max_length=2000, pattern=r"^/([!-.0-\[\]-~][!-\[\]-~]*)?$", description="Where to go there."
+        default="/",
+        max_length=2000,
+        pattern=r"^/([!-.0-\[\]-~][!-\[\]-~]*)?$",
+        description="The path to open in the preview.",
     )
 
 
-class PreviewAddress(BaseModel):
-    """`address` opens once, within half a minute; `origin` is where it leads."""
+class PreviewAddressBody(BaseModel):
+    """`address` works once, within 30 seconds. `origin` is the origin of the preview."""
 
     address: str
     origin: str
 
 
-def describe(found: list[Listener]) -> dict[str, Any]:
-    rows = [PreviewPort(port=one.port, process=one.process, service=one.service) for one in found]
-    return PreviewPorts(ports=rows).model_dump()
+class PreviewRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
+        self._preview = context.preview
 
+    @get("/v1/preview/ports", scope="read")
+    async def list_preview_ports(self) -> PreviewPortsBody:
+        """The ports that programs in the computer listen on. Changes are published on the topic `ports`."""
+        found = await self._preview.ports.list_ports()
+        return PreviewPortsBody(ports=[PreviewPortBody(**asdict(one)) for one in found])
 
-def add_preview(app: FastAPI, house: House, topics: Topics, hosts: PreviewHosts, passes: Passes) -> Ports:
-    services = {one.port: name for name, one in house.manifest.computer.services.items() if one.port is not None}
-    ports = Ports(lambda: house.sealed.computer, services, topics.add(Topic("ports", kept=20)))
-
-    @app.get("/v1/preview/ports")
-    @needs("read")
-    async def list_preview_ports() -> PreviewPorts:
-        """The ports that something inside listens on. The topic `ports` tells of changes."""
-        return PreviewPorts.model_validate(describe(await ports.find()))
-
-    @app.post("/v1/preview/{port}/open")
-    @needs("terminal")
-    async def open_preview(port: int, request: Request, body: OpenPreview | None = None) -> PreviewAddress:
-        """An address for one browser, in a frame or a tab. What it shows ends when the sign-in that asked for it does."""
+    @post("/v1/preview/{port}/open", scope="terminal")
+    async def open_preview(
+        self, port: int, request: Request, body: OpenPreviewBody | None = None
+    ) -> PreviewAddressBody:
+        """An address for one browser, in a frame or a tab. The preview ends with the sign-in that opened it."""
         check_port(port)
-        place = Place(_family(request, hosts), port)
+        site = PreviewSite(_domain_for(request, self._preview.hosts), port)
         principal = principal_of(request.scope)
-        await asyncio.to_thread(house.timeline.append, "preview.opened", {"port": port}, who=principal.who)
-        token = passes.hand_over(principal, place, (body or OpenPreview()).path)
-        return PreviewAddress(address=f"{place.origin}{ENTER}{token}", origin=place.origin)
-
-    return ports
+        await asyncio.to_thread(self._services.timeline.append, "preview.opened", {"port": port}, who=principal.who)
+        token = self._preview.passes.create_token(principal, site, (body or OpenPreviewBody()).path)
+        return PreviewAddressBody(address=f"{site.origin}{ENTER_PATH}{token}", origin=site.origin)
 
 
-def _family(request: Request, hosts: PreviewHosts) -> Family:
-    """Where previews are, seen from the control center that was asked."""
+def _domain_for(request: Request, hosts: PreviewHosts) -> PreviewDomain:
+    """The domain of previews for the control center at the Host of this request."""
     host = request.headers["host"].lower()
-    family = hosts.seen_from(host)
-    if family is None:
+    domain = hosts.domain_for(host)
+    if domain is None:
         raise FreeholdError(
             "preview.no-address",
             f"Previews have no address that a browser at {origin_of(f'https://{host}')} can reach",
             hint='Set gateway.preview_url in freehold.toml, such as "https://preview.example.net", with a wildcard name',
         )
-    return family
+    return domain

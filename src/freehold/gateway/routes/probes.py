@@ -1,45 +1,45 @@
-"""`/livez`, `/ready`, `/health`, `/v1/meta`: what machines and people ask to know whether all is well."""
+"""Liveness, readiness, health and version: `/livez`, `/ready`, `/health`, `/v1/meta`."""
 
 import time
 from typing import Any, Literal
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
 from freehold import __version__
-from freehold.gateway.feeds import Feeds
-from freehold.gateway.guard import Principal, principal_of
+from freehold.features import list_features
+from freehold.gateway.context import RouteContext
 from freehold.gateway.health import SLOTS, find_seal
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
+from freehold.gateway.principal import Principal, principal_of
+from freehold.gateway.routing import get
 from freehold.observe.probes import ComponentState
 
-STALE = 1.0
+ANONYMOUS_PROBE_INTERVAL = 1.0
 
 
-class Alive(BaseModel):
+class AliveBody(BaseModel):
     alive: Literal[True] = True
 
 
-class Missing(BaseModel):
-    """One cause that holds back readiness."""
+class MissingRequirementBody(BaseModel):
+    """One reason why Freehold is not ready."""
 
     name: str
     state: Literal["absent", "degraded", "failed", "off", "starting"]
-    reason: str | None = Field(description="What went wrong; told only to the owner.")
+    reason: str | None = Field(description="The error; shown only to the owner.")
 
 
-class Readiness(BaseModel):
-    """Whether Freehold is ready, since when, and if not, for want of what."""
+class ReadinessBody(BaseModel):
+    """Whether Freehold is ready, since when, and if not, why."""
 
     ready: bool
     since: str | None = None
     requirements: list[str] = []
-    missing: list[Missing] = []
+    missing: list[MissingRequirementBody] = []
 
 
-class ComponentRow(BaseModel):
-    """One component, as it last answered. What went wrong is told only to the owner."""
+class ComponentHealthBody(BaseModel):
+    """The last state of one component. Errors are shown only to the owner."""
 
     name: str
     state: Literal["ok", "degraded", "failed", "off", "starting"]
@@ -48,87 +48,112 @@ class ComponentRow(BaseModel):
     required: bool
 
 
-class HealthReport(BaseModel):
+class HealthReportBody(BaseModel):
     ready: bool
-    components: list[ComponentRow]
+    components: list[ComponentHealthBody]
 
 
-class Meta(BaseModel):
-    """What this Freehold is."""
+class FeaturePageBody(BaseModel):
+    """A page of the control center that belongs to a feature."""
+
+    path: str
+    title: str
+
+
+class FeatureBody(BaseModel):
+    """A feature of this Freehold."""
+
+    name: str
+    title: str
+    pages: list[FeaturePageBody]
+
+
+class MetaBody(BaseModel):
+    """Version and configuration of this Freehold."""
 
     version: str
     manifest_checksum: str
     slots: dict[str, str]
+    features: list[FeatureBody]
     metrics: str
 
 
-def add_probes(app: FastAPI, house: House, feeds: Feeds) -> None:
-    asked = float("-inf")
+class ProbeRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
+        self._publisher = context.publisher
+        self._last_anonymous_probe = float("-inf")
 
-    async def look(principal: Principal) -> tuple[ComponentState, ...]:
-        """What every component answers now; strangers share an answer a second old, so that they cannot keep us busy."""
-        nonlocal asked
+    async def _probe(self, principal: Principal) -> tuple[ComponentState, ...]:
+        """Probe every component. Callers without a credential share one probe a second, so that they cannot cause load."""
         now = time.monotonic()
-        if not principal.may("read"):
-            if now - asked < STALE:
-                return feeds.health.states
-            asked = now
-        return await feeds.health.ask()
+        if not principal.has_scope("read"):
+            if now - self._last_anonymous_probe < ANONYMOUS_PROBE_INTERVAL:
+                return self._publisher.health.states
+            self._last_anonymous_probe = now
+        return await self._publisher.health.probe()
 
-    async def readiness(principal: Principal) -> Readiness:
-        seal = find_seal(house.home)
+    async def _readiness(self, principal: Principal) -> ReadinessBody:
+        seal = find_seal(self._services.home)
         missing = [
-            Missing(name=state.name, state=state.state, reason=state.last_error)
-            for state in await look(principal)
+            MissingRequirementBody(name=state.name, state=state.state, reason=state.last_error)
+            for state in await self._probe(principal)
             if state.required and state.state != "ok"
         ]
         if seal is None:
             missing.insert(
-                0, Missing(name="seal", state="absent", reason="A required program has not answered the keeper")
+                0,
+                MissingRequirementBody(
+                    name="seal", state="absent", reason="A required program does not answer the keeper"
+                ),
             )
         if missing or seal is None:
-            return Readiness(ready=False, missing=missing)
-        return Readiness(ready=True, since=seal.since, requirements=list(seal.requirements))
+            return ReadinessBody(ready=False, missing=missing)
+        return ReadinessBody(ready=True, since=seal.since, requirements=list(seal.requirements))
 
-    @app.get("/livez")
-    @needs("anyone")
-    async def livez() -> Alive:
-        """The gateway runs. Asks nothing of anybody else."""
-        return Alive()
+    @get("/livez", scope="anyone")
+    async def livez(self) -> AliveBody:
+        """200 while the gateway runs. No other program is asked."""
+        return AliveBody()
 
-    @app.get("/ready", responses={503: {"model": Readiness}})
-    @needs("anyone")
-    async def ready(request: Request, response: Response) -> Readiness:
-        """200 when sealed and every required component answers; 503 naming each cause otherwise."""
+    @get("/ready", responses={503: {"model": ReadinessBody}}, scope="anyone")
+    async def ready(self, request: Request, response: Response) -> ReadinessBody:
+        """200 when every required program and component answers; otherwise 503 with each reason."""
         principal = principal_of(request.scope)
-        found = await readiness(principal)
+        found = await self._readiness(principal)
         response.status_code = 200 if found.ready else 503
-        if not principal.may("read"):
+        if not principal.has_scope("read"):
             hidden = [cause.model_copy(update={"reason": None}) for cause in found.missing]
             return found.model_copy(update={"missing": hidden})
         return found
 
-    @app.get("/health")
-    @needs("anyone")
-    async def health(request: Request) -> HealthReport:
-        """Every component and slot with its state, since when, and its last error."""
+    @get("/health", scope="anyone")
+    async def health(self, request: Request) -> HealthReportBody:
+        """All components and slots with their state and last error."""
         principal = principal_of(request.scope)
-        states = await look(principal)
-        rows = [ComponentRow.model_validate(state.as_json()) for state in states]
-        if not principal.may("read"):
+        states = await self._probe(principal)
+        rows = [ComponentHealthBody.model_validate(state.as_json()) for state in states]
+        if not principal.has_scope("read"):
             rows = [row.model_copy(update={"last_error": None}) for row in rows]
-        is_ready = find_seal(house.home) is not None and not feeds.health.missing
-        return HealthReport(ready=is_ready, components=rows)
+        is_ready = find_seal(self._services.home) is not None and not self._publisher.health.not_ready
+        return HealthReportBody(ready=is_ready, components=rows)
 
-    @app.get("/v1/meta")
-    @needs("read")
-    async def meta() -> Meta:
-        """Version, manifest and what fills each slot."""
-        observe = house.manifest.observe
-        slots: dict[str, Any] = {name: getattr(house.manifest.slots, name).mode for name in SLOTS}
-        return Meta(
+    @get("/v1/meta", scope="read")
+    async def meta(self) -> MetaBody:
+        """Version, checksum of the manifest, the mode of each slot, and the features with their pages."""
+        observe = self._services.manifest.observe
+        slots: dict[str, Any] = {name: getattr(self._services.manifest.slots, name).mode for name in SLOTS}
+        return MetaBody(
             version=__version__,
-            manifest_checksum=house.loaded.checksum,
+            manifest_checksum=self._services.loaded.checksum,
             slots=slots,
+            features=[
+                FeatureBody(
+                    name=feature.name,
+                    title=feature.title,
+                    pages=[FeaturePageBody(path=page.path, title=page.title) for page in feature.pages],
+                )
+                for feature in list_features()
+            ],
             metrics=f"http://{observe.metrics_host}:{observe.metrics_port}/metrics",
         )

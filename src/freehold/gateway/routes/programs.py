@@ -1,29 +1,30 @@
-"""What the keeper keeps running, and starting one of them anew."""
+"""The programs that the keeper runs: list and restart them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import FastAPI, Path, Request
+from fastapi import Path, Request
 from pydantic import BaseModel
 
 from freehold import __version__
 from freehold.errors import FreeholdError
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
-from freehold.gateway.routes.doctor import IsolationFacts
-from freehold.keeper.kept import State
+from freehold.gateway.context import RouteContext
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routes.doctor import IsolationFactsBody
+from freehold.gateway.routing import get, post
+from freehold.keeper.calls import GetKeeperStatus, ProgramState, ProgramStatus, RestartProgram
+from freehold.strict_json import encode
 
-# A program may take long to end in good order and to answer again.
-RESTART_PATIENCE = 90.0
-OURSELVES = "gateway"
+# A program may take long to stop and to become ready again.
+RESTART_TIMEOUT = 90.0
+GATEWAY = "gateway"
 KEEPER = "keeper"
 
 
-class ProgramRow(BaseModel):
-    """One program. `since` is when it came into its state, `memory` in bytes, `next_start_in` seconds to its next try."""
+class ProgramInfoBody(BaseModel):
+    """One program. `since` is when its state began, `memory` is in bytes, `next_start_in` in seconds."""
 
     name: str
-    state: State
+    state: ProgramState
     required: bool
     pid: int | None
     since: float
@@ -34,100 +35,101 @@ class ProgramRow(BaseModel):
     can_restart: bool
 
 
-class Port(BaseModel):
+class ServedPortBody(BaseModel):
     name: str
     host: str
     port: int
 
 
-class AdviceRow(BaseModel):
-    """Something in freehold.toml that stops nothing and may be better otherwise."""
+class ManifestAdviceBody(BaseModel):
+    """A warning about freehold.toml. It does not prevent a start."""
 
     code: str
     message: str
     hint: str
 
 
-class ProgramsState(BaseModel):
-    """Every program, and what holds the computer. `usage` is what it uses now; null is what cannot be told."""
+class ProgramsStateBody(BaseModel):
+    """All programs, and the isolation of the computer. `usage` is its present use; null means not measurable."""
 
     version: str
     home: str
     ready: bool
     since: str | None
     missing: list[str]
-    programs: list[ProgramRow]
-    ports: list[Port]
-    isolation: IsolationFacts | None
+    programs: list[ProgramInfoBody]
+    ports: list[ServedPortBody]
+    isolation: IsolationFactsBody | None
     usage: dict[str, float | None] | None
     limits: dict[str, float]
-    advice: list[AdviceRow]
+    advice: list[ManifestAdviceBody]
 
 
-class RestartAsked(BaseModel):
-    """`begun` is false when this very gateway is restarted: the answer comes before it."""
+class RestartStartedBody(BaseModel):
+    """`begun` is false for the gateway itself: it answers before it restarts."""
 
     name: str
     begun: bool
-    state: State | None
+    state: ProgramState | None
 
 
-def add_programs(app: FastAPI, house: House) -> None:
-    @app.get("/v1/programs")
-    @needs("read")
-    async def list_programs() -> ProgramsState:
-        """What runs: programs with their restarts and memory, ports, and what holds the computer."""
-        status: dict[str, Any] = await house.keeper.call("status")
-        keeper = status["keeper"]
-        rows = [ProgramRow.model_validate({**_known(program), "can_restart": True}) for program in status["programs"]]
-        own = ProgramRow(
+class ProgramRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
+
+    @get("/v1/programs", scope="read")
+    async def list_programs(self) -> ProgramsStateBody:
+        """All programs with restarts and memory, the ports, and the isolation of the computer."""
+        status = await self._services.keeper.call(GetKeeperStatus())
+        rows = [_describe_program(program) for program in status.programs]
+        own = ProgramInfoBody(
             name=KEEPER,
             state="ready",
             required=True,
-            pid=keeper["pid"],
-            since=keeper["since"],
+            pid=status.keeper.pid,
+            since=status.keeper.since,
             restarts=0,
-            memory=keeper["memory"],
-            last_error=status["timeline_trouble"],
+            memory=status.keeper.memory,
+            last_error=status.timeline_trouble,
             next_start_in=None,
             can_restart=False,
         )
-        return ProgramsState(
+        return ProgramsStateBody(
             version=__version__,
-            home=status["home"],
-            ready=status["ready"],
-            since=status["since"],
-            missing=status["missing"],
+            home=status.home,
+            ready=status.ready,
+            since=status.since,
+            missing=list(status.missing),
             programs=[own, *rows],
-            ports=[Port.model_validate(port) for port in status["ports"]],
-            isolation=None if status["isolation"] is None else IsolationFacts.model_validate(status["isolation"]),
-            usage=status["usage"],
-            limits=house.manifest.computer.limits.model_dump(),
-            advice=[AdviceRow.model_validate(one) for one in status["advice"]],
+            ports=[ServedPortBody.model_validate(encode(port)) for port in status.ports],
+            isolation=None if status.isolation is None else IsolationFactsBody.model_validate(encode(status.isolation)),
+            usage=None if status.usage is None else vars(status.usage),
+            limits=self._services.manifest.computer.limits.model_dump(),
+            advice=[ManifestAdviceBody.model_validate(encode(one)) for one in status.advice],
         )
 
-    @app.post("/v1/programs/{name}/restart")
-    @needs("admin")
-    async def restart_program(name: Annotated[str, Path(max_length=100)], request: Request) -> RestartAsked:
-        """End a program in good order and start it again; answers when it has begun anew."""
-        asked = {"program": name, "who": principal_of(request.scope).who}
+    @post("/v1/programs/{name}/restart", scope="admin")
+    async def restart_program(self, name: Annotated[str, Path(max_length=100)], request: Request) -> RestartStartedBody:
+        """Stop a program in order and start it again. Answers when it has started."""
+        call = RestartProgram(name, principal_of(request.scope).who)
         if name == KEEPER:
             raise FreeholdError(
                 "program.permission",
-                "The keeper is never restarted from here: everything else would end with it",
+                "The keeper cannot be restarted from here, because all other programs would end with it",
                 hint="On the machine: freehold down, then freehold up",
             )
-        if name == OURSELVES:
-            await house.keeper.tell("restart", asked)
-            return RestartAsked(name=name, begun=False, state=None)
+        if name == GATEWAY:
+            await self._services.keeper.send(call)
+            return RestartStartedBody(name=name, begun=False, state=None)
         try:
-            found = await house.keeper.call("restart", asked, timeout=RESTART_PATIENCE)
+            found = await self._services.keeper.call(call, timeout=RESTART_TIMEOUT)
         except FreeholdError as error:
             if error.code == "keeper.no-such-program":
                 raise FreeholdError("program.not-found", error.message, hint=error.hint) from None
             raise
-        return RestartAsked(name=name, begun=True, state=found["state"])
+        return RestartStartedBody(name=name, begun=True, state=found.state)
 
 
-def _known(program: dict[str, Any]) -> dict[str, Any]:
-    return {name: program[name] for name in ProgramRow.model_fields if name in program}
+def _describe_program(program: ProgramStatus) -> ProgramInfoBody:
+    known = {name: value for name, value in vars(program).items() if name in ProgramInfoBody.model_fields}
+    return ProgramInfoBody(**known, can_restart=True)

@@ -1,270 +1,213 @@
-"""The front door: AT Protocol, the one-time link, and the way out again."""
+"""Sign in with AT Protocol or a one-time sign-in link, and sign out."""
 
 import asyncio
 import logging
 import re
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, RedirectResponse
 
 from freehold.errors import FreeholdError
-from freehold.gateway.addresses import crowd_of
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.limits import RateLimit
-from freehold.gateway.needs import needs
-from freehold.gateway.page import Link, show_page
-from freehold.gateway.refusals import TooMany, status_of
+from freehold.gateway.context import RouteContext
+from freehold.gateway.error_responses import RateLimited
+from freehold.gateway.page import PageLink, render_page
+from freehold.gateway.principal import principal_of
 from freehold.gateway.routes.pages import PAGES
-from freehold.identity.sessions import COOKIE, Session
+from freehold.gateway.routing import get, post
+from freehold.identity.sign_ins import COOKIE
 
 if TYPE_CHECKING:
-    from freehold.identity.atproto.flow import SignIn
+    pass
 
 BACK = "Back to the sign-in page"
 SIGN_IN_SECONDS = 600
-WAY_COOKIE = "__Host-freehold-way"
-# One of our own pages, with the code of a program that waits when there is one: nothing else is ever led to.
-WAY = re.compile(rf"(?:{'|'.join(re.escape(page) for page in PAGES)})(?:#[A-Z]{{4}}-[A-Z]{{4}})?")
+RETURN_COOKIE = "__Host-freehold-return"
+# One of our own pages, with the code of a waiting program if there is one. A redirect goes nowhere else.
+RETURN_PAGE = re.compile(rf"(?:{'|'.join(re.escape(page) for page in PAGES)})(?:#[A-Z]{{4}}-[A-Z]{{4}})?")
 
 log = logging.getLogger("freehold.gateway.sign-in")
 
 
-class OwnerOffer(BaseModel):
-    """Signing in with the owner's account."""
+class AccountSignInBody(BaseModel):
+    """Sign-in with the owner's account."""
 
     handle: str | None
-    origin: str = Field(description="Where the sign-in must begin: servers answer to 127.0.0.1, not to localhost.")
+    origin: str = Field(
+        description="The origin where the sign-in must begin: AT Protocol servers redirect to 127.0.0.1, not to localhost."
+    )
 
 
-class Offer(BaseModel):
-    """How one can sign in here."""
+class SignInOptionsBody(BaseModel):
+    """The ways to sign in here."""
 
-    atproto: OwnerOffer | None
+    atproto: AccountSignInBody | None
     link: bool
 
 
-class OneTimeToken(BaseModel):
-    """The token of a one-time link."""
+class SignInLinkTokenBody(BaseModel):
+    """The token of a sign-in link."""
 
     model_config = ConfigDict(extra="forbid")
     token: str = Field(min_length=20, max_length=200)
 
 
-class Nothing(BaseModel):
+class EmptyObjectBody(BaseModel):
     """An empty object."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class BeginSignIn(BaseModel):
-    """Where the browser was when it was shown the door."""
+class BeginSignInBody(BaseModel):
+    """The page that the browser wanted to open."""
 
     model_config = ConfigDict(extra="forbid")
-    way: str = Field(default="/", max_length=100, description="A page of ours; it is led there afterwards.")
+    return_to: str = Field(
+        default="/", max_length=100, description="One of our own pages. The browser is sent there after the sign-in."
+    )
 
 
-class Redirect(BaseModel):
-    """Where the browser must go next."""
+class SignInRedirectBody(BaseModel):
+    """The address that the browser must open next."""
 
     redirect: str
 
 
-class Done(BaseModel):
+class SignInDoneBody(BaseModel):
     done: bool = True
 
 
-class FrontDoor:
-    """Keeps the sign-in of this gateway; the AT Protocol half is loaded when somebody first uses it."""
-
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._sign_in: SignIn | None = None
-        self._per_address = RateLimit(rate=1 / 6, burst=20)
-        self._in_all = RateLimit(rate=1, burst=60)
-        self._answers = RateLimit(rate=1 / 6, burst=20)
-
-    def throttle(self, address: str) -> None:
-        """Counts a try; one who is refused for their own address takes nothing from what all have together."""
-        wait = self._per_address.wait(crowd_of(address)) or self._in_all.wait("")
-        if wait > 0:
-            raise TooMany("sign-in.too-many", "Too many tries to sign in", wait)
-
-    def throttle_answer(self, address: str) -> None:
-        """Counts an answer from an authorization server. Not in all: others must not be able to shut the owner out."""
-        if (wait := self._answers.wait(crowd_of(address))) > 0:
-            raise TooMany("sign-in.too-many", "Too many tries to sign in", wait)
-
-    def sign_in(self) -> "SignIn":
-        if self._sign_in is None:
-            from freehold.identity.atproto.client import loopback_client, public_client
-            from freehold.identity.atproto.flow import SignIn
-            from freehold.identity.keys import ensure_keys, read_client_key
-
-            house = self._house
-            manifest = house.manifest
-            if manifest.owner.did is None:
-                raise FreeholdError(
-                    "sign-in.no-owner",
-                    "This Freehold has no owner account",
-                    hint="Set one with: freehold init --owner your.handle --force; until then use: freehold open",
-                )
-            public = manifest.gateway.public_url
-            if public is not None:
-                # Made here and not at boot, so that the keeper never has to load the cryptography.
-                ensure_keys(house.home)
-            client = (
-                public_client(public, read_client_key(house.home)) if public else loopback_client(manifest.gateway.port)
-            )
-            self._sign_in = SignIn(
-                owner=manifest.owner.did,
-                client=client,
-                database=house.home.identity,
-                on_event=house.timeline.append,
-                plc_url=manifest.owner.plc_url,
-                network=house.network,
-            )
-        return self._sign_in
-
-    def close(self) -> None:
-        if self._sign_in is not None:
-            self._sign_in.close()
-
-    async def welcome(self, session: Session) -> None:
-        data = {"session": session.id, "method": session.method, "address": session.address, "label": session.label}
-        await asyncio.to_thread(self._house.timeline.append, "identity.signed_in", data, who="owner")
+def check_return_page(page: str | None) -> str:
+    """The page to open after the sign-in: `/` unless it is one of our own pages."""
+    return page if page is not None and page != "/sign-in" and RETURN_PAGE.fullmatch(page) else "/"
 
 
-def way_of(told: str | None) -> str:
-    """The page to lead to; the first one for whatever is not a page of ours."""
-    return told if told is not None and told != "/sign-in" and WAY.fullmatch(told) else "/"
-
-
-def give_cookie(response: Response, name: str, value: str, *, seconds: int) -> None:
+def set_cookie(response: Response, name: str, value: str, *, seconds: int) -> None:
     response.set_cookie(name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="lax")
 
 
-def take_cookie(response: Response, name: str) -> None:
+def delete_cookie(response: Response, name: str) -> None:
     response.delete_cookie(name, path="/", secure=True, httponly=True, samesite="lax")
 
 
-def add_sign_in(app: FastAPI, house: House) -> FrontDoor:
-    door = FrontDoor(house)
-    lifetime = house.manifest.gateway.session_absolute
+class SignInRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
+        self._sign_in = context.sign_in
+        self._lifetime = context.services.manifest.gateway.sign_in_absolute
 
-    def label(request: Request) -> str:
-        return request.headers.get("user-agent", "unknown browser")
-
-    @app.get("/v1/sign-in")
-    @needs("anyone")
-    async def offer() -> Offer:
-        """How one can sign in here."""
-        owner = house.manifest.owner
+    @get("/v1/sign-in", scope="anyone")
+    async def list_sign_in_options(self) -> SignInOptionsBody:
+        """The ways to sign in here."""
+        owner = self._services.manifest.owner
         if owner.did is None:
-            return Offer(atproto=None, link=True)
-        return Offer(atproto=OwnerOffer(handle=owner.handle, origin=house.base_url), link=False)
+            return SignInOptionsBody(atproto=None, link=True)
+        return SignInOptionsBody(
+            atproto=AccountSignInBody(handle=owner.handle, origin=self._services.base_url), link=False
+        )
 
-    @app.post("/v1/sign-in/link")
-    @needs("anyone")
-    async def redeem(body: OneTimeToken, request: Request, response: Response) -> Done:
-        """Exchange a one-time link for a session."""
+    @post("/v1/sign-in/link", scope="anyone")
+    async def redeem_sign_in_link(
+        self, body: SignInLinkTokenBody, request: Request, response: Response
+    ) -> SignInDoneBody:
+        """Exchange a sign-in link for a sign-in."""
         address = principal_of(request.scope).address
-        door.throttle(address)
-        made = await asyncio.to_thread(
-            house.sessions.redeem_link,
+        self._sign_in.count_attempt(address)
+        created = await asyncio.to_thread(
+            self._services.sign_ins.redeem_link,
             body.token,
-            label=label(request),
+            label=_label(request),
             address=address,
             replaces=request.cookies.get(COOKIE),
         )
-        if made is None:
+        if created is None:
             raise FreeholdError(
                 "sign-in.link-expired",
-                "This link has been used, or is older than ten minutes",
-                hint="Make another on the machine Freehold runs on: freehold open",
+                "This sign-in link was already used or is older than ten minutes",
+                hint="Make a new one on the machine that runs Freehold: freehold open",
             )
-        session, secret = made
-        give_cookie(response, COOKIE, secret, seconds=lifetime)
-        await door.welcome(session)
-        return Done()
+        sign_in, secret = created
+        set_cookie(response, COOKIE, secret, seconds=self._lifetime)
+        await self._sign_in.record_sign_in(sign_in)
+        return SignInDoneBody()
 
-    @app.post("/v1/sign-in/atproto")
-    @needs("anyone")
-    async def start(body: BeginSignIn, request: Request, response: Response) -> Redirect:
-        """Begin to sign in with the owner's account; the browser goes to the address given."""
+    @post("/v1/sign-in/atproto", scope="anyone")
+    async def begin_sign_in(self, body: BeginSignInBody, request: Request, response: Response) -> SignInRedirectBody:
+        """Begin a sign-in with the owner's account. The browser must open the returned address."""
         from freehold.identity.atproto.flow import SIGN_IN_COOKIE
 
-        door.throttle(principal_of(request.scope).address)
-        started = await door.sign_in().start()
-        give_cookie(response, SIGN_IN_COOKIE, started.binding, seconds=SIGN_IN_SECONDS)
-        give_cookie(response, WAY_COOKIE, way_of(body.way), seconds=SIGN_IN_SECONDS)
-        return Redirect(redirect=started.redirect)
+        self._sign_in.count_attempt(principal_of(request.scope).address)
+        started = await self._sign_in.get_flow().start()
+        set_cookie(response, SIGN_IN_COOKIE, started.binding, seconds=SIGN_IN_SECONDS)
+        set_cookie(response, RETURN_COOKIE, check_return_page(body.return_to), seconds=SIGN_IN_SECONDS)
+        return SignInRedirectBody(redirect=started.redirect)
 
-    @app.get("/oauth/callback", include_in_schema=False)
-    @needs("anyone")
-    async def callback(request: Request) -> Response:
+    @get("/oauth/callback", include_in_schema=False, scope="anyone")
+    async def finish_sign_in(self, request: Request) -> Response:
         from freehold.identity.atproto.flow import SIGN_IN_COOKIE
         from freehold.identity.atproto.problems import SignInProblem
 
         address = principal_of(request.scope).address
-        way = way_of(request.cookies.get(WAY_COOKIE))
-        back = Link(BACK, "/sign-in" if way == "/" else way)
+        page = check_return_page(request.cookies.get(RETURN_COOKIE))
+        back = PageLink(BACK, "/sign-in" if page == "/" else page)
         response: Response
         try:
-            door.throttle_answer(address)
-            did = await door.sign_in().finish(request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE))
+            self._sign_in.count_callback(address)
+            did = await self._sign_in.get_flow().finish(
+                request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE)
+            )
         except SignInProblem as problem:
-            response = show_page(
-                title=problem.title, message=problem.message, hint=problem.hint, status=problem.status, link=back
+            response = render_page(
+                title=problem.title, message=problem.message, hint=problem.hint, status=problem.kind.status, link=back
             )
         except FreeholdError as error:
-            title = "Not now" if isinstance(error, TooMany) else "That did not work"
-            response = show_page(
-                title=title, message=error.message, hint=error.hint, status=status_of(error), link=back
+            title = "Too many attempts" if isinstance(error, RateLimited) else "Sign-in failed"
+            response = render_page(
+                title=title, message=error.message, hint=error.hint, status=error.kind.status, link=back
             )
         else:
-            session, secret = await asyncio.to_thread(
-                house.sessions.create,
+            sign_in, secret = await asyncio.to_thread(
+                self._services.sign_ins.create,
                 did,
-                label=label(request),
+                label=_label(request),
                 address=address,
                 method="atproto",
                 replaces=request.cookies.get(COOKIE),
             )
-            await door.welcome(session)
-            response = RedirectResponse(way, status_code=303)
-            give_cookie(response, COOKIE, secret, seconds=lifetime)
-        take_cookie(response, SIGN_IN_COOKIE)
-        take_cookie(response, WAY_COOKIE)
+            await self._sign_in.record_sign_in(sign_in)
+            response = RedirectResponse(page, status_code=303)
+            set_cookie(response, COOKIE, secret, seconds=self._lifetime)
+        delete_cookie(response, SIGN_IN_COOKIE)
+        delete_cookie(response, RETURN_COOKIE)
         return response
 
-    @app.get("/oauth/client-metadata.json", include_in_schema=False)
-    @needs("anyone")
-    async def client_metadata() -> Response:
-        return _document(door.sign_in().client.metadata())
+    @get("/oauth/client-metadata.json", include_in_schema=False, scope="anyone")
+    async def client_metadata(self) -> Response:
+        return _document(self._sign_in.get_flow().client.metadata())
 
-    @app.get("/oauth/jwks.json", include_in_schema=False)
-    @needs("anyone")
-    async def jwks() -> Response:
-        return _document(door.sign_in().client.jwks())
+    @get("/oauth/jwks.json", include_in_schema=False, scope="anyone")
+    async def jwks(self) -> Response:
+        return _document(self._sign_in.get_flow().client.jwks())
 
-    @app.post("/v1/sign-out")
-    @needs("browser")
-    async def sign_out(_body: Nothing, request: Request, response: Response) -> Done:
-        """End this browser's session."""
-        session = principal_of(request.scope).session
-        assert session is not None  # the guard lets only browsers in here
-        await asyncio.to_thread(house.sessions.revoke, session.id)
-        await asyncio.to_thread(house.timeline.append, "identity.signed_out", {"session": session.id}, who="owner")
-        take_cookie(response, COOKIE)
-        return Done()
+    @post("/v1/sign-out", scope="browser")
+    async def sign_out(self, _body: EmptyObjectBody, request: Request, response: Response) -> SignInDoneBody:
+        """End this browser's sign-in."""
+        sign_in = principal_of(request.scope).sign_in
+        assert sign_in is not None  # the scope `browser` guarantees it
+        await asyncio.to_thread(self._services.sign_ins.revoke, sign_in.id)
+        await asyncio.to_thread(
+            self._services.timeline.append, "identity.signed_out", {"session": sign_in.id}, who="owner"
+        )
+        delete_cookie(response, COOKIE)
+        return SignInDoneBody()
 
-    return door
+
+def _label(request: Request) -> str:
+    return request.headers.get("user-agent", "unknown browser")
 
 
 def _document(content: dict[str, Any] | None) -> Response:
     if content is None:
-        raise FreeholdError("sign-in.not-found", "A Freehold without a public address publishes no client document")
+        raise FreeholdError("sign-in.not-found", "A Freehold without a public address has no OAuth client document")
     return JSONResponse(content, headers={"cache-control": "no-cache"})

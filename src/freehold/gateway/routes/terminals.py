@@ -1,35 +1,37 @@
-"""Terminals of the computer in a browser: they outlive the page, and a page that comes back sees what it missed."""
+"""Terminals of the computer. They survive the browser; a page that returns gets the output that it missed."""
 
 import asyncio
 import contextlib
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from freehold.computer.terminal import Terminal, TerminalInfo
+from freehold.computer.contract.conventions import WORKSPACE
+from freehold.computer.library.terminal import Terminal, TerminalInfo
 from freehold.errors import FreeholdError
-from freehold.gateway.guard import principal_of
-from freehold.gateway.house import House
-from freehold.gateway.needs import needs
-from freehold.gateway.noting import note
+from freehold.gateway.context import RouteContext
+from freehold.gateway.history_notes import send_history_note
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import delete, get, post, websocket
+from freehold.gateway.services import Services
+from freehold.history.calls import RequestAuthor
 
 MAX_TERMINALS = 32
-# What a browser is sent at once: small enough that Ctrl-C is felt while output floods.
-PIECE = 32 * 1024
-ENDED = 4410
-GONE = 4404
-TOLD_EVERY = 1.0
-WORKED = "worked in a terminal"
+# Output is sent in pieces of this size, small enough that Ctrl-C works during a flood of output.
+READ_SIZE = 32 * 1024
+CLOSE_ENDED = 4410
+CLOSE_NOT_FOUND = 4404
+NOTE_INTERVAL = 1.0
+TERMINAL_REASON = "worked in a terminal"
 
 Rows = Annotated[int, Field(ge=2, le=500)]
 Columns = Annotated[int, Field(ge=2, le=1000)]
 
 
-class TerminalRow(BaseModel):
-    """A terminal that is open, or has ended and was not yet looked at."""
+class TerminalInfoBody(BaseModel):
+    """A terminal that is open, or that has ended and was not viewed since."""
 
     id: str
     command: list[str]
@@ -40,26 +42,26 @@ class TerminalRow(BaseModel):
     ended: bool
 
 
-class OpenTerminal(BaseModel):
+class OpenTerminalBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     rows: Rows = 24
     columns: Columns = 80
-    folder: str = Field(default="/workspace", max_length=4096)
+    folder: str = Field(default=WORKSPACE, max_length=4096)
 
 
-class Resize(BaseModel):
+class ResizeTerminalBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     type: Literal["resize"]
     rows: Rows
     columns: Columns
 
 
-class TerminalClosed(BaseModel):
+class TerminalClosedBody(BaseModel):
     id: str
 
 
-def _row(info: TerminalInfo) -> TerminalRow:
-    return TerminalRow(
+def _to_info(info: TerminalInfo) -> TerminalInfoBody:
+    return TerminalInfoBody(
         id=info.id,
         command=list(info.command),
         rows=info.rows,
@@ -70,84 +72,82 @@ def _row(info: TerminalInfo) -> TerminalRow:
     )
 
 
-def add_terminals(app: FastAPI, house: House) -> None:
-    @app.get("/v1/terminals")
-    @needs("terminal")
-    async def list_terminals() -> list[TerminalRow]:
-        """The terminals of the computer."""
-        return [_row(info) for info in await house.sealed.computer.terminals()]
+class TerminalRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
 
-    @app.post("/v1/terminals", status_code=201)
-    @needs("terminal")
-    async def open_terminal(body: OpenTerminal, request: Request) -> TerminalRow:
-        """Open one; connect to `/v1/terminals/{id}/socket` to use it."""
-        computer = house.sealed.computer
+    @get("/v1/terminals", scope="terminal")
+    async def list_terminals(self) -> list[TerminalInfoBody]:
+        """The terminals of the computer."""
+        return [_to_info(info) for info in await self._services.computer.terminals()]
+
+    @post("/v1/terminals", status_code=201, scope="terminal")
+    async def open_terminal(self, body: OpenTerminalBody, request: Request) -> TerminalInfoBody:
+        """Open a terminal. Connect to `/v1/terminals/{id}/socket` to use it."""
+        computer = self._services.computer
         if len(await computer.terminals()) >= MAX_TERMINALS:
             raise FreeholdError(
                 "terminal.too-many",
                 f"There are already {MAX_TERMINALS} terminals",
-                hint="Close one that is not needed",
+                hint="Close one that you do not need",
             )
         terminal = await computer.terminal(rows=body.rows, cols=body.columns, cwd=body.folder)
         info = terminal.info
-        assert info is not None  # an opened terminal has one
+        assert info is not None  # always set for an opened terminal
         await terminal.detach()
         who = principal_of(request.scope).who
-        await asyncio.to_thread(house.timeline.append, "terminal.opened", {"terminal": info.id}, who=who)
-        return _row(info)
+        await asyncio.to_thread(self._services.timeline.append, "terminal.opened", {"terminal": info.id}, who=who)
+        return _to_info(info)
 
-    @app.delete("/v1/terminals/{terminal}")
-    @needs("terminal")
-    async def close_terminal(terminal: str, request: Request) -> TerminalClosed:
-        """End everything that runs in it."""
-        await house.sealed.computer.close_terminal(terminal)
+    @delete("/v1/terminals/{terminal}", scope="terminal")
+    async def close_terminal(self, terminal: str, request: Request) -> TerminalClosedBody:
+        """Close a terminal and end its programs."""
+        await self._services.computer.close_terminal(terminal)
         who = principal_of(request.scope).who
-        await asyncio.to_thread(house.timeline.append, "terminal.closed", {"terminal": terminal}, who=who)
-        await note(house, "during", _who(terminal), WORKED)
-        return TerminalClosed(id=terminal)
+        await asyncio.to_thread(self._services.timeline.append, "terminal.closed", {"terminal": terminal}, who=who)
+        await send_history_note(self._services, "during", _who(terminal), TERMINAL_REASON)
+        return TerminalClosedBody(id=terminal)
 
-    @needs("terminal")
-    async def terminal_socket(websocket: WebSocket) -> None:
-        """Binary frames are keystrokes in and output out; the text frame {"type": "resize", rows, columns} resizes."""
-        await websocket.accept()
+    @websocket("/v1/terminals/{terminal}/socket", scope="terminal")
+    async def terminal_socket(self, socket: WebSocket) -> None:
+        """Binary frames carry input and output. The text frame {"type": "resize", rows, columns} resizes."""
+        await socket.accept()
         try:
-            terminal = await house.sealed.computer.attach(websocket.path_params["terminal"])
+            terminal = await self._services.computer.attach(socket.path_params["terminal"])
         except FreeholdError as error:
-            await websocket.close(GONE, error.message[:100])
+            await socket.close(CLOSE_NOT_FOUND, error.message[:100])
             return
         used = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
-                telling = group.create_task(_tell(house, websocket.path_params["terminal"], used))
-                await _converse(websocket, terminal, used)
-                telling.cancel()
+                noting = group.create_task(_note_use(self._services, socket.path_params["terminal"], used))
+                await _copy_both_ways(socket, terminal, used)
+                noting.cancel()
         finally:
             await terminal.detach()
 
-    app.router.routes.append(WebSocketRoute("/v1/terminals/{terminal}/socket", terminal_socket))
 
-
-async def _converse(websocket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
-    """Both ways at once, until either side is done. Each waits for the other: nothing piles up between them."""
+async def _copy_both_ways(socket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
+    """Copy in both directions until one side ends. Each direction waits for its receiver, so nothing is buffered."""
     async with asyncio.TaskGroup() as group:
-        outward = group.create_task(_show(websocket, terminal, used))
-        inward = group.create_task(_type(websocket, terminal, used))
+        outward = group.create_task(_send_output(socket, terminal, used))
+        inward = group.create_task(_receive_input(socket, terminal, used))
         await asyncio.wait({outward, inward}, return_when=asyncio.FIRST_COMPLETED)
         outward.cancel()
         inward.cancel()
 
 
-async def _show(websocket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
+async def _send_output(socket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        while data := await terminal.read(PIECE):
+        while data := await terminal.read(READ_SIZE):
             used.set()
-            await websocket.send_bytes(data)
-        await websocket.close(ENDED, "the program in this terminal has ended")
+            await socket.send_bytes(data)
+        await socket.close(CLOSE_ENDED, "the program in this terminal has ended")
 
 
-async def _type(websocket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
+async def _receive_input(socket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
     while True:
-        message = await websocket.receive()
+        message = await socket.receive()
         if message["type"] == "websocket.disconnect":
             return
         if message.get("bytes") is not None:
@@ -155,21 +155,21 @@ async def _type(websocket: WebSocket, terminal: Terminal, used: asyncio.Event) -
             await terminal.write(message["bytes"])
             continue
         try:
-            resize = Resize.model_validate_json(message.get("text") or "")
+            resize = ResizeTerminalBody.model_validate_json(message.get("text") or "")
         except ValidationError:
-            await websocket.close(4400, "not a message a terminal knows")
+            await socket.close(4400, "not a valid message for a terminal")
             return
         terminal.resize(resize.rows, resize.columns)
 
 
-async def _tell(house: House, terminal: str, used: asyncio.Event) -> None:
-    """History hears that a terminal is in use, soon and not too often; nobody who types waits for that."""
+async def _note_use(services: Services, terminal: str, used: asyncio.Event) -> None:
+    """Note in history that a terminal is in use, at most once a second, without delaying input."""
     while True:
         await used.wait()
         used.clear()
-        await note(house, "during", _who(terminal), WORKED)
-        await asyncio.sleep(TOLD_EVERY)
+        await send_history_note(services, "during", _who(terminal), TERMINAL_REASON)
+        await asyncio.sleep(NOTE_INTERVAL)
 
 
-def _who(terminal: str) -> dict[str, str]:
-    return {"by": "terminal", "terminal": terminal}
+def _who(terminal: str) -> RequestAuthor:
+    return RequestAuthor(by="terminal", terminal=terminal)

@@ -1,4 +1,4 @@
-"""Sign-in with AT Protocol: who the owner is, proven by the owner's own server.
+"""Sign-in with AT Protocol (OAuth): the owner proves their DID at their own server.
 
-Heavy to import (HTTP, JOSE, DNS): import it where a sign-in begins, not at start-up.
+Slow to import (HTTP, JOSE, DNS): import it when a sign-in starts, not at start-up.
 """

@@ -1,4 +1,4 @@
-"""Sign-ins under way: kept sealed, taken once, gone after ten minutes."""
+"""Sign-in attempts that wait for the callback: stored encrypted, readable once, removed after ten minutes."""
 
 import hashlib
 import secrets
@@ -10,17 +10,17 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from freehold.identity.database import IdentityDatabase
 
-TTL = 600.0
-MAX_PENDING = 500
+ATTEMPT_TTL = 600.0
+MAX_ATTEMPTS = 500
 
 
 class OtherBrowserError(Exception):
-    """The sign-in exists but began in a browser that this one is not."""
+    """The attempt exists, but it was started in another browser."""
 
 
-class PendingSignIns:
-    """The record of a sign-in can be read only with both its state (which travels through the authorization server)
-    and its binding (a cookie of the browser that began it); the database holds neither."""
+class SignInAttempts:
+    """An attempt can be decrypted only with both its state, which travels through the authorization server, and its
+    binding, a cookie of the browser that started it. The database has neither."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class PendingSignIns:
     def close(self) -> None:
         self._database.close()
 
-    def put(self, state: str, binding: str, record: bytes) -> None:
+    def store(self, state: str, binding: str, record: bytes) -> None:
         now = self._clock()
         nonce = secrets.token_bytes(12)
         sealed = nonce + AESGCM(_key(state, binding)).encrypt(nonce, record, None)
@@ -37,12 +37,17 @@ class PendingSignIns:
             connection.execute("DELETE FROM sign_ins WHERE expires <= ?", (now,))
             connection.execute(
                 "DELETE FROM sign_ins WHERE hash IN (SELECT hash FROM sign_ins ORDER BY created DESC LIMIT -1 OFFSET ?)",
-                (MAX_PENDING - 1,),
+                (MAX_ATTEMPTS - 1,),
             )
-            connection.execute("INSERT INTO sign_ins VALUES (?, ?, ?, ?)", (_hash(state), now, now + TTL, sealed))
+            connection.execute(
+                "INSERT INTO sign_ins VALUES (?, ?, ?, ?)", (_hash(state), now, now + ATTEMPT_TTL, sealed)
+            )
 
     def take(self, state: str, binding: str | None) -> bytes | None:
-        """The record, once: whoever asks with this state ends it. None when there is none; raises OtherBrowserError."""
+        """Remove the attempt with this state and return its record; None when there is none or it expired.
+
+        Raises OtherBrowserError when the binding does not match. The attempt is removed in each case.
+        """
         with self._database.transaction() as connection:
             rows = connection.execute(
                 "DELETE FROM sign_ins WHERE hash = ? RETURNING sealed, expires", (_hash(state),)

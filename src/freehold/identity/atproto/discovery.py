@@ -1,15 +1,15 @@
-"""Which server signs in the accounts of a PDS, and whether it keeps the rules."""
+"""Finds the authorization server of a PDS and checks that its metadata meets the rules of AT Protocol."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from freehold.identity.atproto.fetch import Fetcher, FetchError
-from freehold.identity.atproto.problems import SignInProblem, fetch_problem, first_fault, shown
+from freehold.identity.atproto.fetcher import Fetcher, FetchError
+from freehold.identity.atproto.problems import SignInProblem, describe_first_error, escape_for_log, explain_fetch_error
 from freehold.identity.atproto.syntax import is_hostname, is_origin
 
-LONGEST_URL = 2000
+MAX_URL_CHARS = 2000
 
 
 class _Resource(BaseModel):
@@ -19,7 +19,7 @@ class _Resource(BaseModel):
 
 
 class _Metadata(BaseModel):
-    """Only what is used; a server may say more."""
+    """Only the fields that are used; a server may send more."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
     issuer: str
@@ -50,42 +50,42 @@ class AuthorizationServer:
 
 
 async def find_issuer(fetcher: Fetcher, pds: str) -> str:
-    """The one authorization server that a PDS names; raises SignInProblem."""
+    """The issuer of the one authorization server that a PDS names. Raises SignInProblem."""
     place = pds.split("://")[-1]
     try:
         resource = _Resource.model_validate(await fetcher.get_json(f"{pds}/.well-known/oauth-protected-resource"))
     except FetchError as error:
-        raise fetch_problem(error, "pds") from None
+        raise explain_fetch_error(error, "pds") from None
     except ValidationError as error:
-        reason = f"checklist 7: the protected-resource document is malformed: {first_fault(error)}"
+        reason = f"checklist 7: the protected-resource document is malformed: {describe_first_error(error)}"
         raise SignInProblem("pds-broken", reason, place=place) from None
     if resource.resource != pds:
-        reason = f"checklist 7: the protected-resource document is that of {shown(resource.resource)}"
+        reason = f"checklist 7: the protected-resource document names {escape_for_log(resource.resource)}"
         raise SignInProblem("pds-broken", reason, place=place)
     if len(resource.authorization_servers) != 1:
-        reason = f"checklist 7: {len(resource.authorization_servers)} authorization servers instead of one"
+        reason = f"checklist 7: {len(resource.authorization_servers)} authorization servers; exactly one is required"
         raise SignInProblem("pds-broken", reason, place=place)
     issuer = resource.authorization_servers[0]
     if not is_origin(issuer, fetcher.network.plain):
-        reason = f"checklist 7: the authorization server is not a plain https origin: {shown(issuer)}"
+        reason = f"checklist 7: the authorization server is not a plain https origin: {escape_for_log(issuer)}"
         raise SignInProblem("pds-broken", reason, place=place)
     return issuer
 
 
 async def discover_server(fetcher: Fetcher, issuer: str, pds: str) -> AuthorizationServer:
-    """The endpoints of an authorization server that promises everything AT Protocol asks; raises SignInProblem."""
+    """The endpoints of an authorization server that supports all AT Protocol requires. Raises SignInProblem."""
     place = issuer.split("://")[-1]
     try:
         found = _Metadata.model_validate(await fetcher.get_json(f"{issuer}/.well-known/oauth-authorization-server"))
     except FetchError as error:
-        raise fetch_problem(error, "server") from None
+        raise explain_fetch_error(error, "server") from None
     except ValidationError as error:
-        reason = f"checklist 9: the server's metadata is malformed: {first_fault(error)}"
+        reason = f"checklist 9: the server's metadata is malformed: {describe_first_error(error)}"
         raise SignInProblem("server-broken", reason, place=place) from None
     if found.issuer != issuer:
-        reason = f"checklist 8: the server calls itself {shown(found.issuer)}, not {issuer}"
+        reason = f"checklist 8: the metadata names the issuer {escape_for_log(found.issuer)}, not {issuer}"
         raise SignInProblem("server-broken", reason, place=place)
-    for reason in _broken_promises(found, pds):
+    for reason in _unmet_requirements(found, pds):
         raise SignInProblem("server-broken", f"checklist 9: {reason}", place=place)
     endpoints = {
         "authorization_endpoint": found.authorization_endpoint,
@@ -96,7 +96,7 @@ async def discover_server(fetcher: Fetcher, issuer: str, pds: str) -> Authorizat
         endpoints["revocation_endpoint"] = found.revocation_endpoint
     for name, url in endpoints.items():
         if not _is_endpoint(url, fetcher.network.plain):
-            reason = f"checklist 10: {name} is not a plain https address: {shown(url)}"
+            reason = f"checklist 10: {name} is not a plain https address: {escape_for_log(url)}"
             raise SignInProblem("server-broken", reason, place=place)
     return AuthorizationServer(
         issuer=issuer,
@@ -107,7 +107,7 @@ async def discover_server(fetcher: Fetcher, issuer: str, pds: str) -> Authorizat
     )
 
 
-def _broken_promises(found: _Metadata, pds: str) -> list[str]:
+def _unmet_requirements(found: _Metadata, pds: str) -> list[str]:
     required: list[tuple[str, list[str], tuple[str, ...]]] = [
         ("response_types_supported", found.response_types_supported, ("code",)),
         ("grant_types_supported", found.grant_types_supported, ("authorization_code", "refresh_token")),
@@ -125,26 +125,26 @@ def _broken_promises(found: _Metadata, pds: str) -> list[str]:
         ("scopes_supported", found.scopes_supported, ("atproto",)),
         ("dpop_signing_alg_values_supported", found.dpop_signing_alg_values_supported, ("ES256",)),
     ]
-    broken = [f"{name} lacks {value}" for name, values, wanted in required for value in wanted if value not in values]
+    unmet = [f"{name} lacks {value}" for name, values, wanted in required for value in wanted if value not in values]
     if "none" in found.token_endpoint_auth_signing_alg_values_supported:
-        broken.append("token_endpoint_auth_signing_alg_values_supported holds none")
+        unmet.append("token_endpoint_auth_signing_alg_values_supported contains none")
     if "none" in found.dpop_signing_alg_values_supported:
-        broken.append("dpop_signing_alg_values_supported holds none")
+        unmet.append("dpop_signing_alg_values_supported contains none")
     for name, promised in (
         ("authorization_response_iss_parameter_supported", found.authorization_response_iss_parameter_supported),
         ("require_pushed_authorization_requests", found.require_pushed_authorization_requests),
         ("client_id_metadata_document_supported", found.client_id_metadata_document_supported),
     ):
         if not promised:
-            broken.append(f"{name} is false")
+            unmet.append(f"{name} is false")
     if found.protected_resources is not None and pds not in found.protected_resources:
-        broken.append(f"protected_resources lacks {pds}")
-    return broken
+        unmet.append(f"protected_resources lacks {pds}")
+    return unmet
 
 
 def _is_endpoint(url: str, plain: frozenset[str]) -> bool:
-    """https, a host and a path. No query: the redirect must carry only what we put there."""
-    if len(url) > LONGEST_URL or any(ord(character) <= 32 or ord(character) >= 127 for character in url):
+    """https, a host and a path. No query: the redirect must carry only the parameters that we add."""
+    if len(url) > MAX_URL_CHARS or any(ord(character) <= 32 or ord(character) >= 127 for character in url):
         return False
     try:
         parts = urlsplit(url)

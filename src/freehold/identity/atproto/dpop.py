@@ -1,4 +1,4 @@
-"""A key that lives for one sign-in, and proofs that whoever holds it sends the request."""
+"""DPoP: a key for one sign-in, and proofs that the holder of the key sent a request."""
 
 import json
 import secrets
@@ -22,11 +22,11 @@ class DpopKey:
         return cls(ECKey.import_key(json.loads(text)))
 
     def dump(self) -> str:
-        """With the private part: only for the sealed record of a sign-in that is under way."""
+        """The key with its private part. Store it only encrypted, in a sign-in attempt."""
         return json.dumps(self._key.as_dict(private=True))
 
     def proof(self, method: str, url: str, *, nonce: str | None, clock: Callable[[], float]) -> str:
-        """A fresh proof for one request. There is no `ath`: the tokens are never used, only asked for and revoked."""
+        """A new proof for one request. It has no `ath`: the tokens are requested and revoked, and never used."""
         claims: dict[str, object] = {
             "jti": secrets.token_urlsafe(16),
             "htm": method,

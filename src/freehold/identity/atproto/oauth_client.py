@@ -1,4 +1,4 @@
-"""What this Freehold is to an authorization server: a confidential client with a public address, else a loopback one."""
+"""This Freehold as an OAuth client: confidential when it has a public address, else a loopback client."""
 
 import secrets
 from collections.abc import Callable
@@ -19,8 +19,8 @@ _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 @dataclass(frozen=True)
-class Client:
-    """`origin` is where a sign-in must begin: the answer comes back there, and so must the browser's cookie."""
+class OAuthClient:
+    """`origin` is where a sign-in must start, because the callback and the cookie of the browser belong to it."""
 
     client_id: str
     origin: str
@@ -31,7 +31,7 @@ class Client:
         return self.origin + CALLBACK
 
     def metadata(self) -> dict[str, object] | None:
-        """The document served at `/oauth/client-metadata.json`, or None for a loopback client, which has none."""
+        """The document served at `/oauth/client-metadata.json`, or None for a loopback client."""
         if self.key is None:
             return None
         return {
@@ -50,14 +50,14 @@ class Client:
         }
 
     def jwks(self) -> dict[str, object] | None:
-        """The document served at `/oauth/jwks.json`: the public half only."""
+        """The document served at `/oauth/jwks.json`: the public key. None for a loopback client."""
         if self.key is None:
             return None
         public = {**self.key.as_dict(private=False), "kid": self.key.thumbprint(), "alg": "ES256", "use": "sig"}
         return {"keys": [public]}
 
     def authentication(self, issuer: str, *, clock: Callable[[], float]) -> dict[str, str]:
-        """Form fields that say who asks. A confidential client signs anew for every request."""
+        """The form fields that authenticate this client. A confidential client signs a new assertion for each request."""
         if self.key is None:
             return {"client_id": self.client_id}
         now = int(clock())
@@ -77,21 +77,21 @@ class Client:
         }
 
 
-def public_client(public_url: str, key: bytes) -> Client:
-    """For a Freehold with a public https address; `key` is the PEM of `freehold.identity.keys`."""
+def public_client(public_url: str, key: bytes) -> OAuthClient:
+    """The client of a Freehold with a public https address. `key` is the PEM of `freehold.identity.keys`."""
     parts = urlsplit(public_url)
     if parts.scheme != "https" or not parts.hostname or parts.netloc != parts.hostname or parts.path not in ("", "/"):
         raise FreeholdError(
             "identity.public-url",
-            f"{public_url} cannot be used for sign-in",
-            hint="gateway.public_url in freehold.toml must be https and a host name, without a port or a path",
+            f"gateway.public_url {public_url} cannot be used for sign-in",
+            hint="Set it to https and a host name, without a port or a path, such as https://agent.example.com",
         )
     origin = f"https://{parts.hostname}"
-    return Client(client_id=origin + METADATA, origin=origin, key=ECKey.import_key(key.decode()))
+    return OAuthClient(client_id=origin + METADATA, origin=origin, key=ECKey.import_key(key.decode()))
 
 
-def loopback_client(port: int) -> Client:
-    """For a Freehold that only this machine can reach. Servers accept 127.0.0.1 and not the name localhost."""
+def loopback_client(port: int) -> OAuthClient:
+    """The client of a Freehold that only this machine can reach. Servers accept 127.0.0.1, not the name localhost."""
     origin = f"http://127.0.0.1:{port}"
     redirect = quote(origin + CALLBACK, safe="")
-    return Client(client_id=f"http://localhost?redirect_uri={redirect}&scope={SCOPE}", origin=origin, key=None)
+    return OAuthClient(client_id=f"http://localhost?redirect_uri={redirect}&scope={SCOPE}", origin=origin, key=None)

@@ -1,4 +1,4 @@
-"""The conversation with one authorization server: every request proves the key, the client and freshness."""
+"""Requests to one authorization server. Each proves the DPoP key, authenticates the client and has the last nonce."""
 
 import asyncio
 import re
@@ -8,14 +8,20 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from freehold.identity.atproto.client import SCOPE, Client
 from freehold.identity.atproto.discovery import AuthorizationServer
 from freehold.identity.atproto.dpop import DpopKey
-from freehold.identity.atproto.fetch import Answer, Fetcher, FetchError
-from freehold.identity.atproto.problems import Code, SignInProblem, fetch_problem, first_fault, shown
+from freehold.identity.atproto.fetcher import Fetcher, FetchError, FetchResponse
+from freehold.identity.atproto.oauth_client import SCOPE, OAuthClient
+from freehold.identity.atproto.problems import (
+    ProblemCode,
+    SignInProblem,
+    describe_first_error,
+    escape_for_log,
+    explain_fetch_error,
+)
 
-SKEW = 30.0
-REVOCATION_DEADLINE = 5.0
+MAX_CLOCK_SKEW = 30.0
+REVOCATION_TIMEOUT = 5.0
 _ERROR = re.compile(r"[a-z_]{1,60}")
 
 
@@ -25,7 +31,7 @@ class _Pushed(BaseModel):
     expires_in: int = Field(gt=0)
 
 
-class TokenAnswer(BaseModel):
+class TokenResponse(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
     access_token: str = Field(min_length=1, repr=False)
     refresh_token: str | None = Field(default=None, repr=False)
@@ -34,14 +40,14 @@ class TokenAnswer(BaseModel):
     sub: str
 
 
-class Exchange:
-    """`nonce` is the last that this server gave; it lives on from the request to the callback."""
+class OAuthRequests:
+    """`nonce` is the last DPoP nonce of this server. It is kept from the pushed request to the callback."""
 
     def __init__(
         self,
         fetcher: Fetcher,
         server: AuthorizationServer,
-        client: Client,
+        client: OAuthClient,
         key: DpopKey,
         *,
         clock: Callable[[], float],
@@ -55,8 +61,8 @@ class Exchange:
         self._clock = clock
         self._place = server.issuer.split("://")[-1]
 
-    async def push(self, *, did: str, state: str, challenge: str) -> str:
-        """Push the authorization request; gives the address to send the browser to."""
+    async def push_authorization(self, *, did: str, state: str, challenge: str) -> str:
+        """Push the authorization request. Returns the URL that the browser must open."""
         form = {
             "response_type": "code",
             "redirect_uri": self._client.redirect_uri,
@@ -66,34 +72,36 @@ class Exchange:
             "code_challenge_method": "S256",
             "login_hint": did,
         }
-        answer = await self._post(self._server.request_endpoint, form)
-        if answer.status not in (200, 201):
-            raise self._refusal(answer, "request-refused", "the pushed request")
+        response = await self._post(self._server.request_endpoint, form)
+        if response.status not in (200, 201):
+            raise self._refusal(response, "request-refused", "the pushed request")
         try:
-            pushed = _Pushed.model_validate(self._document(answer))
+            pushed = _Pushed.model_validate(self._document(response))
         except ValidationError as error:
-            raise self._broken(f"checklist 11: the pushed request's answer: {first_fault(error)}") from None
+            raise self._broken(
+                f"checklist 11: the reply to the pushed request: {describe_first_error(error)}"
+            ) from None
         query = urlencode({"client_id": self._client.client_id, "request_uri": pushed.request_uri})
         return f"{self._server.authorization_endpoint}?{query}"
 
-    async def redeem(self, *, code: str, verifier: str) -> TokenAnswer:
+    async def redeem_code(self, *, code: str, verifier: str) -> TokenResponse:
         form = {
             "grant_type": "authorization_code",
             "redirect_uri": self._client.redirect_uri,
             "code": code,
             "code_verifier": verifier,
         }
-        answer = await self._post(self._server.token_endpoint, form)
-        if answer.status != 200:
-            raise self._refusal(answer, "code-refused", "the code")
+        response = await self._post(self._server.token_endpoint, form)
+        if response.status != 200:
+            raise self._refusal(response, "code-refused", "the code")
         try:
-            return TokenAnswer.model_validate(self._document(answer))
+            return TokenResponse.model_validate(self._document(response))
         except ValidationError as error:
-            reason = f"checklist 21: the token answer: {first_fault(error)}"
+            reason = f"checklist 21: the token reply: {describe_first_error(error)}"
             raise SignInProblem("token-broken", reason, place=self._place) from None
 
-    async def revoke(self, tokens: TokenAnswer) -> list[str]:
-        """Ask the server to forget the tokens. Gives what failed: there is nothing else to be done about it."""
+    async def revoke_tokens(self, tokens: TokenResponse) -> list[str]:
+        """Revoke the tokens at the server. Returns the failures, for the log."""
         failures: list[str] = []
         if self._server.revocation_endpoint is None:
             return ["the server has no revocation endpoint"]
@@ -101,52 +109,52 @@ class Exchange:
             if token is None:
                 continue
             try:
-                async with asyncio.timeout(REVOCATION_DEADLINE):
-                    answer = await self._send(self._server.revocation_endpoint, {"token": token})
+                async with asyncio.timeout(REVOCATION_TIMEOUT):
+                    response = await self._send(self._server.revocation_endpoint, {"token": token})
             except (FetchError, TimeoutError) as error:
-                failures.append(str(error) or "revocation took too long")
+                failures.append(str(error) or "the revocation timed out")
             else:
-                if answer.status not in (200, 204):
-                    failures.append(f"revocation answered {answer.status} {_error_of(answer)}")
+                if response.status not in (200, 204):
+                    failures.append(f"the revocation endpoint answered {response.status} {_error_of(response)}")
         return failures
 
-    async def _post(self, url: str, form: Mapping[str, str]) -> Answer:
+    async def _post(self, url: str, form: Mapping[str, str]) -> FetchResponse:
         try:
-            answer = await self._send(url, form)
+            response = await self._send(url, form)
         except FetchError as error:
-            raise fetch_problem(error, "server") from None
-        if 300 <= answer.status < 400:
-            raise self._broken(f"checklist 31: {url} redirects, which is not followed")
-        if answer.status >= 500:
-            raise SignInProblem("server-unreachable", f"{url} answered {answer.status}", place=self._place)
-        if answer.status < 300 and "dpop-nonce" not in answer.headers:
+            raise explain_fetch_error(error, "server") from None
+        if 300 <= response.status < 400:
+            raise self._broken(f"checklist 31: {url} redirects; redirects are not followed")
+        if response.status >= 500:
+            raise SignInProblem("server-unreachable", f"{url} answered {response.status}", place=self._place)
+        if response.status < 300 and "dpop-nonce" not in response.headers:
             raise self._broken(f"checklist 15: {url} answered without DPoP-Nonce")
-        return answer
+        return response
 
-    async def _send(self, url: str, form: Mapping[str, str]) -> Answer:
-        """One request, and once more with the nonce when the server asks for it; proof and assertion always fresh."""
-        answer = await self._send_once(url, form)
-        if _error_of(answer) == "use_dpop_nonce" and "dpop-nonce" in answer.headers:
-            answer = await self._send_once(url, form)
-        return answer
+    async def _send(self, url: str, form: Mapping[str, str]) -> FetchResponse:
+        """Send a request; send it once more when the server asks for a nonce. Proof and assertion are new each time."""
+        response = await self._send_once(url, form)
+        if _error_of(response) == "use_dpop_nonce" and "dpop-nonce" in response.headers:
+            response = await self._send_once(url, form)
+        return response
 
-    async def _send_once(self, url: str, form: Mapping[str, str]) -> Answer:
+    async def _send_once(self, url: str, form: Mapping[str, str]) -> FetchResponse:
         proof = self._key.proof("POST", url, nonce=self.nonce, clock=self._clock)
         identified = {**form, **self._client.authentication(self._server.issuer, clock=self._clock)}
-        answer = await self._fetcher.post_form(url, identified, {"dpop": proof})
-        self.nonce = answer.headers.get("dpop-nonce", self.nonce)
-        return answer
+        response = await self._fetcher.post_form(url, identified, {"dpop": proof})
+        self.nonce = response.headers.get("dpop-nonce", self.nonce)
+        return response
 
-    def _document(self, answer: Answer) -> dict[str, object]:
+    def _document(self, response: FetchResponse) -> dict[str, object]:
         try:
-            return answer.json()
+            return response.json()
         except FetchError as error:
-            raise fetch_problem(error, "server") from None
+            raise explain_fetch_error(error, "server") from None
 
-    def _refusal(self, answer: Answer, code: Code, what: str) -> SignInProblem:
-        skew = _skew(answer, self._clock())
-        reason = f"{what} was answered {answer.status} {_error_of(answer)}: {_description_of(answer)}"
-        if abs(skew) > SKEW:
+    def _refusal(self, response: FetchResponse, code: ProblemCode, what: str) -> SignInProblem:
+        skew = _skew(response, self._clock())
+        reason = f"{what} was answered {response.status} {_error_of(response)}: {_description_of(response)}"
+        if abs(skew) > MAX_CLOCK_SKEW:
             return SignInProblem("clock-skew", f"{reason}; the clocks differ by {skew:.0f} s", place=f"{abs(skew):.0f}")
         return SignInProblem(code, reason, place=self._place)
 
@@ -154,25 +162,25 @@ class Exchange:
         return SignInProblem("server-broken", reason, place=self._place)
 
 
-def _error_of(answer: Answer) -> str:
-    if answer.status < 400:
+def _error_of(response: FetchResponse) -> str:
+    if response.status < 400:
         return ""
     try:
-        found = answer.json().get("error")
+        found = response.json().get("error")
     except FetchError:
         return ""
     return found if isinstance(found, str) and _ERROR.fullmatch(found) else ""
 
 
-def _description_of(answer: Answer) -> str:
+def _description_of(response: FetchResponse) -> str:
     try:
-        return shown(answer.json().get("error_description"))
+        return escape_for_log(response.json().get("error_description"))
     except FetchError as error:
         return str(error)
 
 
-def _skew(answer: Answer, now: float) -> float:
+def _skew(response: FetchResponse, now: float) -> float:
     try:
-        return parsedate_to_datetime(answer.headers["date"]).timestamp() - now
+        return parsedate_to_datetime(response.headers["date"]).timestamp() - now
     except (KeyError, ValueError, TypeError):
         return 0.0

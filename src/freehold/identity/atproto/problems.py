@@ -1,16 +1,16 @@
-"""What can go wrong while signing in, in the owner's words."""
+"""The problems of a sign-in, with the texts that the owner reads."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import ValidationError
 
-from freehold.errors import FreeholdError
-from freehold.identity.atproto.fetch import FetchError
+from freehold.errors import FreeholdError, KindName
+from freehold.identity.atproto.fetcher import FetchError
 
 Stage = Literal["directory", "pds", "server"]
 
-Code = Literal[
+ProblemCode = Literal[
     "directory-unreachable",
     "directory-broken",
     "did-unknown",
@@ -35,165 +35,165 @@ Code = Literal[
 
 
 @dataclass(frozen=True)
-class Words:
+class ProblemText:
     """`{place}` is the host, DID or number that the problem is about."""
 
     title: str
     message: str
     hint: str
-    status: int
+    kind: KindName
 
 
-WORDS: dict[Code, Words] = {
-    "directory-unreachable": Words(
+PROBLEM_TEXTS: dict[ProblemCode, ProblemText] = {
+    "directory-unreachable": ProblemText(
         "The identity directory does not answer",
         "{place}, where the owner's identity is looked up, cannot be reached",
-        "Check this machine's network and try again in a few minutes; sessions that exist keep working",
-        502,
+        "Check the network of this machine and try again in a few minutes; browsers that are signed in stay signed in",
+        "upstream",
     ),
-    "directory-broken": Words(
+    "directory-broken": ProblemText(
         "The owner's identity cannot be read",
         "{place} answered with an identity document that breaks the rules of AT Protocol",
-        "Look the DID up at the directory; until the document is right, use a browser that is still signed in or `freehold open --keeper`",
-        502,
+        "Check the identity document of the DID. Until it is correct, use a browser that is signed in, or `freehold open --keeper`",
+        "upstream",
     ),
-    "did-unknown": Words(
-        "The owner's identity is gone",
-        "The directory does not know {place} (any more)",
+    "did-unknown": ProblemText(
+        "The owner's identity was not found",
+        "The directory has no entry for {place}",
         "Check `did` under [owner] in freehold.toml",
-        502,
+        "upstream",
     ),
-    "pds-unreachable": Words(
+    "pds-unreachable": ProblemText(
         "Your PDS does not answer",
-        "{place}, where the owner's account lives, cannot be reached",
-        "Try again when it is up; sessions that exist keep working, and `freehold open --keeper` opens the recovery page",
-        502,
+        "{place}, which hosts the owner's account, cannot be reached",
+        "Try again later. Browsers that are signed in stay signed in, and `freehold open --keeper` opens the recovery page",
+        "upstream",
     ),
-    "pds-broken": Words(
-        "Your PDS does not say who signs you in",
+    "pds-broken": ProblemText(
+        "Your PDS names no valid sign-in server",
         "{place} answered with sign-in metadata that breaks the rules of AT Protocol",
-        "Tell whoever runs that PDS; the exact reason is in the log: freehold logs gateway",
-        502,
+        "Report this to the operator of that PDS; the exact reason is in the log: freehold logs gateway",
+        "upstream",
     ),
-    "server-unreachable": Words(
+    "server-unreachable": ProblemText(
         "Your sign-in server does not answer",
         "{place}, which signs the owner in, cannot be reached",
-        "Try again when it is up; sessions that exist keep working, and `freehold open --keeper` opens the recovery page",
-        502,
+        "Try again later. Browsers that are signed in stay signed in, and `freehold open --keeper` opens the recovery page",
+        "upstream",
     ),
-    "server-broken": Words(
-        "Your sign-in server breaks the rules",
-        "{place} answered in a way that AT Protocol sign-in does not allow",
-        "Tell whoever runs that server; the exact reason is in the log: freehold logs gateway",
-        502,
+    "server-broken": ProblemText(
+        "Your sign-in server does not follow AT Protocol",
+        "{place} sent a reply that AT Protocol sign-in does not allow",
+        "Report this to the operator of that server; the exact reason is in the log: freehold logs gateway",
+        "upstream",
     ),
-    "address-refused": Words(
+    "address-refused": ProblemText(
         "A server points to a private address",
-        "{place} does not lead to an address on the public internet, so it was not contacted",
-        "If the DNS of this machine is right, the identity document or the server is wrong: check both",
-        502,
+        "{place} has no address on the public internet, so it was not contacted",
+        "Check the DNS of this machine, the identity document of the DID and the metadata of the server",
+        "upstream",
     ),
-    "request-refused": Words(
+    "request-refused": ProblemText(
         "Your sign-in server refused the request",
         "{place} did not accept this Freehold's sign-in request",
-        "With a public address, that server must be able to fetch /oauth/client-metadata.json and /oauth/jwks.json from it; the reason given is in the log: freehold logs gateway",
-        502,
+        "A server must be able to fetch /oauth/client-metadata.json and /oauth/jwks.json from a public Freehold; its reason is in the log: freehold logs gateway",
+        "upstream",
     ),
-    "clock-skew": Words(
+    "clock-skew": ProblemText(
         "The clock is wrong",
-        "The clock of this machine and that of the sign-in server differ by {place} seconds",
-        "Set this machine's clock (timedatectl set-ntp true) and try again",
-        502,
+        "The clocks of this machine and of the sign-in server differ by {place} seconds",
+        "Set the clock of this machine (timedatectl set-ntp true) and try again",
+        "upstream",
     ),
-    "callback-malformed": Words(
-        "That is not an answer to a sign-in",
-        "The address that was opened does not hold a complete answer from a sign-in server",
-        "Begin again from the sign-in page",
-        400,
+    "callback-malformed": ProblemText(
+        "The callback address is not valid",
+        "The address does not contain a complete reply of a sign-in server",
+        "Start again from the sign-in page",
+        "invalid",
     ),
-    "expired": Words(
-        "This sign-in is over",
-        "It took too long, was already used, or was never begun here",
-        "Begin again from the sign-in page",
-        400,
+    "expired": ProblemText(
+        "This sign-in has expired",
+        "It took too long, was used already, or did not start here",
+        "Start again from the sign-in page",
+        "invalid",
     ),
-    "other-browser": Words(
-        "This sign-in began in another browser",
-        "An answer counts only in the browser that asked",
-        "Begin again from the sign-in page of this browser, with cookies allowed",
-        400,
+    "other-browser": ProblemText(
+        "This sign-in started in another browser",
+        "A sign-in must be completed in the browser that started it",
+        "Start again from the sign-in page in this browser, with cookies allowed",
+        "invalid",
     ),
-    "wrong-issuer": Words(
-        "The answer came from another server",
-        "The sign-in was answered by a server that was not asked",
-        "Begin again from the sign-in page; if it happens again, somebody is interfering",
-        400,
+    "wrong-issuer": ProblemText(
+        "The reply came from another server",
+        "A server answered that this Freehold did not ask",
+        "Start again from the sign-in page. If it happens again, the connection may be under attack",
+        "invalid",
     ),
-    "denied": Words(
+    "denied": ProblemText(
         "Access was denied at your PDS",
-        "The page of the PDS was answered with no, or left open until it expired",
-        "Begin again from the sign-in page and choose Authorize",
-        403,
+        "You refused the request on the page of the PDS, or the page expired",
+        "Start again from the sign-in page and choose Authorize",
+        "permission",
     ),
-    "server-error": Words(
-        "Your sign-in server gave up",
+    "server-error": ProblemText(
+        "Your sign-in server reported an error",
         "{place} ended the sign-in with an error",
-        "Begin again from the sign-in page; the error is in the log: freehold logs gateway",
-        502,
+        "Start again from the sign-in page; the error is in the log: freehold logs gateway",
+        "upstream",
     ),
-    "code-refused": Words(
+    "code-refused": ProblemText(
         "The sign-in could not be completed",
-        "{place} did not accept its own answer any more, usually because too much time had passed",
-        "Begin again from the sign-in page",
-        400,
+        "{place} did not accept the authorization code, usually because it had expired",
+        "Start again from the sign-in page",
+        "invalid",
     ),
-    "token-broken": Words(
-        "Your sign-in server breaks the rules",
-        "{place} confirmed the sign-in in a way that AT Protocol does not allow",
-        "Tell whoever runs that server; the exact reason is in the log: freehold logs gateway",
-        502,
+    "token-broken": ProblemText(
+        "Your sign-in server does not follow AT Protocol",
+        "{place} confirmed the sign-in with tokens that AT Protocol does not allow",
+        "Report this to the operator of that server; the exact reason is in the log: freehold logs gateway",
+        "upstream",
     ),
-    "moved": Words(
+    "moved": ProblemText(
         "The account moved during the sign-in",
-        "The owner's account now belongs to another server than the one that answered",
-        "Begin again from the sign-in page",
-        409,
+        "The owner's account is now on another server than the one that answered",
+        "Start again from the sign-in page",
+        "conflict",
     ),
-    "not-owner": Words(
-        "This is not your house",
-        "You have proven who you are, but this Freehold belongs to somebody else",
-        "Sign in with the owner's account, or run a Freehold of your own",
-        403,
+    "not-owner": ProblemText(
+        "This Freehold belongs to someone else",
+        "You signed in with an account that is not the owner of this Freehold",
+        "Sign in with the owner's account, or run your own Freehold",
+        "permission",
     ),
 }
 
 
 class SignInProblem(FreeholdError):
-    """A sign-in that ended. `reason` is for the log: which rule was broken, with the value, and never a secret."""
+    """A sign-in failed. `reason` is for the log: the broken rule with its value, never a secret."""
 
-    def __init__(self, code: Code, reason: str, *, place: str = "") -> None:
-        words = WORDS[code]
-        super().__init__(f"sign-in.{code}", words.message.format(place=place or "The server"), hint=words.hint)
-        self.title = words.title
-        self.status = words.status
+    def __init__(self, code: ProblemCode, reason: str, *, place: str = "") -> None:
+        text = PROBLEM_TEXTS[code]
+        message = text.message.format(place=place or "The server")
+        super().__init__(f"sign-in.{code}", message, hint=text.hint, kind=text.kind)
+        self.title = text.title
         self.reason = reason
 
 
-def shown(value: object, limit: int = 200) -> str:
-    """A remote value as it may stand in a log line: escaped and short."""
+def escape_for_log(value: object, limit: int = 200) -> str:
+    """A remote value for a log line: escaped and shortened."""
     text = ascii(value)
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-_STAGES: dict[Stage, tuple[Code, Code, int]] = {
+_STAGES: dict[Stage, tuple[ProblemCode, ProblemCode, int]] = {
     "directory": ("directory-unreachable", "directory-broken", 3),
     "pds": ("pds-unreachable", "pds-broken", 7),
     "server": ("server-unreachable", "server-broken", 8),
 }
 
 
-def fetch_problem(error: FetchError, stage: Stage) -> SignInProblem:
-    """What a failed fetch means to the owner, by who was asked: the directory, the PDS or the sign-in server."""
+def explain_fetch_error(error: FetchError, stage: Stage) -> SignInProblem:
+    """The problem that a failed fetch means, depending on which server was asked."""
     if error.failure in ("address", "url"):
         return SignInProblem("address-refused", f"checklist 31: {error}", place=error.host)
     unreachable, broken, number = _STAGES[stage]
@@ -204,7 +204,7 @@ def fetch_problem(error: FetchError, stage: Stage) -> SignInProblem:
     return SignInProblem(broken, f"checklist {number}: {error}", place=error.host)
 
 
-def first_fault(error: ValidationError) -> str:
-    """Where a document is wrong and how, without the value."""
+def describe_first_error(error: ValidationError) -> str:
+    """The first invalid field of a document and its error, without the value."""
     found = error.errors(include_input=False, include_url=False)[0]
     return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"[:200]

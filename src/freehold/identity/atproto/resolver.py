@@ -1,4 +1,4 @@
-"""From a handle to a DID, and from a DID to where the account lives. Nothing is cached: every sign-in asks afresh."""
+"""Resolves a handle to a DID, and a DID to its account. Nothing is cached: each sign-in resolves again."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import dns.resolver
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from freehold.errors import FreeholdError
-from freehold.identity.atproto.fetch import Fetcher, FetchError, Network
-from freehold.identity.atproto.problems import SignInProblem, fetch_problem, first_fault, shown
+from freehold.identity.atproto.fetcher import Fetcher, FetchError, NetworkOverrides
+from freehold.identity.atproto.problems import SignInProblem, describe_first_error, escape_for_log, explain_fetch_error
 from freehold.identity.atproto.syntax import is_did, is_handle, is_origin, normalize_handle
 
 PLC_URL = "https://plc.directory"
-DNS_DEADLINE = 5.0
+DNS_TIMEOUT = 5.0
 
 
 class _Service(BaseModel):
@@ -27,7 +27,7 @@ class _Service(BaseModel):
 
 
 class _Document(BaseModel):
-    """The parts of a DID document that are used; others may hold anything."""
+    """The fields of a DID document that are used; other fields are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
     id: str
@@ -37,7 +37,7 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True)
 class Account:
-    """`handle` is what the DID claims; only `Resolver.resolve_handle` has asked whether the handle agrees."""
+    """`handle` is what the DID document claims. Only `Resolver.resolve_handle` checks that the handle names this DID."""
 
     did: str
     pds: str
@@ -50,10 +50,10 @@ class Resolver:
         self._plc_url = plc_url.rstrip("/")
 
     async def resolve_did(self, did: str) -> Account:
-        """Where this DID's account lives now; raises SignInProblem."""
+        """The account of this DID. Raises SignInProblem."""
         if not is_did(did):
             raise SignInProblem(
-                "did-unknown", f"checklist 2: {shown(did)} is neither did:plc nor did:web", place=did[:80]
+                "did-unknown", f"checklist 2: {escape_for_log(did)} is neither did:plc nor did:web", place=did[:80]
             )
         web = did.startswith("did:web:")
         url = f"https://{did[8:]}/.well-known/did.json" if web else f"{self._plc_url}/{quote(did, safe=':')}"
@@ -62,26 +62,26 @@ class Resolver:
         except FetchError as error:
             if error.failure == "status":
                 raise SignInProblem("did-unknown", f"checklist 2: {error}", place=did) from None
-            raise fetch_problem(error, "directory") from None
+            raise explain_fetch_error(error, "directory") from None
         except ValidationError as error:
-            reason = f"checklist 3: the document of {did} is malformed: {first_fault(error)}"
+            reason = f"checklist 3: the document of {did} is malformed: {describe_first_error(error)}"
             raise SignInProblem("directory-broken", reason, place=self._place(did)) from None
         if document.id != did:
-            reason = f"checklist 3: the document of {did} is that of {shown(document.id)}"
+            reason = f"checklist 3: the document of {did} names {escape_for_log(document.id)}"
             raise SignInProblem("directory-broken", reason, place=self._place(did))
         return Account(did, self._find_pds(document), _claimed_handle(document))
 
     async def resolve_handle(self, handle: str, *, service: str | None = None) -> Account:
-        """The account of a handle that its DID claims in turn; raises FreeholdError.
+        """The account of a handle. The DID must claim the handle in turn. Raises FreeholdError.
 
-        `service` is asked (by com.atproto.identity.resolveHandle) only when neither DNS nor the handle's host answers.
+        `service` is asked (com.atproto.identity.resolveHandle) only when neither DNS nor the host of the handle answers.
         """
         name = normalize_handle(handle)
         if not is_handle(name):
             raise FreeholdError(
                 "identity.handle",
                 f"{handle[:100]!r} is not a handle",
-                hint="A handle looks like alice.bsky.social; a DID such as did:plc:… may be given instead",
+                hint="Give a handle such as alice.bsky.social, or a DID such as did:plc:…",
             )
         did = await self._by_txt(name) or await self._by_well_known(name)
         if did is None and service is not None:
@@ -90,25 +90,25 @@ class Resolver:
             raise FreeholdError(
                 "identity.handle-unknown",
                 f"Neither DNS (_atproto.{name}) nor https://{name}/.well-known/atproto-did names a DID",
-                hint="Check the spelling, or give the DID itself (it is shown in your account's settings)",
+                hint="Check the spelling, or give the DID, which the settings of your account show",
             )
         account = await self.resolve_did(did)
         if account.handle != name:
             raise FreeholdError(
                 "identity.handle-not-claimed",
-                f"{name} points to {did}, but that identity claims {account.handle or 'no handle'}",
-                hint="Set the handle in the account's settings, or give the DID itself",
+                f"{name} points to {did}, but the document of that DID claims {account.handle or 'no handle'}",
+                hint="Set the handle in the settings of the account, or give the DID",
             )
         return account
 
     async def _by_txt(self, handle: str) -> str | None:
-        """The DID in DNS, or None when DNS has none or does not answer. Two different ones are an error."""
+        """The DID in DNS, or None when DNS has none or does not answer. Two different DIDs are an error."""
         nameserver = self._fetcher.network.nameserver
         try:
             resolver = dns.asyncresolver.Resolver(configure=nameserver is None)
             if nameserver is not None:
                 resolver.nameservers, resolver.port = [nameserver[0]], nameserver[1]
-            answer = await resolver.resolve(f"_atproto.{handle}.", "TXT", lifetime=DNS_DEADLINE)
+            answer = await resolver.resolve(f"_atproto.{handle}.", "TXT", lifetime=DNS_TIMEOUT)
         except (dns.exception.DNSException, OSError):
             return None
         texts = [b"".join(record.strings).decode("ascii", "replace") for record in answer]
@@ -116,8 +116,8 @@ class Resolver:
         if len(found) > 1:
             raise FreeholdError(
                 "identity.handle-ambiguous",
-                f"DNS names {len(found)} DIDs for {handle}, so none of them counts",
-                hint=f"Leave one TXT record at _atproto.{handle}, or give the DID itself",
+                f"DNS names {len(found)} different DIDs for {handle}",
+                hint=f"Keep one TXT record at _atproto.{handle}, or give the DID",
             )
         return next((did for did in found if is_did(did)), None)
 
@@ -145,12 +145,12 @@ class Resolver:
             raise SignInProblem("directory-broken", f"checklist 5: {document.id} names no #atproto_pds", place=place)
         entry = entries[0]
         if entry.type != "AtprotoPersonalDataServer":
-            reason = f"checklist 5: #atproto_pds of {document.id} is a {shown(entry.type)}"
+            reason = f"checklist 5: #atproto_pds of {document.id} is a {escape_for_log(entry.type)}"
             raise SignInProblem("directory-broken", reason, place=place)
         endpoint = entry.serviceEndpoint
         pds = endpoint.removesuffix("/") if isinstance(endpoint, str) else ""
         if not is_origin(pds, self._fetcher.network.plain):
-            reason = f"checklist 5: the PDS of {document.id} is not a plain https origin: {shown(endpoint)}"
+            reason = f"checklist 5: the PDS of {document.id} is not a plain https origin: {escape_for_log(endpoint)}"
             raise SignInProblem("directory-broken", reason, place=place)
         return pds
 
@@ -159,9 +159,9 @@ class Resolver:
 
 
 def resolve_handle(
-    handle: str, *, service: str | None = None, plc_url: str = PLC_URL, network: Network | None = None
+    handle: str, *, service: str | None = None, plc_url: str = PLC_URL, network: NetworkOverrides | None = None
 ) -> str:
-    """The DID of a handle (or of a DID, after a look that it exists), for `freehold init`; raises FreeholdError."""
+    """The DID of a handle; a DID is returned as it is when it exists. For `freehold init`. Raises FreeholdError."""
     resolver = Resolver(Fetcher(network), plc_url=plc_url)
     if handle.strip().startswith("did:"):
         return asyncio.run(resolver.resolve_did(handle.strip())).did

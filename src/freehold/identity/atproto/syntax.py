@@ -1,4 +1,4 @@
-"""What a handle, a DID, a host and an origin look like. Checked before anything is done with one."""
+"""The syntax of handles, DIDs, host names and origins. Each value is checked before it is used."""
 
 import re
 from urllib.parse import urlsplit
@@ -11,27 +11,27 @@ RESERVED = ("alt", "arpa", "example", "internal", "invalid", "local", "localhost
 
 
 def is_hostname(text: str) -> bool:
-    """A lower-case DNS name of at least two labels whose last is not a number; so never an address in digits."""
+    """A lower-case DNS name of at least two labels, the last not a number; so an IP address never matches."""
     return len(text) <= 253 and _HOSTNAME.fullmatch(text) is not None
 
 
 def is_handle(text: str) -> bool:
-    """A hostname that may be a handle: names that never lead anywhere public are refused."""
+    """A host name that may be a handle. Reserved top-level names such as `local` are refused."""
     return is_hostname(text) and text.rsplit(".", 1)[1] not in RESERVED
 
 
 def is_did(text: str) -> bool:
-    """The two kinds that AT Protocol knows: did:plc, and did:web of a bare host."""
+    """The two kinds that AT Protocol supports: did:plc, and did:web with a host name only."""
     return _PLC.fullmatch(text) is not None or (text.startswith("did:web:") and is_hostname(text[8:]))
 
 
 def normalize_handle(text: str) -> str:
-    """As a person may type it: with an @, in capitals, with blanks around."""
+    """Accepts what people type: a leading @, capitals, surrounding spaces, a trailing dot."""
     return text.strip().removeprefix("@").removesuffix(".").lower()
 
 
 def is_origin(text: str, plain: frozenset[str] = frozenset()) -> bool:
-    """https, a host, perhaps a port, and nothing more; spelled as browsers spell it. `plain` lists exceptions."""
+    """https, a host and an optional port, written as browsers write it. `plain` lists exceptions."""
     if text in plain:
         return True
     try:

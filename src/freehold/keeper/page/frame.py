@@ -1,11 +1,11 @@
-"""The frame around every page, and the headers on every answer."""
+"""The layout of every page, and the headers of every response."""
 
 from html import escape
 
 from freehold.errors import FreeholdError
 from freehold.keeper.page.style import STYLE, STYLE_HASH
 
-# No script from anywhere, not even inline: `default-src 'none'` covers it.
+# No scripts at all, not even inline: `default-src 'none'` forbids them.
 POLICY = f"default-src 'none'; style-src '{STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 HEADERS = [
@@ -24,29 +24,29 @@ LOGO = (
 )
 
 
-def text(value: object) -> str:
-    """For between tags and inside attributes. Names that are no UTF-8 are shown with their bytes spelled out."""
+def escape_text(value: object) -> str:
+    """Text for HTML, also inside attributes. Bytes of names that are not UTF-8 are shown as escapes."""
     return escape(str(value).encode("utf-8", "backslashreplace").decode(), quote=True)
 
 
-def draw(title: str, body: str, *, home: str = "", corner: str = "", refresh: int | None = None) -> str:
+def render_page(title: str, body: str, *, home: str = "", corner: str = "", refresh: int | None = None) -> str:
     """`body` and `corner` are HTML; the rest is text."""
     again = f'<meta http-equiv="refresh" content="{refresh}">' if refresh else ""
-    where = f"<p>{text(home)}</p>" if home else ""
+    where = f"<p>{escape_text(home)}</p>" if home else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"{again}<title>{text(title)} · Freehold keeper</title><style>{STYLE}</style></head><body><main>"
+        f"{again}<title>{escape_text(title)} · Freehold keeper</title><style>{STYLE}</style></head><body><main>"
         f'<header>{LOGO}<div><h1><a href="/">Freehold keeper</a></h1>{where}</div>{corner}</header>{body}</main></body></html>'
     )
 
 
-def draw_said(words: str, more: str = "", *, bad: bool = False) -> str:
-    detail = f"<p>{text(more)}</p>" if more else ""
-    return f'<div class="said{" bad" if bad else ""}" role="status"><b>{text(words)}</b>{detail}</div>'
+def render_notice(message: str, more: str = "", *, bad: bool = False) -> str:
+    detail = f"<p>{escape_text(more)}</p>" if more else ""
+    return f'<div class="said{" bad" if bad else ""}" role="status"><b>{escape_text(message)}</b>{detail}</div>'
 
 
-def draw_error(error: FreeholdError, error_id: str = "") -> str:
-    hint = error.hint + (f"\nfreehold logs keeper shows it as {error_id}" if error_id else "")
-    body = draw_said(error.message, hint.strip(), bad=True) + '<p><a class="button" href="/">Back</a></p>'
-    return draw("That did not work", body)
+def render_error(error: FreeholdError, error_id: str = "") -> str:
+    hint = error.next_step + (f"\nfreehold logs keeper shows it as {error_id}" if error_id else "")
+    body = render_notice(error.message, hint.strip(), bad=True) + '<p><a class="button" href="/">Back</a></p>'
+    return render_page("Error", body)

@@ -1,4 +1,4 @@
-"""Who may see the keeper's page: the owner, from a page of ours, at a name of ours. Everything else is refused."""
+"""Lets only the owner use the recovery page, at a known host name and from our own pages. Refuses everything else."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -7,32 +7,32 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Protocol
 
 from freehold.errors import FreeholdError
-from freehold.identity.sessions import COOKIE, RECOVERY_COOKIE
-from freehold.keeper.page.answers import refusal
+from freehold.identity.sign_ins import COOKIE, RECOVERY_COOKIE
+from freehold.keeper.page.responses import error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from freehold.identity.sessions import Session
+    from freehold.identity.sign_ins import SignIn
 
 MAX_BODY = 16 * 1024
 SAFE = frozenset({"GET", "HEAD"})
 OPEN = frozenset({("GET", "/livez"), ("HEAD", "/livez"), ("GET", "/sign-in"), ("POST", "/sign-in")})
 
 
-class Verify(Protocol):
-    def __call__(self, secret: str, *, recovery: bool = False) -> "Session | None": ...
+class VerifySignIn(Protocol):
+    def __call__(self, secret: str, *, recovery: bool = False) -> "SignIn | None": ...
 
 
 @dataclass(frozen=True)
-class Names:
-    """What we answer to, so that a foreign name pointed at our address (DNS rebinding) gets nothing."""
+class ServedHosts:
+    """The host names that the page is served at. Others are refused, against DNS rebinding."""
 
     port: int
     hosts: frozenset[str]
 
     @classmethod
-    def of(cls, listen_on: str, port: int, public_url: str | None) -> "Names":
+    def for_address(cls, listen_on: str, port: int, public_url: str | None) -> "ServedHosts":
         hosts = {"localhost", "127.0.0.1", "[::1]"}
         try:
             address = ipaddress.ip_address(listen_on)
@@ -47,17 +47,19 @@ class Names:
             hosts.add((urlsplit(public_url).hostname or "localhost").lower())
         return cls(port, frozenset(hosts))
 
-    def serves(self, host: str) -> bool:
+    def includes(self, host: str) -> bool:
         name, _, port = host.lower().rpartition(":")
         return name in self.hosts and port == str(self.port)
 
 
-class Guard:
-    """Checks in this order: name, origin, size, owner; and puts the same headers on every answer."""
+class PageGuard:
+    """Checks the host name, the origin, the size and the sign-in, in this order. Adds the same headers to every response."""
 
-    def __init__(self, app: "ASGIApp", names: Names, verify: Verify, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def __init__(
+        self, app: "ASGIApp", served_hosts: ServedHosts, verify: VerifySignIn, headers: Iterable[tuple[bytes, bytes]]
+    ) -> None:
         self._app = app
-        self._names = names
+        self._served_hosts = served_hosts
         self._verify = verify
         self._headers = list(headers)
 
@@ -79,12 +81,12 @@ class Guard:
         scope["state"] = {"owner": self.owner(headers)}
         refused = self._refusal(scope, headers)
         if refused is not None:
-            await refusal(scope, *refused)(scope, receive, send_with_headers)
+            await error_response(scope, refused)(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)
 
-    def owner(self, headers: dict[str, list[str]]) -> "Session | None":
-        """The owner's session: the gateway's cookie, which browsers send to every port, or our own."""
+    def owner(self, headers: dict[str, list[str]]) -> "SignIn | None":
+        """The owner's sign-in: by the recovery cookie, or by the gateway's cookie, which browsers send to every port."""
         jar: SimpleCookie = SimpleCookie()
         for line in headers.get("cookie", []):
             try:
@@ -93,25 +95,29 @@ class Guard:
                 continue
         for name, recovery in ((RECOVERY_COOKIE, True), (COOKIE, False)):
             if name in jar:
-                session = self._verify(jar[name].value, recovery=recovery)
-                if session is not None:
-                    return session
+                sign_in = self._verify(jar[name].value, recovery=recovery)
+                if sign_in is not None:
+                    return sign_in
         return None
 
-    def _refusal(self, scope: "Scope", headers: dict[str, list[str]]) -> tuple[int, FreeholdError] | None:
+    def _refusal(self, scope: "Scope", headers: dict[str, list[str]]) -> FreeholdError | None:
         method, path = scope["method"], scope["path"]
         hosts = headers.get("host", [])
-        if len(hosts) != 1 or not self._names.serves(hosts[0]):
-            hint = f"Open http://localhost:{self._names.port}"
-            return 421, FreeholdError("keeper.wrong-host", "The keeper does not answer to that name", hint=hint)
+        if len(hosts) != 1 or not self._served_hosts.includes(hosts[0]):
+            hint = f"Open http://localhost:{self._served_hosts.port}"
+            return FreeholdError(
+                "keeper.wrong-host",
+                f"The recovery page is not served at {hosts[0][:100]!r}" if hosts else "The request names no host",
+                hint=hint,
+            )
         if method not in SAFE:
-            # Absent is refused too: every browser sends it with a form, and nothing else has business here.
+            # A missing origin is refused as well: every browser sends it with a form.
             if headers.get("origin", []) != [f"{scope['scheme']}://{hosts[0]}"]:
-                return 403, FreeholdError("keeper.wrong-origin", "This request comes from a page that is not ours")
+                return FreeholdError("keeper.wrong-origin", "This request comes from another site")
             lengths = headers.get("content-length", ["0"])
             if "transfer-encoding" in headers or not (lengths[0].isdigit() and int(lengths[0]) <= MAX_BODY):
-                return 413, FreeholdError("keeper.too-large", f"A request may have at most {MAX_BODY} bytes")
+                return FreeholdError("keeper.too-large", f"A request may have at most {MAX_BODY} bytes")
         if scope["state"]["owner"] is None and (method, path) not in OPEN:
-            hint = "Sign in on the page, with a code from: freehold open --keeper"
-            return 401, FreeholdError("keeper.not-signed-in", "You are not signed in", hint=hint)
+            hint = "Sign in with a code from: freehold open --keeper"
+            return FreeholdError("keeper.not-signed-in", "You are not signed in", hint=hint)
         return None

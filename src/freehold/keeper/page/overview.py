@@ -1,27 +1,27 @@
-"""The first page: how it is, what runs, what changed lately."""
+"""The first page: the state of Freehold, its programs, and the last changes."""
 
 import time
-from typing import Any
 
-from freehold.keeper.page.frame import draw, draw_said, text
+from freehold.keeper.calls import ComputerUsage, KeeperStatus, ProgramStatus
+from freehold.keeper.page.frame import escape_text, render_notice, render_page
 
 GOOD = {"ready"}
 WAITING = {"starting", "waiting", "stopping"}
 
 
-def draw_overview(status: dict[str, Any], history: str, said: str = "") -> str:
-    """`history` is the part of the page that the history draws of itself; `said` tells what was just done."""
-    body = (draw_said(said) if said else "") + _state(status) + history + _programs(status) + _facts(status)
+def render_overview(status: KeeperStatus, history: str, notice: str = "") -> str:
+    """`history` is the HTML of the history part; `notice` says what was just done."""
+    body = (render_notice(notice) if notice else "") + _state(status) + history + _programs(status) + _facts(status)
     sign_out = '<form method="post" action="/sign-out"><button>Sign out</button></form>'
-    return draw("Overview", body, home=status["home"], corner=sign_out, refresh=None if status["ready"] else 3)
+    return render_page("Overview", body, home=status.home, corner=sign_out, refresh=None if status.ready else 3)
 
 
-def ago(then: float, now: float) -> str:
-    return "just now" if now - then < 10 else f"{span(now - then)} ago"
+def format_age(then: float, now: float) -> str:
+    return "just now" if now - then < 10 else f"{format_duration(now - then)} ago"
 
 
-def span(seconds: float) -> str:
-    """A length of time as people say it; a clock that jumped gives no negative ones."""
+def format_duration(seconds: float) -> str:
+    """A duration in words. Negative values, after a change of the clock, become zero."""
     whole = max(0, int(seconds))
     for length, word in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         if whole >= length:
@@ -30,7 +30,7 @@ def span(seconds: float) -> str:
     return "a moment"
 
 
-def size(amount: int | None) -> str:
+def format_size(amount: int | None) -> str:
     if amount is None:
         return "–"
     value = float(amount)
@@ -41,53 +41,60 @@ def size(amount: int | None) -> str:
     return f"{value:.1f} TB"
 
 
-def _state(status: dict[str, Any]) -> str:
-    if status["ready"]:
-        link = f'<a class="button main" href="{text(status["url"])}">Open Freehold</a>'
+def _state(status: KeeperStatus) -> str:
+    if status.ready:
+        link = f'<a class="button main" href="{escape_text(status.url)}">Open Freehold</a>'
         return f'<section class="state"><div><b>Everything is running</b><p>Every program answers.</p></div>{link}</section>'
-    causes = "".join(f"<li>{text(cause)}</li>" for cause in status["missing"]) or "<li>it is still starting</li>"
-    words = "You can undo changes and restart programs from here all the same."
-    tone = "warn" if all(program["state"] in GOOD | WAITING for program in status["programs"]) else "bad"
+    causes = (
+        "".join(f"<li>{escape_text(cause)}</li>" for cause in status.missing) or "<li>Freehold is still starting</li>"
+    )
+    words = "You can still undo changes and restart programs here."
+    tone = "warn" if all(program.state in GOOD | WAITING for program in status.programs) else "bad"
     return f'<section class="state {tone}"><div><b>Not ready</b><ul>{causes}</ul><p>{words}</p></div></section>'
 
 
-def _programs(status: dict[str, Any]) -> str:
-    rows = "".join(_program(program) for program in status["programs"])
+def _programs(status: KeeperStatus) -> str:
+    rows = "".join(_program(program) for program in status.programs)
     return f'<h2>Programs</h2><section class="card">{rows}</section>'
 
 
-def _program(program: dict[str, Any]) -> str:
-    state = program["state"]
+def _program(program: ProgramStatus) -> str:
+    state = program.state
     tone = "good" if state in GOOD else "warn" if state in WAITING else "bad"
-    facts = [f"for {span(time.time() - program['since'])}"]
-    if program["memory"] is not None:
-        facts.append(size(program["memory"]))
-    if program["restarts"]:
-        facts.append(f"restarted {program['restarts']} time{'s' if program['restarts'] > 1 else ''}")
-    if program["next_start_in"] is not None:
-        facts.append(f"next try in {program['next_start_in']:.0f} s")
-    trouble = f'<p class="minus">{text(program["last_error"])}</p>' if program["last_error"] and tone != "good" else ""
-    name = text(program["name"])
+    facts = [f"for {format_duration(time.time() - program.since)}"]
+    if program.memory is not None:
+        facts.append(format_size(program.memory))
+    if program.restarts:
+        facts.append(f"restarted {program.restarts} time{'s' if program.restarts > 1 else ''}")
+    if program.next_start_in is not None:
+        facts.append(f"next try in {program.next_start_in:.0f} s")
+    trouble = f'<p class="minus">{escape_text(program.last_error)}</p>' if program.last_error and tone != "good" else ""
+    name = escape_text(program.name)
     return (
-        f'<div class="row"><div class="what"><b>{name}</b><span class="tag {tone}">{text(state)}</span>'
-        f"<p>{text(' · '.join(facts))}</p>{trouble}</div>"
+        f'<div class="row"><div class="what"><b>{name}</b><span class="tag {tone}">{escape_text(state)}</span>'
+        f"<p>{escape_text(' · '.join(facts))}</p>{trouble}</div>"
         f'<form method="post" action="/restart/{name}"><button aria-label="Restart {name}">Restart</button></form></div>'
     )
 
 
-def _facts(status: dict[str, Any]) -> str:
-    isolation = status["isolation"]
+def _facts(status: KeeperStatus) -> str:
+    isolation = status.isolation
     walls = (
-        f"{isolation['backend']} {isolation['version']}, uid {isolation['uid']} on this machine"
+        f"{isolation.backend} {isolation.version}, {isolation.runs_as} on this machine"
         if isolation
-        else "no computer runs"
+        else "the computer is stopped"
     )
-    usage = status["usage"] or {}
+    usage = status.usage
     facts = {
         "Isolation": walls,
-        "Computer": f"{size(usage.get('memory'))} memory · {usage.get('processes') or 0} processes · {size(usage.get('disk'))} disk",
-        "Keeper": f"pid {status['keeper']['pid']} · {size(status['keeper']['memory'])} · version {status['version']}",
-        "Manifest": status["manifest"]["path"],
+        "Computer": "stopped" if usage is None else _describe_usage(usage),
+        "Keeper": f"pid {status.keeper.pid} · {format_size(status.keeper.memory)} · version {status.version}",
+        "Manifest": status.manifest.path,
     }
-    rows = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts.items())
+    rows = "".join(f"<dt>{escape_text(name)}</dt><dd>{escape_text(value)}</dd>" for name, value in facts.items())
     return f'<h2>Facts</h2><section class="card pad"><dl class="facts">{rows}</dl></section>'
+
+
+def _describe_usage(usage: ComputerUsage) -> str:
+    processes = usage.processes or 0
+    return f"{format_size(usage.memory)} memory · {processes} processes · {format_size(usage.disk)} disk"

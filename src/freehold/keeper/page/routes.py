@@ -1,4 +1,4 @@
-"""What can be asked on :8001. Whoever comes here has been let in by the guard."""
+"""The routes of the recovery page. The guard has already checked each request."""
 
 import asyncio
 import collections
@@ -13,27 +13,28 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from freehold.errors import FreeholdError
-from freehold.identity.sessions import COOKIE, RECOVERY_COOKIE
-from freehold.keeper.page.answers import Json, refusal, see
+from freehold.identity.sign_ins import COOKIE, RECOVERY_COOKIE
 from freehold.keeper.page.forms import read_form
-from freehold.keeper.page.overview import draw_overview
-from freehold.keeper.page.past import describe_done
-from freehold.keeper.page.past_routes import PastRoutes
-from freehold.keeper.page.signing import draw_sign_in
+from freehold.keeper.page.history_routes import RecoveryHistoryRoutes
+from freehold.keeper.page.history_view import describe_report
+from freehold.keeper.page.overview import render_overview
+from freehold.keeper.page.responses import JsonResponse, error_response, redirect_to
+from freehold.keeper.page.sign_in import render_sign_in
+from freehold.strict_json import encode
 
 if TYPE_CHECKING:
-    from freehold.keeper.desk import Desk
+    from freehold.keeper.api import KeeperApi
 
 log = logging.getLogger(__name__)
 
-TRIES, TRIES_WITHIN = 20, 60.0  # that failed, by anybody
+MAX_FAILED_TRIES, FAILED_TRIES_SECONDS = 20, 60.0  # of all browsers together
 
 
-class Routes:
-    def __init__(self, desk: "Desk") -> None:
-        self._desk = desk
-        self._past = PastRoutes(desk)
-        self._tries: collections.deque[float] = collections.deque(maxlen=TRIES)
+class PageRoutes:
+    def __init__(self, api: "KeeperApi") -> None:
+        self._api = api
+        self._history = RecoveryHistoryRoutes(api)
+        self._tries: collections.deque[float] = collections.deque(maxlen=MAX_FAILED_TRIES)
 
     def table(self) -> list[Route]:
         return [
@@ -45,7 +46,7 @@ class Routes:
             Route("/restart/{program}", self.restart_form, methods=["POST"]),
             Route("/v1/status", self.status),
             Route("/v1/restart/{program}", self.restart, methods=["POST"]),
-            *self._past.table(),
+            *self._history.table(),
         ]
 
     def errors(self) -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
@@ -55,32 +56,32 @@ class Routes:
         return PlainTextResponse("ok\n")
 
     async def status(self, request: Request) -> Response:
-        return Json(await self._desk.status())
+        return JsonResponse(encode(await self._api.status()))
 
     async def restart(self, request: Request) -> Response:
-        return Json(await self._desk.restart(request.path_params["program"]))
+        return JsonResponse(encode(await self._api.restart(request.path_params["program"])))
 
     async def overview(self, request: Request) -> Response:
-        done = await self._past.entry(request.query_params.get("done"))
-        said = describe_done(done) if done is not None else ""
-        return HTMLResponse(draw_overview(await self._desk.status(), await self._past.draw(), said))
+        report = self._history.find_report(request.query_params.get("done"))
+        notice = describe_report(report) if report is not None else ""
+        return HTMLResponse(render_overview(await self._api.status(), await self._history.render(report), notice))
 
     async def restart_form(self, request: Request) -> Response:
-        await self._desk.restart(request.path_params["program"], wait=False)
-        return see("/")
+        await self._api.restart(request.path_params["program"], wait=False)
+        return redirect_to("/")
 
     async def sign_in_page(self, request: Request) -> Response:
         if request.state.owner is not None:
-            return see("/")
-        return HTMLResponse(draw_sign_in())
+            return redirect_to("/")
+        return HTMLResponse(render_sign_in())
 
     async def sign_in(self, request: Request) -> Response:
         now = asyncio.get_running_loop().time()
-        if len(self._tries) == TRIES and now - self._tries[0] < TRIES_WITHIN:
-            return HTMLResponse(draw_sign_in("Too many tries", "Wait a minute"), status_code=429)
+        if len(self._tries) == MAX_FAILED_TRIES and now - self._tries[0] < FAILED_TRIES_SECONDS:
+            return HTMLResponse(render_sign_in("Too many failed tries", "Try again in a minute"), status_code=429)
         code = (await read_form(request)).get("code", "")[:64]
         found = await asyncio.to_thread(
-            self._desk.sessions.redeem_link,
+            self._api.sign_ins.redeem_link,
             code,
             label=request.headers.get("user-agent", ""),
             address=request.client.host if request.client else "",
@@ -88,42 +89,43 @@ class Routes:
         )
         if found is None:
             self._tries.append(now)
-            self._desk.keeper.record("identity.sign_in_refused", {"where": "keeper"}, who="anyone")
+            self._api.keeper.record("identity.sign_in_refused", {"where": "keeper"}, who="anyone")
             return HTMLResponse(
-                draw_sign_in(
-                    "That code is not valid",
-                    "It may have been used or be too old: freehold open --keeper makes a new one",
+                render_sign_in(
+                    "This code is not valid",
+                    "It was used already or is too old. Make a new one with: freehold open --keeper",
                 ),
                 status_code=401,
             )
-        session, secret = found
-        self._desk.keeper.record(
-            "identity.signed_in", {"where": "keeper", "session": session.id, "method": session.method}, who="owner"
+        sign_in, secret = found
+        self._api.keeper.record(
+            "identity.signed_in", {"where": "keeper", "session": sign_in.id, "method": sign_in.method}, who="owner"
         )
-        answer = see("/")
-        answer.set_cookie(RECOVERY_COOKIE, secret, secure=True, httponly=True, samesite="strict", path="/")
-        return answer
+        response = redirect_to("/")
+        response.set_cookie(RECOVERY_COOKIE, secret, secure=True, httponly=True, samesite="strict", path="/")
+        return response
 
     async def sign_out(self, request: Request) -> Response:
-        """Ends the session that was used here, wherever it came from."""
-        await asyncio.to_thread(self._desk.sessions.revoke, request.state.owner.id)
-        answer = see("/sign-in")
+        """Ends the sign-in that was used, also one of the control center."""
+        await asyncio.to_thread(self._api.sign_ins.revoke, request.state.owner.id)
+        response = redirect_to("/sign-in")
         for name in (RECOVERY_COOKIE, COOKIE):
-            answer.delete_cookie(name, secure=True, httponly=True, samesite="strict", path="/")
-        return answer
+            response.delete_cookie(name, secure=True, httponly=True, samesite="strict", path="/")
+        return response
 
     async def _explained(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, FreeholdError):
             return await self._bug(request, error)
-        status = 404 if error.code.endswith(("no-such-program", "no-such-entry", "no-entry")) else 409
-        return refusal(request.scope, status, error)
+        return error_response(request.scope, error)
 
     async def _no_such(self, request: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 404
-        words = "There is no such page" if status == 404 else "That is not how this is asked"
-        return refusal(request.scope, status, FreeholdError("keeper.no-such-page", words))
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            refused = FreeholdError("keeper.method", f"This address does not accept {request.method}")
+        else:
+            refused = FreeholdError("keeper.no-such-page", "There is no such page")
+        return error_response(request.scope, refused)
 
     async def _bug(self, request: Request, error: Exception) -> Response:
         error_id = secrets.token_hex(6)
         log.error("%s failed [%s]", request.url.path, error_id, exc_info=error)
-        return refusal(request.scope, 500, FreeholdError("keeper.bug", "Something failed inside the keeper"), error_id)
+        return error_response(request.scope, FreeholdError("keeper.bug", "An internal error occurred"), error_id)

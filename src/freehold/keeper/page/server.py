@@ -1,4 +1,4 @@
-"""Serving the page inside the keeper's own loop."""
+"""Serves the recovery page in the keeper's event loop."""
 
 import asyncio
 import contextlib
@@ -11,31 +11,33 @@ import uvicorn
 from starlette.applications import Starlette
 
 from freehold.keeper.page.frame import HEADERS
-from freehold.keeper.page.guard import Guard, Names
-from freehold.keeper.page.routes import Routes
-from freehold.keeper.tending import tended
+from freehold.keeper.page.guard import PageGuard, ServedHosts
+from freehold.keeper.page.routes import PageRoutes
+from freehold.keeper.retry import retry_until_done
 
 if TYPE_CHECKING:
-    from freehold.keeper.desk import Desk
+    from freehold.keeper.api import KeeperApi
 
 
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the keeper's."""
+        """Do nothing: the keeper handles signals."""
         yield
 
 
-logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it tells of every start and stop; the timeline does, too
+logging.getLogger("uvicorn").setLevel(
+    logging.WARNING
+)  # it logs every start and stop, which are in the timeline already
 
 
 @contextlib.asynccontextmanager
-async def serve_page(desk: "Desk", sockets: list[socket.socket]) -> AsyncIterator[None]:
+async def serve_page(api: "KeeperApi", sockets: list[socket.socket]) -> AsyncIterator[None]:
     port = sockets[0].getsockname()[1]
-    names = Names.of(desk.plan.keeper_host, port, desk.plan.public_url)
-    routes = Routes(desk)
-    app = Guard(
-        Starlette(routes=routes.table(), exception_handlers=routes.errors()), names, desk.sessions.verify, HEADERS
+    names = ServedHosts.for_address(api.plan.keeper_host, port, api.plan.public_url)
+    routes = PageRoutes(api)
+    app = PageGuard(
+        Starlette(routes=routes.table(), exception_handlers=routes.errors()), names, api.sign_ins.verify, HEADERS
     )
     config = uvicorn.Config(
         app,
@@ -53,12 +55,12 @@ async def serve_page(desk: "Desk", sockets: list[socket.socket]) -> AsyncIterato
     )
     server = _Server(config)
     async with asyncio.TaskGroup() as group:
-        serving = group.create_task(tended("the page", lambda: server.serve(sockets=sockets)))
+        serving = group.create_task(retry_until_done("the recovery page", lambda: server.serve(sockets=sockets)))
         try:
             yield
         finally:
             server.should_exit = True
-            # Kept-alive connections of a browser are no reason to wait.
+            # Do not wait for idle connections of browsers.
             server.force_exit = True
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait({serving}, timeout=3)

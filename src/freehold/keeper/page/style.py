@@ -1,4 +1,4 @@
-"""How the page looks. One sheet, inside the page, allowed by its hash: nothing is loaded from anywhere."""
+"""The style sheet of the recovery page. It is part of the page and allowed by its hash; nothing is loaded."""
 
 import base64
 import hashlib

@@ -1,18 +1,20 @@
-"""The rules: what is well-formed and still a mistake.
+"""Checks that a well-formed manifest must also pass.
 
-A rule is a small function of the manifest and the facts of the machine. Its docstring is its line in the reference.
-Codes are forever: `E…` stops Freehold, `W…` advises, and a code that was given up is never used for anything else.
+A check is a function of the manifest and the facts of the machine. Its docstring is its line in the reference.
+Codes are permanent: `E…` stops Freehold, `W…` is a warning, and a retired code is never used again.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 
-from freehold.manifest.facts import Facts
+from freehold.features import list_features
+from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, severity_of
 
 RETIRED: frozenset[str] = frozenset()
-"""Codes that were once given out and mean nothing any more."""
+"""Codes that earlier versions used."""
 
 RESERVED: dict[str, str] = {
     "E001": "The manifest cannot be read.",
@@ -22,87 +24,107 @@ RESERVED: dict[str, str] = {
     "E005": "There is no such key.",
     "E006": "A value has the wrong type.",
     "E007": "An environment variable holds what its key cannot be.",
-    "W008": "An environment variable looks as if it were about the manifest, and is not.",
+    "W008": "An environment variable looks as if it sets a key of the manifest, but no key has that name.",
+    "W009": "A key has another name now. The old name is still read.",
 }
-"""Codes of reading, which comes before the rules."""
+"""Codes of problems that are found before the checks run."""
+
+
+MODULES = (
+    "access",
+    "agents",
+    "computer",
+    "egress",
+    "history",
+    "mesh",
+    "models",
+    "mounts",
+    "observe",
+    "ports",
+    "security",
+    "slots",
+)
+"""Modules of this folder that register checks."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What one rule found at one key."""
+class CheckFinding:
+    """What one check found at one key."""
 
     path: KeyPath
     message: str
     hint: str
 
 
-Check = Callable[[Manifest, Facts], Iterator[Finding]]
+CheckFunction = Callable[[Manifest, MachineFacts], Iterator[CheckFinding]]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ManifestCheck:
     code: str
-    check: Check
+    check: CheckFunction
 
     @property
     def summary(self) -> str:
         return (self.check.__doc__ or "").strip().splitlines()[0]
 
 
-class Registry:
-    """Rules by code; a code is given once."""
+class CheckRegistry:
+    """Checks by code. A code is used once."""
 
     def __init__(self) -> None:
-        self._rules: dict[str, Rule] = {}
+        self._checks: dict[str, ManifestCheck] = {}
 
-    def rule(self, code: str) -> Callable[[Check], Check]:
+    def register(self, code: str) -> Callable[[CheckFunction], CheckFunction]:
         """Registers a function under a code that is new, well-formed and not retired."""
         if len(code) != 4 or code[0] not in "EW" or not code[1:].isdigit():
-            raise ValueError(f"{code!r} is no code: an E or a W and three digits")
-        taken = {known[1:] for known in (*self._rules, *RESERVED, *RETIRED)}
+            raise ValueError(f"{code!r} is not a code: use E or W and three digits")
+        taken = {known[1:] for known in (*self._checks, *RESERVED, *RETIRED)}
         if code[1:] in taken:
-            raise ValueError(f"the number of {code} is or was another rule's; codes are never reused")
+            raise ValueError(f"the number of {code} is or was used by another check; codes are never reused")
 
-        def register(check: Check) -> Check:
+        def register(check: CheckFunction) -> CheckFunction:
             if not check.__doc__:
-                raise ValueError(f"rule {code} has no docstring, and so no line in the reference")
-            self._rules[code] = Rule(code, check)
+                raise ValueError(f"check {code} has no docstring, which is its line in the reference")
+            self._checks[code] = ManifestCheck(code, check)
             return check
 
         return register
 
-    def __iter__(self) -> Iterator[Rule]:
-        return iter(sorted(self._rules.values(), key=lambda rule: rule.code[1:]))
+    def __iter__(self) -> Iterator[ManifestCheck]:
+        return iter(sorted(self._checks.values(), key=lambda each: each.code[1:]))
 
 
-RULES = Registry()
-rule = RULES.rule
+CHECKS = CheckRegistry()
+check = CHECKS.register
 
 
-def run_rules(manifest: Manifest, facts: Facts) -> Iterator[tuple[str, Finding]]:
-    """Every finding of every rule, with its code."""
-    for each in every_rule():
+def run_checks(manifest: Manifest, facts: MachineFacts) -> Iterator[tuple[str, CheckFinding]]:
+    """Every finding of every check, with its code."""
+    for each in load_checks():
         for finding in each.check(manifest, facts):
             yield each.code, finding
 
 
-def every_rule() -> tuple[Rule, ...]:
-    """All rules. The modules are loaded here, so that whoever only needs the model does not pay for them."""
-    from freehold.manifest.rules import agents, computer, door, durable, egress, models, mounts, ports, security
-
-    del agents, computer, door, durable, egress, models, mounts, ports, security
-    return tuple(RULES)
+def load_checks() -> tuple[ManifestCheck, ...]:
+    """All checks, those of features included. Their modules are imported here and not before."""
+    for module in MODULES:
+        import_module(f"{__name__}.{module}")
+    for feature in list_features():
+        if feature.checks is not None:
+            import_module(feature.checks)
+    return tuple(CHECKS)
 
 
 __all__ = [
+    "CHECKS",
     "RESERVED",
     "RETIRED",
-    "RULES",
-    "Finding",
-    "Registry",
-    "Rule",
-    "every_rule",
-    "rule",
-    "run_rules",
+    "CheckFinding",
+    "CheckRegistry",
+    "ManifestCheck",
+    "check",
+    "load_checks",
+    "run_checks",
     "severity_of",
 ]

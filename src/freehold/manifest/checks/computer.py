@@ -1,14 +1,14 @@
-"""The sealed machine: backend, limits and services."""
+"""Checks of `[computer]`: backend, limits and services."""
 
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from freehold.manifest.facts import Facts
+from freehold.manifest.checks import CheckFinding, check
+from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
-from freehold.manifest.problem import KeyPath, dotted, show
-from freehold.manifest.rules import Finding, rule
-from freehold.manifest.sections.computer import Limits
+from freehold.manifest.problem import KeyPath, show_key, show_value
+from freehold.manifest.sections.computer import LimitsSection
 from freehold.manifest.units import show_size
 
 HOST_PORTS = frozenset({3128, 3129, 3130})
@@ -21,35 +21,35 @@ MAX_OPEN_FILES = 1_048_576
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?", re.ASCII)
 
 
-@rule("E201")
-def backend_cannot_run_here(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
-    """The chosen backend cannot build its walls on this machine."""
+@check("E201")
+def backend_cannot_run_here(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """The chosen backend does not work on this machine."""
     backend = manifest.computer.backend
     reason = facts.backends[backend]
     if reason:
         others = [name for name, why in facts.backends.items() if not why]
-        either = f"Use backend = {show(others[0])}" if others else "Make that possible"
-        yield Finding(
+        either = f"Use backend = {show_value(others[0])}" if others else "Fix that"
+        yield CheckFinding(
             ("computer", "backend"),
-            f"computer.backend is {show(backend)}, and {reason}",
+            f"computer.backend is {show_value(backend)}, and {reason}",
             f"{either}; `freehold doctor` says what this machine can do",
         )
 
 
-@rule("E202")
-def limit_of_zero(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
-    """A limit is zero or less, which nothing could live in."""
-    for name in Limits.model_fields:
+@check("E202")
+def limit_of_zero(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A limit is zero or less."""
+    for name in LimitsSection.model_fields:
         value: float = getattr(manifest.computer.limits, name)
         if value <= 0:
-            yield Finding(
+            yield CheckFinding(
                 ("computer", "limits", name),
-                f"computer.limits.{name} is {show(value)}, and nothing can run with that",
+                f"computer.limits.{name} is {show_value(value)}, and nothing can run with that limit",
                 "Leave the line out for the default, or give it a value above zero; no limit can be switched off",
             )
 
 
-def _beyond(manifest: Manifest, facts: Facts) -> Iterator[tuple[str, str, str, str]]:
+def _beyond(manifest: Manifest, facts: MachineFacts) -> Iterator[tuple[str, str, str, str]]:
     """Limits above what the machine has: name, value, what there is, and a value that fits."""
     limits = manifest.computer.limits
     if limits.memory > facts.memory:
@@ -63,53 +63,53 @@ def _beyond(manifest: Manifest, facts: Facts) -> Iterator[tuple[str, str, str, s
         yield "open_files", str(limits.open_files), f"room for {MAX_OPEN_FILES}", "16384"
 
 
-@rule("E203")
-def limit_above_the_machine(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E203")
+def limit_above_the_machine(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A limit that is written down is more than the machine has."""
     for name, value, there, fitting in _beyond(manifest, facts):
         if name in manifest.computer.limits.model_fields_set:
-            yield Finding(
+            yield CheckFinding(
                 ("computer", "limits", name),
                 f"computer.limits.{name} is {value}, and this machine has {there}",
                 f"Give it less than there is: {name} = {fitting}",
             )
 
 
-@rule("W204")
-def default_limit_above_the_machine(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W204")
+def default_limit_above_the_machine(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The default of a limit is more than this machine has, so it would not protect it."""
     for name, value, there, fitting in _beyond(manifest, facts):
         if name not in manifest.computer.limits.model_fields_set and name != "cpus":
-            yield Finding(
+            yield CheckFinding(
                 ("computer", "limits", name),
                 f"computer.limits.{name} is {value} by default, and this machine has {there}",
                 f"Write under [computer.limits]: {name} = {fitting}",
             )
 
 
-@rule("W205")
-def disk_limit_above_free_disk(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W205")
+def disk_limit_above_free_disk(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The persistent folders may grow beyond what is free on the disk."""
     disk = manifest.computer.limits.disk
     if "disk" in manifest.computer.limits.model_fields_set and disk > facts.free_disk:
-        yield Finding(
+        yield CheckFinding(
             ("computer", "limits", "disk"),
             f"computer.limits.disk is {show_size(disk)}, and {facts.free_disk / 1024**3:.1f} GiB are free",
             "The disk would be full before the limit helps: give it less, or make room",
         )
 
 
-@rule("E206")
-def service_without_command(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E206")
+def service_without_command(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A service has no command."""
     for name, service in manifest.computer.services.items():
         if not service.command or not service.command[0]:
             key: KeyPath = ("computer", "services", name)
-            yield Finding(key, f"[{dotted(key)}] has no command", 'Example: command = "npm run dev"')
+            yield CheckFinding(key, f"[{show_key(key)}] has no command", 'Example: command = "npm run dev"')
 
 
-@rule("E207")
-def service_port_outside_the_computer(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E207")
+def service_port_outside_the_computer(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A service uses a port that it cannot have inside the computer."""
     taken: dict[int, str] = {}
     for name, service in manifest.computer.services.items():
@@ -118,57 +118,59 @@ def service_port_outside_the_computer(manifest: Manifest, facts: Facts) -> Itera
             continue
         key: KeyPath = ("computer", "services", name, "port")
         if port < 1024:
-            yield Finding(
-                key, f"{dotted(key)} is {port}, and nobody in the computer may open a port below 1024", "port = 5173"
+            yield CheckFinding(
+                key, f"{show_key(key)} is {port}, and nobody in the computer may open a port below 1024", "port = 5173"
             )
         elif port in HOST_PORTS:
-            yield Finding(key, f"{dotted(key)} is {port}, where the host itself answers inside", "port = 5173")
+            yield CheckFinding(key, f"{show_key(key)} is {port}, where the host itself answers inside", "port = 5173")
         elif port in taken:
-            yield Finding(
-                key, f"{dotted(key)} is {port}, as is that of {show(taken[port])}", "Give each service its own port"
+            yield CheckFinding(
+                key,
+                f"{show_key(key)} is {port}, as is that of {show_value(taken[port])}",
+                "Give each service its own port",
             )
         taken.setdefault(port, name)
 
 
-@rule("E208")
-def service_folder_outside_the_computer(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E208")
+def service_folder_outside_the_computer(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A service starts in a folder that the computer does not have."""
     for name, service in manifest.computer.services.items():
         folder = PurePosixPath(service.folder)
         if not folder.is_absolute() or ".." in folder.parts:
             key: KeyPath = ("computer", "services", name, "folder")
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"{dotted(key)} is {show(service.folder)}",
+                f"{show_key(key)} is {show_value(service.folder)}",
                 'A path inside the computer: folder = "/workspace/site"',
             )
 
 
-@rule("W209")
-def engine_address_without_docker(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W209")
+def engine_address_without_docker(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The address of a docker engine is given, and docker is not used."""
     if manifest.computer.host and manifest.computer.backend != "docker":
-        yield Finding(
+        yield CheckFinding(
             ("computer", "host"),
-            f"computer.host is {show(manifest.computer.host)}, and the {manifest.computer.backend} backend does not use it",
+            f"computer.host is {show_value(manifest.computer.host)}, and the {manifest.computer.backend} backend does not use it",
             'backend = "docker", or leave host (and SANDBOX_HOST) out',
         )
 
 
-@rule("E210")
-def image_is_missing(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E210")
+def image_is_missing(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The root folder for the computer is not there."""
     image = manifest.computer.image
     if image is not None and manifest.computer.backend == "bubblewrap" and not facts.exists(facts.real(image) / "usr"):
-        yield Finding(
+        yield CheckFinding(
             ("computer", "image"),
-            f"computer.image is {show(image)}, and there is no root file system in that folder",
+            f"computer.image is {show_value(image)}, and there is no root file system in that folder",
             "A folder that holds usr, bin and so on, as mmdebstrap makes it; or leave it out to use this machine's own",
         )
 
 
-@rule("E211")
-def unusable_name(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E211")
+def unusable_name(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A service, model or agent has a name that cannot be used in a URL, a path and a variable alike."""
     tables: tuple[tuple[KeyPath, tuple[str, ...]], ...] = (
         (("computer", "services"), tuple(manifest.computer.services)),
@@ -179,6 +181,8 @@ def unusable_name(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
         for name in names:
             if not _NAME.fullmatch(name):
                 key = (*path, name)
-                yield Finding(
-                    key, f"{show(name)} cannot be a name", "Up to 40 lower-case letters, digits, - and _: my-agent"
+                yield CheckFinding(
+                    key,
+                    f"{show_value(name)} cannot be a name",
+                    "Up to 40 lower-case letters, digits, - and _: my-agent",
                 )

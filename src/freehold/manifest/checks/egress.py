@@ -1,14 +1,14 @@
-"""The only way out."""
+"""Checks of `[egress]`."""
 
 import ipaddress
 import re
 from collections.abc import Iterator
 
 from freehold.manifest.addresses import is_host_name, parse_ip, split_rule
-from freehold.manifest.facts import Facts
+from freehold.manifest.checks import CheckFinding, check
+from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
-from freehold.manifest.problem import KeyPath, dotted, show
-from freehold.manifest.rules import Finding, rule
+from freehold.manifest.problem import KeyPath, show_key, show_value
 
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[^\[\]%]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[1-9][0-9]{0,4}))?")
 
@@ -30,31 +30,31 @@ def _is_range(text: str) -> bool:
     return True
 
 
-@rule("W301")
-def everything_may_leave(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W301")
+def everything_may_leave(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """Egress lets everything through that no rule refuses."""
     if manifest.egress.mode == "allow":
-        yield Finding(
+        yield CheckFinding(
             ("egress", "mode"),
             'egress.mode is "allow": whatever the agent reads, it can send anywhere',
             'mode = "ask" remembers your answers, so that it asks less and less',
         )
 
 
-@rule("E302")
-def egress_rule_is_a_range(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E302")
+def egress_rule_is_a_range(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An egress rule is a range of addresses."""
     for key, text in _rules(manifest):
         if _is_range(text):
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"{dotted(key)} is {show(text)}, a range of addresses",
+                f"{show_key(key)} is {show_value(text)}, a range of addresses",
                 "Rules name hosts, one by one: api.example.com:443",
             )
 
 
-@rule("E303")
-def egress_rule_is_a_bare_tld(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E303")
+def egress_rule_is_a_bare_tld(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An egress rule is everything, or everything under a top-level domain."""
     for key, text in _rules(manifest):
         host = split_rule(text)[0].lower().removesuffix(".").removeprefix("*.")
@@ -62,20 +62,22 @@ def egress_rule_is_a_bare_tld(manifest: Manifest, facts: Facts) -> Iterator[Find
             "." not in host and host != "localhost" and is_host_name(host) and parse_ip(host) is None
         )
         if whole and text.strip() and not host.isdigit():
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"{dotted(key)} is {show(text)}, which is half the internet",
+                f"{show_key(key)} is {show_value(text)}, which is half the internet",
                 "Name a host: example.com or *.example.com",
             )
 
 
-@rule("E304")
-def egress_rule_is_no_host(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E304")
+def egress_rule_is_no_host(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An egress rule is neither a host, nor `*.` and a host, nor an address in its usual spelling."""
     for key, text in _rules(manifest):
         if text != "*" and not _is_range(text) and not _names_a_host(text):
-            yield Finding(
-                key, f"{dotted(key)} is {show(text)}, which is no host", 'Examples: "api.test", "*.code.test:443"'
+            yield CheckFinding(
+                key,
+                f"{show_key(key)} is {show_value(text)}, which is no host",
+                'Examples: "api.test", "*.code.test:443"',
             )
 
 
@@ -112,14 +114,14 @@ def _is_international(name: str) -> bool:
     return True
 
 
-@rule("W305")
-def allowed_and_denied(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W305")
+def allowed_and_denied(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A host is both allowed and denied; it is denied."""
     denied = {text.lower() for text in manifest.egress.deny}
     for index, text in enumerate(manifest.egress.allow):
         if text.lower() in denied:
-            yield Finding(
+            yield CheckFinding(
                 ("egress", "allow", index),
-                f"{show(text)} stands in egress.allow and in egress.deny, and deny wins",
-                "Take it out of one of them",
+                f"{show_value(text)} stands in egress.allow and in egress.deny, and deny wins",
+                "Remove it of one of them",
             )

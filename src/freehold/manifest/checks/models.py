@@ -1,14 +1,14 @@
-"""Providers, their keys and their budgets; and keys that stand where they should not."""
+"""Checks of `[models]` and `[budget]`, and of secrets that are written into the manifest."""
 
 from collections.abc import Iterator
 
 from freehold.manifest.addresses import host_of, is_private
-from freehold.manifest.facts import Facts
+from freehold.manifest.checks import CheckFinding, check
+from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
-from freehold.manifest.problem import KeyPath, dotted, show
-from freehold.manifest.rules import Finding, rule
-from freehold.manifest.secrecy import looks_placeholder, looks_secret, mask, names_secret, parse_reference
-from freehold.manifest.sections.minds import Budget
+from freehold.manifest.problem import KeyPath, show_key, show_value
+from freehold.manifest.secret_text import looks_placeholder, looks_secret, mask, names_secret, parse_reference
+from freehold.manifest.sections.models import BudgetSection
 
 
 def _references(manifest: Manifest) -> Iterator[tuple[KeyPath, str]]:
@@ -34,14 +34,14 @@ def _texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts(below, (*path, index))
 
 
-def _budgets(manifest: Manifest) -> Iterator[tuple[KeyPath, Budget]]:
+def _budgets(manifest: Manifest) -> Iterator[tuple[KeyPath, BudgetSection]]:
     yield ("budget",), manifest.budget
     for name, model in manifest.models.items():
         yield ("models", name, "budget"), model.budget
 
 
-@rule("E401")
-def secret_written_as_a_value(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E401")
+def secret_written_as_a_value(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A key, token or password stands in the manifest itself."""
     references = dict(_references(manifest))
     for path, text in references.items():
@@ -49,52 +49,52 @@ def secret_written_as_a_value(manifest: Manifest, facts: Facts) -> Iterator[Find
             continue
         if text.startswith(("env:", "secret:")) and not looks_secret(text):
             if parse_reference(text) is None:
-                yield Finding(
+                yield CheckFinding(
                     path,
-                    f"{dotted(path)} is {show(text)}, which names no variable or secret",
+                    f"{show_key(path)} is {show_value(text)}, which is not a valid reference",
                     "env:OPENAI_API_KEY, or secret:openai",
                 )
         else:
-            yield Finding(
+            yield CheckFinding(
                 path,
-                f"{dotted(path)} holds a secret: {mask(text)}",
+                f"{show_key(path)} holds a secret: {mask(text)}",
                 "Put it where the agent cannot read it and name the place: env:OPENAI_API_KEY, or secret:openai. Then replace that key: it has been in a file",
             )
     for path, text in _texts(manifest.model_dump(exclude_unset=True)):
         if path not in references and looks_secret(text):
-            yield Finding(
+            yield CheckFinding(
                 path,
-                f"{dotted(path)} holds something with the shape of a key: {mask(text)}",
+                f"{show_key(path)} holds something with the shape of a key: {mask(text)}",
                 "Keys stay out of the manifest and of the computer: name them under [models.<name>] as env:NAME or secret:name",
             )
 
 
-@rule("E402")
-def placeholder_secret(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E402")
+def placeholder_secret(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A secret was never filled in."""
     for path, text in _references(manifest):
         reference = parse_reference(text)
         value = facts.environ.get(reference[1], "") if reference and reference[0] == "env" else ""
         if looks_placeholder(text):
-            yield Finding(
+            yield CheckFinding(
                 path,
-                f"{dotted(path)} is {show(text)}, a placeholder",
+                f"{show_key(path)} is {show_value(text)}, a placeholder",
                 "Name where the key is: env:OPENAI_API_KEY, or secret:openai",
             )
         elif value and looks_placeholder(value):
-            yield Finding(
+            yield CheckFinding(
                 path,
-                f"{dotted(path)} names {show(text)}, and that variable holds a placeholder",
+                f"{show_key(path)} names {show_value(text)}, and that variable holds a placeholder",
                 f"Set {reference[1] if reference else text} to the real key",
             )
         elif not text:
-            yield Finding(
-                path, f"{dotted(path)} is empty", "Leave it out, or name where the key is: env:OPENAI_API_KEY"
+            yield CheckFinding(
+                path, f"{show_key(path)} is empty", "Leave it out, or name where the key is: env:OPENAI_API_KEY"
             )
 
 
-@rule("E403")
-def variable_is_unset(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E403")
+def variable_is_unset(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A reference names an environment variable that is not set."""
     for path, text in _references(manifest):
         reference = parse_reference(text)
@@ -106,68 +106,68 @@ def variable_is_unset(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
             and not off
             and not looks_placeholder(text)
         ):
-            yield Finding(
+            yield CheckFinding(
                 path,
-                f"{dotted(path)} names {show(text)}, and {reference[1]} is not set",
+                f"{show_key(path)} names {show_value(text)}, and {reference[1]} is not set",
                 f"export {reference[1]}=… where Freehold is started, or use secret:name",
             )
 
 
-@rule("E404")
-def provider_without_address(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E404")
+def provider_without_address(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A provider has no base URL, and its kind has no usual one."""
     for name, model in manifest.models.items():
         if model.enabled and not model.address:
             key: KeyPath = ("models", name)
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"[{dotted(key)}] has no base_url",
+                f"[{show_key(key)}] has no base_url",
                 'Example: base_url = "http://127.0.0.1:11434/v1", or say its kind',
             )
 
 
-@rule("E405")
-def provider_without_key(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E405")
+def provider_without_key(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A provider elsewhere has no key."""
     for name, model in manifest.models.items():
         if model.enabled and model.key is None and model.address and not is_private(host_of(model.address)):
             key: KeyPath = ("models", name)
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"[{dotted(key)}] is reached at {show(model.address)} and has no key",
+                f"[{show_key(key)}] is reached at {show_value(model.address)} and has no key",
                 'Example: key = "env:OPENAI_API_KEY"',
             )
 
 
-@rule("W406")
-def all_models_off(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W406")
+def all_models_off(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """Models are described, and every one is switched off."""
     if manifest.models and not any(model.enabled for model in manifest.models.values()):
         names = ", ".join(manifest.models)
-        yield Finding(
+        yield CheckFinding(
             ("models",),
-            f"Every model is switched off ({show(names)}), so no agent can think",
+            f"Every model is switched off ({show_value(names)}), so no agent can run",
             "Set enabled = true on one",
         )
 
 
-@rule("E407")
-def budget_of_nothing(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E407")
+def budget_of_nothing(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A budget is zero or less."""
     for below, budget in _budgets(manifest):
-        for key in Budget.model_fields:
+        for key in BudgetSection.model_fields:
             value: float | None = getattr(budget, key)
             if value is not None and value <= 0:
                 path: KeyPath = (*below, key)
-                yield Finding(
+                yield CheckFinding(
                     path,
-                    f"{dotted(path)} is {show(value)}",
+                    f"{show_key(path)} is {show_value(value)}",
                     "To use nothing of it write enabled = false; for no bound leave the line out",
                 )
 
 
-@rule("W408")
-def day_above_month(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W408")
+def day_above_month(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The budget of a day is above that of a month."""
     for below, budget in _budgets(manifest):
         for unit in ("cost", "tokens"):
@@ -175,8 +175,8 @@ def day_above_month(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
             month: float | None = getattr(budget, f"month_{unit}")
             if day is not None and month is not None and day > month:
                 path: KeyPath = (*below, f"day_{unit}")
-                yield Finding(
+                yield CheckFinding(
                     path,
-                    f"{dotted(path)} ({day:g}) is above that of the month ({month:g})",
+                    f"{show_key(path)} ({day:g}) is above that of the month ({month:g})",
                     "Make the day the smaller one",
                 )

@@ -1,12 +1,12 @@
-"""Folders of the host that the computer sees."""
+"""Checks of `[[computer.mounts]]`."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from freehold.manifest.facts import Facts
+from freehold.manifest.checks import CheckFinding, check
+from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
-from freehold.manifest.problem import KeyPath, dotted, show
-from freehold.manifest.rules import Finding, rule
+from freehold.manifest.problem import KeyPath, show_key, show_value
 
 _SYSTEM = (
     "/proc",
@@ -53,7 +53,7 @@ _TARGETS_TAKEN = (
 )
 
 
-def danger_of(source: Path, facts: Facts) -> Path | None:
+def danger_of(source: Path, facts: MachineFacts) -> Path | None:
     """What a mount of this folder would give away: the protected path that it is, lies in, or holds."""
     protected = [Path(path) for path in _SYSTEM] + [facts.user_home / path for path in _PERSONAL] + [facts.home]
     for path in protected:
@@ -62,69 +62,75 @@ def danger_of(source: Path, facts: Facts) -> Path | None:
     return source if source.name.endswith(".sock") else None
 
 
-@rule("E221")
-def dangerous_mount(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E221")
+def dangerous_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A mount would show the computer keys, sockets or the system itself."""
     for index, mount in enumerate(manifest.computer.mounts):
         danger = danger_of(facts.real(mount.source), facts) if mount.source else None
         if danger:
-            yield Finding(
+            yield CheckFinding(
                 ("computer", "mounts", index, "source"),
-                f"Mounting {show(mount.source)} would give the agent {show(str(danger))}",
+                f"Mounting {show_value(mount.source)} would give the agent {show_value(str(danger))}",
                 "Mount the one folder that is needed, such as ~/code/library",
             )
 
 
-@rule("W222")
-def writable_mount(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W222")
+def writable_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The agent may change a folder of the host, and history does not cover it."""
     for index, mount in enumerate(manifest.computer.mounts):
         if mount.writable:
-            yield Finding(
+            yield CheckFinding(
                 ("computer", "mounts", index, "writable"),
-                f"The agent may change {show(mount.source)}, and what it does there cannot be undone",
+                f"The agent may change {show_value(mount.source)}, and what it does there cannot be undone",
                 "Leave writable out and let the agent copy it into /workspace",
             )
 
 
-@rule("E223")
-def bad_mount_source(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E223")
+def bad_mount_source(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A mount has no source, or one that is not there."""
     for index, mount in enumerate(manifest.computer.mounts):
         key: KeyPath = ("computer", "mounts", index, "source")
         if not mount.source.startswith(("/", "~")):
-            yield Finding(
-                key, f"{dotted(key)} is {show(mount.source)}, which is no full path", 'source = "~/code/library"'
+            yield CheckFinding(
+                key,
+                f"{show_key(key)} is {show_value(mount.source)}, which is not an absolute path",
+                'source = "~/code/library"',
             )
         elif not facts.exists(facts.real(mount.source)):
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"{dotted(key)} is {show(mount.source)}, which is not there",
+                f"{show_key(key)} is {show_value(mount.source)}, which is not there",
                 "Make the folder, or leave the mount out",
             )
 
 
-@rule("E224")
-def bad_mount_target(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E224")
+def bad_mount_target(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A mount would cover something that the computer needs, or another mount."""
     seen: set[PurePosixPath] = set()
     for index, mount in enumerate(manifest.computer.mounts):
         key: KeyPath = ("computer", "mounts", index, "target")
         target = PurePosixPath(mount.target)
         if not target.is_absolute() or ".." in target.parts:
-            yield Finding(
-                key, f"{dotted(key)} is {show(mount.target)}, which is no full path", 'target = "/mnt/library"'
+            yield CheckFinding(
+                key,
+                f"{show_key(key)} is {show_value(mount.target)}, which is not an absolute path",
+                'target = "/mnt/library"',
             )
         elif str(target) in ("/", "//", "/workspace", "/home", "/home/agent", "/tmp") or any(  # noqa: S108 - inside the computer
             target.is_relative_to(taken) for taken in _TARGETS_TAKEN
         ):
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"{dotted(key)} is {show(mount.target)}, which the computer needs itself",
+                f"{show_key(key)} is {show_value(mount.target)}, which the computer needs itself",
                 'target = "/mnt/library"',
             )
         elif target in seen:
-            yield Finding(
-                key, f"{dotted(key)} is {show(mount.target)}, as is that of another mount", "Give each its own target"
+            yield CheckFinding(
+                key,
+                f"{show_key(key)} is {show_value(mount.target)}, as is that of another mount",
+                "Give each its own target",
             )
         seen.add(target)

@@ -1,77 +1,81 @@
-"""Walls that the owner knowingly lowers."""
+"""Checks of `[security]`."""
 
 from collections.abc import Iterator
 
-from freehold.manifest.facts import Facts
-from freehold.manifest.features import EXCEPTIONAL
+from freehold.manifest.checks import CheckFinding, check
+from freehold.manifest.exceptions import EXCEPTIONAL
+from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
-from freehold.manifest.problem import KeyPath, dotted, show
-from freehold.manifest.rules import Finding, rule
-from freehold.manifest.shape import nearest
+from freehold.manifest.problem import KeyPath, show_key, show_value
+from freehold.manifest.shape import find_nearest
 
-_OWN_RULE = frozenset({"public-metrics"})
-"""Told by a rule of its own (E104)."""
+_OWN_CHECK = frozenset({"public-metrics"})
+"""Reported by E104."""
 
 
-@rule("E901")
-def feature_needs_an_exception(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
-    """Something lowers a wall without `[security.exceptions.<feature>]`."""
+@check("E901")
+def feature_needs_an_exception(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A setting lowers a protection without `[security.exceptions.<feature>]`."""
     for feature in EXCEPTIONAL.values():
         exception = manifest.security.exceptions.get(feature.name)
-        if feature.name in _OWN_RULE or (exception and exception.holds_on(facts.today)):
+        if feature.name in _OWN_CHECK or (exception and exception.holds_on(facts.today)):
             continue
         for key, value in feature.uses(manifest):
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"{dotted(key)} is {show(value)}: {feature.why}",
+                f"{show_key(key)} is {show_value(value)}: {feature.why}",
                 f"Change it, or write [security.exceptions.{feature.name}] with a reason",
             )
 
 
-@rule("W902")
-def exception_without_use(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W902")
+def exception_without_use(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An exception is granted for something that is not used."""
     for name in manifest.security.exceptions:
         feature = EXCEPTIONAL.get(name)
         if feature and not any(True for _ in feature.uses(manifest)):
             key: KeyPath = ("security", "exceptions", name)
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"[{dotted(key)}] is granted, and nothing uses it",
-                "Take it out: it would allow later what nobody remembers",
+                f"[{show_key(key)}] is granted, and nothing uses it",
+                "Remove it: otherwise a later change would be allowed unnoticed",
             )
 
 
-@rule("E903")
-def unknown_exception(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E903")
+def unknown_exception(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An exception is granted for something that does not exist."""
     for name in manifest.security.exceptions:
         if name not in EXCEPTIONAL:
             key: KeyPath = ("security", "exceptions", name)
-            meant = nearest(name, [known.replace("-", "_") for known in EXCEPTIONAL])
+            meant = find_nearest(name, [known.replace("-", "_") for known in EXCEPTIONAL])
             near = f"Did you mean {meant.replace('_', '-')}? " if meant else ""
-            yield Finding(key, f"There is no feature {show(name)}", f"{near}The features are {', '.join(EXCEPTIONAL)}")
+            yield CheckFinding(
+                key, f"There is no feature {show_value(name)}", f"{near}The features are {', '.join(EXCEPTIONAL)}"
+            )
 
 
-@rule("W904")
-def exception_has_ended(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("W904")
+def exception_has_ended(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An exception was granted until a day that is past."""
     for name, exception in manifest.security.exceptions.items():
         if not exception.holds_on(facts.today):
             key: KeyPath = ("security", "exceptions", name, "until")
-            yield Finding(
+            yield CheckFinding(
                 key,
-                f"{dotted(key)} is {exception.until}, and that day is past",
-                "Take the exception out, or grant it anew",
+                f"{show_key(key)} is {exception.until}, and that day is past",
+                "Remove the exception, or set a new date",
             )
 
 
-@rule("E905")
-def exception_without_reason(manifest: Manifest, facts: Facts) -> Iterator[Finding]:
+@check("E905")
+def exception_without_reason(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """An exception is granted without a reason."""
     for name, exception in manifest.security.exceptions.items():
         if not exception.reason.strip():
             key: KeyPath = ("security", "exceptions", name)
-            yield Finding(
-                key, f"[{dotted(key)}] has no reason", 'reason = "why this is right here", for whoever reads it later'
+            yield CheckFinding(
+                key,
+                f"[{show_key(key)}] has no reason",
+                'reason = "why this is right here", for people who read it later',
             )

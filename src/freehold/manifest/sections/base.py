@@ -1,9 +1,25 @@
-"""What all sections share."""
+"""What all sections of the manifest share."""
+
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
 
+@dataclass(frozen=True)
+class ListenAddress:
+    """An address on which a program listens, with the keys of its section that set it."""
+
+    host_key: str
+    port_key: str
+    host: str
+    port: int
+
+
 class Section(BaseModel):
-    """Frozen, and refuses keys it does not know and values of another type."""
+    """Frozen. Refuses unknown keys and values of another type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+    def listen_addresses(self) -> tuple[ListenAddress, ...]:
+        """Where programs of this section listen; checked for collisions and for public addresses without an owner."""
+        return ()

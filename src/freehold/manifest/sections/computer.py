@@ -1,4 +1,4 @@
-"""The sealed machine and its way out: `[computer]`, `[egress]`."""
+"""`[computer]`: the sealed computer, its limits, mounts and services."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from freehold.manifest.sections.base import Section
-from freehold.manifest.units import Bytes, Command, Port, Seconds, Words
+from freehold.manifest.units import Bytes, Command, Port, Seconds
 
 Backend = Literal["bubblewrap", "docker", "microvm"]
 
 
-class Limits(Section):
-    """What the computer may use. Each is in force with a warning at 80 % and an error that names it."""
+class LimitsSection(Section):
+    """What the computer may use. At 80 % there is a warning; at the limit, an error that names the setting."""
 
     memory: Bytes = Field(
         default=4 * 1024**3, description="Memory of everything in the computer together, temporary files included."
@@ -29,7 +29,7 @@ class Limits(Section):
     tmp: Bytes = Field(default=1024**3, description="Temporary files; they count as memory too.")
 
 
-class Mount(Section):
+class MountSection(Section):
     """A folder of the host that is seen in the computer."""
 
     source: str = Field(default="", description="The folder on this machine.", examples=["~/code/library"])
@@ -37,8 +37,8 @@ class Mount(Section):
     writable: bool = Field(default=False, description="Whether the agent may change it; history does not cover it.")
 
 
-class Service(Section):
-    """A program that is kept running in the computer, such as a dev server."""
+class ServiceSection(Section):
+    """A program that Freehold keeps running in the computer, such as a dev server."""
 
     command: Command = Field(
         default=(), description="The program and its arguments, without a shell.", examples=["npm run dev"]
@@ -51,9 +51,9 @@ class Service(Section):
 
 
 class ComputerSection(Section):
-    """The sealed machine the agent lives in."""
+    """The sealed computer in which agents work."""
 
-    backend: Backend = Field(default="bubblewrap", description="What builds the walls.")
+    backend: Backend = Field(default="bubblewrap", description="How the computer is sealed.")
     image: str | None = Field(
         default=None,
         description="A root folder (bubblewrap), image name (docker) or disk image (microvm); else this machine's /usr, read-only.",
@@ -64,24 +64,10 @@ class ComputerSection(Section):
         description="Where the docker engine is reached, for the docker backend.",
         examples=["unix:///run/docker.sock"],
     )
-    limits: Limits = Field(default=Limits(), description="What the computer may use.")
-    mounts: Annotated[tuple[Mount, ...], Strict(False)] = Field(
+    limits: LimitsSection = Field(default=LimitsSection(), description="What the computer may use.")
+    mounts: Annotated[tuple[MountSection, ...], Strict(False)] = Field(
         default=(), description="Folders of the host that are seen in the computer."
     )
-    services: Mapping[str, Service] = Field(default={}, description="Programs kept running in the computer, by name.")
-
-
-class Egress(Section):
-    """The only way out of the computer."""
-
-    mode: Literal["deny", "ask", "allow"] = Field(
-        default="ask", description="What happens to a host that no rule names: refused, asked for, or let through."
-    )
-    allow: Words = Field(
-        default=(),
-        description="Hosts that may be reached, with an optional port; `*.` stands for every subdomain.",
-        examples=[["api.test", "*.code.test:443"]],
-    )
-    deny: Words = Field(
-        default=(), description="Hosts that may never be reached; wins over allow.", examples=[["*.example.org"]]
+    services: Mapping[str, ServiceSection] = Field(
+        default={}, description="Programs that are kept running in the computer, by name."
     )

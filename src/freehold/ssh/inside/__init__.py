@@ -1,1 +1,1 @@
-"""What runs inside the computer on behalf of the side door. Standard library only; sent in as text."""
+"""Programs of SSH access that run in the computer. Standard library only; sent as text."""

@@ -3,7 +3,7 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   plugins: [react()],
-  // node_modules is a link to packages that nobody can write in here, so what Vite makes of them is kept elsewhere.
+  // node_modules is a link to read-only packages, so Vite keeps its cache elsewhere.
   cacheDir: "/tmp/vite",
   server: {
     host: "127.0.0.1",

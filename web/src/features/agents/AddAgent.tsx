@@ -1,21 +1,23 @@
 import { useState } from "react";
-import type { AgentRow } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
+import type { AgentInfo } from "../../client/api";
+import { type Problem, problemOf, request } from "../../client/http";
+import { useTopic } from "../../data/connection";
 import { Icon } from "../../ui/Icon";
-import { useTopic } from "../shell/live";
-import { offersOf, progressWords, readInstalling, type Installing } from "./agents.logic";
+import { agentActions, type InstallProgress, progressText, readProgress } from "./agents.logic";
+import "./agents.css";
 
-/** Brings one agent, and tells how far that is. */
-export function AddAgent({ agent, onAdded }: { agent: AgentRow; onAdded: () => void }) {
+/** A button that installs an agent and shows the progress. */
+export function AddAgent({ agent, onAdded }: { agent: AgentInfo; onAdded: () => void }) {
   const [busy, setBusy] = useState(false);
-  const [told, setTold] = useState<Installing | null>(null);
+  const [progress, setProgress] = useState<InstallProgress | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useTopic("agents", {
     event: (data) => {
-      const heard = readInstalling(data);
-      if (heard === null || heard.agent !== agent.name) return;
-      setTold(heard.doing === "installed" ? null : heard);
-      if (heard.doing === "installed") onAdded();
+      const received = readProgress(data);
+      if (received?.agent !== agent.name) return;
+      const isDone = received.doing === "installed";
+      setProgress(isDone ? null : received);
+      if (isDone) onAdded();
     },
   });
 
@@ -28,26 +30,32 @@ export function AddAgent({ agent, onAdded }: { agent: AgentRow; onAdded: () => v
     } catch (error) {
       setProblem(problemOf(error));
     }
-    setTold(null);
+    setProgress(null);
     setBusy(false);
   }
 
-  const working = busy || told !== null;
-  const verb = offersOf(agent).add ?? "Add";
+  const isInstalling = busy || progress !== null;
+  const verb = agentActions(agent).add ?? "Add";
   return (
-    <div className="add-agent">
-      <button className="primary" disabled={working} onClick={() => void add()}>
-        <Icon name="plus" size={18} /> {working ? `Adding ${agent.title}…` : `${verb} ${agent.title}`}
+    <div className="agents-add">
+      <button type="button" className="primary" disabled={isInstalling} onClick={() => void add()}>
+        <Icon name="plus" size={18} /> {isInstalling ? `Adding ${agent.title}…` : `${verb} ${agent.title}`}
       </button>
       <p className="quiet" role="status">
-        {told ? progressWords(told) : busy ? "Getting ready…" : ""}
+        {progress ? progressText(progress) : busy ? "Preparing…" : ""}
       </p>
-      {working && <progress aria-label={`Adding ${agent.title}`} {...(told && told.total > 0 ? { max: told.total, value: told.done } : {})} />}
+      {isInstalling && <InstallBar agent={agent} progress={progress} />}
       {problem && (
-        <p className="trouble" role="alert">
+        <p className="problem-text" role="alert">
           {problem.message}. {problem.hint}
         </p>
       )}
     </div>
   );
+}
+
+/** The progress of an installation. Without numbers the bar only moves. */
+export function InstallBar({ agent, progress }: { agent: AgentInfo; progress: InstallProgress | null }) {
+  const numbers = progress !== null && progress.total > 0 ? { max: progress.total, value: progress.done } : {};
+  return <progress className="wide" aria-label={`Adding ${agent.title}`} {...numbers} />;
 }

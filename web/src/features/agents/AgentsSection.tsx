@@ -1,47 +1,63 @@
 import { useState } from "react";
-import type { AgentRow, AgentTrial } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
-import { useAnswer } from "../../ui/answers";
+import type { AgentInfo, AgentTrial } from "../../client/api";
+import { type Problem, problemOf, request } from "../../client/http";
+import { useTopic } from "../../data/connection";
+import { useResource } from "../../data/resource";
+import { ConfirmButton } from "../../ui/ConfirmButton";
+import { Facts } from "../../ui/Facts";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { TwoPress } from "../../ui/TwoPress";
-import { useTopic } from "../shell/live";
-import { capabilitiesOf, offersOf, problemWords, progressWords, readInstalling, trialFacts, type Installing } from "./agents.logic";
+import { InstallBar } from "./AddAgent";
+import {
+  agentActions,
+  agentProblem,
+  capabilitiesOf,
+  type InstallProgress,
+  isInstalled,
+  progressText,
+  readProgress,
+  trialFacts,
+} from "./agents.logic";
+import "./agents.css";
 
-type Work = { doing: "adding" | "removing" | "testing" } | { problem: Problem } | { trial: AgentTrial };
+type Activity = "adding" | "removing" | "testing";
+type AgentState = { activity: Activity } | { problem: Problem } | { trial: AgentTrial };
 
-/** Who can work here: brought, tried and removed. */
+/** The agents: adds, tests and removes them. */
 export function AgentsSection() {
-  const { value, problem, reload } = useAnswer<AgentRow[]>("/v1/agents");
-  const [work, setWork] = useState<Record<string, Work | undefined>>({});
-  const [told, setTold] = useState<Record<string, Installing | undefined>>({});
+  const { value, problem, reload } = useResource<AgentInfo[]>("/v1/agents", { topic: "agents", concerns: isInstalled });
+  const [states, setStates] = useState<Record<string, AgentState | undefined>>({});
+  const [progress, setProgress] = useState<Record<string, InstallProgress | undefined>>({});
   const toasts = useToasts();
   useTopic("agents", {
     event: (data) => {
-      const heard = readInstalling(data);
-      if (heard === null) return;
-      const over = heard.doing === "installed";
-      setTold((before) => ({ ...before, [heard.agent]: over ? undefined : heard }));
-      if (over) reload();
+      const received = readProgress(data);
+      if (received === null) return;
+      setProgress((before) => ({ ...before, [received.agent]: isInstalled(data) ? undefined : received }));
     },
-    resync: reload,
   });
 
-  async function act<T>(agent: AgentRow, doing: "adding" | "removing" | "testing", method: "POST" | "DELETE", path: string, then: (answer: T) => Work | undefined) {
-    setWork((before) => ({ ...before, [agent.name]: { doing } }));
-    let after: Work | undefined;
+  async function act<T>(
+    agent: AgentInfo,
+    activity: Activity,
+    call: { method: "POST" | "DELETE"; path: string },
+    onDone: (reply: T) => AgentState | undefined,
+  ) {
+    setStates((before) => ({ ...before, [agent.name]: { activity } }));
+    let state: AgentState | undefined;
     try {
-      after = then(await request<T>(`/v1/agents/${encodeURIComponent(agent.name)}${path}`, { method }));
+      const path = `/v1/agents/${encodeURIComponent(agent.name)}${call.path}`;
+      state = onDone(await request<T>(path, { method: call.method }));
     } catch (error) {
-      after = { problem: problemOf(error) };
+      state = { problem: problemOf(error) };
     }
-    setWork((before) => ({ ...before, [agent.name]: after }));
-    setTold((before) => ({ ...before, [agent.name]: undefined }));
+    setStates((before) => ({ ...before, [agent.name]: state }));
+    setProgress((before) => ({ ...before, [agent.name]: undefined }));
     reload();
   }
 
-  const done = (said: string) => () => {
-    toasts.done(said);
+  const toast = (message: string) => () => {
+    toasts.done(message);
     return undefined;
   };
   return (
@@ -49,40 +65,53 @@ export function AgentsSection() {
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
       <ul className="rows">
         {value?.map((agent) => (
-          <Agent
+          <AgentRow
             key={agent.name}
             agent={agent}
-            work={work[agent.name]}
-            told={told[agent.name]}
-            onAdd={() => void act(agent, "adding", "POST", "/install", done(`${agent.title} is here`))}
-            onRemove={() => void act(agent, "removing", "DELETE", "", done(`${agent.title} is removed; its sessions stay`))}
-            onTest={() => void act<AgentTrial>(agent, "testing", "POST", "/test", (trial) => ({ trial }))}
+            state={states[agent.name]}
+            progress={progress[agent.name] ?? null}
+            onAdd={() =>
+              void act(agent, "adding", { method: "POST", path: "/install" }, toast(`${agent.title} was added`))
+            }
+            onRemove={() =>
+              void act(
+                agent,
+                "removing",
+                { method: "DELETE", path: "" },
+                toast(`${agent.title} was removed. Its sessions are kept.`),
+              )
+            }
+            onTest={() =>
+              void act<AgentTrial>(agent, "testing", { method: "POST", path: "/test" }, (trial) => ({ trial }))
+            }
           />
         ))}
       </ul>
       <p className="quiet small-print">
-        Agents run in the computer and never see a key. <code>agents.default</code> in freehold.toml names the one that new sessions get;
-        others that speak ACP are added there under <code>[agents.NAME]</code>.
+        Agents run inside the computer and never see your keys. <code>agents.default</code> in freehold.toml sets the
+        agent of new sessions. Add other agents that speak ACP there under <code>[agents.NAME]</code>.
       </p>
     </section>
   );
 }
 
-interface AgentProps {
-  agent: AgentRow;
-  work: Work | undefined;
-  told: Installing | undefined;
+interface AgentRowProps {
+  agent: AgentInfo;
+  state: AgentState | undefined;
+  progress: InstallProgress | null;
   onAdd: () => void;
   onRemove: () => void;
   onTest: () => void;
 }
 
-function Agent({ agent, work, told, onAdd, onRemove, onTest }: AgentProps) {
-  const offers = offersOf(agent);
-  const doing = work !== undefined && "doing" in work ? work.doing : null;
-  const busy = doing !== null || told !== undefined;
+function AgentRow({ agent, state, progress, onAdd, onRemove, onTest }: AgentRowProps) {
+  const actions = agentActions(agent);
+  const activity = state !== undefined && "activity" in state ? state.activity : null;
+  const busy = activity !== null || progress !== null;
+  const isAdding = activity === "adding" || progress !== null;
+  const problem = agentProblem(agent);
   return (
-    <li className="agent" data-agent={agent.name}>
+    <li className="wrapping-row" data-agent={agent.name}>
       <div className="grow">
         <p className="row-title">
           <strong>{agent.title}</strong> {agent.version && <span className="quiet">{agent.version}</span>}{" "}
@@ -92,64 +121,71 @@ function Agent({ agent, work, told, onAdd, onRemove, onTest }: AgentProps) {
             </span>
           )}{" "}
           {!agent.asks && (
-            <span className="chip" data-tone="amber" title="It does not ask before it acts; the walls and the network rules still hold">
+            <span
+              className="chip"
+              data-tone="amber"
+              title="This agent does not ask for permission. Isolation and network rules still apply."
+            >
               acts without asking
             </span>
           )}
         </p>
-        {!busy && (problemWords(agent) ? <p className="quiet">{problemWords(agent)}</p> : <p className="fine">ready to work</p>)}
+        {!busy && (problem ? <p className="quiet">{problem}</p> : <p className="success-text">ready</p>)}
         <div role="status">
-          {told ? <p className="quiet">{progressWords(told)}</p> : doing === "adding" ? <p className="quiet">Getting ready…</p> : null}
-          {doing === "testing" && <p className="quiet">One turn with a scripted model, in the computer…</p>}
+          {isAdding && <p className="quiet">{progress ? progressText(progress) : "Preparing…"}</p>}
+          {activity === "testing" && <p className="quiet">Running one turn with a scripted model in the computer…</p>}
         </div>
-        {(doing === "adding" || told !== undefined) && (
-          <progress className="wide" aria-label={`Adding ${agent.title}`} {...(told && told.total > 0 ? { max: told.total, value: told.done } : {})} />
-        )}
-        {work !== undefined && "problem" in work && (
-          <p className="trouble" role="alert">
-            {work.problem.message}. {work.problem.hint}
+        {isAdding && <InstallBar agent={agent} progress={progress} />}
+        {state !== undefined && "problem" in state && (
+          <p className="problem-text" role="alert">
+            {state.problem.message}. {state.problem.hint}
           </p>
         )}
-        {work !== undefined && "trial" in work && <Trial trial={work.trial} />}
+        {state !== undefined && "trial" in state && <TrialResult trial={state.trial} />}
       </div>
-      <div className="replies">
-        {offers.add && (
-          <button className="small" disabled={busy} onClick={onAdd} aria-label={`${offers.add} ${agent.title}`}>
-            {offers.add}
+      <div className="answers">
+        {actions.add && (
+          <button
+            type="button"
+            className="small"
+            disabled={busy}
+            onClick={onAdd}
+            aria-label={`${actions.add} ${agent.title}`}
+          >
+            {actions.add}
           </button>
         )}
-        {offers.test && (
-          <button className="small" disabled={busy} onClick={onTest} aria-label={`Test ${agent.title}`}>
+        {actions.test && (
+          <button type="button" className="small" disabled={busy} onClick={onTest} aria-label={`Test ${agent.title}`}>
             Test
           </button>
         )}
-        {offers.remove && (
-          <TwoPress className="small danger" label="Remove" sure="Really remove" name={`Remove ${agent.title}`} disabled={busy} onSure={onRemove} />
+        {actions.remove && (
+          <ConfirmButton
+            className="small danger"
+            label="Remove"
+            confirmLabel="Press again to remove"
+            name={`Remove ${agent.title}`}
+            disabled={busy}
+            onConfirm={onRemove}
+          />
         )}
       </div>
     </li>
   );
 }
 
-function Trial({ trial }: { trial: AgentTrial }) {
-  const can = capabilitiesOf(trial);
+function TrialResult({ trial }: { trial: AgentTrial }) {
+  const capabilities = capabilitiesOf(trial);
   return (
-    <div className="trial">
-      <p className="fine">It works.</p>
-      <dl className="facts">
-        {trialFacts(trial).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-        {can.length > 0 && (
-          <div>
-            <dt>can</dt>
-            <dd>{can.join(", ")}</dd>
-          </div>
-        )}
-      </dl>
+    <div className="agents-trial">
+      <p className="success-text">The agent works.</p>
+      <Facts
+        facts={[
+          ...trialFacts(trial),
+          ...(capabilities.length > 0 ? [["capabilities", capabilities.join(", ")] as const] : []),
+        ]}
+      />
     </div>
   );
 }

@@ -1,56 +1,65 @@
-import type { AgentRow, AgentTrial } from "../../client/api";
-import { bytes } from "../../ui/moments";
+import type { AgentInfo, AgentTrial } from "../../client/api";
+import { formatBytes } from "../../ui/format";
 
-/** How far the bringing of an agent is. */
-export interface Installing {
+/** The progress of the installation of an agent. */
+export interface InstallProgress {
   agent: string;
+  /** What is being done; "installed" at the end. */
   doing: string;
   done: number;
   total: number;
 }
 
-export function readInstalling(data: unknown): Installing | null {
-  if (typeof data !== "object" || data === null) return null;
-  const told = data as Partial<Installing>;
-  if (typeof told.agent !== "string" || typeof told.doing !== "string") return null;
-  return { agent: told.agent, doing: told.doing, done: Number(told.done ?? 0), total: Number(told.total ?? 0) };
-}
-
-export function progressWords(told: Installing): string {
-  return told.total > 0 ? `${told.doing}: ${told.done} of ${told.total}` : `${told.doing}…`;
-}
-
-/** What can be done with an agent now. One without a package is in the computer already, or is ours. */
-export function offersOf(agent: AgentRow): { add: "Add" | "Update" | null; remove: boolean; test: boolean } {
-  const brought = agent.version !== null;
+export function readProgress(event: unknown): InstallProgress | null {
+  if (typeof event !== "object" || event === null) return null;
+  const progress = event as Partial<InstallProgress>;
+  if (typeof progress.agent !== "string" || typeof progress.doing !== "string") return null;
   return {
-    add: agent.problem === null ? null : brought ? "Update" : "Add",
-    remove: brought,
+    agent: progress.agent,
+    doing: progress.doing,
+    done: Number(progress.done ?? 0),
+    total: Number(progress.total ?? 0),
+  };
+}
+
+/** Whether an event tells that an agent was installed. */
+export const isInstalled = (event: unknown): boolean => readProgress(event)?.doing === "installed";
+
+export function progressText(progress: InstallProgress): string {
+  return progress.total > 0 ? `${progress.doing}: ${progress.done} of ${progress.total}` : `${progress.doing}…`;
+}
+
+/** What can be done with an agent. One without a version is part of the computer or of Freehold. */
+export function agentActions(agent: AgentInfo): { add: "Add" | "Update" | null; remove: boolean; test: boolean } {
+  const hasPackage = agent.version !== null;
+  return {
+    add: agent.problem === null ? null : hasPackage ? "Update" : "Add",
+    remove: hasPackage,
     test: agent.problem === null,
   };
 }
 
-/** The command line's advice, for which there is a button here. */
-export function problemWords(agent: AgentRow): string | null {
+/** The problem of an agent without the command that solves it: the page has a button for it. */
+export function agentProblem(agent: AgentInfo): string | null {
   return agent.problem?.replace(/: freehold agents add \S+$/, "") ?? null;
 }
 
 const seconds = (value: number): string => (value < 10 ? `${value.toFixed(1)} s` : `${Math.round(value)} s`);
 
-/** What a trial saw, as facts in the order they happened. */
-export function trialFacts(trial: AgentTrial): [string, string][] {
+/** The results of a test in their order. */
+export function trialFacts(trial: AgentTrial): [name: string, value: string][] {
   return [
     ["started in", seconds(trial.start)],
-    ["opened a session in", seconds(trial.session)],
-    ["first word after", trial.first_update === null ? "none came" : seconds(trial.first_update)],
+    ["session opened in", seconds(trial.session)],
+    ["first output after", trial.first_update === null ? "no output" : seconds(trial.first_update)],
     ["whole turn", seconds(trial.turn)],
-    ["memory", bytes(trial.memory)],
+    ["memory", formatBytes(trial.memory)],
   ];
 }
 
 export function capabilitiesOf(trial: AgentTrial): string[] {
   return Object.entries(trial.capabilities)
-    .filter(([, can]) => can)
+    .filter(([, isSupported]) => isSupported)
     .map(([name]) => name.replaceAll("_", " "))
     .sort();
 }

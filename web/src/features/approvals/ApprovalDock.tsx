@@ -1,37 +1,44 @@
 import { useEffect, useRef, useState } from "react";
-import { useApprovals } from "./approvals";
-import { keysOf } from "./approvals.logic";
-import { AskCard } from "./AskCard";
+import { useApprovals } from "./ApprovalsProvider";
+import { keyModeOf } from "./answerKeys.logic";
+import { PermissionCard } from "./PermissionCard";
 
-/** What the agent of this session asks, right above the place to write. */
+/** The open permission requests of one session, directly above its composer. */
 export function ApprovalDock({ session }: { session: string }) {
-  const { asks, answer } = useApprovals();
-  const mine = asks.filter((ask) => ask.session === session);
-  const [at, setAt] = useState(0);
-  const index = Math.min(at, Math.max(0, mine.length - 1));
-  const ask = mine[index];
+  const approvals = useApprovals();
+  const requests = approvals.requests.filter((one) => one.session === session);
+  const [chosen, setChosen] = useState(0);
+  const index = Math.min(chosen, Math.max(0, requests.length - 1));
+  const current = requests[index];
   const dock = useRef<HTMLDivElement>(null);
-  const held = useRef(false);
+  const hadFocus = useRef(false);
+  const currentId = current?.id;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the focus moves when another request is shown
   useEffect(() => {
-    // Whoever answers by keys goes on where they are: at the next question, or back to writing.
-    if (!held.current) return;
-    held.current = false;
-    const next = dock.current?.querySelector<HTMLElement>("[role=alertdialog]");
-    // On a phone the keyboard would come up.
-    const field = matchMedia("(hover: hover)").matches ? document.querySelector<HTMLElement>(".composer textarea") : null;
-    (next ?? field)?.focus();
-  }, [ask?.id]);
+    // After an answer by keyboard the focus goes to the next request, or back to the composer.
+    if (!hadFocus.current) return;
+    hadFocus.current = false;
+    const nextCard = dock.current?.querySelector<HTMLElement>("[role=alertdialog]");
+    // On a phone this would open the keyboard.
+    const hasKeyboard = matchMedia("(hover: hover)").matches;
+    const field = hasKeyboard ? document.querySelector<HTMLElement>(".composer textarea") : null;
+    (nextCard ?? field)?.focus();
+  }, [currentId]);
   return (
-    <div ref={dock} className="ask-dock">
-      {ask !== undefined && (
-        <AskCard
-          key={ask.id}
-          ask={ask}
-          keys={keysOf("dock", true)}
-          stack={{ index, count: mine.length, step: (by) => setAt((index + by + mine.length) % mine.length) }}
+    <div ref={dock} className="approvals-dock">
+      {current !== undefined && (
+        <PermissionCard
+          key={current.id}
+          request={current}
+          keyMode={keyModeOf("dock", true)}
+          stack={{
+            index,
+            count: requests.length,
+            step: (by) => setChosen((index + by + requests.length) % requests.length),
+          }}
           onAnswer={(choice) => {
-            held.current = dock.current?.contains(document.activeElement) ?? false;
-            return answer(ask, choice);
+            hadFocus.current = dock.current?.contains(document.activeElement) ?? false;
+            return approvals.answer(current, choice);
           }}
         />
       )}

@@ -1,178 +1,182 @@
-import type { ApprovalView } from "../../client/api";
+import type { ApprovalInfo } from "../../client/api";
+import { grantNote } from "../network/egress.logic";
+import { type ChangedLine, changedLines } from "./changedLines.logic";
 
-export type Reply = ApprovalView["answer"] & string;
+/** Once, for this conversation or always; or refused. */
+export type PermissionAnswer = "once" | "conversation" | "always" | "reject";
 
-/** One question of an agent's, as it is drawn: the words around it are ours, what is asked is shown exactly. */
-export interface Ask {
+/** A permission request as it is drawn. The words around it are ours; what the agent would do is shown exactly. */
+export interface PermissionRequest {
   id: string;
   session: string;
   at: string;
-  /** What it wants to do, in our words. */
-  wants: string;
-  /** The agent's own words; empty when they say no more than the parts. */
+  /** What the agent wants to do, in our words. */
+  action: string;
+  /** The agent's own words. Empty when they say no more than the details. */
   title: string;
-  parts: Part[];
-  replies: Choice[];
-  /** Whether words of the owner's own are an answer. */
-  free: boolean;
+  details: RequestDetail[];
+  choices: AnswerChoice[];
+  /** Which sessions an answer holds for, where that must be said. */
+  grantNote: string;
+  /** Whether the owner can answer with a text. */
+  acceptsText: boolean;
 }
 
-export type Part = { kind: "command" | "text" | "question"; label: string; text: string } | { kind: "diff"; label: string; lines: ChangedLine[] };
+export type RequestDetail =
+  | { kind: "command" | "text" | "question"; label: string; text: string }
+  | { kind: "diff"; label: string; lines: ChangedLine[] };
 
-export interface Choice {
+export interface AnswerChoice {
   label: string;
-  means: string;
-  answer: Reply;
+  /** Exactly what the answer grants or refuses. */
+  effect: string;
+  answer: PermissionAnswer;
   note?: string;
   tone: "yes" | "more" | "no";
 }
 
-export interface ChangedLine {
-  kind: "same" | "added" | "removed" | "gap";
-  text: string;
-}
-
-const WANTS: Record<string, string> = {
+const ACTIONS: Record<string, string> = {
   execute: "run a command",
   edit: "change a file",
   delete: "delete a file",
   move: "move a file",
   read: "read a file",
   search: "search",
-  fetch: "fetch from the network",
+  fetch: "use the network",
   think: "think",
-  switch_mode: "work in another mode",
-  host: "use a tool of Freehold’s",
+  switch_mode: "switch to another mode",
+  host: "use a Freehold tool",
 };
 
-const LABELS: Record<string, string> = { command: "The exact command", folder: "In the folder", input: "What it gives", paths: "On" };
-
-const LASTING: Record<Reply, Choice> = {
-  once: { label: "Once", means: "Allow exactly this, now; the next time it asks again", answer: "once", tone: "yes" },
-  session: { label: "This session", means: "Allow exactly this for the rest of this session", answer: "session", tone: "more" },
-  always: { label: "Always", means: "Allow exactly this from now on, in every session", answer: "always", tone: "more" },
-  reject: { label: "No", means: "Refuse this", answer: "reject", tone: "no" },
+const DETAIL_LABELS: Record<string, string> = {
+  command: "Exact command",
+  folder: "In folder",
+  input: "Input",
+  paths: "Paths",
 };
+
+/** The answers that grant `subject`, such as "exactly this" or "example.org:443". */
+function answerChoice(answer: PermissionAnswer, subject: string): AnswerChoice {
+  switch (answer) {
+    case "once":
+      return { label: "Once", effect: `Allow ${subject}, once`, answer, tone: "yes" };
+    case "conversation":
+      return {
+        label: "This conversation",
+        effect: `Allow ${subject}, for this conversation only`,
+        answer,
+        tone: "more",
+      };
+    case "always":
+      return { label: "Always", effect: `Allow ${subject}, always, for all sessions`, answer, tone: "more" };
+    case "reject":
+      return { label: "No", effect: "Refuse this", answer, tone: "no" };
+  }
+}
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
+const record = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
-/** What is drawn of an approval. Every detail is shown: one that is not known here is shown as it came. */
-export function askOf(row: ApprovalView): Ask {
-  const { details } = row;
+/** What is drawn of an approval. Every detail is shown; an unknown one is shown as it came. */
+export function permissionRequestOf(row: ApprovalInfo): PermissionRequest {
   const head = { id: row.id, session: row.session, at: row.at };
-  if (details["kind"] === "question") {
-    const choices = list(details["options"]).map(text).filter(Boolean);
-    const free = details["free_text"] === true;
-    return {
-      ...head,
-      wants: "ask you something",
-      title: "",
-      parts: [{ kind: "question", label: "The question", text: text(details["input"]) || row.title }],
-      replies: [
-        ...choices.map((choice): Choice => ({ label: choice, means: "Answer with this", answer: "once", note: choice, tone: "more" })),
-        ...(choices.length === 0 && !free ? [{ ...LASTING.once, label: "Yes", means: "Answer yes" }] : []),
-        { ...LASTING.reject, means: "Answer no" },
-      ],
-      free,
-    };
-  }
-  const parts = partsOf(details);
-  // Titles are one line: what breaks lines is spelled out in them, and in a command it is not.
-  const line = (text: string) => text.replace(/⟨U\+000[9AD]⟩|⟨[^⟩]*$/g, " ").replace(/\s+/g, " ").trim();
-  const said = parts.some((part) => part.kind !== "diff" && line(part.text).startsWith(line(row.title)));
-  return { ...head, wants: WANTS[row.kind] ?? "use a tool", title: said ? "" : row.title, parts, replies: repliesOf(row).map((reply) => LASTING[reply]), free: false };
+  if (row.details["kind"] === "question") return { ...head, ...questionOf(row) };
+  const details = detailsOf(row.details);
+  const target = targetOf(row);
+  const answers = answersOf(row);
+  return {
+    ...head,
+    action: ACTIONS[row.kind] ?? "use a tool",
+    title: isRepeated(row.title, details) ? "" : row.title,
+    details,
+    choices: answers.map((answer) => answerChoice(answer, target ?? "exactly this")),
+    grantNote: target === null ? "" : grantNote(target, answers),
+    acceptsText: false,
+  };
 }
 
-function repliesOf(row: ApprovalView): readonly Reply[] {
-  const offered = row.options.filter((one) => one in LASTING);
-  return offered.length > 0 ? offered : ["once", "reject"];
+function questionOf({ details, title }: ApprovalInfo): Omit<PermissionRequest, "id" | "session" | "at"> {
+  const options = list(details["options"]).map(text).filter(Boolean);
+  const acceptsText = details["free_text"] === true;
+  const yes: AnswerChoice = { ...answerChoice("once", ""), label: "Yes", effect: "Answer yes" };
+  return {
+    action: "ask you a question",
+    title: "",
+    details: [{ kind: "question", label: "Question", text: text(details["input"]) || title }],
+    choices: [
+      ...options.map(
+        (option): AnswerChoice => ({
+          label: option,
+          effect: "Answer with this",
+          answer: "once",
+          note: option,
+          tone: "more",
+        }),
+      ),
+      ...(options.length === 0 && !acceptsText ? [yes] : []),
+      { ...answerChoice("reject", ""), effect: "Answer no" },
+    ],
+    grantNote: "",
+    acceptsText,
+  };
 }
 
-function partsOf(details: Record<string, unknown>): Part[] {
-  return Object.entries(details).flatMap(([name, value]): Part[] => {
+/** Whether a detail already begins with the title. In titles, which have one line, line breaks are spelled out. */
+function isRepeated(title: string, details: readonly RequestDetail[]): boolean {
+  const oneLine = (words: string) =>
+    words
+      .replace(/⟨U\+000[9AD]⟩|⟨[^⟩]*$/g, " ")
+      .replace(/\s+/g, " ")
+      .trim();
+  return details.some((detail) => detail.kind !== "diff" && oneLine(detail.text).startsWith(oneLine(title)));
+}
+
+/** The host and port that a request for the network names; null for other requests. */
+function targetOf({ kind, details }: ApprovalInfo): string | null {
+  if (kind !== "fetch") return null;
+  const target = text(details["target"]) || text(details["input"]).split("\n")[0] || "";
+  return /^[^\s/]+:\d{1,5}$/.test(target) ? target : null;
+}
+
+const ANSWERS: readonly PermissionAnswer[] = ["once", "conversation", "always", "reject"];
+
+function answersOf(row: ApprovalInfo): readonly PermissionAnswer[] {
+  const offered: readonly string[] = row.options;
+  const answers = ANSWERS.filter((answer) => offered.includes(answer));
+  return answers.length > 0 ? answers : ["once", "reject"];
+}
+
+function detailsOf(details: Record<string, unknown>): RequestDetail[] {
+  return Object.entries(details).flatMap(([name, value]): RequestDetail[] => {
     if (name === "diffs")
       return list(value).map((one) => {
-        const { path, old, new: made } = record(one);
-        return { kind: "diff", label: text(path), lines: changedLines(typeof old === "string" ? old : "", text(made)) };
+        const { path, old, new: after } = record(one);
+        return { kind: "diff", label: text(path), lines: changedLines(text(old), text(after)) };
       });
-    const words = typeof value === "string" ? value : Array.isArray(value) && value.every((one) => typeof one === "string") ? value.join("\n") : JSON.stringify(value, null, 2);
-    return words === "" || words === undefined ? [] : [{ kind: name === "command" ? "command" : "text", label: LABELS[name] ?? name, text: words }];
+    const shown =
+      typeof value === "string"
+        ? value
+        : Array.isArray(value) && value.every((one) => typeof one === "string")
+          ? value.join("\n")
+          : JSON.stringify(value, null, 2);
+    return shown === "" || shown === undefined
+      ? []
+      : [{ kind: name === "command" ? "command" : "text", label: DETAIL_LABELS[name] ?? name, text: shown }];
   });
 }
 
-/** How many lines there are to look at. */
-export const linesIn = (parts: readonly Part[]): number => parts.reduce((sum, part) => sum + (part.kind === "diff" ? part.lines.length : part.text.split("\n").length), 0);
+export const countLines = (details: readonly RequestDetail[]): number =>
+  details.reduce(
+    (sum, detail) => sum + (detail.kind === "diff" ? detail.lines.length : detail.text.split("\n").length),
+    0,
+  );
 
-const AROUND = 3;
-
-/** A change as lines: whatever is not in both is there, with a little of what is around it. */
-export function changedLines(old: string, made: string): ChangedLine[] {
-  const before = linesOf(old);
-  const after = linesOf(made);
-  let head = 0;
-  while (head < before.length && head < after.length && before[head] === after[head]) head++;
-  let tail = 0;
-  while (tail < before.length - head && tail < after.length - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail++;
-  const as = (kind: ChangedLine["kind"], lines: readonly string[]) => lines.map((line): ChangedLine => ({ kind, text: line }));
-  const gap = (count: number): ChangedLine[] => (count > 0 ? [{ kind: "gap", text: count === 1 ? "1 unchanged line" : `${count} unchanged lines` }] : []);
-  return [
-    ...gap(head - AROUND),
-    ...as("same", before.slice(Math.max(0, head - AROUND), head)),
-    ...as("removed", before.slice(head, before.length - tail)),
-    ...as("added", after.slice(head, after.length - tail)),
-    ...as("same", tail === 0 ? [] : after.slice(after.length - tail, after.length - Math.max(0, tail - AROUND))),
-    ...gap(tail - AROUND),
-    ...lastEnd(old, made),
-  ];
-}
-
-const linesOf = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
-
-/** A file that ends within its last line looks like one that does not: said where it changes. */
-function lastEnd(old: string, made: string): ChangedLine[] {
-  if (made === "" || made.endsWith("\n") === (old === "" || old.endsWith("\n"))) return [];
-  return [{ kind: "gap", text: made.endsWith("\n") ? "The last line gets a line end" : "The last line has no line end" }];
-}
-
-/** Those that wait, the oldest first, after one more was told of. Telling it twice changes nothing. */
-export function withApproval(rows: readonly ApprovalView[], told: unknown): readonly ApprovalView[] {
-  const row = told as ApprovalView;
+/** The open approvals, oldest first, after an event about one of them. A repeated event changes nothing. */
+export function withApproval(rows: readonly ApprovalInfo[], event: unknown): readonly ApprovalInfo[] {
+  const row = event as ApprovalInfo;
   const others = rows.filter((one) => one.id !== row.id);
   if (row.state !== "pending") return others.length === rows.length ? rows : others;
   return [...others, row].sort((a, b) => (a.at === b.at ? (a.id < b.id ? -1 : 1) : a.at < b.at ? -1 : 1));
-}
-
-export interface Key {
-  key: string;
-  code: string;
-  altKey: boolean;
-  ctrlKey: boolean;
-  metaKey: boolean;
-  shiftKey: boolean;
-  /** Whether keys belong to what has the focus. */
-  typing: boolean;
-}
-
-/** Milliseconds that a question is seen before anything answers it: what pops up is not answered by what was meant for something else. */
-export const SEEN_FOR = 600;
-
-/** `page`: the numbers answer whenever nothing is typed; `alt`: only together with Alt. */
-export type Keys = "page" | "alt" | "none";
-
-/** A key means what is being worked on: with a session on the screen, what that one asks in its dock and nothing else. */
-export function keysOf(place: "dock" | "bar", sessionShown: boolean): Keys {
-  if (place === "dock") return "page";
-  return sessionShown ? "none" : "alt";
-}
-
-/** Whether what was pressed at a moment can have been meant for a question that is seen since another; null for one out of sight. */
-export const wasSeen = (since: number | null, pressed: number): boolean => since !== null && pressed - since >= SEEN_FOR;
-
-/** Which of `count` answers a key means: its number, and with Alt also while something is typed. Null for none. */
-export function answerOf(pressed: Key, count: number): number | null {
-  if (pressed.ctrlKey || pressed.metaKey || pressed.shiftKey || (pressed.typing && !pressed.altKey)) return null;
-  const number = /^(?:Digit|Numpad)([1-9])$/.exec(pressed.code)?.[1] ?? (/^[1-9]$/.test(pressed.key) ? pressed.key : undefined);
-  return number !== undefined && Number(number) <= count ? Number(number) - 1 : null;
 }

@@ -1,26 +1,27 @@
-import { useState, type FormEvent } from "react";
-import { request, RequestFailed, type Problem } from "../../client/http";
+import { type FormEvent, useState } from "react";
+import { type Problem, problemOf, request } from "../../client/http";
 import { Notice } from "../../ui/Notice";
-import { codeFrom, meaningOf, type WaitingDevice } from "./device.logic";
+import { parseCode, scopeText, type WaitingDevice } from "./device.logic";
 
 type State =
   | { step: "code"; problem: Problem | null }
   | { step: "question"; device: WaitingDevice; problem: Problem | null }
   | { step: "answered"; allowed: boolean; name: string };
 
-function problemOf(error: unknown): Problem | null {
-  return error instanceof RequestFailed ? error.problem : null;
-}
-
+/** Lets the owner allow or refuse a program that asks for an API token (`freehold login`). */
 export function DevicePage() {
-  const [text, setText] = useState(() => codeFrom(location.hash) ?? "");
+  const [text, setText] = useState(() => parseCode(location.hash) ?? "");
   const [state, setState] = useState<State>({ step: "code", problem: null });
 
-  async function look(event: FormEvent) {
+  async function find(event: FormEvent) {
     event.preventDefault();
-    const code = codeFrom(text);
+    const code = parseCode(text);
     if (code === null) {
-      const problem = { code: "device.code", message: "A code has eight letters.", hint: "It is in the terminal that waits." };
+      const problem = {
+        code: "device.code",
+        message: "A code has eight letters.",
+        hint: "Look it up in the terminal where you ran freehold login.",
+      };
       setState({ step: "code", problem });
       return;
     }
@@ -41,31 +42,38 @@ export function DevicePage() {
   }
 
   return (
-    <main className="door">
+    <main className="centered-page">
       <img src="/icon.svg" alt="" width="56" height="56" />
       {state.step === "code" && (
-        <form className="door-form" onSubmit={(event) => void look(event)}>
+        <form className="centered-form" onSubmit={(event) => void find(event)}>
           <h1>A program asks for access</h1>
-          <p className="quiet">Only go on if you have just typed <code>freehold login</code> and its terminal shows this code.</p>
+          <p className="quiet">
+            Continue only if you have just run <code>freehold login</code> and its terminal shows this code.
+          </p>
           {state.problem && <Notice problem={state.problem} />}
           <label>
             Code
-            <input value={text} onChange={(event) => setText(event.target.value)} autoComplete="off" spellCheck={false} />
+            <input
+              value={text}
+              onChange={(event) => setText(event.target.value)}
+              autoComplete="off"
+              spellCheck={false}
+            />
           </label>
           <button className="primary">Continue</button>
         </form>
       )}
       {state.step === "question" && (
         <>
-          <h1>Let “{state.device.name}” in?</h1>
-          <p>It asks from {state.device.address}. Until you end it, or for 90 days, it could:</p>
-          <ul className="plain">
+          <h1>Allow “{state.device.name}”?</h1>
+          <p>It asks from {state.device.address}. For 90 days, or until you revoke its token, it can:</p>
+          <ul className="centered-list">
             {state.device.scopes.map((scope) => (
-              <li key={scope}>{meaningOf(scope)}</li>
+              <li key={scope}>{scopeText(scope)}</li>
             ))}
           </ul>
           {state.problem && <Notice problem={state.problem} />}
-          <div className="row">
+          <div className="centered-row">
             <button className="primary" onClick={() => void answer(state.device, true)}>
               Allow
             </button>
@@ -77,10 +85,12 @@ export function DevicePage() {
         <>
           <h1>{state.allowed ? "Done" : "Refused"}</h1>
           <p role="status">
-            {state.allowed ? `“${state.name}” has its token. You can close this page.` : `“${state.name}” gets nothing.`}
+            {state.allowed
+              ? `“${state.name}” has an API token now. You can close this page.`
+              : `“${state.name}” got no access.`}
           </p>
           <p>
-            <a href="/">Go to your Freehold</a>
+            <a href="/">Open your Freehold</a>
           </p>
         </>
       )}

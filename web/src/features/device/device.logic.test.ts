@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { codeFrom, meaningOf } from "./device.logic";
+import { parseCode, scopeText } from "./device.logic";
 
-test("a code is understood however it is typed", () => {
-  expect(codeFrom("#BCDF-GHJK")).toBe("BCDF-GHJK");
-  expect(codeFrom(" bcdf ghjk ")).toBe("BCDF-GHJK");
-  expect(codeFrom("BCDF")).toBeNull();
+test("a code may be typed with or without dashes, in any case", () => {
+  expect(parseCode("#BCDF-GHJK")).toBe("BCDF-GHJK");
+  expect(parseCode(" bcdf ghjk ")).toBe("BCDF-GHJK");
+  expect(parseCode("BCDF")).toBeNull();
 });
 
-test("a scope is shown as what it lets a program do", () => {
-  expect(meaningOf("terminal")).toBe("run commands in the computer");
-  expect(meaningOf("unheard-of")).toBe("unheard-of");
+test("a scope is shown as what it allows a program to do", () => {
+  expect(scopeText("terminal")).toBe("run commands in the computer");
+  expect(scopeText("unheard-of")).toBe("unheard-of");
 });

@@ -1,22 +1,36 @@
 import { useState } from "react";
 import { Dialog } from "../../ui/Dialog";
-import { insidePath, type Comment, type Spot } from "./diff.logic";
+import { type Comment, type CommentedLine, pathInside } from "./diff.logic";
 
-/** Asks what is to be said of one line. */
-export function CommentDialog({ spot, said, onClose, onSay }: { spot: Spot; said: string; onClose: () => void; onSay: (comment: Comment) => void }) {
-  const [text, setText] = useState(said);
-  const say = (words: string) => {
-    onSay({ ...spot, text: words });
+/** Adds, changes or removes the comment on one line. */
+export function CommentDialog({
+  line,
+  current,
+  onClose,
+  onSave,
+}: {
+  line: CommentedLine;
+  current: string;
+  onClose: () => void;
+  onSave: (comment: Comment) => void;
+}) {
+  const [text, setText] = useState(current);
+  const save = (words: string) => {
+    onSave({ ...line, text: words });
     onClose();
   };
   return (
-    <Dialog title={`${insidePath(spot.path)}:${spot.line}${spot.side === "old" ? " (removed)" : ""}`} onClose={onClose} wide>
-      <pre className="comment-quote">{spot.quote || " "}</pre>
+    <Dialog
+      title={`${pathInside(line.path)}:${line.line}${line.side === "old" ? " (removed)" : ""}`}
+      onClose={onClose}
+      wide
+    >
+      <pre className="diff-quote">{line.quote || " "}</pre>
       <form
         className="stack"
         onSubmit={(event) => {
           event.preventDefault();
-          say(text);
+          save(text);
         }}
       >
         <label>
@@ -29,22 +43,22 @@ export function CommentDialog({ spot, said, onClose, onSay }: { spot: Spot; said
             onKeyDown={(event) => {
               if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
                 event.preventDefault();
-                say(text);
+                save(text);
               }
             }}
           />
         </label>
         <div className="dialog-foot">
-          {said !== "" && (
-            <button type="button" className="danger" onClick={() => say("")}>
-              Remove
+          {current !== "" && (
+            <button type="button" className="danger" onClick={() => save("")}>
+              Remove comment
             </button>
           )}
           <button type="button" onClick={onClose}>
             Cancel
           </button>
           <button className="primary" disabled={text.trim() === ""}>
-            Keep comment
+            Save comment
           </button>
         </div>
       </form>

@@ -2,21 +2,29 @@ import { defaultKeymap } from "@codemirror/commands";
 import { syntaxHighlighting } from "@codemirror/language";
 import { getChunks, MergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { EditorState, StateEffect, StateField, type Extension, type Range } from "@codemirror/state";
-import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
-import { useEffect, useImperativeHandle, useRef, type Ref } from "react";
+import { EditorState, type Extension, type Range, StateEffect, StateField } from "@codemirror/state";
+import {
+  Decoration,
+  type DecorationSet,
+  EditorView,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  WidgetType,
+} from "@codemirror/view";
+import { type Ref, useEffect, useImperativeHandle, useRef } from "react";
 import { languageOf } from "../files/content.logic";
-import { COLOURS, LOADERS, LOOK } from "../files/languages";
-import type { Comment, Spot } from "./diff.logic";
-import type { Stepper } from "./Unified";
+import { EDITOR_THEME, HIGHLIGHT_STYLE, LANGUAGE_LOADERS } from "../files/languages";
+import type { Comment, CommentedLine } from "./diff.logic";
+import type { ChangeStepper } from "./UnifiedDiff";
 
 interface SideBySideProps {
   path: string;
   before: string;
   after: string;
   comments: readonly Comment[];
-  onComment: (spot: Spot) => void;
-  ref: Ref<Stepper>;
+  onComment: (line: CommentedLine) => void;
+  ref: Ref<ChangeStepper>;
 }
 
 const setComments = StateEffect.define<readonly Comment[]>();
@@ -33,12 +41,12 @@ class CommentWidget extends WidgetType {
   }
   override toDOM(): HTMLElement {
     const made = document.createElement("button");
-    made.className = "comment";
+    made.className = "diff-comment";
     made.textContent = this.comment.text;
     made.addEventListener("click", () => this.open(this.comment));
-    // Heights are measured without margins.
+    // The editor measures heights without margins, so the space is padding of a box around it.
     const around = document.createElement("div");
-    around.className = "comment-place";
+    around.className = "diff-comment-place";
     around.append(made);
     return around;
   }
@@ -47,7 +55,7 @@ class CommentWidget extends WidgetType {
   }
 }
 
-const FITTING = EditorView.theme({
+const MERGE_THEME = EditorView.theme({
   "&": { height: "auto", fontSize: "0.8125rem" },
   ".cm-scroller": { overflow: "visible" },
   ".cm-lineNumbers .cm-gutterElement": { cursor: "pointer", minWidth: "2.5rem" },
@@ -56,16 +64,30 @@ const FITTING = EditorView.theme({
   "&.cm-merge-b .cm-changedLine, &.cm-merge-b .cm-insertedLine": { backgroundColor: "var(--leaf-wash)" },
   "&.cm-merge-a .cm-changedText": { background: "color-mix(in srgb, var(--alarm) 26%, transparent)" },
   "&.cm-merge-b .cm-changedText": { background: "color-mix(in srgb, var(--leaf) 26%, transparent)" },
-  ".cm-collapsedLines": { background: "var(--sunk)", color: "var(--quiet)", padding: "0.35rem 0.75rem", cursor: "pointer" },
+  ".cm-collapsedLines": {
+    background: "var(--sunk)",
+    color: "var(--quiet)",
+    padding: "0.35rem 0.75rem",
+    cursor: "pointer",
+  },
   ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: "none" },
-  ".comment-place": { padding: "0.25rem 0.5rem" },
-  ".comment": {
-    display: "block", font: "0.875rem/1.45 system-ui, sans-serif", whiteSpace: "pre-wrap", textAlign: "left", color: "var(--ink)", background: "var(--amber-wash)",
-    border: "1px solid var(--amber)", borderRadius: "8px", padding: "0.4rem 0.75rem", cursor: "pointer", maxWidth: "100%",
+  ".diff-comment-place": { padding: "0.25rem 0.5rem" },
+  ".diff-comment": {
+    display: "block",
+    font: "0.875rem/1.45 system-ui, sans-serif",
+    whiteSpace: "pre-wrap",
+    textAlign: "left",
+    color: "var(--ink)",
+    background: "var(--amber-wash)",
+    border: "1px solid var(--amber)",
+    borderRadius: "8px",
+    padding: "0.4rem 0.75rem",
+    cursor: "pointer",
+    maxWidth: "100%",
   },
 });
 
-/** Both versions beside each other, in a shadow root for the sake of the content policy (see the editor). */
+/** Both versions beside each other. They are in a shadow root because of the content policy (see CodeEditor). */
 export default function SideBySide({ path, before, after, comments, onComment, ref }: SideBySideProps) {
   const host = useRef<HTMLDivElement>(null);
   const merge = useRef<MergeView | null>(null);
@@ -78,26 +100,35 @@ export default function SideBySide({ path, before, after, comments, onComment, r
     if (host.current === null) return;
     const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
     const sheet = new CSSStyleSheet();
-    sheet.replaceSync(".cm-mergeView { height: 100%; overflow: auto; background: var(--card); } .cm-mergeViewEditor + .cm-mergeViewEditor { border-left: 1px solid var(--line); }");
+    sheet.replaceSync(
+      ".cm-mergeView { height: 100%; overflow: auto; background: var(--card); } .cm-mergeViewEditor + .cm-mergeViewEditor { border-left: 1px solid var(--line); }",
+    );
     const side = (name: "old" | "new"): Extension => {
-      const spot = (view: EditorView, at: number) => {
+      const comment = (view: EditorView, at: number) => {
         const line = view.state.doc.lineAt(at);
         latest.current.onComment({ path, side: name, line: line.number, quote: line.text });
         return true;
       };
       return [
         EditorState.readOnly.of(true),
-        EditorView.contentAttributes.of({ "aria-label": `${path}, ${name === "old" ? "before" : "after"}`, "aria-readonly": "true" }),
-        lineNumbers({ domEventHandlers: { click: (view, line) => spot(view, line.from) } }),
+        EditorView.contentAttributes.of({
+          "aria-label": `${path}, ${name === "old" ? "before" : "after"}`,
+          "aria-readonly": "true",
+        }),
+        lineNumbers({ domEventHandlers: { click: (view, line) => comment(view, line.from) } }),
         highlightSpecialChars(),
         highlightSelectionMatches(),
         search({ top: true }),
-        syntaxHighlighting(COLOURS),
+        syntaxHighlighting(HIGHLIGHT_STYLE),
         EditorView.lineWrapping,
-        LOOK,
-        FITTING,
+        EDITOR_THEME,
+        MERGE_THEME,
         commentField(name, (comment) => latest.current.onComment(comment)),
-        keymap.of([{ key: "c", run: (view) => spot(view, view.state.selection.main.head) }, ...searchKeymap, ...defaultKeymap]),
+        keymap.of([
+          { key: "c", run: (view) => comment(view, view.state.selection.main.head) },
+          ...searchKeymap,
+          ...defaultKeymap,
+        ]),
       ];
     };
     const made = new MergeView({
@@ -108,15 +139,16 @@ export default function SideBySide({ path, before, after, comments, onComment, r
       collapseUnchanged: { margin: 3, minSize: 6 },
       diffConfig: { scanLimit: 5_000, timeout: 1_500 },
     });
-    // Added after the editors' own, so that it has the last word.
+    // Added last, so that it overrides the sheets of the editors.
     root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
     merge.current = made;
-    tell(made, latest.current.comments);
+    showComments(made, latest.current.comments);
     const known = languageOf(path);
     let current = true;
     if (known !== null)
-      void LOADERS[known]().then((found) => {
-        if (current) for (const view of [made.a, made.b]) view.dispatch({ effects: StateEffect.appendConfig.of(found) });
+      void LANGUAGE_LOADERS[known]().then((found) => {
+        if (current)
+          for (const view of [made.a, made.b]) view.dispatch({ effects: StateEffect.appendConfig.of(found) });
       });
     return () => {
       current = false;
@@ -127,7 +159,7 @@ export default function SideBySide({ path, before, after, comments, onComment, r
   }, [path, before, after]);
 
   useEffect(() => {
-    if (merge.current !== null) tell(merge.current, comments);
+    if (merge.current !== null) showComments(merge.current, comments);
   }, [comments]);
 
   useImperativeHandle(
@@ -149,10 +181,10 @@ export default function SideBySide({ path, before, after, comments, onComment, r
     [],
   );
 
-  return <div ref={host} className="side-by-side" data-keys="diff" />;
+  return <div ref={host} className="diff-side-by-side" data-keys="diff" />;
 }
 
-function tell(merge: MergeView, comments: readonly Comment[]) {
+function showComments(merge: MergeView, comments: readonly Comment[]) {
   for (const view of [merge.a, merge.b]) view.dispatch({ effects: setComments.of(comments) });
 }
 
@@ -165,7 +197,11 @@ function commentField(side: "old" | "new", open: (comment: Comment) => void): Ex
         const { doc } = transaction.state;
         const made: Range<Decoration>[] = effect.value
           .filter((one) => one.side === side && one.line <= doc.lines)
-          .map((one) => Decoration.widget({ widget: new CommentWidget(one, open), block: true, side: 1 }).range(doc.line(one.line).to));
+          .map((one) =>
+            Decoration.widget({ widget: new CommentWidget(one, open), block: true, side: 1 }).range(
+              doc.line(one.line).to,
+            ),
+          );
         return Decoration.set(made, true);
       }
       return shown.map(transaction.changes);

@@ -2,23 +2,30 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import { languageOf } from "./content.logic";
-import { COLOURS, LOADERS, LOOK } from "./languages";
+import { EDITOR_THEME, HIGHLIGHT_STYLE, LANGUAGE_LOADERS } from "./languages";
 
 interface EditorProps {
   path: string;
   text: string;
-  /** The line to go to, when one is asked for. */
+  /** The line to go to; null for none. */
   line: number | null;
   onChange: (text: string) => void;
   onSave: () => void;
 }
 
 /**
- * The editor lives in a shadow root: there its styles are constructed sheets, which the content policy allows, and not
- * style elements, which it forbids.
+ * A text editor in a shadow root. There its styles are constructed sheets, which the content policy allows. Outside of
+ * one they would be style elements, which it forbids.
  */
 export default function CodeEditor({ path, text, line, onChange, onSave }: EditorProps) {
   const host = useRef<HTMLDivElement>(null);
@@ -28,6 +35,7 @@ export default function CodeEditor({ path, text, line, onChange, onSave }: Edito
     latest.current = { onChange, onSave };
   });
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `text` is the start; after that the editor has the text
   useEffect(() => {
     if (host.current === null) return;
     const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
@@ -47,11 +55,11 @@ export default function CodeEditor({ path, text, line, onChange, onSave }: Edito
           indentOnInput(),
           bracketMatching(),
           search({ top: true }),
-          syntaxHighlighting(COLOURS),
+          syntaxHighlighting(HIGHLIGHT_STYLE),
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": `Contents of ${path}` }),
           EditorState.lineSeparator.of(text.includes("\r\n") ? "\r\n" : "\n"),
-          LOOK,
+          EDITOR_THEME,
           language.of([]),
           keymap.of([
             {
@@ -75,13 +83,15 @@ export default function CodeEditor({ path, text, line, onChange, onSave }: Edito
     view.current = editor;
     const known = languageOf(path);
     let current = true;
-    if (known !== null) void LOADERS[known]().then((found) => current && editor.dispatch({ effects: language.reconfigure(found) }));
+    if (known !== null)
+      void LANGUAGE_LOADERS[known]().then(
+        (found) => current && editor.dispatch({ effects: language.reconfigure(found) }),
+      );
     return () => {
       current = false;
       editor.destroy();
       view.current = null;
     };
-    // The text given is where it begins; what is typed after that is the editor's.
   }, [path]);
 
   useEffect(() => {
@@ -90,6 +100,7 @@ export default function CodeEditor({ path, text, line, onChange, onSave }: Edito
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
   }, [text]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another file has other lines
   useEffect(() => {
     const editor = view.current;
     if (editor === null || line === null) return;
@@ -98,5 +109,5 @@ export default function CodeEditor({ path, text, line, onChange, onSave }: Edito
     editor.focus();
   }, [line, path]);
 
-  return <div ref={host} className="editor-host" data-keys="editor" />;
+  return <div ref={host} className="files-editor" data-keys="editor" />;
 }

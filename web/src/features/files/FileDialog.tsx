@@ -1,16 +1,25 @@
-import { useState, type FormEvent } from "react";
-import { problemOf, type Problem } from "../../client/http";
+import { type FormEvent, useState } from "react";
+import { type Problem, problemOf } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
-import { makeFile, makeFolder, moveFile, removeFile } from "./requests";
+import { createFile, createFolder, moveFile, removeFile } from "./fileRequests";
 
-export type Asked = { what: "file" | "folder"; in: string } | { what: "rename" | "delete"; path: string };
+/** The action that a dialog is opened for. */
+export type FileAction = { what: "file" | "folder"; in: string } | { what: "rename" | "delete"; path: string };
 
 const TITLES = { file: "New file", folder: "New folder", rename: "Rename or move", delete: "Delete" } as const;
 
-/** Asks what is needed to make, move or remove something, and does it; `onDone` gets the path it now has. */
-export function FileDialog({ asked, onClose, onDone }: { asked: Asked; onClose: () => void; onDone: (path: string | null) => void }) {
-  const [name, setName] = useState("path" in asked ? asked.path : asked.in === "" ? "" : `${asked.in}/`);
+/** Creates, moves or deletes a file or folder. `onDone` gets its new path, or null when it was deleted. */
+export function FileDialog({
+  action,
+  onClose,
+  onDone,
+}: {
+  action: FileAction;
+  onClose: () => void;
+  onDone: (path: string | null) => void;
+}) {
+  const [name, setName] = useState("path" in action ? action.path : action.in === "" ? "" : `${action.in}/`);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
 
@@ -19,11 +28,11 @@ export function FileDialog({ asked, onClose, onDone }: { asked: Asked; onClose: 
     setBusy(true);
     const path = name.trim();
     try {
-      if (asked.what === "file") await makeFile(path);
-      if (asked.what === "folder") await makeFolder(path);
-      if (asked.what === "rename") await moveFile(asked.path, path);
-      if (asked.what === "delete") await removeFile(asked.path);
-      onDone(asked.what === "delete" ? null : path);
+      if (action.what === "file") await createFile(path);
+      if (action.what === "folder") await createFolder(path);
+      if (action.what === "rename") await moveFile(action.path, path);
+      if (action.what === "delete") await removeFile(action.path);
+      onDone(action.what === "delete" ? null : path);
     } catch (error) {
       setProblem(problemOf(error));
       setBusy(false);
@@ -31,25 +40,32 @@ export function FileDialog({ asked, onClose, onDone }: { asked: Asked; onClose: 
   }
 
   return (
-    <Dialog title={TITLES[asked.what]} onClose={onClose}>
+    <Dialog title={TITLES[action.what]} onClose={onClose}>
       <form className="stack" onSubmit={(event) => void act(event)}>
         {problem && <Notice problem={problem} />}
-        {asked.what === "delete" ? (
-          <p className="file-question">
-            Delete <code className="path">{asked.path}</code>? History keeps it: undo brings it back.
+        {action.what === "delete" ? (
+          <p className="files-question">
+            Delete <code className="path">{action.path}</code>? You can undo this in History.
           </p>
         ) : (
           <label>
             Path in the workspace
-            <input required autoFocus value={name} onChange={(event) => setName(event.target.value)} spellCheck={false} autoCapitalize="off" />
+            <input
+              required
+              autoFocus
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+              spellCheck={false}
+              autoCapitalize="off"
+            />
           </label>
         )}
         <div className="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button className="primary" disabled={busy} autoFocus={asked.what === "delete"}>
-            {asked.what === "delete" ? "Delete" : asked.what === "rename" ? "Rename" : "Make"}
+          <button className="primary" disabled={busy} autoFocus={action.what === "delete"}>
+            {action.what === "delete" ? "Delete" : action.what === "rename" ? "Rename" : "Create"}
           </button>
         </div>
       </form>

@@ -1,20 +1,20 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { FileRow, Written } from "../../client/api";
-import { download, problemOf, request, RequestFailed, upload, type Problem } from "../../client/http";
+import type { FileEntry, WrittenFile } from "../../client/api";
+import { download, type Problem, problemOf, RequestFailed, request, upload } from "../../client/http";
+import { formatBytes } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
-import { later } from "../../ui/later";
-import { bytes as sizeWords } from "../../ui/moments";
+import { lazyComponent } from "../../ui/lazyComponent";
 import { Notice } from "../../ui/Notice";
+import { go } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
-import { go } from "../shell/route";
-import { afterChange, MOST_SHOWN, readContent, type Content } from "./content.logic";
-import { draftOf, keepDraft } from "./drafts";
-import { contentPath, saveAs } from "./requests";
+import { type Content, MAX_SHOWN, reactionToChange, readContent } from "./content.logic";
+import { draftOf, setDraft } from "./drafts";
+import { contentPath, downloadFile } from "./fileRequests";
 
-const CodeEditor = later(() => import("./CodeEditor"), "Opening the editor…");
-const Pdf = later(() => import("./Pdf"), "Opening…");
+const CodeEditor = lazyComponent(() => import("./CodeEditor"));
+const Pdf = lazyComponent(() => import("./Pdf"));
 
-interface Opened {
+interface OpenFile {
   content: Content;
   bytes: Uint8Array<ArrayBuffer>;
   etag: string;
@@ -24,16 +24,16 @@ interface Opened {
 interface FileViewProps {
   path: string;
   line: number | null;
-  /** Grows each time the file is seen to change on disk. */
+  /** Grows each time the file changes on disk. */
   changes: number;
   onClose: () => void;
   onRename: () => void;
   onDelete: () => void;
 }
 
-/** One file: its text to edit, its picture to see, or the way to download it. */
+/** One file: an editor for text, a view of images and PDFs, or a download. */
 export function FileView({ path, line, changes, onClose, onRename, onDelete }: FileViewProps) {
-  const [opened, setOpened] = useState<Opened | null>(null);
+  const [opened, setOpened] = useState<OpenFile | null>(null);
   const [text, setText] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const [conflict, setConflict] = useState(false);
@@ -48,9 +48,9 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
 
   const load = useCallback(async () => {
     try {
-      const { size, etag } = await request<FileRow>(`/v1/files/stat?path=${encodeURIComponent(path)}`);
-      const found = size > MOST_SHOWN ? { bytes: new Uint8Array(), etag } : await download(contentPath(path));
-      const content: Content = size > MOST_SHOWN ? { kind: "large" } : readContent(path, found.bytes);
+      const { size, etag } = await request<FileEntry>(`/v1/files/stat?path=${encodeURIComponent(path)}`);
+      const found = size > MAX_SHOWN ? { bytes: new Uint8Array(), etag } : await download(contentPath(path));
+      const content: Content = size > MAX_SHOWN ? { kind: "large" } : readContent(path, found.bytes);
       const draft = content.kind === "text" ? draftOf(path) : undefined;
       setOpened({ content, size, ...found });
       setText(draft?.text ?? (content.kind === "text" ? content.text : ""));
@@ -63,22 +63,24 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
   useEffect(() => void load(), [load]);
   const version = opened?.etag;
   useEffect(() => {
-    if (version !== undefined) keepDraft(path, dirty ? { text, etag: conflict ? (draftOf(path)?.etag ?? version) : version } : null);
+    if (version !== undefined)
+      setDraft(path, dirty ? { text, etag: conflict ? (draftOf(path)?.etag ?? version) : version } : null);
   }, [path, dirty, text, version, conflict]);
 
   useEffect(() => {
     if (changes === 0) return;
     let current = true;
-    request<FileRow>(`/v1/files/stat?path=${encodeURIComponent(path)}`)
+    request<FileEntry>(`/v1/files/stat?path=${encodeURIComponent(path)}`)
       .then((row) => {
         const held = state.current;
         if (!current || held.opened === null || held.saving) return;
-        const then = afterChange(held.opened.etag, row.etag, held.dirty);
+        const then = reactionToChange(held.opened.etag, row.etag, held.dirty);
         if (then === "reload") void load();
         if (then === "conflict") setConflict(true);
       })
       .catch((error: unknown) => {
-        if (current && error instanceof RequestFailed && error.status === 404 && !state.current.dirty) setProblem(error.problem);
+        if (current && error instanceof RequestFailed && error.status === 404 && !state.current.dirty)
+          setProblem(error.problem);
       });
     return () => {
       current = false;
@@ -93,7 +95,7 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
       const body = new TextEncoder().encode(held.text);
       try {
         const condition: Record<string, string> = how.overwrite ? {} : { "if-match": held.opened.etag };
-        const written = await upload<Written>(contentPath(path), body, condition);
+        const written = await upload<WrittenFile>(contentPath(path), body, condition);
         setOpened({ content: { kind: "text", text: held.text }, bytes: body, etag: written.etag, size: body.length });
         setConflict(false);
         setProblem(null);
@@ -107,22 +109,26 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
   );
 
   return (
-    <section className="file" aria-label={path}>
-      <header className="file-head">
-        <button className="plain-button back" onClick={onClose} aria-label="Back to the files">
+    <section className="split-detail" aria-label={path}>
+      <header className="split-detail-head">
+        <button className="plain-button split-back" onClick={onClose} aria-label="Back to the files">
           <Icon name="back" />
         </button>
         <h2 className="path" title={path}>
           {path}
         </h2>
-        {dirty && <span className="chip" data-tone="amber">not saved</span>}
-        <div className="file-actions">
+        {dirty && (
+          <span className="chip" data-tone="amber">
+            not saved
+          </span>
+        )}
+        <div className="files-actions">
           {opened?.content.kind === "text" && (
             <button className="small primary" disabled={!dirty || saving} onClick={() => void save()}>
               {saving ? "Saving…" : "Save"}
             </button>
           )}
-          <button className="plain-button" title="Download" aria-label="Download" onClick={() => saveAs(path)}>
+          <button className="plain-button" title="Download" aria-label="Download" onClick={() => downloadFile(path)}>
             <Icon name="download" />
           </button>
           <button className="small" onClick={() => go(`/history?path=${encodeURIComponent(`workspace/${path}`)}`)}>
@@ -141,40 +147,38 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
           <p>
             <strong>This file changed on disk while you were editing it.</strong>
           </p>
-          <div className="replies">
+          <div className="answers">
             <button
               className="small"
               onClick={() => {
-                keepDraft(path, null);
+                setDraft(path, null);
                 void load();
               }}
             >
-              Take theirs
+              Load the new version
             </button>
             <button className="small" onClick={() => void save({ overwrite: true })}>
-              Keep mine
+              Keep my version
             </button>
           </div>
         </div>
       )}
       {problem && (
-        <div className="file-note">
+        <div className="files-note">
           <Notice problem={problem} action={{ label: "Try again", run: () => void load() }} />
         </div>
       )}
       {opened && problem === null && (
-        <div className="file-body">
+        <div className="files-body">
           {opened.content.kind === "text" && (
             <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
           )}
-          {opened.content.kind === "image" && <Picture bytes={opened.bytes} mime={opened.content.mime} name={path} />}
-          {opened.content.kind === "pdf" && (
-            <Pdf bytes={opened.bytes} name={path} />
-          )}
+          {opened.content.kind === "image" && <ImageView bytes={opened.bytes} mime={opened.content.mime} name={path} />}
+          {opened.content.kind === "pdf" && <Pdf bytes={opened.bytes} name={path} />}
           {(opened.content.kind === "binary" || opened.content.kind === "large") && (
-            <p className="empty file-note">
-              {opened.content.kind === "binary" ? "This is not text" : "This file is too large to edit here"} ({sizeWords(opened.size)}). Download it to look
-              inside.
+            <p className="empty files-note">
+              {opened.content.kind === "binary" ? "This is not a text file" : "This file is too large to edit here"} (
+              {formatBytes(opened.size)}). Download it to open it.
             </p>
           )}
         </div>
@@ -183,12 +187,12 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
   );
 }
 
-function Picture({ bytes, mime, name }: { bytes: Uint8Array<ArrayBuffer>; mime: string; name: string }) {
+function ImageView({ bytes, mime, name }: { bytes: Uint8Array<ArrayBuffer>; mime: string; name: string }) {
   const [address, setAddress] = useState<string | null>(null);
   useEffect(() => {
     const made = URL.createObjectURL(new Blob([bytes], { type: mime }));
     setAddress(made);
     return () => URL.revokeObjectURL(made);
   }, [bytes, mime]);
-  return <div className="picture">{address && <img src={address} alt={name} />}</div>;
+  return <div className="files-image">{address && <img src={address} alt={name} />}</div>;
 }

@@ -1,54 +1,55 @@
-import { useCallback, useMemo, useRef, useState, type ChangeEvent, type DragEvent } from "react";
+import { type ChangeEvent, type DragEvent, useCallback, useMemo, useRef, useState } from "react";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
+import { filePath, go, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
-import { go, useRoute } from "../shell/route";
 import { moveDraft, useDrafts } from "./drafts";
-import { FileDialog, type Asked } from "./FileDialog";
+import { type FileAction, FileDialog } from "./FileDialog";
 import { FileView } from "./FileView";
 import { TextSearch } from "./TextSearch";
-import { folderOf, type Kind } from "./tree.logic";
 import { TreeList } from "./TreeList";
+import { type FileKind, folderOf } from "./tree.logic";
 import { UploadPanel } from "./UploadPanel";
-import { useUploads } from "./uploads";
-import { filesIn, wantedOf, type Dropped } from "./uploads.logic";
+import { type DroppedEntry, readDropped, uploadsOf } from "./uploads.logic";
 import { useTree } from "./useTree";
+import { useUploads } from "./useUploads";
 import "./files.css";
 
-const ALL = "freehold.files.all";
+const SHOW_IGNORED_KEY = "freehold.files.all";
 
+/** The files of the workspace, and one of them open. */
 export default function FilesPage() {
   const { query } = useRoute();
   const path = query.get("path");
   const line = Number(query.get("line")) || null;
-  const [all, setAll] = useState(() => localStorage.getItem(ALL) !== null);
-  const { tree, version, complete, problem, flashed, changes, load, relist } = useTree(path, all);
+  const [all, setAll] = useState(() => localStorage.getItem(SHOW_IGNORED_KEY) !== null);
+  const { tree, version, complete, problem, highlighted, changes, load, relist } = useTree(path, all);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(path === null ? [] : foldersOf(path)));
   const [typed, setTyped] = useState("");
   const [inText, setInText] = useState(false);
-  const [asked, setAsked] = useState<Asked | null>(null);
+  const [action, setAction] = useState<FileAction | null>(null);
   const [dropping, setDropping] = useState<string | null>(null);
   const drafts = useDrafts();
   const toasts = useToasts();
   const picker = useRef<HTMLInputElement>(null);
   const folderPicker = useRef<HTMLInputElement>(null);
-  const arrived = useCallback(
+  const onUploaded = useCallback(
     (count: number) => {
-      toasts.done(count === 1 ? "Uploaded" : `${count.toLocaleString()} files uploaded`);
+      toasts.done(count === 1 ? "1 file uploaded" : `${count.toLocaleString("en")} files uploaded`);
       relist();
     },
     [toasts, relist],
   );
-  const uploads = useUploads(arrived);
+  const uploads = useUploads(onUploaded);
 
   const searching = inText && typed.trim() !== "";
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is changed in place, and its version grows
   const rows = useMemo(
-    () => (tree === null ? [] : typed.trim() === "" || inText ? tree.shown(open) : tree.named(typed.trim())),
-    // The tree is changed in place: its version says when.
+    () => (tree === null ? [] : typed.trim() === "" || inText ? tree.visibleRows(open) : tree.search(typed.trim())),
     [tree, version, open, typed, inText],
   );
 
-  function choose(chosen: string, kind: Kind) {
+  function choose(chosen: string, kind: FileKind) {
     if (kind === "folder") {
       setTyped("");
       setOpen((held) => {
@@ -57,72 +58,100 @@ export default function FilesPage() {
         else if (!next.delete(chosen)) next.add(chosen);
         return next;
       });
-    } else go(`/files?path=${encodeURIComponent(chosen)}`);
+    } else go(filePath(chosen));
   }
 
   const folder = path === null ? "" : folderOf(path);
 
-  function pick(event: ChangeEvent<HTMLInputElement>) {
-    uploads.send(wantedOf(event.target.files ?? [], folder));
+  function upload(event: ChangeEvent<HTMLInputElement>) {
+    uploads.send(uploadsOf(event.target.files ?? [], folder));
     event.target.value = "";
   }
-  function over(event: DragEvent) {
+  function onDragOver(event: DragEvent) {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
     event.dataTransfer.dropEffect = "copy";
     setDropping(folderUnder(event.target));
   }
-  function drop(event: DragEvent) {
+  function onDrop(event: DragEvent) {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
     setDropping(null);
     const into = folderUnder(event.target);
-    // The items are gone when this function ends; their entries are not.
-    const entries = [...event.dataTransfer.items].flatMap((item) => (item.webkitGetAsEntry() as Dropped | null) ?? []);
-    const plain = wantedOf(event.dataTransfer.files, into);
+    // The items are invalid when this function ends. Their entries are not.
+    const entries = [...event.dataTransfer.items].flatMap(
+      (item) => (item.webkitGetAsEntry() as DroppedEntry | null) ?? [],
+    );
+    const plain = uploadsOf(event.dataTransfer.files, into);
     if (entries.length === 0) uploads.send(plain);
-    else void filesIn(entries, into).then((found) => uploads.send(found), toasts.failed);
+    else
+      void readDropped(entries, into).then(uploads.send, (error: unknown) =>
+        toasts.refused(error instanceof Error ? error.message : "The dropped files could not be read"),
+      );
   }
   function showAll(on: boolean) {
-    if (on) localStorage.setItem(ALL, "1");
-    else localStorage.removeItem(ALL);
+    if (on) localStorage.setItem(SHOW_IGNORED_KEY, "1");
+    else localStorage.removeItem(SHOW_IGNORED_KEY);
     setAll(on);
   }
 
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: files can be dropped anywhere on the page, and uploaded with a button
     <div
-      className="files"
+      className="split files"
       data-open={path !== null || undefined}
       data-dropping={dropping !== null || undefined}
-      onDragOver={over}
+      onDragOver={onDragOver}
       onDragLeave={(event) => event.currentTarget.contains(event.relatedTarget as Node | null) || setDropping(null)}
-      onDrop={drop}
+      onDrop={onDrop}
     >
-      <aside className="tree-pane" aria-label="Files">
-        <div className="tree-head">
+      <aside className="split-list" aria-label="Files">
+        <div className="split-head">
           <h1>Files</h1>
-          <button className="plain-button" title="New file" aria-label="New file" onClick={() => setAsked({ what: "file", in: folder })}>
+          <button
+            className="plain-button"
+            title="New file"
+            aria-label="New file"
+            onClick={() => setAction({ what: "file", in: folder })}
+          >
             <Icon name="plus" />
           </button>
-          <button className="plain-button" title="New folder" aria-label="New folder" onClick={() => setAsked({ what: "folder", in: folder })}>
+          <button
+            className="plain-button"
+            title="New folder"
+            aria-label="New folder"
+            onClick={() => setAction({ what: "folder", in: folder })}
+          >
             <Icon name="folder" />
           </button>
-          <button className="plain-button" title="Upload files" aria-label="Upload files" onClick={() => picker.current?.click()}>
+          <button
+            className="plain-button"
+            title="Upload files"
+            aria-label="Upload files"
+            onClick={() => picker.current?.click()}
+          >
             <Icon name="upload" />
           </button>
-          <input ref={picker} type="file" multiple hidden aria-label="Files to upload" onChange={pick} />
-          <input ref={folderPicker} type="file" hidden aria-label="Folder to upload" {...{ webkitdirectory: "" }} onChange={pick} />
-        </div>
-        <div className="tree-find">
+          <input ref={picker} type="file" multiple hidden aria-label="Files to upload" onChange={upload} />
           <input
-            className="tree-search"
+            ref={folderPicker}
+            type="file"
+            hidden
+            aria-label="Folder to upload"
+            {...{ webkitdirectory: "" }}
+            onChange={upload}
+          />
+        </div>
+        <div className="files-find">
+          <input
+            className="split-search"
             type="search"
             placeholder={inText ? "Find in files" : "Find by name"}
             aria-label={inText ? "Find in files" : "Find by name"}
             value={typed}
             onChange={(event) => setTyped(event.target.value)}
           />
-          <div className="tabs" role="group" aria-label="Where to look">
+          <div className="tabs" role="group" aria-label="Search in">
             <button aria-pressed={!inText} onClick={() => setInText(false)}>
               Names
             </button>
@@ -132,32 +161,36 @@ export default function FilesPage() {
           </div>
         </div>
         {problem && <Notice problem={problem} action={{ label: "Try again", run: load }} />}
-        {tree === null && problem === null && <p className="quiet tree-note">Reading…</p>}
-        {searching && <TextSearch typed={typed} all={all} onOpen={(found, at) => go(`/files?path=${encodeURIComponent(found)}&line=${at}`)} />}
+        {tree === null && problem === null && <p className="quiet split-note">Loading…</p>}
+        {searching && <TextSearch typed={typed} all={all} onOpen={(found, at) => go(filePath(found, at))} />}
         {!searching && tree !== null && rows.length === 0 && (
-          <p className="empty tree-note">{typed && !inText ? "No file is called that." : "The workspace is empty. Make a file, or drop some here."}</p>
+          <p className="empty split-note">
+            {typed && !inText ? "No file matches." : "The workspace is empty. Create a file, or drop files here."}
+          </p>
         )}
-        {!searching && <TreeList rows={rows} chosen={path} flashed={flashed} unsaved={drafts} onChoose={choose} />}
-        {!complete && <p className="quiet tree-note">Not everything is shown: there are too many files.</p>}
+        {!searching && (
+          <TreeList rows={rows} chosen={path} highlighted={highlighted} unsaved={drafts} onChoose={choose} />
+        )}
+        {!complete && <p className="quiet split-note">There are too many files to show all of them.</p>}
         <UploadPanel uploads={uploads} />
-        <div className="tree-foot">
+        <div className="files-foot">
           <label className="radio">
             <input type="checkbox" checked={all} onChange={(event) => showAll(event.target.checked)} />
-            Show ignored
+            Show ignored files
           </label>
           <button className="text-button" onClick={() => folderPicker.current?.click()}>
             Upload a folder
           </button>
         </div>
         {dropping !== null && (
-          <p className="drop-words" role="status">
+          <p className="files-drop-hint" role="status">
             Drop to upload to <code>{dropping === "" ? "the workspace" : dropping}</code>
           </p>
         )}
       </aside>
       {path === null ? (
-        <div className="file-none">
-          <p className="quiet">Choose a file to see it, or drop files here.</p>
+        <div className="split-empty">
+          <p className="quiet">Choose a file, or drop files here to upload them.</p>
         </div>
       ) : (
         <FileView
@@ -166,20 +199,20 @@ export default function FilesPage() {
           line={line}
           changes={changes}
           onClose={() => go("/files")}
-          onRename={() => setAsked({ what: "rename", path })}
-          onDelete={() => setAsked({ what: "delete", path })}
+          onRename={() => setAction({ what: "rename", path })}
+          onDelete={() => setAction({ what: "delete", path })}
         />
       )}
-      {asked && (
+      {action && (
         <FileDialog
-          asked={asked}
-          onClose={() => setAsked(null)}
+          action={action}
+          onClose={() => setAction(null)}
           onDone={(now) => {
-            setAsked(null);
+            setAction(null);
             relist();
-            if ("path" in asked) moveDraft(asked.path, now);
-            if (asked.what === "folder") setOpen((held) => new Set([...held, ...foldersOf(`${now}/x`)]));
-            else go(now === null ? "/files" : `/files?path=${encodeURIComponent(now)}`);
+            if ("path" in action) moveDraft(action.path, now);
+            if (action.what === "folder") setOpen((held) => new Set([...held, ...foldersOf(`${now}/x`)]));
+            else go(now === null ? "/files" : filePath(now));
           }}
         />
       )}
@@ -192,7 +225,7 @@ function foldersOf(path: string): string[] {
   return parts.map((_, index) => parts.slice(0, index + 1).join("/"));
 }
 
-/** The folder that something dropped there goes into. */
+/** The folder into which files that are dropped here go. */
 function folderUnder(target: EventTarget): string {
   const row = target instanceof Element ? target.closest<HTMLElement>("[data-path]") : null;
   const path = row?.dataset["path"] ?? "";

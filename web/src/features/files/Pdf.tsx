@@ -1,22 +1,22 @@
-import { AnnotationMode, getDocument, GlobalWorkerOptions, type PDFDocumentProxy } from "pdfjs-dist";
+import { AnnotationMode, GlobalWorkerOptions, getDocument, type PDFDocumentProxy } from "pdfjs-dist";
 import worker from "pdfjs-dist/build/pdf.worker.min.mjs?url";
 import { useEffect, useRef, useState } from "react";
 
 GlobalWorkerOptions.workerSrc = worker;
 
-const WIDEST = 900;
-// Pages and images beyond this are not worth a browser's memory.
-const MOST_PIXELS = 32 * 1024 * 1024;
+const MAX_WIDTH = 900;
+// Larger pages and images would use too much memory.
+const MAX_PIXELS = 32 * 1024 * 1024;
 
 /**
- * A PDF drawn on canvases, by a worker from our own origin. Nothing in it acts: no scripts (there is no sandbox for them
- * here), no forms, no links, no attachments, no evaluated code, nothing fetched.
+ * A PDF, drawn on canvases by a worker of our own origin. It has no scripts, forms, links or attachments, evaluates no
+ * code and fetches nothing.
  */
 export default function Pdf({ bytes, name }: { bytes: Uint8Array<ArrayBuffer>; name: string }) {
   const [pdf, setPdf] = useState<PDFDocumentProxy | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {
-    // The worker takes the bytes for good.
+    // The worker takes over the bytes, so it gets a copy.
     const task = getDocument({
       data: bytes.slice(),
       enableXfa: false,
@@ -27,14 +27,20 @@ export default function Pdf({ bytes, name }: { bytes: Uint8Array<ArrayBuffer>; n
       disableStream: true,
       disableAutoFetch: true,
       stopAtErrors: false,
-      maxImageSize: MOST_PIXELS,
+      maxImageSize: MAX_PIXELS,
       verbosity: 0,
     });
     task.onPassword = () => setProblem("This PDF needs a password. Download it to open it.");
     let current = true;
     task.promise.then(
       (found) => current && setPdf(found),
-      (error: unknown) => current && setProblem((held) => held ?? `This PDF cannot be shown${error instanceof Error && error.name === "InvalidPDFException" ? ": it is damaged" : ""}. Download it to look inside.`),
+      (error: unknown) =>
+        current &&
+        setProblem(
+          (held) =>
+            held ??
+            `This PDF cannot be shown${error instanceof Error && error.name === "InvalidPDFException" ? ": it is damaged" : ""}. Download it to open it.`,
+        ),
     );
     return () => {
       current = false;
@@ -42,10 +48,10 @@ export default function Pdf({ bytes, name }: { bytes: Uint8Array<ArrayBuffer>; n
     };
   }, [bytes]);
 
-  if (problem) return <p className="empty file-note">{problem}</p>;
+  if (problem) return <p className="empty files-note">{problem}</p>;
   if (pdf === null) return <p className="loading quiet">Opening…</p>;
   return (
-    <div className="pdf" role="document" aria-label={name} tabIndex={0}>
+    <div className="files-pdf" role="document" aria-label={name} tabIndex={0}>
       {Array.from({ length: pdf.numPages }, (_, index) => (
         <PdfPage key={index} pdf={pdf} number={index + 1} />
       ))}
@@ -53,7 +59,7 @@ export default function Pdf({ bytes, name }: { bytes: Uint8Array<ArrayBuffer>; n
   );
 }
 
-/** Drawn when it comes near the window, and given back when it is far away again. */
+/** Drawn when it is near the window, and removed when it is far away. */
 function PdfPage({ pdf, number }: { pdf: PDFDocumentProxy; number: number }) {
   const place = useRef<HTMLDivElement>(null);
   const [near, setNear] = useState(false);
@@ -62,7 +68,9 @@ function PdfPage({ pdf, number }: { pdf: PDFDocumentProxy; number: number }) {
 
   useEffect(() => {
     if (place.current === null) return;
-    const watcher = new IntersectionObserver(([seen]) => setNear(seen?.isIntersecting ?? false), { rootMargin: "600px" });
+    const watcher = new IntersectionObserver(([seen]) => setNear(seen?.isIntersecting ?? false), {
+      rootMargin: "600px",
+    });
     watcher.observe(place.current);
     return () => watcher.disconnect();
   }, []);
@@ -82,8 +90,8 @@ function PdfPage({ pdf, number }: { pdf: PDFDocumentProxy; number: number }) {
         const ratio = natural.height / natural.width;
         if (!current || !(ratio > 0)) return;
         setShape(ratio);
-        const width = Math.min(frame.clientWidth, WIDEST) * Math.min(devicePixelRatio, 2);
-        const scale = Math.min(width / natural.width, Math.sqrt(MOST_PIXELS / (natural.width * natural.height)));
+        const width = Math.min(frame.clientWidth, MAX_WIDTH) * Math.min(devicePixelRatio, 2);
+        const scale = Math.min(width / natural.width, Math.sqrt(MAX_PIXELS / (natural.width * natural.height)));
         const viewport = page.getViewport({ scale });
         canvas.width = Math.floor(viewport.width);
         canvas.height = Math.floor(viewport.height);
@@ -104,9 +112,11 @@ function PdfPage({ pdf, number }: { pdf: PDFDocumentProxy; number: number }) {
   }, [near, pdf, number]);
 
   return (
-    <figure className="pdf-page">
+    <figure className="files-pdf-page">
       <div ref={place} style={{ aspectRatio: `1 / ${shape}` }} />
-      <figcaption className="quiet">{failed ? `Page ${number} cannot be drawn` : `${number} / ${pdf.numPages}`}</figcaption>
+      <figcaption className="quiet">
+        {failed ? `Page ${number} cannot be drawn` : `${number} / ${pdf.numPages}`}
+      </figcaption>
     </figure>
   );
 }

@@ -1,20 +1,28 @@
 import { useEffect, useMemo, useState } from "react";
-import type { FilesFound } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
+import type { FileSearchResult } from "../../client/api";
+import { type Problem, problemOf, request } from "../../client/http";
 import { Notice } from "../../ui/Notice";
-import { byFile, marked } from "./search.logic";
+import { highlightMatch, hitsByFile } from "./search.logic";
 
-const SETTLE = 250;
-const MOST = 1_000;
+const TYPING_DELAY = 250;
+const MAX_HITS = 1_000;
 
-/** Lines that hold what was typed, by file. */
-export function TextSearch({ typed, all, onOpen }: { typed: string; all: boolean; onOpen: (path: string, line: number) => void }) {
+/** Finds lines in files, grouped by file. */
+export function TextSearch({
+  typed,
+  all,
+  onOpen,
+}: {
+  typed: string;
+  all: boolean;
+  onOpen: (path: string, line: number) => void;
+}) {
   const [matchCase, setMatchCase] = useState(false);
   const [regex, setRegex] = useState(false);
-  const [found, setFound] = useState<FilesFound | null>(null);
+  const [found, setFound] = useState<FileSearchResult | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
-  // Spaces at either end may be meant.
+  // Spaces at the ends are part of the query.
   const wanted = typed.trim() === "" ? "" : typed;
 
   useEffect(() => {
@@ -27,8 +35,14 @@ export function TextSearch({ typed, all, onOpen }: { typed: string; all: boolean
     let current = true;
     setBusy(true);
     const timer = setTimeout(() => {
-      const query = new URLSearchParams({ query: wanted, regex: String(regex), ignore_case: String(!matchCase), all: String(all), limit: String(MOST) });
-      request<FilesFound>(`/v1/files/search?${query.toString()}`)
+      const query = new URLSearchParams({
+        query: wanted,
+        regex: String(regex),
+        ignore_case: String(!matchCase),
+        all: String(all),
+        limit: String(MAX_HITS),
+      });
+      request<FileSearchResult>(`/v1/files/search?${query.toString()}`)
         .then((answer) => current && setFound(answer))
         .catch((error: unknown) => {
           if (!current) return;
@@ -36,17 +50,17 @@ export function TextSearch({ typed, all, onOpen }: { typed: string; all: boolean
           setProblem(problemOf(error));
         })
         .finally(() => current && setBusy(false));
-    }, SETTLE);
+    }, TYPING_DELAY);
     return () => {
       current = false;
       clearTimeout(timer);
     };
   }, [wanted, regex, matchCase, all]);
 
-  const groups = useMemo(() => byFile(found?.hits ?? []), [found]);
+  const groups = useMemo(() => hitsByFile(found?.hits ?? []), [found]);
   return (
-    <div className="text-search" aria-busy={busy}>
-      <div className="text-options">
+    <div className="files-search" aria-busy={busy}>
+      <div className="files-search-options">
         <button className="small" aria-pressed={matchCase} onClick={() => setMatchCase(!matchCase)} title="Match case">
           Aa
         </button>
@@ -54,28 +68,36 @@ export function TextSearch({ typed, all, onOpen }: { typed: string; all: boolean
           .*
         </button>
         <span className="quiet" role="status">
-          {busy ? "Searching…" : found === null ? "" : found.hits.length === 0 ? "Nothing found" : `${found.hits.length.toLocaleString()}${found.more ? "+" : ""} in ${groups.length.toLocaleString()} ${groups.length === 1 ? "file" : "files"}`}
+          {busy
+            ? "Searching…"
+            : found === null
+              ? ""
+              : found.hits.length === 0
+                ? "Nothing found"
+                : `${found.hits.length.toLocaleString()}${found.more ? "+" : ""} in ${groups.length.toLocaleString()} ${groups.length === 1 ? "file" : "files"}`}
         </span>
       </div>
       {problem && <Notice problem={problem} />}
-      <ul className="text-hits" aria-label="Lines found">
+      <ul className="files-hits" aria-label="Lines found">
         {groups.map((group) => (
           <li key={group.path}>
-            <span className="text-file" title={group.path}>
+            <span className="files-hit-file" title={group.path}>
               {group.path}
             </span>
             {group.hits.map((hit) => (
-              <button key={hit.line} className="text-hit" onClick={() => onOpen(hit.path, hit.line)}>
+              <button key={hit.line} className="files-hit" onClick={() => onOpen(hit.path, hit.line)}>
                 <span className="quiet">{hit.line}</span>
-                <span className="text-line">
-                  {marked(hit, wanted, regex).map((piece, index) => (piece.hit ? <mark key={index}>{piece.text}</mark> : <span key={index}>{piece.text}</span>))}
+                <span className="files-hit-line">
+                  {highlightMatch(hit, wanted, regex).map((piece, index) =>
+                    piece.hit ? <mark key={index}>{piece.text}</mark> : <span key={index}>{piece.text}</span>,
+                  )}
                 </span>
               </button>
             ))}
           </li>
         ))}
       </ul>
-      {found?.more && <p className="quiet tree-note">There is more. Say more exactly what to look for.</p>}
+      {found?.more && <p className="quiet split-note">There are more matches. Refine your search.</p>}
     </div>
   );
 }

@@ -1,22 +1,27 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useRef, type KeyboardEvent } from "react";
+import { type KeyboardEvent, useRef } from "react";
 import { Icon } from "../../ui/Icon";
-import type { Kind, ShownNode } from "./tree.logic";
+import type { FileKind, TreeRow } from "./tree.logic";
 
 interface TreeListProps {
-  rows: readonly ShownNode[];
+  rows: readonly TreeRow[];
   chosen: string | null;
-  flashed: ReadonlySet<string>;
+  highlighted: ReadonlySet<string>;
   unsaved: ReadonlyMap<string, unknown>;
-  onChoose: (path: string, kind: Kind) => void;
+  onChoose: (path: string, kind: FileKind) => void;
 }
 
-const HEIGHT = 32;
+const ROW_HEIGHT = 32;
 
-/** Only the rows in view are drawn, however many there are. */
-export function TreeList({ rows, chosen, flashed, unsaved, onChoose }: TreeListProps) {
+/** The tree of files. Only the rows in view are drawn. */
+export function TreeList({ rows, chosen, highlighted, unsaved, onChoose }: TreeListProps) {
   const pane = useRef<HTMLDivElement>(null);
-  const list = useVirtualizer({ count: rows.length, getScrollElement: () => pane.current, estimateSize: () => HEIGHT, overscan: 12 });
+  const list = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => pane.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: 12,
+  });
 
   function move(event: KeyboardEvent) {
     const at = Number((event.target as HTMLElement).dataset["index"] ?? -1);
@@ -37,15 +42,15 @@ export function TreeList({ rows, chosen, flashed, unsaved, onChoose }: TreeListP
   }
 
   return (
-    <div ref={pane} className="tree" role="tree" aria-label="Files in the workspace" onKeyDown={move}>
-      <div className="tree-space" style={{ height: list.getTotalSize() }}>
+    <div ref={pane} className="files-tree" role="tree" aria-label="Files in the workspace" onKeyDown={move}>
+      <div className="files-tree-rows" style={{ height: list.getTotalSize() }}>
         {list.getVirtualItems().map((item) => {
           const row = rows[item.index];
           if (row === undefined) return null;
           return (
             <button
               key={row.path}
-              className="tree-row"
+              className="files-tree-row"
               role="treeitem"
               aria-level={row.depth + 1}
               aria-expanded={row.kind === "folder" ? row.open : undefined}
@@ -53,14 +58,14 @@ export function TreeList({ rows, chosen, flashed, unsaved, onChoose }: TreeListP
               data-index={item.index}
               data-path={row.path}
               data-kind={row.kind}
-              data-flash={flashed.has(row.path) || undefined}
+              data-flash={highlighted.has(row.path) || undefined}
               title={row.path}
               style={{ transform: `translateY(${item.start}px)`, paddingLeft: 8 + row.depth * 16 }}
               onClick={() => onChoose(row.path, row.kind)}
             >
-              {row.kind === "folder" ? <Icon name="chevron" size={14} /> : <span className="tree-indent" />}
+              {row.kind === "folder" ? <Icon name="chevron" size={14} /> : <span className="files-tree-indent" />}
               <Icon name={row.kind === "folder" ? "folder" : row.kind === "link" ? "link" : "file"} size={16} />
-              <span className="tree-name">{row.name}</span>
+              <span className="files-tree-name">{row.name}</span>
               {unsaved.has(row.path) && <span className="dot" role="img" aria-label="not saved" />}
             </button>
           );

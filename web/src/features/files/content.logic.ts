@@ -1,6 +1,6 @@
-export const MOST_EDITED = 2 * 1024 * 1024;
-/** What is larger is not even fetched. */
-export const MOST_SHOWN = 48 * 1024 * 1024;
+export const MAX_EDITED = 2 * 1024 * 1024;
+/** Larger files are not fetched. */
+export const MAX_SHOWN = 48 * 1024 * 1024;
 
 export type Content =
   | { kind: "text"; text: string }
@@ -9,8 +9,15 @@ export type Content =
   | { kind: "binary" }
   | { kind: "large" };
 
-// Only what cannot carry script: an SVG or HTML file is shown as its text, never drawn.
-const IMAGES: Record<string, string> = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp", avif: "image/avif" };
+// Only types that cannot contain script. An SVG or HTML file is shown as text.
+const IMAGES: Record<string, string> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  gif: "image/gif",
+  webp: "image/webp",
+  avif: "image/avif",
+};
 
 export function extensionOf(path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1);
@@ -25,8 +32,9 @@ export function imageType(path: string): string | null {
 export function readContent(path: string, bytes: Uint8Array): Content {
   const mime = imageType(path);
   if (mime !== null) return { kind: "image", mime };
-  if (extensionOf(path) === "pdf" && new TextDecoder("latin1").decode(bytes.subarray(0, 1024)).includes("%PDF-")) return { kind: "pdf" };
-  if (bytes.length > MOST_EDITED) return { kind: "large" };
+  if (extensionOf(path) === "pdf" && new TextDecoder("latin1").decode(bytes.subarray(0, 1024)).includes("%PDF-"))
+    return { kind: "pdf" };
+  if (bytes.length > MAX_EDITED) return { kind: "large" };
   if (bytes.subarray(0, 8000).includes(0)) return { kind: "binary" };
   try {
     return { kind: "text", text: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
@@ -59,7 +67,7 @@ export function languageOf(path: string): Language | null {
 }
 
 /** What to do when the open file changed on disk. */
-export function afterChange(opened: string, now: string, dirty: boolean): "nothing" | "reload" | "conflict" {
+export function reactionToChange(opened: string, now: string, dirty: boolean): "nothing" | "reload" | "conflict" {
   if (opened === now) return "nothing";
   return dirty ? "conflict" : "reload";
 }

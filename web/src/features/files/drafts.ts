@@ -1,42 +1,42 @@
 import { useSyncExternalStore } from "react";
 
-/** Text that was typed and not saved, by path. It outlives going to another page, and the browser asks before it is lost. */
+/** Text that was typed and not saved. It survives going to another page, and the browser asks before it is lost. */
 export interface Draft {
   text: string;
-  /** The version it was typed over. */
+  /** The version that was edited. */
   etag: string;
 }
 
 let drafts: ReadonlyMap<string, Draft> = new Map();
 const watchers = new Set<() => void>();
 
-function ask(event: BeforeUnloadEvent): void {
+function askBeforeUnload(event: BeforeUnloadEvent): void {
   event.preventDefault();
 }
 
-function become(next: ReadonlyMap<string, Draft>): void {
-  if (next.size > 0 && drafts.size === 0) window.addEventListener("beforeunload", ask);
-  if (next.size === 0) window.removeEventListener("beforeunload", ask);
+function replaceDrafts(next: ReadonlyMap<string, Draft>): void {
+  if (next.size > 0 && drafts.size === 0) window.addEventListener("beforeunload", askBeforeUnload);
+  if (next.size === 0) window.removeEventListener("beforeunload", askBeforeUnload);
   drafts = next;
   for (const watcher of watchers) watcher();
 }
 
 export const draftOf = (path: string): Draft | undefined => drafts.get(path);
 
-export function keepDraft(path: string, draft: Draft | null): void {
+export function setDraft(path: string, draft: Draft | null): void {
   if (draft === null && !drafts.has(path)) return;
   const next = new Map(drafts);
   if (draft === null) next.delete(path);
   else next.set(path, draft);
-  become(next);
+  replaceDrafts(next);
 }
 
-/** A file that is called something else takes its draft along. */
+/** Moves the draft of a file that was renamed; removes it when `to` is null. */
 export function moveDraft(from: string, to: string | null): void {
   const draft = drafts.get(from);
   if (draft === undefined) return;
-  keepDraft(from, null);
-  if (to !== null) keepDraft(to, draft);
+  setDraft(from, null);
+  if (to !== null) setDraft(to, draft);
 }
 
 function listen(changed: () => void): () => void {

@@ -1,18 +1,24 @@
 import { expect, test } from "vitest";
-import { byFile, marked } from "./search.logic";
+import { highlightMatch, hitsByFile } from "./search.logic";
 
-test("hits stand under their files", () => {
+test("hits are grouped by file", () => {
   const hit = (path: string, line: number) => ({ path, line, column: 1, text: "x" });
-  expect(byFile([hit("a", 1), hit("b", 1), hit("a", 2)]).map((group) => [group.path, group.hits.length])).toEqual([["a", 2], ["b", 1]]);
+  expect(hitsByFile([hit("a", 1), hit("b", 1), hit("a", 2)]).map((group) => [group.path, group.hits.length])).toEqual([
+    ["a", 2],
+    ["b", 1],
+  ]);
 });
 
-test("what was found is marked, and a long line is cut around it", () => {
-  expect(marked({ text: "    let Needle = 1", column: 9 }, "needle", false)).toEqual([
+test("the match is highlightMatch, and a long line is cut around it", () => {
+  expect(highlightMatch({ text: "    let Needle = 1", column: 9 }, "needle", false)).toEqual([
     { text: "let ", hit: false },
     { text: "Needle", hit: true },
     { text: " = 1", hit: false },
   ]);
-  const long = marked({ text: `${"a".repeat(100)}needle${"b".repeat(300)}`, column: 101 }, "needle", false);
+  const long = highlightMatch({ text: `${"a".repeat(100)}needle${"b".repeat(300)}`, column: 101 }, "needle", false);
   expect(long.map((piece) => piece.text.length)).toEqual([31, 6, 161]);
-  expect(marked({ text: "abc", column: 2 }, "b+", true)).toEqual([{ text: "a", hit: false }, { text: "bc", hit: false }]);
+  expect(highlightMatch({ text: "abc", column: 2 }, "b+", true)).toEqual([
+    { text: "a", hit: false },
+    { text: "bc", hit: false },
+  ]);
 });

@@ -5,8 +5,8 @@ export interface FileHits {
   hits: TextHit[];
 }
 
-/** Hits under their files, in the order they came. */
-export function byFile(hits: readonly TextHit[]): FileHits[] {
+/** The hits by file, in their order. */
+export function hitsByFile(hits: readonly TextHit[]): FileHits[] {
   const groups = new Map<string, FileHits>();
   for (const hit of hits) {
     const group = groups.get(hit.path) ?? { path: hit.path, hits: [] };
@@ -16,11 +16,15 @@ export function byFile(hits: readonly TextHit[]): FileHits[] {
   return [...groups.values()];
 }
 
-const BEFORE = 30;
-const LONGEST = 160;
+const MAX_BEFORE = 30;
+const MAX_AFTER = 160;
 
-/** A line cut to what is around the match, in pieces; columns are bytes, so that the match is looked for again near its place. */
-export function marked(hit: Pick<TextHit, "text" | "column">, wanted: string, regex: boolean): { text: string; hit: boolean }[] {
+/** The part of a line around the match, in pieces. The column counts bytes, so the match is searched again. */
+export function highlightMatch(
+  hit: Pick<TextHit, "text" | "column">,
+  wanted: string,
+  regex: boolean,
+): { text: string; hit: boolean }[] {
   let at = -1;
   let length = wanted.length;
   if (!regex) at = hit.text.toLowerCase().indexOf(wanted.toLowerCase());
@@ -29,11 +33,11 @@ export function marked(hit: Pick<TextHit, "text" | "column">, wanted: string, re
     length = 0;
   }
   const lead = hit.text.slice(0, at).trimStart();
-  const before = lead.length > BEFORE ? `…${lead.slice(-BEFORE)}` : lead;
+  const before = lead.length > MAX_BEFORE ? `…${lead.slice(-MAX_BEFORE)}` : lead;
   const after = hit.text.slice(at + length);
   return [
     { text: before, hit: false },
     { text: hit.text.slice(at, at + length), hit: true },
-    { text: after.length > LONGEST ? `${after.slice(0, LONGEST)}…` : after, hit: false },
+    { text: after.length > MAX_AFTER ? `${after.slice(0, MAX_AFTER)}…` : after, hit: false },
   ].filter((piece) => piece.text !== "");
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { folderOf, inWorkspace, isSkipped, Latest, Tree } from "./tree.logic";
+import { ChangeCounter, folderOf, isIgnored, Tree, workspacePath } from "./tree.logic";
 
 const rows: [string, string, number][] = [
   ["src", "folder", 0],
@@ -9,10 +9,10 @@ const rows: [string, string, number][] = [
   ["lib", "folder", 0],
 ];
 
-test("folders come first and numbers count", () => {
+test("folders come first, and numbers are in order", () => {
   const tree = new Tree(rows);
-  expect(tree.shown(new Set()).map((row) => row.name)).toEqual(["lib", "src", "readme.md"]);
-  expect(tree.shown(new Set(["src"])).map((row) => [row.name, row.depth])).toEqual([
+  expect(tree.visibleRows(new Set()).map((row) => row.name)).toEqual(["lib", "src", "readme.md"]);
+  expect(tree.visibleRows(new Set(["src"])).map((row) => [row.name, row.depth])).toEqual([
     ["lib", 0],
     ["src", 0],
     ["a2.ts", 1],
@@ -21,35 +21,35 @@ test("folders come first and numbers count", () => {
   ]);
 });
 
-test("what changes is seen at once, and a folder goes with all that is in it", () => {
+test("a removed folder takes its content with it", () => {
   const tree = new Tree(rows);
   tree.put("src/deep/new.ts", "file", 3);
   expect(tree.get("src/deep")?.kind).toBe("folder");
   tree.remove("src");
-  expect(tree.shown(new Set(["src"])).map((row) => row.name)).toEqual(["lib", "readme.md"]);
+  expect(tree.visibleRows(new Set(["src"])).map((row) => row.name)).toEqual(["lib", "readme.md"]);
   expect(tree.get("src/deep/new.ts")).toBeUndefined();
 });
 
-test("fifty thousand files are ready to draw in a moment", () => {
+test("fifty thousand files are listed quickly", () => {
   const many = Array.from({ length: 50_000 }, (_, i): [string, string, number] => [`d${i % 500}/f${i}.txt`, "file", 1]);
   const tree = new Tree(many);
   expect(tree.size).toBe(50_500);
-  expect(tree.shown(new Set(["d7"]))).toHaveLength(600);
-  expect(tree.named("f4999.txt")[0]?.path).toBe("d499/f4999.txt");
+  expect(tree.visibleRows(new Set(["d7"]))).toHaveLength(600);
+  expect(tree.search("f4999.txt")[0]?.path).toBe("d499/f4999.txt");
 });
 
-test("an answer that was asked for before the last news is known to be old", () => {
-  const latest = new Latest();
-  latest.note("a");
-  const asked = latest.of("a");
-  expect(latest.of("a")).toBe(asked);
-  latest.note("a");
-  expect(latest.of("a")).not.toBe(asked);
+test("a reply that is older than a change is recognized", () => {
+  const latest = new ChangeCounter();
+  latest.add("a");
+  const asked = latest.countOf("a");
+  expect(latest.countOf("a")).toBe(asked);
+  latest.add("a");
+  expect(latest.countOf("a")).not.toBe(asked);
 });
 
-test("paths of changes are those of the workspace", () => {
-  expect(inWorkspace("workspace/a/b")).toBe("a/b");
-  expect(inWorkspace("home/.bashrc")).toBeNull();
+test("paths are relative to the workspace", () => {
+  expect(workspacePath("workspace/a/b")).toBe("a/b");
+  expect(workspacePath("home/.bashrc")).toBeNull();
   expect(folderOf("a/b/c")).toBe("a/b");
-  expect(isSkipped("web/node_modules/x.js")).toBe(true);
+  expect(isIgnored("web/node_modules/x.js")).toBe(true);
 });

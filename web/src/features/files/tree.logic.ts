@@ -1,36 +1,36 @@
-export type Kind = "file" | "folder" | "link" | "other";
+export type FileKind = "file" | "folder" | "link" | "other";
 
-export interface Node {
+export interface TreeNode {
   path: string;
   name: string;
-  kind: Kind;
+  kind: FileKind;
   size: number;
 }
 
-export interface ShownNode extends Node {
+export interface TreeRow extends TreeNode {
   depth: number;
   open: boolean;
 }
 
-/** Every file below the workspace. Children are sorted only when their folder is first looked into. */
+/** The files of the workspace. The content of a folder is sorted when it is first shown. */
 export class Tree {
-  private nodes = new Map<string, Node>();
+  private nodes = new Map<string, TreeNode>();
   private children = new Map<string, Set<string>>();
-  private sorted = new Map<string, Node[]>();
+  private sorted = new Map<string, TreeNode[]>();
 
   constructor(rows: readonly (readonly [string, string, number])[] = []) {
-    for (const [path, kind, size] of rows) this.put(path, kind as Kind, size);
+    for (const [path, kind, size] of rows) this.put(path, kind as FileKind, size);
   }
 
   get size(): number {
     return this.nodes.size;
   }
 
-  get(path: string): Node | undefined {
+  get(path: string): TreeNode | undefined {
     return this.nodes.get(path);
   }
 
-  put(path: string, kind: Kind, size: number): void {
+  put(path: string, kind: FileKind, size: number): void {
     const parent = folderOf(path);
     if (parent !== "" && !this.nodes.has(parent)) this.put(parent, "folder", 0);
     this.nodes.set(path, { path, name: path.slice(parent === "" ? 0 : parent.length + 1), kind, size });
@@ -50,8 +50,8 @@ export class Tree {
     this.sorted.delete(parent);
   }
 
-  /** What is in a folder: folders first, then by name as people count. */
-  in(folder: string): Node[] {
+  /** The content of a folder: folders first, then by name with numbers in order. */
+  contentOf(folder: string): TreeNode[] {
     const known = this.sorted.get(folder);
     if (known) return known;
     const found = [...(this.children.get(folder) ?? [])].flatMap((path) => this.nodes.get(path) ?? []);
@@ -61,10 +61,10 @@ export class Tree {
   }
 
   /** The rows to draw when these folders are open. */
-  shown(open: ReadonlySet<string>): ShownNode[] {
-    const rows: ShownNode[] = [];
+  visibleRows(open: ReadonlySet<string>): TreeRow[] {
+    const rows: TreeRow[] = [];
     const visit = (folder: string, depth: number) => {
-      for (const node of this.in(folder)) {
+      for (const node of this.contentOf(folder)) {
         const isOpen = node.kind === "folder" && open.has(node.path);
         rows.push({ ...node, depth, open: isOpen });
         if (isOpen) visit(node.path, depth + 1);
@@ -74,10 +74,10 @@ export class Tree {
     return rows;
   }
 
-  /** Files whose path holds the words, the closest first. */
-  named(typed: string, most = 300): ShownNode[] {
+  /** Files whose path contains the text, the best match first. */
+  search(typed: string, limit = 300): TreeRow[] {
     const wanted = typed.toLowerCase();
-    const found: { node: Node; points: number }[] = [];
+    const found: { node: TreeNode; points: number }[] = [];
     for (const node of this.nodes.values()) {
       const at = node.path.toLowerCase().lastIndexOf(wanted);
       if (at < 0) continue;
@@ -85,19 +85,19 @@ export class Tree {
       found.push({ node, points: (inName ? 0 : 1000) + node.path.length });
     }
     found.sort((a, b) => a.points - b.points);
-    return found.slice(0, most).map(({ node }) => ({ ...node, name: node.path, depth: 0, open: false }));
+    return found.slice(0, limit).map(({ node }) => ({ ...node, name: node.path, depth: 0, open: false }));
   }
 }
 
-/** How often each path was heard of, so that an answer that was asked for before is known to be old. */
-export class Latest {
+/** Counts the changes of each path, so that a reply that was requested before a change is recognized as old. */
+export class ChangeCounter {
   private counts = new Map<string, number>();
 
-  note(path: string): void {
-    this.counts.set(path, this.of(path) + 1);
+  add(path: string): void {
+    this.counts.set(path, this.countOf(path) + 1);
   }
 
-  of(path: string): number {
+  countOf(path: string): number {
     return this.counts.get(path) ?? 0;
   }
 }
@@ -109,18 +109,18 @@ export function folderOf(path: string): string {
   return at < 0 ? "" : path.slice(0, at);
 }
 
-export function joined(folder: string, name: string): string {
+export function joinPath(folder: string, name: string): string {
   return folder === "" ? name : `${folder}/${name}`;
 }
 
-/** The path in the workspace that a change is about; null when it lies elsewhere. */
-export function inWorkspace(path: string): string | null {
+/** A path relative to the workspace; null when it is elsewhere. */
+export function workspacePath(path: string): string | null {
   return path.startsWith("workspace/") ? path.slice("workspace/".length) : null;
 }
 
-const SKIPPED = new Set([".git", "node_modules", "__pycache__", ".venv"]);
+const IGNORED = new Set([".git", "node_modules", "__pycache__", ".venv"]);
 
-/** Whether the tree leaves it out, as the gateway's does. */
-export function isSkipped(path: string): boolean {
-  return path.split("/").some((part) => SKIPPED.has(part));
+/** Whether the tree leaves a path out, like the tree of the gateway. */
+export function isIgnored(path: string): boolean {
+  return path.split("/").some((part) => IGNORED.has(part));
 }

@@ -1,10 +1,15 @@
 import { expect, test } from "vitest";
-import { filesIn, NONE, share, wantedOf, type Dropped } from "./uploads.logic";
+import { type DroppedEntry, fractionDone, NO_PROGRESS, readDropped, uploadsOf } from "./uploads.logic";
 
 const file = (name: string): File => new File(["x"], name);
-const dropped = (name: string): Dropped => ({ isFile: true, isDirectory: false, name, file: (done) => done(file(name)) });
+const dropped = (name: string): DroppedEntry => ({
+  isFile: true,
+  isDirectory: false,
+  name,
+  file: (done) => done(file(name)),
+});
 
-function folder(name: string, ...pieces: Dropped[][]): Dropped {
+function folder(name: string, ...pieces: DroppedEntry[][]): DroppedEntry {
   return {
     isFile: false,
     isDirectory: true,
@@ -16,18 +21,21 @@ function folder(name: string, ...pieces: Dropped[][]): Dropped {
   };
 }
 
-test("a dropped folder is walked to its end, piece by piece", async () => {
-  const found = await filesIn([dropped("a.txt"), folder("src", [dropped("b.ts"), folder("deep", [dropped("c.ts")])], [dropped("d.ts")])], "in");
+test("a dropped folder is read to its end", async () => {
+  const found = await readDropped(
+    [dropped("a.txt"), folder("src", [dropped("b.ts"), folder("deep", [dropped("c.ts")])], [dropped("d.ts")])],
+    "in",
+  );
   expect(found.map((one) => one.to)).toEqual(["in/a.txt", "in/src/b.ts", "in/src/deep/c.ts", "in/src/d.ts"]);
 });
 
-test("picked files go into the folder that is open", () => {
-  expect(wantedOf([file("a.txt")], "")[0]?.to).toBe("a.txt");
-  expect(wantedOf([file("a.txt")], "src")[0]?.to).toBe("src/a.txt");
+test("picked files go into the open folder", () => {
+  expect(uploadsOf([file("a.txt")], "")[0]?.to).toBe("a.txt");
+  expect(uploadsOf([file("a.txt")], "src")[0]?.to).toBe("src/a.txt");
 });
 
-test("progress goes by bytes, and by files when they are empty", () => {
-  expect(share(NONE)).toBe(0);
-  expect(share({ ...NONE, total: 2, done: 1 })).toBe(0.5);
-  expect(share({ ...NONE, total: 2, bytes: 100, sent: 25 })).toBe(0.25);
+test("progress counts bytes, or files when they are empty", () => {
+  expect(fractionDone(NO_PROGRESS)).toBe(0);
+  expect(fractionDone({ ...NO_PROGRESS, total: 2, done: 1 })).toBe(0.5);
+  expect(fractionDone({ ...NO_PROGRESS, total: 2, bytes: 100, sent: 25 })).toBe(0.25);
 });

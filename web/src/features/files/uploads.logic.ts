@@ -1,62 +1,66 @@
-import { joined } from "./tree.logic";
+import { joinPath } from "./tree.logic";
 
-export interface Wanted {
-  /** Where it goes in the workspace. */
+export interface FileUpload {
+  /** Its path in the workspace. */
   to: string;
   file: File;
 }
 
-export interface Failure extends Wanted {
+export interface FailedUpload extends FileUpload {
   message: string;
-  /** Something of that name is there; it may be replaced. */
+  /** A file with this name exists. It can be replaced. */
   exists: boolean;
 }
 
-export interface Progress {
+export interface UploadProgress {
   total: number;
   done: number;
   bytes: number;
   sent: number;
-  /** The path under way. */
-  now: string;
+  /** The path that is being uploaded. */
+  current: string;
 }
 
-export const NONE: Progress = { total: 0, done: 0, bytes: 0, sent: 0, now: "" };
+export const NO_PROGRESS: UploadProgress = { total: 0, done: 0, bytes: 0, sent: 0, current: "" };
 
-export function share(progress: Progress): number {
+/** The part that is done, from 0 to 1. */
+export function fractionDone(progress: UploadProgress): number {
   if (progress.bytes > 0) return Math.min(1, progress.sent / progress.bytes);
   return progress.total === 0 ? 0 : progress.done / progress.total;
 }
 
-/** Names of a picked folder come with its path; a file's own name otherwise. */
-export function wantedOf(files: Iterable<File>, folder: string): Wanted[] {
-  return [...files].map((file) => ({ to: joined(folder, file.webkitRelativePath || file.name), file }));
+/** The uploads of picked files. Files of a picked folder come with their path. */
+export function uploadsOf(files: Iterable<File>, folder: string): FileUpload[] {
+  return [...files].map((file) => ({ to: joinPath(folder, file.webkitRelativePath || file.name), file }));
 }
 
-/** What a browser gives of a dropped folder. */
-export interface Dropped {
+/** A dropped file or folder, as the browser gives it. */
+export interface DroppedEntry {
   isFile: boolean;
   isDirectory: boolean;
   name: string;
   file?: (done: (file: File) => void, failed: (error: unknown) => void) => void;
-  createReader?: () => { readEntries: (done: (entries: Dropped[]) => void, failed: (error: unknown) => void) => void };
+  createReader?: () => {
+    readEntries: (done: (entries: DroppedEntry[]) => void, failed: (error: unknown) => void) => void;
+  };
 }
 
-export const MOST_DROPPED = 20_000;
+export const MAX_DROPPED = 20_000;
 
-/** Every file in what was dropped, folders included; a reader gives its entries in pieces. */
-export async function filesIn(dropped: readonly Dropped[], folder: string): Promise<Wanted[]> {
-  const found: Wanted[] = [];
-  const visit = async (entry: Dropped, into: string): Promise<void> => {
-    const path = joined(into, entry.name);
-    if (found.length >= MOST_DROPPED) throw new Error(`More than ${MOST_DROPPED.toLocaleString("en")} files at once`);
+/** All files in dropped files and folders. A reader returns its entries in parts. */
+export async function readDropped(dropped: readonly DroppedEntry[], folder: string): Promise<FileUpload[]> {
+  const found: FileUpload[] = [];
+  const visit = async (entry: DroppedEntry, into: string): Promise<void> => {
+    const path = joinPath(into, entry.name);
+    if (found.length >= MAX_DROPPED)
+      throw new Error(`You can upload at most ${MAX_DROPPED.toLocaleString("en")} files at once`);
     if (entry.isFile) {
       const file = await new Promise<File>((done, failed) => entry.file?.(done, failed));
       found.push({ to: path, file });
     } else if (entry.isDirectory && entry.createReader) {
       const reader = entry.createReader();
       for (;;) {
-        const piece = await new Promise<Dropped[]>((done, failed) => reader.readEntries(done, failed));
+        const piece = await new Promise<DroppedEntry[]>((done, failed) => reader.readEntries(done, failed));
         if (piece.length === 0) return;
         for (const one of piece) await visit(one, path);
       }

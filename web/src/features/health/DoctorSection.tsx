@@ -1,33 +1,32 @@
 import { useState } from "react";
-import type { Attempt, DoctorReport, DoctorRun, DoctorState, Examine } from "../../client/api";
+import type { DoctorReport, DoctorRun, DoctorState, EscapeAttempt, StartDoctor } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
-import { ago, fullMoment } from "../../ui/moments";
+import { RELOAD, useResource } from "../../data/resource";
+import { Facts } from "../../ui/Facts";
+import { formatAge, formatDateTime } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { useTopic } from "../shell/live";
-import { headlineOf, hear, inOrder, missedSome, readTold } from "./doctor.logic";
+import { useNow } from "../../ui/useNow";
+import { headlineOf, readProgress, sortAttempts, withProgress } from "./doctor.logic";
+import "./health.css";
 
-/** Isolation as it was tested, never as it was configured. */
+/** The result of the last isolation check, and the button that starts one. */
 export function DoctorSection() {
-  const { value, problem, reload, put } = useAnswer<DoctorState>("/v1/doctor");
+  const { value, problem, reload, set } = useResource<DoctorState>("/v1/doctor", {
+    topic: "doctor",
+    concerns: (event) => readProgress(event) !== null,
+    apply: (state, event) => {
+      const progress = readProgress(event);
+      return progress === null ? state : (withProgress(state, progress) ?? RELOAD);
+    },
+  });
   const [busy, setBusy] = useState(false);
   const toasts = useToasts();
-  useTopic("doctor", {
-    event: (data) => {
-      const told = readTold(data);
-      if (told === null || value === null) return;
-      if (missedSome(value, told)) reload();
-      else put(hear(value, told));
-    },
-    resync: reload,
-    subscribed: reload,
-  });
 
-  async function ask(method: "POST" | "DELETE", body?: Examine) {
+  async function send(method: "POST" | "DELETE", body?: StartDoctor) {
     setBusy(true);
     try {
-      put(await request<DoctorState>("/v1/doctor", body === undefined ? { method } : { method, body }));
+      set(await request<DoctorState>("/v1/doctor", body === undefined ? { method } : { method, body }));
     } catch (error) {
       toasts.failed(error);
       reload();
@@ -41,27 +40,37 @@ export function DoctorSection() {
     <>
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
       {value && (
-        <section className="card verdict" data-tone={running === null ? headline.tone : "amber"} aria-label="Verdict">
+        <section
+          className="card health-verdict"
+          data-tone={running === null ? headline.tone : "amber"}
+          aria-label="Result"
+        >
           <div className="grow">
-            <p className="verdict-words" role="status">{running === null ? headline.words : "The doctor is at work."}</p>
-            {running === null ? <LastTime report={value.last} /> : <p className="quiet">Everything else goes on meanwhile.</p>}
+            <p className="health-verdict-text" role="status">
+              {running === null ? headline.text : "The isolation check is running."}
+            </p>
+            {running === null ? (
+              <LastCheck report={value.last} />
+            ) : (
+              <p className="quiet">Freehold works as usual meanwhile.</p>
+            )}
           </div>
           {running === null ? (
-            <div className="replies">
-              <button className="primary" disabled={busy} onClick={() => void ask("POST", { quick: false })}>
-                Examine now
+            <div className="answers">
+              <button className="primary" disabled={busy} onClick={() => void send("POST", { quick: false })}>
+                Run the full check
               </button>
               <button
                 disabled={busy}
-                title="Leaves out the attempts to use up memory, disk and processes"
-                onClick={() => void ask("POST", { quick: true })}
+                title="Leaves out the attempts that use up memory, disk and processes"
+                onClick={() => void send("POST", { quick: true })}
               >
-                Quick look
+                Run the quick check
               </button>
             </div>
           ) : (
-            <button disabled={busy} onClick={() => void ask("DELETE")}>
-              Stop
+            <button disabled={busy} onClick={() => void send("DELETE")}>
+              Stop the check
             </button>
           )}
         </section>
@@ -70,25 +79,26 @@ export function DoctorSection() {
       {running === null && value?.last && <Report report={value.last} />}
       {running === null && value?.last === null && (
         <p className="quiet small-print">
-          The doctor starts computers to throw away, with the walls of yours, and really tries each escape of its list in them. It
-          takes about half a minute; everything else goes on meanwhile.
+          The check starts temporary computers with the same isolation as yours and really tries to escape from them. It
+          takes about half a minute. Freehold works as usual meanwhile.
         </p>
       )}
     </>
   );
 }
 
-function LastTime({ report }: { report: DoctorReport | null }) {
+function LastCheck({ report }: { report: DoctorReport | null }) {
   const now = useNow();
   if (report === null) return null;
   const at = new Date(report.at).getTime() / 1000;
   return (
     <p className="quiet">
-      Examined{" "}
-      <time dateTime={report.at} title={fullMoment(at)}>
-        {ago(at, now)}
+      Checked{" "}
+      <time dateTime={report.at} title={formatDateTime(at)}>
+        {formatAge(at, now)}
       </time>{" "}
-      by {report.who}, in {report.seconds} s{report.quick && ", without the attempts to use up memory, disk and processes"}
+      by {report.who}, in {report.seconds} s
+      {report.quick && ", without the attempts that use up memory, disk and processes"}
     </p>
   );
 }
@@ -98,10 +108,14 @@ function Progress({ running }: { running: DoctorRun }) {
   return (
     <section aria-labelledby="trying">
       <h3 id="trying">
-        {running.total === 0 ? "Building walls…" : `${done} of ${running.total} tried`}
+        {running.total === 0 ? "Starting test computers…" : `${done} of ${running.total} attempts made`}
       </h3>
-      {/* Without a value it only moves. */}
-      <progress className="wide" aria-labelledby="trying" {...(running.total > 0 ? { max: running.total, value: done } : {})} />
+      {/* Without a value the bar only moves. */}
+      <progress
+        className="wide"
+        aria-labelledby="trying"
+        {...(running.total > 0 ? { max: running.total, value: done } : {})}
+      />
       <Attempts attempts={[...running.attempts].reverse()} />
     </section>
   );
@@ -111,56 +125,51 @@ function Report({ report }: { report: DoctorReport }) {
   return (
     <>
       {report.missing_walls.map((wall) => (
-        <Notice key={wall.wall} problem={{ code: "", message: `No ${wall.wall}: ${wall.message}`, hint: wall.hint }} />
+        <Notice
+          key={wall.wall}
+          problem={{ code: "", message: `${wall.wall} is missing: ${wall.message}`, hint: wall.hint }}
+        />
       ))}
       {report.manifest_errors.map((error) => (
-        <Notice key={error} problem={{ code: "", message: error, hint: "freehold check shows where" }} />
+        <Notice key={error} problem={{ code: "", message: error, hint: "Run freehold check to see where." }} />
       ))}
       {report.attempts.length > 0 && (
         <section aria-labelledby="attempts">
-          <h3 id="attempts">What was tried</h3>
-          <Attempts attempts={inOrder(report.attempts)} />
+          <h3 id="attempts">Escape attempts</h3>
+          <Attempts attempts={sortAttempts(report.attempts)} />
         </section>
       )}
       <section aria-labelledby="walls">
-        <h3 id="walls">What was tested</h3>
-        <dl className="facts card">
-          {report.isolation && (
-            <>
-              <Fact name="Walls by" value={`${report.isolation.backend} ${report.isolation.version}, uid ${report.isolation.uid} on this machine`} />
-              <Fact name="Walls" value={report.isolation.walls.join(", ")} />
-              <Fact
-                name="Limits"
-                value={Object.entries(report.isolation.limits)
-                  .map(([limit, by]) => `${limit} by ${by}`)
-                  .join(", ")}
-              />
-            </>
-          )}
-          {Object.entries(report.facts).map(([name, value]) => (
-            <Fact key={name} name={name} value={value} />
-          ))}
-        </dl>
+        <h3 id="walls">Isolation</h3>
+        <Facts className="card" facts={isolationFacts(report)} />
       </section>
     </>
   );
 }
 
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
+function isolationFacts({ isolation, facts }: DoctorReport): [name: string, value: string][] {
+  const own: [string, string][] =
+    isolation === null
+      ? []
+      : [
+          ["Backend", `${isolation.backend} ${isolation.version}, ${isolation.runs_as} on this machine`],
+          ["Protections", isolation.walls.join(", ")],
+          [
+            "Limits",
+            Object.entries(isolation.limits)
+              .map(([limit, by]) => `${limit} by ${by}`)
+              .join(", "),
+          ],
+        ];
+  return [...own, ...Object.entries(facts)];
 }
 
-const TONES: Record<Attempt["outcome"], string> = { refused: "leaf", escaped: "alarm", unclear: "alarm" };
+const TONES: Record<EscapeAttempt["outcome"], string> = { refused: "leaf", escaped: "alarm", unclear: "alarm" };
 
-function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
+function Attempts({ attempts }: { attempts: readonly EscapeAttempt[] }) {
   if (attempts.length === 0) return null;
   return (
-    <ul className="rows attempts">
+    <ul className="rows health-attempts">
       {attempts.map((attempt) => (
         <li key={attempt.name} data-outcome={attempt.outcome}>
           <span className="chip" data-tone={TONES[attempt.outcome]}>
@@ -170,7 +179,7 @@ function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
             <summary>
               {attempt.name} <span className="quiet">{attempt.claim}</span>
             </summary>
-            <p className="quiet seen">{attempt.seen}</p>
+            <p className="quiet health-seen">{attempt.seen}</p>
           </details>
         </li>
       ))}

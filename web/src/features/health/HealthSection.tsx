@@ -1,36 +1,40 @@
-import { useEgress } from "../network/egress";
+import { countOf } from "../../ui/format";
+import { go } from "../../ui/route";
+import { useEgress } from "../network/EgressProvider";
 import { MODES } from "../network/egress.logic";
-import { go } from "../shell/route";
-import { HealthPart } from "./HealthPart";
+import { Probes } from "./Probes";
 import { Programs } from "./Programs";
 
 export function HealthSection() {
   return (
     <>
       <Programs />
-      <HealthPart />
-      <WayOut />
+      <Probes />
+      <NetworkSummary />
     </>
   );
 }
 
-/** Egress has a page of its own; here is only how it stands. */
-function WayOut() {
+/** The state of egress in a sentence. It has a page of its own. */
+function NetworkSummary() {
   const { state } = useEgress();
   if (state === null) return null;
   const waiting = state.pending.length;
+  const { title, effect } = MODES[state.mode];
   return (
-    <section aria-labelledby="way-out">
-      <h3 id="way-out">The way out</h3>
-      <div className="card way-out">
+    <section aria-labelledby="network">
+      <h3 id="network">Network</h3>
+      <div className="card health-network">
         <p>
-          <strong>{MODES[state.mode].title}.</strong> {MODES[state.mode].means}{" "}
+          <strong>{title}.</strong> {effect}{" "}
           <span className="quiet">
-            {state.rules.length === 1 ? "One rule" : `${state.rules.length} rules`},{" "}
-            {waiting === 0 ? "nothing waits for an answer" : waiting === 1 ? "one question waits" : `${waiting} questions wait`}.
+            {countOf(state.rules.length, "rule")}.{" "}
+            {waiting === 0
+              ? "No network request needs an answer."
+              : `${countOf(waiting, "network request")} ${waiting === 1 ? "needs" : "need"} an answer.`}
           </span>
         </p>
-        <button className="small" onClick={() => go("/network")}>
+        <button type="button" className="small" onClick={() => go("/network")}>
           Open Network
         </button>
       </div>

@@ -1,43 +1,40 @@
-import { useEffect, useState } from "react";
-import type { ProgramRow, ProgramsState, RestartAsked } from "../../client/api";
+import { useState } from "react";
+import type { ProgramInfo, ProgramsState, RestartStarted } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
+import { hasKind, useResource } from "../../data/resource";
+import { ConfirmButton } from "../../ui/ConfirmButton";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { TwoPress } from "../../ui/TwoPress";
-import { useTopic } from "../shell/live";
-import { costOfRestart, factsOf, meaningOf, titleOf, toneOf, troubleWith } from "./programs.logic";
+import { useNow } from "../../ui/useNow";
+import { programDescription, programError, programFacts, programTitle, restartWarning, toneOf } from "./programs.logic";
+import "./health.css";
 
-const EVERY = 10_000;
-/** The keeper writes its events a moment before it tells the new state. */
-const SOON = 400;
+const POLL_INTERVAL = 10_000;
+/** The keeper records an event shortly before it reports the new state. */
+const EVENT_DELAY = 400;
 
-/** What the keeper keeps running, as it says now. */
+/** The programs that the keeper runs. */
 export function Programs() {
-  const { value, problem, reload } = useAnswer<ProgramsState>("/v1/programs");
+  const { value, problem, reload } = useResource<ProgramsState>("/v1/programs", {
+    topic: "timeline",
+    durable: true,
+    concerns: (event) => hasKind(event, "program."),
+    delay: EVENT_DELAY,
+    pollInterval: POLL_INTERVAL,
+  });
   const [busy, setBusy] = useState<string | null>(null);
   const toasts = useToasts();
   const now = useNow();
-  useTopic(
-    "timeline",
-    {
-      event: (data) => {
-        if (String((data as { kind?: unknown }).kind).startsWith("program.")) setTimeout(reload, SOON);
-      },
-      resync: reload,
-    },
-    { durable: true },
-  );
-  useEffect(() => {
-    const timer = setInterval(reload, EVERY);
-    return () => clearInterval(timer);
-  }, [reload]);
 
-  async function restart(program: ProgramRow) {
+  async function restart(program: ProgramInfo) {
     setBusy(program.name);
     try {
-      const { begun } = await request<RestartAsked>(`/v1/programs/${encodeURIComponent(program.name)}/restart`, { method: "POST" });
-      toasts.done(begun ? `${titleOf(program.name)} was restarted` : "The gateway restarts; this page goes on by itself");
+      const { begun } = await request<RestartStarted>(`/v1/programs/${encodeURIComponent(program.name)}/restart`, {
+        method: "POST",
+      });
+      toasts.done(
+        begun ? `${programTitle(program.name)} was restarted` : "The gateway restarts. This page reconnects by itself.",
+      );
     } catch (error) {
       toasts.failed(error);
     }
@@ -51,31 +48,33 @@ export function Programs() {
         Programs{value && !value.ready && `: not ready, ${value.missing.join("; ") || "still starting"}`}
       </h3>
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      <ul className="rows programs" aria-busy={value === null}>
+      <ul className="rows health-programs" aria-busy={value === null}>
         {value?.programs.map((program) => (
           <li key={program.name} data-program={program.name}>
             <div className="grow">
               <p className="row-title">
-                <strong>{titleOf(program.name)}</strong>{" "}
+                <strong>{programTitle(program.name)}</strong>{" "}
                 <span className="chip" data-tone={toneOf(program)}>
                   {program.state}
                 </span>{" "}
-                <span className="quiet">{meaningOf(program.name)}</span>
+                <span className="quiet">{programDescription(program.name)}</span>
               </p>
-              <p className="quiet">{factsOf(program, now)}</p>
-              {troubleWith(program) && <p className="trouble">{troubleWith(program)}</p>}
+              <p className="quiet">{programFacts(program, now)}</p>
+              {programError(program) && <p className="problem-text">{programError(program)}</p>}
             </div>
-            {program.can_restart && <RestartButton program={program} busy={busy !== null} onRestart={() => void restart(program)} />}
+            {program.can_restart && (
+              <RestartButton program={program} busy={busy !== null} onRestart={() => void restart(program)} />
+            )}
           </li>
         ))}
       </ul>
       {value && (
         <p className="quiet small-print">
-          Listening: {value.ports.map((port) => `${port.name} on ${port.host}:${port.port}`).join(", ")}
+          Open ports: {value.ports.map((port) => `${port.name} on ${port.host}:${port.port}`).join(", ")}
         </p>
       )}
       {value && value.advice.length > 0 && (
-        <ul className="rows advice" aria-label="Advice about freehold.toml">
+        <ul className="rows health-advice" aria-label="Advice about freehold.toml">
           {value.advice.map((one) => (
             <li key={`${one.code} ${one.message}`}>
               <span className="chip" data-tone="amber">
@@ -93,15 +92,15 @@ export function Programs() {
   );
 }
 
-function RestartButton({ program, busy, onRestart }: { program: ProgramRow; busy: boolean; onRestart: () => void }) {
-  const cost = costOfRestart(program.name);
-  const name = `Restart ${titleOf(program.name)}`;
-  if (cost === null) {
+function RestartButton({ program, busy, onRestart }: { program: ProgramInfo; busy: boolean; onRestart: () => void }) {
+  const warning = restartWarning(program.name);
+  const name = `Restart ${programTitle(program.name)}`;
+  if (warning === null) {
     return (
       <button className="small" disabled={busy} onClick={onRestart} aria-label={name}>
         Restart
       </button>
     );
   }
-  return <TwoPress label="Restart" sure={cost} name={name} disabled={busy} onSure={onRestart} />;
+  return <ConfirmButton label="Restart" confirmLabel={warning} name={name} disabled={busy} onConfirm={onRestart} />;
 }

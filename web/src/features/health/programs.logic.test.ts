@@ -1,8 +1,16 @@
 import { expect, test } from "vitest";
-import type { ProgramRow } from "../../client/api";
-import { costOfRestart, factsOf, meaningOf, span, titleOf, toneOf, troubleWith } from "./programs.logic";
+import type { ProgramInfo } from "../../client/api";
+import {
+  formatDuration,
+  programDescription,
+  programError,
+  programFacts,
+  programTitle,
+  restartWarning,
+  toneOf,
+} from "./programs.logic";
 
-const program: ProgramRow = {
+const program: ProgramInfo = {
   name: "ssh",
   state: "ready",
   required: false,
@@ -15,29 +23,34 @@ const program: ProgramRow = {
   can_restart: true,
 };
 
-test("a program is described by what is known of it", () => {
-  expect(factsOf(program, 1000 + 3 * 3600)).toBe("pid 12 · for 3 h · 54 MB");
+test("the facts of a program are those that are known", () => {
+  expect(programFacts(program, 1000 + 3 * 3600)).toBe("pid 12 · for 3 h · 54 MB");
   const waiting = { ...program, pid: null, memory: null, restarts: 5, next_start_in: 4.2 };
-  expect(factsOf(waiting, 1030)).toBe("for 30 s · restarted 5 times · tried again in 4 s");
-  expect(factsOf({ ...program, restarts: 1 }, 1000)).toContain("restarted once");
+  expect(programFacts(waiting, 1030)).toBe("for 30 s · restarted 5 times · starts again in 4 s");
+  expect(programFacts({ ...program, restarts: 1 }, 1000)).toContain("restarted once");
 });
 
-test("trouble is told while it matters", () => {
+test("an error is shown while it matters", () => {
   const said = { ...program, last_error: "exited with 1" };
-  expect(troubleWith(said)).toBeNull();
-  expect(troubleWith({ ...said, state: "crash-looping" })).toBe("exited with 1");
-  expect(troubleWith({ ...said, state: "starting" })).toBeNull();
-  expect(troubleWith({ ...said, state: "starting", restarts: 1 })).toBe("exited with 1");
-  expect(troubleWith({ ...said, name: "keeper" })).toBe("exited with 1");
+  expect(programError(said)).toBeNull();
+  expect(programError({ ...said, state: "crash-looping" })).toBe("exited with 1");
+  expect(programError({ ...said, state: "starting" })).toBeNull();
+  expect(programError({ ...said, state: "starting", restarts: 1 })).toBe("exited with 1");
+  expect(programError({ ...said, name: "keeper" })).toBe("exited with 1");
 });
 
-test("every state has a tone, and what ends something asks first", () => {
+test("every state has a tone, and a restart that interrupts something warns first", () => {
   expect(toneOf(program)).toBe("leaf");
   expect(toneOf({ ...program, state: "waiting" })).toBe("amber");
   expect(toneOf({ ...program, state: "crash-looping" })).toBe("alarm");
-  expect(costOfRestart("computer")).toContain("Ends");
-  expect(costOfRestart("service-web")).toBeNull();
-  expect(titleOf("service-web")).toBe("web");
-  expect(meaningOf("service-web")).toBe("a service in the computer");
-  expect([span(5), span(90), span(86_400), span(200_000)]).toEqual(["5 s", "1 min", "a day", "2 days"]);
+  expect(restartWarning("computer")).toContain("Ends");
+  expect(restartWarning("service-web")).toBeNull();
+  expect(programTitle("service-web")).toBe("web");
+  expect(programDescription("service-web")).toBe("a service in the computer");
+  expect([formatDuration(5), formatDuration(90), formatDuration(86_400), formatDuration(200_000)]).toEqual([
+    "5 s",
+    "1 min",
+    "1 day",
+    "2 days",
+  ]);
 });

@@ -1,26 +1,35 @@
 import { useState } from "react";
 import type { HistoryDiff, HistoryEntry } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer } from "../../ui/answers";
+import { useResource } from "../../data/resource";
+import { formatDateTime, formatTime } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
-import { clock, fullMoment } from "../../ui/moments";
 import { Notice } from "../../ui/Notice";
+import { go } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
-import { go } from "../shell/route";
-import { Diff } from "./Diff";
-import { countsOf, fileDiffs, titleOf, turnOf, whoOf, type Action, type FileDiff, type Turn } from "./history.logic";
+import { UnifiedDiffTable } from "./DiffTable";
+import {
+  changeCounts,
+  entryActor,
+  entryTitle,
+  type FileDiff,
+  fileDiffs,
+  type HistoryAction,
+  type Turn,
+  turnOf,
+} from "./history.logic";
 
 interface EntryProps {
   entry: HistoryEntry;
   effective: boolean;
   newest: boolean;
-  /** The entry that its turn began from, when the turn has more than this one. */
+  /** The entry before its turn, when the turn has several entries. */
   start: number | null;
-  /** Only this path is looked at. */
+  /** Only the changes of this path are shown. */
   path: string | null;
   open: boolean;
   onToggle: (id: number) => void;
-  onAct: (action: Action) => void;
+  onAct: (action: HistoryAction) => void;
   onRewind: (turn: Turn) => void;
   onChanged: () => void;
 }
@@ -29,18 +38,18 @@ export function EntryRow(props: EntryProps) {
   const { entry, effective, newest, open, onToggle } = props;
   const lines = (entry.lines_added ?? 0) + (entry.lines_removed ?? 0) > 0;
   return (
-    <div className="entry" data-kind={entry.kind} data-undone={!effective || undefined}>
-      <span className="knot" aria-hidden="true">
+    <div className="history-entry" data-kind={entry.kind} data-undone={!effective || undefined}>
+      <span className="history-knot" aria-hidden="true">
         {entry.kind === "undo" || entry.kind === "redo" ? <Icon name={entry.kind} size={14} /> : null}
       </span>
-      <button className="entry-head" aria-expanded={open} onClick={() => onToggle(entry.id)}>
-        <span className="entry-title">{titleOf(entry)}</span>
-        <span className="entry-facts">
+      <button className="history-entry-head" aria-expanded={open} onClick={() => onToggle(entry.id)}>
+        <span className="history-entry-title">{entryTitle(entry)}</span>
+        <span className="history-entry-facts">
           <span>#{entry.id}</span>
-          <span>{whoOf(entry)}</span>
-          <span>{countsOf(entry)}</span>
+          <span>{entryActor(entry)}</span>
+          <span>{changeCounts(entry)}</span>
           {lines && (
-            <span className="lines">
+            <span className="line-counts">
               <ins>+{entry.lines_added}</ins> <del>−{entry.lines_removed}</del>
             </span>
           )}
@@ -50,10 +59,14 @@ export function EntryRow(props: EntryProps) {
               known good
             </span>
           )}
-          {newest && <span className="chip" data-tone="leaf">now</span>}
+          {newest && (
+            <span className="chip" data-tone="leaf">
+              now
+            </span>
+          )}
         </span>
-        <time dateTime={new Date(entry.at * 1000).toISOString()} title={fullMoment(entry.at)}>
-          {clock(entry.at)}
+        <time dateTime={new Date(entry.at * 1000).toISOString()} title={formatDateTime(entry.at)}>
+          {formatTime(entry.at)}
         </time>
         <Icon name="chevron" size={16} />
       </button>
@@ -63,34 +76,43 @@ export function EntryRow(props: EntryProps) {
 }
 
 function EntryBody({ entry, start, path, onAct, onRewind, onChanged }: EntryProps) {
-  const { value, problem, reload } = useAnswer<HistoryDiff>(`/v1/history/${entry.id}/diff${path === null ? "" : `?path=${encodeURIComponent(path)}`}`);
+  const { value, problem, reload } = useResource<HistoryDiff>(
+    `/v1/history/${entry.id}/diff${path === null ? "" : `?path=${encodeURIComponent(path)}`}`,
+  );
   const toasts = useToasts();
   const turn = turnOf(entry);
-  const mark = () =>
+  const toggleGood = () =>
     request(`/v1/history/${entry.id}/good`, { method: "POST", body: { good: !entry.good } })
       .then(onChanged)
       .catch(toasts.failed);
   const files = value === null ? [] : fileDiffs(value.files);
   return (
-    <div className="entry-body">
+    <div className="history-entry-body">
       {entry.notes.map((note) => (
         <p key={note} className="quiet">
           {note}
         </p>
       ))}
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {value === null && problem === null && <p className="quiet">Reading…</p>}
+      {value === null && problem === null && <p className="quiet">Loading…</p>}
       {value !== null && files.length === 0 && <p className="quiet">No file changed.</p>}
       {files.map((file) => (
-        <ChangedFile key={file.path} file={file} startOpen={files.length <= 3} onRestore={() => onAct({ action: "restore", entry: entry.id, paths: [file.path] })} />
+        <ChangedFile
+          key={file.path}
+          file={file}
+          startOpen={files.length <= 3}
+          onRestore={() => onAct({ action: "restore", entry: entry.id, paths: [file.path] })}
+        />
       ))}
-      {value !== null && value.total > files.length && <p className="quiet">and {value.total - files.length} more paths</p>}
-      <div className="entry-actions">
+      {value !== null && value.total > files.length && (
+        <p className="quiet">and {value.total - files.length} more files</p>
+      )}
+      <div className="history-entry-actions">
         <button className="small" onClick={() => onAct({ action: "undo", entry: entry.id })}>
-          <Icon name="undo" size={16} /> Go back to before this
+          <Icon name="undo" size={16} /> Undo this and later changes
         </button>
         <button className="small" onClick={() => onAct({ action: "revert", entry: entry.id, choose: {} })}>
-          Take back only this
+          Revert only this
         </button>
         <button className="small" onClick={() => onAct({ action: "restore", entry: entry.id, paths: [] })}>
           Restore this state
@@ -101,15 +123,15 @@ function EntryBody({ entry, start, path, onAct, onRewind, onChanged }: EntryProp
           </button>
         )}
       </div>
-      <div className="entry-links">
+      <div className="history-entry-links">
         <button className="text-button" onClick={() => go(`/history/diff?old=${start ?? "before"}&new=${entry.id}`)}>
-          See all changes{start !== null && " of this turn"}
+          Show all changes{start !== null && " of this turn"}
         </button>
         <button className="text-button" onClick={() => go(`/history/diff?old=${entry.id}&new=now`)}>
           Compare with now
         </button>
-        <button className="text-button" onClick={() => void mark()}>
-          {entry.good ? "No longer known good" : "Mark as known good"}
+        <button className="text-button" onClick={() => void toggleGood()}>
+          {entry.good ? "Remove the known-good mark" : "Mark as known good"}
         </button>
       </div>
     </div>
@@ -120,11 +142,19 @@ function ChangedFile({ file, startOpen, onRestore }: { file: FileDiff; startOpen
   const [open, setOpen] = useState(startOpen);
   const hasText = file.text !== "";
   return (
-    <section className="changed">
+    <section className="history-file">
       <header>
-        <button className="changed-name" aria-expanded={hasText ? open : undefined} onClick={() => setOpen(!open)} disabled={!hasText}>
+        <button
+          className="history-file-name"
+          aria-expanded={hasText ? open : undefined}
+          onClick={() => setOpen(!open)}
+          disabled={!hasText}
+        >
           {hasText && <Icon name="chevron" size={14} />}
-          <span className="chip" data-tone={file.word === "removed" ? "alarm" : file.word === "added" ? "leaf" : "amber"}>
+          <span
+            className="chip"
+            data-tone={file.word === "removed" ? "alarm" : file.word === "added" ? "leaf" : "amber"}
+          >
             {file.word}
           </span>
           <span className="path">{file.path}</span>
@@ -136,7 +166,7 @@ function ChangedFile({ file, startOpen, onRestore }: { file: FileDiff; startOpen
           </button>
         )}
       </header>
-      {open && hasText && <Diff text={file.text} />}
+      {open && hasText && <UnifiedDiffTable text={file.text} />}
     </section>
   );
 }

@@ -1,20 +1,30 @@
-import { clock, fullMoment } from "../../ui/moments";
-import { unhidden } from "../../ui/unhidden";
-import { whoWords } from "./history.logic";
-import { type Recorded } from "./timeline.logic";
+import { formatDateTime, formatTime } from "../../ui/format";
+import { visibleText } from "../../ui/visibleText";
+import type { RecordedEvent } from "./eventText.logic";
+import { actorText } from "./history.logic";
 
-/** One event of the timeline. Its words may be an agent's: nothing in them is hidden, nothing acts. */
-export function EventRow({ event, title, facts, at }: { event: Recorded; title: string; facts: string; at: number }) {
+/** One event of the timeline. Its text may come from an agent, so it is made visible and is never a link. */
+export function EventRow({
+  event,
+  title,
+  facts,
+  at,
+}: {
+  event: RecordedEvent;
+  title: string;
+  facts: string;
+  at: number;
+}) {
   return (
-    <div className="event" data-room={event.kind.split(".")[0]} data-kind={event.kind}>
-      <span className="knot" aria-hidden="true" />
-      <span className="event-title">{unhidden(title)}</span>
-      <time dateTime={event.at} title={fullMoment(at)}>
-        {clock(at)}
+    <div className="history-event" data-area={event.kind.split(".")[0]} data-kind={event.kind}>
+      <span className="history-knot" aria-hidden="true" />
+      <span className="history-event-title">{visibleText(title)}</span>
+      <time dateTime={event.at} title={formatDateTime(at)}>
+        {formatTime(at)}
       </time>
-      <span className="event-facts">
-        <span title={event.who}>{whoWords(event.who)}</span>
-        {facts && <span className="event-words">{unhidden(facts)}</span>}
+      <span className="history-event-facts">
+        <span title={event.who}>{actorText(event.who)}</span>
+        {facts && <span className="history-event-text">{visibleText(facts)}</span>}
       </span>
     </div>
   );

@@ -1,14 +1,24 @@
 import { useEffect, useState } from "react";
 import type { HistoryOutcome, HistoryPlan } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
+import { type Problem, problemOf, request } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
+import { countOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { actionTitle, requestOf, type Action } from "./history.logic";
-import { Steps } from "./Steps";
+import { actionTitle, type HistoryAction, requestOf } from "./history.logic";
+import { PlannedSteps } from "./PlannedSteps";
+import "./plan.css";
 
-/** Shows every file's fate before anything happens, and does it on the owner's word. */
-export function PlanDialog({ action, onClose, onDone }: { action: Action; onClose: () => void; onDone: () => void }) {
+/** Shows what an action will do to every file, and does it when the owner confirms. */
+export function PlanDialog({
+  action,
+  onClose,
+  onDone,
+}: {
+  action: HistoryAction;
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const [plan, setPlan] = useState<HistoryPlan | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [choose, setChoose] = useState<Record<string, "old" | "mine">>({});
@@ -25,7 +35,7 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
     };
   }, [action]);
 
-  const chosen: Action = action.action === "revert" ? { ...action, choose } : action;
+  const chosen: HistoryAction = action.action === "revert" ? { ...action, choose } : action;
   const open = plan?.conflicts.filter((conflict) => choose[conflict["path"] ?? ""] === undefined) ?? [];
 
   async function carryOut() {
@@ -35,7 +45,9 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
     try {
       const outcome = await request<HistoryOutcome>(path, { method: "POST", body });
       const left = outcome.unsettled.length;
-      toasts.done(`${actionTitle(action)}: done${left > 0 ? `, but ${left} could not be settled` : ""}`);
+      toasts.done(
+        `${actionTitle(action)}: done${left > 0 ? `, but ${countOf(left, "file")} could not be changed` : ""}`,
+      );
       onDone();
       onClose();
     } catch (error) {
@@ -47,22 +59,24 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
   return (
     <Dialog title={actionTitle(action)} onClose={onClose} wide>
       {problem && <Notice problem={problem} />}
-      {plan === null && problem === null && <p className="quiet">Looking at what would happen…</p>}
+      {plan === null && problem === null && <p className="quiet">Loading the plan…</p>}
       {plan !== null && (
         <>
-          {plan.shared && <p className="quiet">Others worked at the same time as this turn: look whether all of this is its own.</p>}
-          <Steps steps={plan.steps} total={plan.total} />
+          {plan.shared && (
+            <p className="quiet">Someone else changed files during this turn. Check that these changes belong to it.</p>
+          )}
+          <PlannedSteps steps={plan.steps} total={plan.total} />
           {plan.conflicts.length > 0 && (
-            <fieldset className="conflicts">
-              <legend>Changed again since: which one stays?</legend>
+            <fieldset className="plan-conflicts">
+              <legend>These files were changed again later. Which version do you want to keep?</legend>
               {plan.conflicts.map((conflict) => {
                 const path = conflict["path"] ?? "";
                 return (
-                  <div key={path} className="conflict">
+                  <div key={path} className="plan-conflict">
                     <code className="path">{path}</code>
                     <span className="quiet">{conflict["reason"]}</span>
                     {action.action === "revert" && (
-                      <span className="replies">
+                      <span className="answers">
                         {(["mine", "old"] as const).map((side) => (
                           <label key={side} className="radio">
                             <input
@@ -71,7 +85,7 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
                               checked={choose[path] === side}
                               onChange={() => setChoose((all) => ({ ...all, [path]: side }))}
                             />
-                            {side === "mine" ? "as it is now" : "as it was before"}
+                            {side === "mine" ? "the current one" : "the one before"}
                           </label>
                         ))}
                       </span>
@@ -98,8 +112,13 @@ export function PlanDialog({ action, onClose, onDone }: { action: Action; onClos
   );
 }
 
-function verbOf(action: Action): string {
-  return action.action === "revert" && action.again ? "Do again" : VERBS[action.action];
+function verbOf(action: HistoryAction): string {
+  return action.action === "revert" && action.again ? "Redo" : VERBS[action.action];
 }
 
-const VERBS: Record<Action["action"], string> = { undo: "Undo", redo: "Redo", restore: "Restore", revert: "Take back" };
+const VERBS: Record<HistoryAction["action"], string> = {
+  undo: "Undo",
+  redo: "Redo",
+  restore: "Restore",
+  revert: "Revert",
+};

@@ -1,23 +1,33 @@
 import { useEffect, useState } from "react";
-import type { Rewound } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
+import type { RewindResult } from "../../client/api";
+import { type Problem, problemOf, request } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
+import { countOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { Steps } from "./Steps";
 import type { Turn } from "./history.logic";
+import "./rewind.css";
+import { PlannedSteps } from "./PlannedSteps";
 
-type What = Rewound["what"];
-const CHOICES: readonly { what: What; title: string; words: string }[] = [
-  { what: "both", title: "Both", words: "The files and the conversation, as before this turn" },
-  { what: "files", title: "Files only", words: "The conversation stays as it is" },
-  { what: "chat", title: "Conversation only", words: "The files stay as they are" },
+type What = RewindResult["what"];
+const CHOICES: readonly { what: What; title: string; description: string }[] = [
+  { what: "both", title: "Both", description: "Go back to before this turn with files and conversation" },
+  { what: "files", title: "Files only", description: "Keep the conversation" },
+  { what: "chat", title: "Conversation only", description: "Keep the files" },
 ];
 
-/** Back to before a turn: shows what would be taken back, and does it on the owner's word. */
-export function RewindDialog({ turn: { session, turn }, onClose, onDone }: { turn: Turn; onClose: () => void; onDone: () => void }) {
+/** Rewinds a session, its files or both to before a turn. It shows what will happen, and asks to confirm. */
+export function RewindDialog({
+  turn: { session, turn },
+  onClose,
+  onDone,
+}: {
+  turn: Turn;
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const [what, setWhat] = useState<What>("both");
-  const [plan, setPlan] = useState<Rewound | null>(null);
+  const [plan, setPlan] = useState<RewindResult | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const toasts = useToasts();
@@ -27,7 +37,7 @@ export function RewindDialog({ turn: { session, turn }, onClose, onDone }: { tur
     let current = true;
     setPlan(null);
     setProblem(null);
-    request<Rewound>(address, { method: "POST", body: { turn, what, dry_run: true } })
+    request<RewindResult>(address, { method: "POST", body: { turn, what, dry_run: true } })
       .then((found) => current && setPlan(found))
       .catch((error: unknown) => current && setProblem(problemOf(error)));
     return () => {
@@ -38,8 +48,8 @@ export function RewindDialog({ turn: { session, turn }, onClose, onDone }: { tur
   async function carryOut() {
     setBusy(true);
     try {
-      await request<Rewound>(address, { method: "POST", body: { turn, what } });
-      toasts.done("Back to before that turn");
+      await request<RewindResult>(address, { method: "POST", body: { turn, what } });
+      toasts.done("Rewound to before this turn");
       onDone();
       onClose();
     } catch (error) {
@@ -52,21 +62,25 @@ export function RewindDialog({ turn: { session, turn }, onClose, onDone }: { tur
   return (
     <Dialog title={`Rewind to before turn ${turn}`} onClose={onClose} wide>
       <fieldset className="rewind-choices">
-        <legend className="unseen">What to take back</legend>
+        <legend className="visually-hidden">What to rewind</legend>
         {CHOICES.map((choice) => (
           <label key={choice.what} className="radio">
             <input type="radio" name="rewind" checked={what === choice.what} onChange={() => setWhat(choice.what)} />
             <span>
-              <strong>{choice.title}</strong> <span className="quiet">{choice.words}</span>
+              <strong>{choice.title}</strong> <span className="quiet">{choice.description}</span>
             </span>
           </label>
         ))}
       </fieldset>
       {problem && <Notice problem={problem} />}
-      {plan === null && problem === null && <p className="quiet">Looking at what would happen…</p>}
-      {files?.steps && <Steps steps={files.steps} total={files.total ?? files.steps.length} />}
+      {plan === null && problem === null && <p className="quiet">Loading the plan…</p>}
+      {files?.steps && <PlannedSteps steps={files.steps} total={files.total ?? files.steps.length} />}
       {plan !== null && what !== "files" && (
-        <p className="quiet">{plan.events === 0 ? "Nothing was said since." : `${plan.events} ${plan.events === 1 ? "event leaves" : "events leave"} the conversation: this cannot be undone.`}</p>
+        <p className="quiet">
+          {plan.events === 0
+            ? "There are no messages after this turn."
+            : `${countOf(plan.events, "event")} will be removed from the conversation. You cannot undo this.`}
+        </p>
       )}
       <div className="dialog-foot">
         <button onClick={onClose}>Cancel</button>

@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
 import type { HistoryEntry } from "../../client/api";
-import { countsOf, diffLines, fileDiffs, inEffect, requestOf, stepsToShow, titleOf, whoOf } from "./history.logic";
+import {
+  changeCounts,
+  diffLines,
+  effectiveEntries,
+  entryActor,
+  entryTitle,
+  fileDiffs,
+  requestOf,
+  shownSteps,
+} from "./history.logic";
 
 const entry = (id: number, more: Partial<HistoryEntry> = {}): HistoryEntry => ({
   id,
@@ -19,27 +28,32 @@ const entry = (id: number, more: Partial<HistoryEntry> = {}): HistoryEntry => ({
   ...more,
 });
 
-test("what was undone is not in effect, and what came after is", () => {
+test("undone entries are not in effect, and later ones are", () => {
   const undone = [entry(1), entry(2), entry(3), entry(4, { kind: "undo", equals: 2 })];
-  expect([...inEffect(undone)].sort()).toEqual([1, 2, 4]);
-  expect([...inEffect([...undone, entry(5)])].sort()).toEqual([1, 2, 5]);
-  expect([...inEffect([...undone, entry(5, { kind: "redo", equals: 3 })])].sort()).toEqual([1, 2, 3, 5]);
-  expect([...inEffect([])]).toEqual([]);
+  expect([...effectiveEntries(undone)].sort()).toEqual([1, 2, 4]);
+  expect([...effectiveEntries([...undone, entry(5)])].sort()).toEqual([1, 2, 5]);
+  expect([...effectiveEntries([...undone, entry(5, { kind: "redo", equals: 3 })])].sort()).toEqual([1, 2, 3, 5]);
+  expect([...effectiveEntries([])]).toEqual([]);
 });
 
-test("an entry says why and by whom in words", () => {
-  expect(titleOf(entry(2))).toBe("Files changed");
-  expect(titleOf(entry(2, { why: "found at start" }))).toBe("Found at start");
-  expect(titleOf(entry(4, { kind: "undo", equals: 2 }))).toBe("Undone: back to the state of #2");
-  expect(titleOf(entry(2, { kind: "turn", who: { by: "agent", prompt: "make it dark" } }))).toBe("Make it dark");
-  expect(whoOf(entry(2, { who: { by: "owner" } }))).toBe("you");
-  expect(whoOf(entry(2, { who: { by: "owner", agent: "token:laptop" } }))).toBe("you, by token laptop");
-  expect(whoOf(entry(2, { who: { by: "agent", agent: "claude" } }))).toBe("claude");
-  expect(countsOf(entry(1, { added: 2, removed: 1, changed: 0 }))).toBe("2 added, 1 removed");
+test("an entry has a title and an actor", () => {
+  expect(entryTitle(entry(2))).toBe("Files changed");
+  expect(entryTitle(entry(2, { why: "found at start" }))).toBe("Found at start");
+  expect(entryTitle(entry(4, { kind: "undo", equals: 2 }))).toBe("Undo: back to the state of #2");
+  expect(entryTitle(entry(2, { kind: "turn", who: { by: "agent", prompt: "make it dark" } }))).toBe("Make it dark");
+  expect(entryActor(entry(2, { who: { by: "owner" } }))).toBe("you");
+  expect(entryActor(entry(2, { who: { by: "owner", agent: "token:laptop" } }))).toBe("you, with token laptop");
+  expect(entryActor(entry(2, { who: { by: "owner", via: "token", token: "laptop" } }))).toBe("you, with token laptop");
+  expect(entryActor(entry(2, { who: { by: "owner", via: "browser", sign_in: "ab" } }))).toBe("you");
+  expect(entryActor(entry(2, { who: { by: "owner", via: "recovery_page" } }))).toBe("you, on the recovery page");
+  expect(entryActor(entry(2, { who: { by: "agent", agent: "claude" } }))).toBe("claude");
+  expect(changeCounts(entry(1, { added: 2, removed: 1, changed: 0 }))).toBe("2 added, 1 removed");
 });
 
 test("a diff's lines have their numbers, and lines that look like headers are still lines", () => {
-  const { lines } = diffLines("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n--- old\n+++ new\n\\ No newline at end of file\n");
+  const { lines } = diffLines(
+    "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n--- old\n+++ new\n\\ No newline at end of file\n",
+  );
   expect(lines.map((line) => [line.kind, line.old, line.new, line.text])).toEqual([
     ["hunk", null, null, "@@ -1,2 +1,2 @@"],
     ["same", 1, 1, "same"],
@@ -49,18 +63,15 @@ test("a diff's lines have their numbers, and lines that look like headers are st
   ]);
 });
 
-test("what the keeper says of a file is taken as text, whatever it is", () => {
+test("unexpected fields of a file are read as text", () => {
   expect(fileDiffs([{ path: "<b>", word: "added", added: 1, removed: null, text: 5, note: null }])).toEqual([
     { path: "<b>", word: "added", added: 1, removed: null, text: "", note: "" },
   ]);
 });
 
-test("a plan leaves out what nobody asks", () => {
-  const steps = stepsToShow([
-    { path: "workspace", fate: "time", detail: "" },
-    { path: "workspace/a", fate: "write", detail: "" },
-  ]);
-  expect(steps).toEqual([{ path: "workspace/a", fate: "write", words: "written", detail: "" }]);
+test("a plan is shown in the words of the API", () => {
+  const steps = shownSteps([{ path: "workspace/a", fate: "write", word: "restore", detail: "" }]);
+  expect(steps).toEqual([{ path: "workspace/a", fate: "write", text: "restore", detail: "" }]);
 });
 
 test("an action becomes its request", () => {

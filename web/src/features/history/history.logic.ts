@@ -1,55 +1,61 @@
 import type { HistoryEntry } from "../../client/api";
 
 /**
- * The entries whose work is in the files now. An undo takes its place among the entries, and what lies between it and
- * the state it went back to is still there to be had again, but not in the files.
+ * The entries whose changes are in the files now. An undo is an entry too. The entries between it and the state that it
+ * went back to are still stored, but their changes are not in the files.
  */
-export function inEffect(entries: readonly HistoryEntry[]): Set<number> {
-  const held = new Set<number>();
-  const down = [...entries].sort((a, b) => b.id - a.id);
+export function effectiveEntries(entries: readonly HistoryEntry[]): Set<number> {
+  const effective = new Set<number>();
+  const newestFirst = [...entries].sort((a, b) => b.id - a.id);
   let ceiling = Infinity;
-  for (const [index, entry] of down.entries()) {
+  for (const [index, entry] of newestFirst.entries()) {
     if (entry.id > ceiling) continue;
-    if (index === 0 || entry.equals === entry.id) held.add(entry.id);
+    if (index === 0 || entry.equals === entry.id) effective.add(entry.id);
     ceiling = entry.equals === entry.id ? entry.id - 1 : entry.equals;
   }
-  return held;
+  return effective;
 }
 
 const TITLES: Record<string, string> = {
-  snapshot: "State kept",
-  turn: "The agent worked",
-  command: "Worked in a terminal",
-  undo: "Undone",
-  redo: "Done again",
+  snapshot: "State recorded",
+  turn: "Turn of an agent",
+  command: "Changed in a terminal",
+  undo: "Undo",
+  redo: "Redo",
   restore: "Restored",
-  revert: "One change taken back",
+  revert: "One entry reverted",
   quiet: "Files changed",
 };
 
-/** One line that says why; the words of whoever made it when there are any. */
-export function titleOf(entry: HistoryEntry): string {
-  const said = entry.who["prompt"] || entry.why;
+/** The title of an entry: the prompt or reason that was given, or its kind. */
+export function entryTitle(entry: HistoryEntry): string {
+  const reason = entry.who["prompt"] || entry.why;
   if (entry.kind === "undo" || entry.kind === "redo") {
     return `${TITLES[entry.kind]}: back to the state of #${entry.equals}`;
   }
-  if (entry.kind === "command" && said === "terminal") return TITLES["command"] ?? "";
-  // Taken because something else was about to happen: what matters is that files had changed by then.
-  if (entry.kind === "snapshot" && said.startsWith("found before")) return TITLES["quiet"] ?? "";
-  if (said) return said[0]?.toUpperCase() + said.slice(1);
+  if (entry.kind === "command" && reason === "terminal") return TITLES["command"] ?? "";
+  // It was recorded because something else was about to happen. What matters is that files had changed by then.
+  if (entry.kind === "snapshot" && reason.startsWith("found before")) return TITLES["quiet"] ?? "";
+  if (reason) return reason.charAt(0).toUpperCase() + reason.slice(1);
   return TITLES[entry.kind] ?? entry.kind;
 }
 
-/** Who did it, as the owner would say: whatever comes with a token of theirs is theirs too. */
-export function whoWords(who: string): string {
+/** Who did it, for the owner. What was done with an API token of theirs was done by them. */
+export function actorText(who: string): string {
   if (who === "owner") return "you";
-  // A verb of the command line lends itself a token of its name, with a tail of its own.
+  // A command makes a token for itself, with its own name and a random suffix.
   const token = /^token:(.+?)(?:-[0-9a-f]{8})?$/.exec(who)?.[1];
-  return token === undefined ? who : `you, by token ${token}`;
+  return token === undefined ? who : `you, with token ${token}`;
 }
 
-export function whoOf(entry: HistoryEntry): string {
-  const { by, agent, terminal } = entry.who;
+const ORIGINS: Record<string, string> = {
+  ssh: "over SSH",
+  recovery_page: "on the recovery page",
+  command_line: "on the command line",
+};
+
+export function entryActor(entry: HistoryEntry): string {
+  const { by, agent, terminal, token, via } = entry.who;
   switch (by) {
     case "agent":
       return agent ?? "the agent";
@@ -58,20 +64,22 @@ export function whoOf(entry: HistoryEntry): string {
     case "ssh":
       return "ssh";
     case "owner":
-      return whoWords(agent ?? "owner");
+      // Freehold 0.1.0 stored a token as the agent.
+      if (token || agent) return actorText(token ? `token:${token}` : (agent ?? ""));
+      return via && via in ORIGINS ? `you, ${ORIGINS[via]}` : "you";
     default:
       return "found on disk";
   }
 }
 
-/** "2 added, 1 changed", or that nothing was. */
-export function countsOf(entry: Pick<HistoryEntry, "added" | "changed" | "removed">): string {
+/** "2 added, 1 changed", or "no changes". */
+export function changeCounts(entry: Pick<HistoryEntry, "added" | "changed" | "removed">): string {
   const parts = [
     entry.added > 0 && `${entry.added} added`,
     entry.changed > 0 && `${entry.changed} changed`,
     entry.removed > 0 && `${entry.removed} removed`,
   ].filter(Boolean);
-  return parts.length > 0 ? parts.join(", ") : "nothing changed";
+  return parts.length > 0 ? parts.join(", ") : "no changes";
 }
 
 export interface FileDiff {
@@ -101,7 +109,7 @@ export interface DiffLine {
   text: string;
 }
 
-export const MOST_LINES = 2_000;
+const MAX_LINES = 2_000;
 
 /** The lines of a unified diff with their numbers on both sides. */
 export function diffLines(text: string): { lines: DiffLine[]; more: number } {
@@ -124,70 +132,69 @@ export function diffLines(text: string): { lines: DiffLine[]; more: number } {
     else if (line.startsWith("\\")) lines.push({ kind: "note", old: null, new: null, text: line.slice(2) });
     else lines.push({ kind: "same", old: before++, new: after++, text: line.slice(1) });
   }
-  return { lines: lines.slice(0, MOST_LINES), more: Math.max(0, lines.length - MOST_LINES) };
+  return { lines: lines.slice(0, MAX_LINES), more: Math.max(0, lines.length - MAX_LINES) };
 }
 
-/** A turn of a session, as an entry names the one that made it. */
+/** A turn of a session. */
 export interface Turn {
   session: string;
   turn: number;
 }
 
+/** The turn that made an entry; null when something else did. */
 export function turnOf(entry: HistoryEntry): Turn | null {
   const { session, turn } = entry.who;
   return entry.kind === "turn" && session && turn && /^\d+$/.test(turn) ? { session, turn: Number(turn) } : null;
 }
 
-export type Action =
+export type HistoryAction =
   | { action: "undo"; entry?: number }
   | { action: "redo" }
   | { action: "restore"; entry: number; paths: string[] }
-  | { action: "revert"; entry: number; choose: Record<string, "old" | "mine">; since?: number; of?: { session: string; turn: number }; again?: boolean };
+  | {
+      action: "revert";
+      entry: number;
+      choose: Record<string, "old" | "mine">;
+      since?: number;
+      of?: { session: string; turn: number };
+      again?: boolean;
+    };
 
-export function actionTitle(action: Action): string {
+export function actionTitle(action: HistoryAction): string {
   switch (action.action) {
     case "undo":
-      return action.entry === undefined ? "Undo the last change" : `Go back to before #${action.entry}`;
+      return action.entry === undefined ? "Undo the last change" : `Undo everything since #${action.entry}`;
     case "redo":
-      return "Redo what was undone";
+      return "Redo the last undo";
     case "restore":
-      return action.paths.length === 1 ? `Restore ${action.paths[0]}` : `Restore everything as it was at #${action.entry}`;
+      return action.paths.length === 1
+        ? `Restore ${action.paths[0]}`
+        : `Restore everything as it was at #${action.entry}`;
     case "revert":
-      if (action.of) return action.again ? "Do again what this turn did" : "Undo what this turn did";
-      return `Take back only #${action.entry}`;
+      if (action.of) return action.again ? "Redo this turn" : "Undo this turn";
+      return `Revert only #${action.entry}`;
   }
 }
-
-const FATES: Record<string, string> = {
-  write: "written",
-  link: "linked",
-  folder: "made",
-  remove: "removed",
-  mode: "permissions set",
-  keep: "kept",
-};
 
 export interface PlannedStep {
   path: string;
   fate: string;
-  words: string;
+  text: string;
   detail: string;
 }
 
-/** What an owner wants to know of a plan: times of folders are put back too, but nobody asks. */
-export function stepsToShow(steps: readonly Record<string, string>[]): PlannedStep[] {
-  return steps
-    .filter((step) => step["fate"] !== "time")
-    .map((step) => ({
-      path: step["path"] ?? "",
-      fate: step["fate"] ?? "",
-      words: FATES[step["fate"] ?? ""] ?? step["fate"] ?? "",
-      detail: step["detail"] ?? "",
-    }));
+/** The steps of a plan, in the words of the API. The recovery page and the command line show the same list. */
+export function shownSteps(steps: readonly Record<string, string>[]): PlannedStep[] {
+  return steps.map((step) => ({
+    path: step["path"] ?? "",
+    fate: step["fate"] ?? "",
+    text: step["word"] ?? step["fate"] ?? "",
+    detail: step["detail"] ?? "",
+  }));
 }
 
-/** The body that carries an action out, and where it is sent. */
-export function requestOf(action: Action): { path: string; body: object } {
+/** The request that carries out an action. */
+export function requestOf(action: HistoryAction): { path: string; body: object } {
   const { action: verb, ...body } = { ...action, again: undefined };
   return { path: `/v1/history/${verb}`, body };
 }

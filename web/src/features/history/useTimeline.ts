@@ -1,147 +1,144 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import type { EventPage, HistoryEntry, HistoryPage } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
-import { useTopic } from "../shell/live";
-import { behind, kindsOf, withEvents, withNewest, type Group, type Recorded, type Source } from "./timeline.logic";
+import { useCallback, useEffect, useRef } from "react";
+import type { HistoryEntry, HistoryPage, TimelineEvents } from "../../client/api";
+import { type Problem, request } from "../../client/http";
+import { useTopic } from "../../data/connection";
+import { hasKind, type ResourceHandle, useResource } from "../../data/resource";
+import type { RecordedEvent } from "./eventText.logic";
+import { type Group, kindsOf, type LoadedList, nextToLoad, withEvents, withNewest } from "./timeline.logic";
 
-const PIECE = 60;
-const EVENTS = 200;
-// A burst of changes becomes one entry when it is over; looking sooner than this finds nothing more.
-const SETTLE = 250;
-const UNTIL_QUIET = [600, 1_500, 3_000];
-const FROM_THE_END = Number.MAX_SAFE_INTEGER;
-
-interface Held {
-  key: string;
-  entries: Source<HistoryEntry> | null;
-  events: Source<Recorded> | null;
-}
+const ENTRY_PAGE = 60;
+const EVENT_PAGE = 200;
+/** A burst of changes becomes one entry when it is over. */
+const ENTRY_DELAY = 250;
+const BURST_DELAYS = [600, 1_500, 3_000];
+/** As `before`: the newest page. */
+const NEWEST = Number.MAX_SAFE_INTEGER;
 
 export interface Timeline {
-  /** Null while they were not asked for; newest first. */
-  entries: Source<HistoryEntry> | null;
-  events: Source<Recorded> | null;
-  /** Whether everything that is shown at first has come. */
+  /** Newest first; null until they are loaded. */
+  entries: LoadedList<HistoryEntry> | null;
+  events: LoadedList<RecordedEvent> | null;
+  /** Whether the first page of both is loaded. */
   ready: boolean;
-  more: boolean;
+  hasMore: boolean;
   problem: Problem | null;
   reload: () => void;
   loadMore: () => void;
 }
 
-/** Entries of history and events of the timeline, kept up to date; with a path, the entries that touched it. */
+/** History entries and timeline events, kept up to date. With a path, only the entries that changed it. */
 export function useTimeline(groups: readonly Group[], path: string | null): Timeline {
-  const key = `${groups.join(",")} ${path ?? ""}`;
-  const [held, setHeld] = useState<Held>({ key, entries: null, events: null });
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const loading = useRef("");
-  const current = held.key === key ? held : { key, entries: null, events: null };
-  const wantsEvents = path === null;
-  const kinds = useMemo(() => kindsOf(groups), [key]);
-
-  const put = useCallback(
-    (change: (before: Held) => Partial<Held>) => {
-      setProblem(null);
-      setHeld((before) => {
-        const base = before.key === key ? before : { key, entries: null, events: null };
-        return { ...base, ...change(base) };
-      });
-    },
-    [key],
-  );
-  const askEntries = useCallback(
-    (before: number | null) => request<HistoryPage>(`/v1/history?limit=${PIECE}${before === null ? "" : `&before=${before}`}${path === null ? "" : `&path=${encodeURIComponent(path)}`}`),
-    [path],
-  );
-  const askEvents = useCallback(
-    (before: number) => request<EventPage>(`/v1/timeline?before=${before}&limit=${EVENTS}${(kinds ?? []).map((kind) => `&kind=${kind}`).join("")}`),
-    [kinds],
-  );
-
-  const loadEntries = useCallback(async () => {
-    try {
-      const page = await askEntries(null);
-      put(({ entries }) => {
-        const items = withNewest(entries?.items ?? [], page.entries);
-        return { entries: { items, more: items.length > page.entries.length ? (entries?.more ?? false) : page.entries.length === PIECE } };
-      });
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-  }, [askEntries, put]);
-  const loadEvents = useCallback(async () => {
-    try {
-      const page = await askEvents(FROM_THE_END);
-      put(({ events }) => {
-        const reaches = events !== null && page.events.some((event) => event.seq <= (events.items[0]?.seq ?? 0));
-        return { events: reaches ? { items: withEvents(events.items, page.events), more: events.more } : { items: withEvents([], page.events), more: page.next !== null } };
-      });
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-  }, [askEvents, put]);
+  const entries = useEntries(path);
+  const events = useEvents(groups, path === null);
   const reload = useCallback(() => {
-    void loadEntries();
-    if (wantsEvents) void loadEvents();
-  }, [loadEntries, loadEvents, wantsEvents]);
+    entries.reload();
+    events.reload();
+  }, [entries.reload, events.reload]);
 
+  const loading = useRef("");
   const loadMore = useCallback(() => {
-    const { entries, events } = current;
-    const which = behind(entries, events);
-    const before = which === "entries" ? entries?.items.at(-1)?.id : events?.items.at(-1)?.seq;
-    const asked = `${key} ${which} ${before}`;
-    if (which === null || before === undefined || loading.current === asked) return;
-    loading.current = asked;
-    const answer =
-      which === "entries"
-        ? askEntries(before).then((page) =>
-            put((now) => ({ entries: { items: [...(now.entries?.items ?? []), ...page.entries.filter((one) => one.id < before)], more: page.entries.length === PIECE } })),
-          )
-        : askEvents(before).then((page) => put((now) => ({ events: { items: withEvents(now.events?.items ?? [], page.events), more: page.next !== null } })));
-    answer.catch((error: unknown) => {
+    const list = nextToLoad(entries.value, events.value);
+    if (list === null) return;
+    const load = list === "entries" ? entries : events;
+    const key = `${load.path} ${load.lastKey}`;
+    if (load.lastKey === undefined || loading.current === key) return;
+    loading.current = key;
+    load.loadOlder(load.lastKey).catch((error: unknown) => {
       loading.current = "";
-      setProblem(problemOf(error));
+      load.fail(error);
     });
-  }, [current, key, askEntries, askEvents, put]);
+  }, [entries, events]);
 
-  const timers = useRef<number[]>([]);
-  const soon = useCallback(
-    (waits: readonly number[]) => {
-      timers.current.forEach(clearTimeout);
-      timers.current = waits.map((wait) => window.setTimeout(() => void loadEntries(), wait));
-    },
-    [loadEntries],
-  );
-  useEffect(() => {
-    reload();
-    return () => timers.current.forEach(clearTimeout);
-  }, [reload]);
-  useTopic("files", {
-    event: (data) => {
-      if ((data as { items?: unknown[] }).items?.length !== 0) soon(UNTIL_QUIET);
-    },
-    resync: reload,
-  });
-  useTopic(
-    "timeline",
-    {
-      event: (data) => {
-        const event = data as Recorded;
-        if (event.kind.startsWith("history.") || event.kind === "turn.ended") soon([SETTLE]);
-        if (wantsEvents) put(({ events }) => (events === null ? {} : { events: { items: withEvents(events.items, [event]), more: events.more } }));
-      },
-      resync: reload,
-    },
-    { durable: true },
-  );
-
+  const showsEntries = groups.includes("files") || path !== null;
   return {
-    entries: current.entries,
-    events: wantsEvents ? current.events : null,
-    ready: current.entries !== null && (!wantsEvents || current.events !== null),
-    more: behind(groups.includes("files") || path !== null ? current.entries : null, wantsEvents ? current.events : null) !== null,
-    problem,
+    entries: entries.value,
+    events: events.value,
+    ready: entries.value !== null && (path !== null || events.value !== null),
+    hasMore: nextToLoad(showsEntries ? entries.value : null, events.value) !== null,
+    problem: entries.problem ?? events.problem,
     reload,
     loadMore,
   };
+}
+
+interface PagedList<T> extends ResourceHandle<LoadedList<T>> {
+  path: string | null;
+  /** The number of the oldest loaded item. */
+  lastKey: number | undefined;
+  loadOlder: (before: number) => Promise<void>;
+}
+
+function useEntries(path: string | null): PagedList<HistoryEntry> {
+  const address = `/v1/history?limit=${ENTRY_PAGE}${path === null ? "" : `&path=${encodeURIComponent(path)}`}`;
+  const read = (page: HistoryPage): LoadedList<HistoryEntry> => ({
+    items: page.entries,
+    more: page.entries.length === ENTRY_PAGE,
+  });
+  const list = useResource<LoadedList<HistoryEntry>>(address, {
+    topic: "timeline",
+    durable: true,
+    concerns: (event) => hasKind(event, "history.", "turn.ended"),
+    delay: ENTRY_DELAY,
+    read: (reply) => read(reply as HistoryPage),
+    merge: (held, page) => {
+      const items = withNewest(held?.items ?? [], page.items);
+      return { items, more: items.length > page.items.length ? (held?.more ?? false) : page.more };
+    },
+  });
+  useReloadAfterBurst(list.reload);
+  const { update } = list;
+  const loadOlder = useCallback(
+    async (before: number) => {
+      const page = await request<HistoryPage>(`${address}&before=${before}`);
+      const older = page.entries.filter((entry) => entry.id < before);
+      update((held) => ({ items: [...held.items, ...older], more: page.entries.length === ENTRY_PAGE }));
+    },
+    [address, update],
+  );
+  return { ...list, path: address, lastKey: list.value?.items.at(-1)?.id, loadOlder };
+}
+
+function useEvents(groups: readonly Group[], wanted: boolean): PagedList<RecordedEvent> {
+  const kinds = (kindsOf(groups) ?? []).map((kind) => `&kind=${kind}`).join("");
+  const address = wanted ? `/v1/timeline?limit=${EVENT_PAGE}${kinds}` : null;
+  const list = useResource<LoadedList<RecordedEvent>>(address === null ? null : `${address}&before=${NEWEST}`, {
+    topic: "timeline",
+    durable: true,
+    read: (reply) => {
+      const page = reply as TimelineEvents;
+      return { items: withEvents([], page.events), more: page.next !== null };
+    },
+    merge: (held, page) => {
+      const newestHeld = held?.items[0]?.seq ?? 0;
+      const isAdjacent = held !== null && page.items.some((event) => event.seq <= newestHeld);
+      return isAdjacent ? { items: withEvents(held.items, page.items), more: held.more } : page;
+    },
+    apply: (held, event) => ({ items: withEvents(held.items, [event as RecordedEvent]), more: held.more }),
+  });
+  const { update } = list;
+  const loadOlder = useCallback(
+    async (before: number) => {
+      const page = await request<TimelineEvents>(`${address}&before=${before}`);
+      update((held) => ({ items: withEvents(held.items, page.events), more: page.next !== null }));
+    },
+    [address, update],
+  );
+  return { ...list, path: address, lastKey: list.value?.items.at(-1)?.seq, loadOlder };
+}
+
+/** Changes of files become an entry some time after the last one, so the list is fetched a few times. */
+function useReloadAfterBurst(reload: () => void): void {
+  const timers = useRef<number[]>([]);
+  const cancel = useCallback(() => {
+    for (const timer of timers.current) clearTimeout(timer);
+  }, []);
+  useTopic("files", {
+    event: (data) => {
+      if ((data as { items?: unknown[] }).items?.length === 0) return;
+      cancel();
+      timers.current = BURST_DELAYS.map((delay) => window.setTimeout(reload, delay));
+    },
+    resync: reload,
+  });
+  useEffect(() => cancel, [cancel]);
 }

@@ -1,96 +1,94 @@
-import { isValidElement, memo, useMemo, type ReactElement, type ReactNode } from "react";
+import { isValidElement, memo, type ReactElement, type ReactNode, useMemo } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
-import { unhidden } from "../../ui/unhidden";
-import { go } from "../shell/route";
-import { blocksOf } from "./blocks.logic";
-import { Code } from "./Code";
-import { hostToTell, targetOf } from "./links.logic";
+import { filePath, followLink } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
+import { splitBlocks } from "./blocks.logic";
+import { CodeBlock } from "./CodeBlock";
+import { linkTarget, misleadingHost } from "./links.logic";
 import "./markdown.css";
 
 const PLUGINS = [remarkGfm];
 
-function words(children: ReactNode): string {
+function plainText(children: ReactNode): string {
   if (typeof children === "string" || typeof children === "number") return String(children);
-  if (Array.isArray(children)) return children.map(words).join("");
-  return isValidElement<{ children?: ReactNode }>(children) ? words(children.props.children) : "";
+  if (Array.isArray(children)) return children.map(plainText).join("");
+  return isValidElement<{ children?: ReactNode }>(children) ? plainText(children.props.children) : "";
 }
 
 function Link({ href, children }: { href: string; children: ReactNode }) {
-  const target = targetOf(href);
-  if (target.kind === "none") return <span className="no-link">{children}</span>;
+  const target = linkTarget(href);
+  if (target.kind === "none") return <span className="markdown-no-link">{children}</span>;
   if (target.kind === "file") {
-    const to = `/files?path=${encodeURIComponent(target.path)}`;
+    const to = filePath(target.path);
     return (
-      <a
-        href={to}
-        title={target.path}
-        onClick={(event) => {
-          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-          event.preventDefault();
-          go(to);
-        }}
-      >
+      <a href={to} title={target.path} onClick={(event) => followLink(event, to)}>
         {children}
       </a>
     );
   }
-  const host = hostToTell(words(children), target);
+  const host = misleadingHost(plainText(children), target);
   return (
     <>
       <a href={target.href} target="_blank" rel="noopener noreferrer" title={target.href}>
         {children}
       </a>
-      {host && <span className="leads-to"> (leads to {unhidden(host)})</span>}
+      {host && <span className="markdown-host"> (opens {visibleText(host)})</span>}
     </>
   );
 }
 
-/** Only what a message is made of: no raw HTML, no picture from elsewhere, nothing to press but links and "Copy". */
-function parts(live: boolean): Components {
+/** The elements of a message. Raw HTML and remote images are not among them. */
+function components(live: boolean): Components {
   return {
     a: ({ href, children }) => <Link href={href ?? ""}>{children}</Link>,
     img: ({ src, alt }) => <Link href={typeof src === "string" ? src : ""}>[image{alt ? `: ${alt}` : ""}]</Link>,
-    input: ({ checked }) => <span role="img" aria-label={checked ? "done" : "open"}>{checked ? "☑" : "☐"}</span>,
-    // The page has headings of its own above these.
-    h1: ({ children }) => <h3 className="heading-1">{children}</h3>,
-    h2: ({ children }) => <h4 className="heading-2">{children}</h4>,
-    h3: ({ children }) => <h5 className="heading-3">{children}</h5>,
-    h4: ({ children }) => <h6 className="heading-3">{children}</h6>,
-    h5: ({ children }) => <h6 className="heading-3">{children}</h6>,
-    h6: ({ children }) => <h6 className="heading-3">{children}</h6>,
-    code: ({ children }) => <code>{unhidden(words(children))}</code>,
+    input: ({ checked }) => (
+      <span role="img" aria-label={checked ? "done" : "to do"}>
+        {checked ? "☑" : "☐"}
+      </span>
+    ),
+    // The page has higher headings of its own.
+    h1: ({ children }) => <h3 className="markdown-heading-1">{children}</h3>,
+    h2: ({ children }) => <h4 className="markdown-heading-2">{children}</h4>,
+    h3: ({ children }) => <h5 className="markdown-heading-3">{children}</h5>,
+    h4: ({ children }) => <h6 className="markdown-heading-3">{children}</h6>,
+    h5: ({ children }) => <h6 className="markdown-heading-3">{children}</h6>,
+    h6: ({ children }) => <h6 className="markdown-heading-3">{children}</h6>,
+    code: ({ children }) => <code>{visibleText(plainText(children))}</code>,
     table: ({ children }) => (
-      <div className="table" tabIndex={0} role="group" aria-label="Table">
+      <div className="markdown-table" tabIndex={0} role="group" aria-label="Table">
         <table>{children}</table>
       </div>
     ),
     pre: ({ children }) => {
-      const code = isValidElement(children) ? (children as ReactElement<{ className?: string; children?: ReactNode }>).props : {};
+      const code = isValidElement(children)
+        ? (children as ReactElement<{ className?: string; children?: ReactNode }>).props
+        : {};
       const language = /language-([\w+#.-]{1,30})/.exec(code.className ?? "")?.[1] ?? "";
-      return <Code text={words(code.children).replace(/\n$/, "")} language={language} live={live} />;
+      return <CodeBlock text={plainText(code.children).replace(/\n$/, "")} language={language} live={live} />;
     },
   };
 }
 
-const SETTLED = parts(false);
-const GROWING = parts(true);
-// Links and images decide for themselves where they may lead.
+const SETTLED = components(false);
+const LIVE = components(true);
+// `linkTarget` decides where links and images may lead.
 const asIs = (url: string) => url;
 
 const Block = memo(function Block({ text, live }: { text: string; live: boolean }) {
   return (
-    <ReactMarkdown remarkPlugins={PLUGINS} components={live ? GROWING : SETTLED} urlTransform={asIs}>
+    <ReactMarkdown remarkPlugins={PLUGINS} components={live ? LIVE : SETTLED} urlTransform={asIs}>
       {text}
     </ReactMarkdown>
   );
 });
 
-/** Words of an agent. Those that still come are read piece by piece: what is settled is not drawn again. */
+/** The Markdown of an agent's message. While it grows, only the last block is parsed again. */
 export const Markdown = memo(function Markdown({ text, live = false }: { text: string; live?: boolean }) {
-  const blocks = useMemo(() => blocksOf(text), [text]);
+  const blocks = useMemo(() => splitBlocks(text), [text]);
   return (
-    <div className="markdown" dir="auto">
+    <div className="markdown" data-live={live || undefined} dir="auto">
       {blocks.map((block, index) => (
         <Block key={index} text={block} live={live && index === blocks.length - 1} />
       ))}

@@ -1,16 +1,23 @@
 import { expect, test } from "vitest";
-import { blocksOf } from "./blocks.logic";
+import { splitBlocks } from "./blocks.logic";
 
-test("paragraphs, code and lists are pieces of their own", () => {
+test("paragraphs, code and lists are blocks", () => {
   const text = "# Title\n\nOne\ntwo\n\n```py\na = 1\n\n\nb = 2\n```\n\n- x\n\n- y\n\n  more of y\n\nEnd";
-  expect(blocksOf(text)).toEqual(["# Title\n", "One\ntwo\n", "```py\na = 1\n\n\nb = 2\n```\n", "- x\n\n- y\n\n  more of y\n", "End"]);
+  expect(splitBlocks(text)).toEqual([
+    "# Title\n",
+    "One\ntwo\n",
+    "```py\na = 1\n\n\nb = 2\n```\n",
+    "- x\n\n- y\n\n  more of y\n",
+    "End",
+  ]);
 });
 
-test("what grows changes only the last piece", () => {
-  const whole = "First words.\n\n1. one\n2. two\n\n```js\nlet a;\n\nlet b;\n```\n\n> said\n\nLast words, with **some** more.";
+test("growing text changes only the last block", () => {
+  const whole =
+    "First words.\n\n1. one\n2. two\n\n```js\nlet a;\n\nlet b;\n```\n\n> said\n\nLast words, with **some** more.";
   let before: string[] = [];
   for (let end = 1; end <= whole.length; end++) {
-    const now = blocksOf(whole.slice(0, end));
+    const now = splitBlocks(whole.slice(0, end));
     const settled = before.slice(0, -1).map((block) => block.trimEnd());
     expect(now.slice(0, settled.length).map((block) => block.trimEnd())).toEqual(settled);
     before = now;
@@ -18,19 +25,22 @@ test("what grows changes only the last piece", () => {
   expect(before).toHaveLength(5);
 });
 
-test("a fence in a list, an unclosed one and one with more ticks hold what is in them", () => {
-  expect(blocksOf("- do\n\n  ```sh\n  a\n\nb\n  ```\n\nafter")).toEqual(["- do\n\n  ```sh\n  a\n\nb\n  ```\n", "after"]);
-  expect(blocksOf("```\na\n\nb")).toEqual(["```\na\n\nb"]);
-  expect(blocksOf("````md\n```\n\nx\n```\n````\n\ny")).toEqual(["````md\n```\n\nx\n```\n````\n", "y"]);
+test("a fence in a list, an open one and one with more ticks keep their content", () => {
+  expect(splitBlocks("- do\n\n  ```sh\n  a\n\nb\n  ```\n\nafter")).toEqual([
+    "- do\n\n  ```sh\n  a\n\nb\n  ```\n",
+    "after",
+  ]);
+  expect(splitBlocks("```\na\n\nb")).toEqual(["```\na\n\nb"]);
+  expect(splitBlocks("````md\n```\n\nx\n```\n````\n\ny")).toEqual(["````md\n```\n\nx\n```\n````\n", "y"]);
 });
 
-test("definitions keep a message in one piece", () => {
+test("link definitions keep the text in one block", () => {
   const text = "See [it][1].\n\nMore.\n\n[1]: https://example.com";
-  expect(blocksOf(text)).toEqual([text]);
+  expect(splitBlocks(text)).toEqual([text]);
 });
 
-test("nothing is lost", () => {
-  expect(blocksOf("")).toEqual([]);
-  expect(blocksOf("\n\n  \n")).toEqual([]);
-  expect(blocksOf("a\n\n    code\n\nb").join("\n")).toBe("a\n\n    code\n\nb");
+test("no text is lost", () => {
+  expect(splitBlocks("")).toEqual([]);
+  expect(splitBlocks("\n\n  \n")).toEqual([]);
+  expect(splitBlocks("a\n\n    code\n\nb").join("\n")).toBe("a\n\n    code\n\nb");
 });

@@ -3,11 +3,11 @@ const ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
 const DEFINITION = /^ {0,3}\[[^\]]+\]:/m;
 
 /**
- * A message in pieces that are read one by one, so that a long one that still grows is not read anew with each word:
- * all but the last stay as they are. Cuts only where Markdown itself ends a block, at an empty line outside of code
- * that what follows does not continue. One with definitions is a single piece: they reach across.
+ * Splits Markdown into blocks that can be parsed one by one. While a message grows, only its last block changes. It is
+ * split at empty lines outside of code, unless the next line continues the block. A text with link definitions stays
+ * one block, because they apply to all of it.
  */
-export function blocksOf(text: string): string[] {
+export function splitBlocks(text: string): string[] {
   if (DEFINITION.test(text)) return [text];
   const blocks: string[] = [];
   let block: string[] = [];
@@ -38,7 +38,7 @@ function continues(block: readonly string[], line: string): boolean {
   return ITEM.test(line) && ITEM.test(block[0] ?? "");
 }
 
-/** A fence may stand deeper inside of a list; elsewhere four spaces make it code. A tick in its words makes it none. */
+/** Whether a line opens a fence. In a list it may be indented. After backticks the rest must contain no backtick. */
 function opens(line: string, block: readonly string[]): boolean {
   const inList = ITEM.test(block[0] ?? "");
   const found = FENCE.exec(inList ? line.trimStart() : line);

@@ -1,9 +1,13 @@
 import { expect, test } from "vitest";
-import { hostToTell, targetOf, workspacePath } from "./links.logic";
+import { linkTarget, misleadingHost, workspacePath } from "./links.logic";
 
-test("only the web, mail and files of the workspace can be gone to", () => {
-  expect(targetOf("https://example.com/a?b#c")).toEqual({ kind: "web", href: "https://example.com/a?b#c", host: "example.com" });
-  expect(targetOf("mailto:me@example.com").kind).toBe("web");
+test("a link leads only to the web, to mail or to a file of the workspace", () => {
+  expect(linkTarget("https://example.com/a?b#c")).toEqual({
+    kind: "web",
+    href: "https://example.com/a?b#c",
+    host: "example.com",
+  });
+  expect(linkTarget("mailto:me@example.com").kind).toBe("web");
   for (const href of [
     "javascript:alert(1)",
     " JaVaScRiPt:alert(1)",
@@ -24,22 +28,22 @@ test("only the web, mail and files of the workspace can be gone to", () => {
     "http://",
     "%E0%A4%A",
   ])
-    expect(targetOf(href), href).toEqual({ kind: "none" });
+    expect(linkTarget(href), href).toEqual({ kind: "none" });
 });
 
-test("a place in a file leads to the file", () => {
-  expect(targetOf("src/app.py#L12")).toEqual({ kind: "file", path: "src/app.py" });
-  expect(targetOf("./src/app.py:12:3")).toEqual({ kind: "file", path: "src/app.py" });
-  expect(targetOf("main.py:12")).toEqual({ kind: "file", path: "main.py" });
-  expect(targetOf("/workspace/a%20b.md")).toEqual({ kind: "file", path: "a b.md" });
+test("a link to a line leads to its file", () => {
+  expect(linkTarget("src/app.py#L12")).toEqual({ kind: "file", path: "src/app.py" });
+  expect(linkTarget("./src/app.py:12:3")).toEqual({ kind: "file", path: "src/app.py" });
+  expect(linkTarget("main.py:12")).toEqual({ kind: "file", path: "main.py" });
+  expect(linkTarget("/workspace/a%20b.md")).toEqual({ kind: "file", path: "a b.md" });
   expect(workspacePath("/home/agent/x")).toBeNull();
   expect(workspacePath("/workspace")).toBeNull();
 });
 
-test("words that name another place than the link's do not go unnoticed", () => {
-  expect(hostToTell("https://bank.example/login", targetOf("https://evil.example"))).toBe("evil.example");
-  expect(hostToTell("bank.example", targetOf("https://bank.example.evil.net/"))).toBe("bank.example.evil.net");
-  expect(hostToTell("https://bank.example/login", targetOf("https://bank.example/login"))).toBe("");
-  expect(hostToTell("the docs", targetOf("https://example.com"))).toBe("");
-  expect(hostToTell("main.py", targetOf("https://example.com/main.py"))).toBe("");
+test("a link whose text names another host shows its real host", () => {
+  expect(misleadingHost("https://bank.example/login", linkTarget("https://evil.example"))).toBe("evil.example");
+  expect(misleadingHost("bank.example", linkTarget("https://bank.example.evil.net/"))).toBe("bank.example.evil.net");
+  expect(misleadingHost("https://bank.example/login", linkTarget("https://bank.example/login"))).toBe("");
+  expect(misleadingHost("the docs", linkTarget("https://example.com"))).toBe("");
+  expect(misleadingHost("main.py", linkTarget("https://example.com/main.py"))).toBe("");
 });

@@ -1,17 +1,25 @@
-export type Target = { kind: "web"; href: string; host: string } | { kind: "file"; path: string } | { kind: "none" };
+export type LinkTarget =
+  | { kind: "web"; href: string; host: string }
+  | { kind: "file"; path: string }
+  | { kind: "none" };
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 
-/** A path below the workspace as the Files page calls it; null for any other place. */
+/** A path relative to the workspace; null when it is elsewhere. */
 export function workspacePath(path: string): string | null {
-  const inside = path.startsWith("/") ? (path.startsWith("/workspace/") ? path.slice("/workspace/".length) : null) : path;
+  const inside = path.startsWith("/")
+    ? path.startsWith("/workspace/")
+      ? path.slice("/workspace/".length)
+      : null
+    : path;
   const parts = inside?.split("/").filter((part) => part !== "" && part !== ".") ?? [];
   return parts.length === 0 || parts.includes("..") ? null : parts.join("/");
 }
 
-/** Where a link in an agent's words may lead: the web or mail, in a new tab, or a file of the workspace; nowhere else. */
-export function targetOf(href: string): Target {
+/** Where a link in an agent's message may lead: the web, mail, or a file of the workspace. */
+export function linkTarget(href: string): LinkTarget {
   const wanted = href.trim();
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: links with control characters are refused
   if (/[\u0000-\u001f\u007f]/.test(wanted)) return { kind: "none" };
   if (SCHEME.test(wanted)) {
     try {
@@ -21,10 +29,11 @@ export function targetOf(href: string): Target {
     } catch {
       return { kind: "none" };
     }
-    // `main.py:12` has what looks like a scheme and is a place in a file.
+    // `main.py:12` looks like a scheme but is a line in a file.
     if (!/^[^/]+\.\w+:\d+/.test(wanted)) return { kind: "none" };
   }
-  if (wanted.startsWith("//") || wanted.startsWith("#") || wanted.startsWith("?") || wanted.includes("\\")) return { kind: "none" };
+  if (wanted.startsWith("//") || wanted.startsWith("#") || wanted.startsWith("?") || wanted.includes("\\"))
+    return { kind: "none" };
   let path = wanted.replace(/[#?].*$/, "").replace(/(?::\d+){1,2}$/, "");
   try {
     path = decodeURIComponent(path);
@@ -35,8 +44,8 @@ export function targetOf(href: string): Target {
   return file === null ? { kind: "none" } : { kind: "file", path: file };
 }
 
-/** The host to tell beside a link whose words name another place than where it leads; empty when they are honest. */
-export function hostToTell(words: string, target: Target): string {
+/** The host to show beside a link whose text names another host; empty when they agree. */
+export function misleadingHost(words: string, target: LinkTarget): string {
   if (target.kind !== "web") return "";
   const named = /(?:https?:\/\/)?((?:[\w-]+\.)+[a-z]{2,})/i.exec(words)?.[1]?.toLowerCase();
   if (named === undefined || /\.(?:py|js|ts|tsx|md|rs|go|css|html|json|sh|txt)$/.test(named)) return "";

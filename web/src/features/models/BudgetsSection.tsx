@@ -1,55 +1,45 @@
-import { useEffect, useMemo, useState, type FormEvent } from "react";
-import type { BudgetRow, BudgetsState, ModelsState, UsageReport } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
+import { type FormEvent, useMemo, useState } from "react";
+import type { BudgetState, BudgetsState, ModelsState, UsageReport } from "../../client/api";
+import { type Problem, problemOf, request } from "../../client/http";
+import { hasKind, useResource } from "../../data/resource";
+import { ConfirmButton } from "../../ui/ConfirmButton";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { TwoPress } from "../../ui/TwoPress";
-import { useTopic } from "../shell/live";
-import { ALL, draftOf, LABELS, LIMITS, readDraft, scopeWords, standingOf, type Draft } from "./budgets.logic";
+import { useNow } from "../../ui/useNow";
+import { ALL, budgetStatus, type Draft, draftOf, LABELS, LIMITS, parseDraft, scopeText } from "./budgets.logic";
 import { UsageChart } from "./UsageChart";
 import "./models.css";
 import { daysUntil } from "./usage.logic";
 
 const DAYS = 30;
-/** Questions come in flocks; the numbers need not run with each of them. */
-const SETTLE = 1_500;
+/** Model requests come in bursts. The numbers are fetched when a burst is over. */
+const EVENT_DELAY = 1_500;
 
-/** What was used, and what may be. */
+/** The limits of model usage, and the usage of the last days. */
 export function BudgetsSection() {
   const today = new Date(useNow() * 1000).toISOString().slice(0, 10);
   const days = useMemo(() => daysUntil(new Date(`${today}T12:00:00Z`), DAYS), [today]);
-  const usage = useAnswer<UsageReport>(`/v1/usage?by=day_model&limit=1000&since=${days[0] ?? today}`);
-  const budgets = useAnswer<BudgetsState>("/v1/budgets");
-  const [setting, setSetting] = useState(false);
-  const [heard, setHeard] = useState(0);
+  const options = {
+    topic: "timeline",
+    durable: true,
+    concerns: (event: unknown) => hasKind(event, "models."),
+    delay: EVENT_DELAY,
+  };
+  const usage = useResource<UsageReport>(`/v1/usage?by=day_model&limit=1000&since=${days[0] ?? today}`, options);
+  const budgets = useResource<BudgetsState>("/v1/budgets", options);
+  const [isSetting, setIsSetting] = useState(false);
   const toasts = useToasts();
-  const { reload: reloadUsage } = usage;
-  const { reload: reloadBudgets } = budgets;
-  useTopic(
-    "timeline",
-    {
-      event: (data) => {
-        if (String((data as { kind?: unknown }).kind).startsWith("models.")) setHeard((count) => count + 1);
-      },
-      resync: () => setHeard((count) => count + 1),
-    },
-    { durable: true },
-  );
-  useEffect(() => {
-    if (heard === 0) return;
-    const timer = setTimeout(() => {
-      reloadUsage();
-      reloadBudgets();
-    }, SETTLE);
-    return () => clearTimeout(timer);
-  }, [heard, reloadUsage, reloadBudgets]);
 
-  async function lift(row: BudgetRow) {
+  async function lift(row: BudgetState) {
     try {
-      budgets.put(await request<BudgetsState>("/v1/budgets/lift", { method: "POST", body: { scope: row.scope, limit: row.limit } }));
-      toasts.done("Lifted until its day or month is over");
+      budgets.set(
+        await request<BudgetsState>("/v1/budgets/lift", {
+          method: "POST",
+          body: { scope: row.scope, limit: row.limit },
+        }),
+      );
+      toasts.done("The limit is lifted until the end of its period");
     } catch (error) {
       toasts.failed(error);
     }
@@ -60,12 +50,14 @@ export function BudgetsSection() {
       <section aria-labelledby="limits">
         <div className="section-head">
           <h3 id="limits">Limits</h3>
-          <button className="small" disabled={budgets.value === null} onClick={() => setSetting(true)}>
+          <button className="small" disabled={budgets.value === null} onClick={() => setIsSetting(true)}>
             Set limits
           </button>
         </div>
-        {budgets.problem && <Notice problem={budgets.problem} action={{ label: "Try again", run: reloadBudgets }} />}
-        {budgets.value?.budgets.length === 0 && <p className="empty">No limit is set: models may be asked without bound.</p>}
+        {budgets.problem && <Notice problem={budgets.problem} action={{ label: "Try again", run: budgets.reload }} />}
+        {budgets.value?.budgets.length === 0 && (
+          <p className="empty">No limits. Agents can use models without a limit.</p>
+        )}
         {budgets.value && budgets.value.budgets.length > 0 && (
           <ul className="rows">
             {budgets.value.budgets.map((row) => (
@@ -76,22 +68,22 @@ export function BudgetsSection() {
       </section>
       <section aria-labelledby="used">
         <h3 id="used">The last {DAYS} days</h3>
-        {usage.problem && <Notice problem={usage.problem} action={{ label: "Try again", run: reloadUsage }} />}
-        {usage.value?.rows.length === 0 && <p className="empty">No model was asked in these days.</p>}
+        {usage.problem && <Notice problem={usage.problem} action={{ label: "Try again", run: usage.reload }} />}
+        {usage.value?.rows.length === 0 && <p className="empty">No model was used in these days.</p>}
         {usage.value && usage.value.rows.length > 0 && (
           <div className="card">
             <UsageChart rows={usage.value.rows} days={days} />
           </div>
         )}
       </section>
-      {setting && budgets.value && (
-        <SetLimits
+      {isSetting && budgets.value && (
+        <LimitsDialog
           rows={budgets.value.budgets}
-          onClose={() => setSetting(false)}
+          onClose={() => setIsSetting(false)}
           onSet={(state) => {
-            budgets.put(state);
-            setSetting(false);
-            toasts.done("In force from now on");
+            budgets.set(state);
+            setIsSetting(false);
+            toasts.done("The limits are set");
           }}
         />
       )}
@@ -99,25 +91,48 @@ export function BudgetsSection() {
   );
 }
 
-function Budget({ row, onLift }: { row: BudgetRow; onLift: () => void }) {
-  const standing = standingOf(row);
+function Budget({ row, onLift }: { row: BudgetState; onLift: () => void }) {
+  const status = budgetStatus(row);
   return (
-    <li className="budget" data-tone={standing.tone} data-budget={`${row.scope} ${row.limit}`}>
+    <li className="wrapping-row models-budget" data-tone={status.tone} data-budget={`${row.scope} ${row.limit}`}>
       <div className="grow">
         <p className="row-title">
-          <strong>{scopeWords(row.scope)}</strong> <span className="quiet">{LABELS[row.limit].toLowerCase()}</span>
+          <strong>{scopeText(row.scope)}</strong> <span className="quiet">{LABELS[row.limit].toLowerCase()}</span>
         </p>
-        <meter min={0} max={1} high={0.8} value={standing.share} aria-label={`${scopeWords(row.scope)}, ${LABELS[row.limit].toLowerCase()}: used`} />
-        <p className="quiet">{standing.words}</p>
-        {standing.note && <p className={standing.tone === "alarm" || standing.tone === "amber" ? "trouble" : "quiet"}>{standing.note}</p>}
+        <meter
+          min={0}
+          max={1}
+          high={0.8}
+          value={status.share}
+          aria-label={`${scopeText(row.scope)}, ${LABELS[row.limit].toLowerCase()}: used`}
+        />
+        <p className="quiet">{status.text}</p>
+        {status.note && (
+          <p className={status.tone === "alarm" || status.tone === "amber" ? "problem-text" : "quiet"}>{status.note}</p>
+        )}
       </div>
-      {standing.canLift && <TwoPress label="Lift" sure="Go on without this limit" name={`Lift ${LABELS[row.limit].toLowerCase()} of ${scopeWords(row.scope)}`} onSure={onLift} />}
+      {status.canLift && (
+        <ConfirmButton
+          label="Lift limit"
+          confirmLabel="Press again to lift the limit"
+          name={`Lift ${LABELS[row.limit].toLowerCase()} of ${scopeText(row.scope)}`}
+          onConfirm={onLift}
+        />
+      )}
     </li>
   );
 }
 
-function SetLimits({ rows, onClose, onSet }: { rows: readonly BudgetRow[]; onClose: () => void; onSet: (state: BudgetsState) => void }) {
-  const models = useAnswer<ModelsState>("/v1/models");
+function LimitsDialog({
+  rows,
+  onClose,
+  onSet,
+}: {
+  rows: readonly BudgetState[];
+  onClose: () => void;
+  onSet: (state: BudgetsState) => void;
+}) {
+  const models = useResource<ModelsState>("/v1/models");
   const [scope, setScope] = useState(ALL);
   const [draft, setDraft] = useState<Draft>(() => draftOf(rows, ALL));
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -125,7 +140,7 @@ function SetLimits({ rows, onClose, onSet }: { rows: readonly BudgetRow[]; onClo
 
   async function save(event: FormEvent) {
     event.preventDefault();
-    const body = readDraft(scope, draft);
+    const body = parseDraft(scope, draft);
     if (typeof body === "string") return setProblem({ code: "", message: body, hint: "" });
     try {
       onSet(await request<BudgetsState>("/v1/budgets", { method: "PUT", body }));
@@ -135,11 +150,11 @@ function SetLimits({ rows, onClose, onSet }: { rows: readonly BudgetRow[]; onClo
   }
 
   return (
-    <Dialog title="Limits" onClose={onClose}>
+    <Dialog title="Set limits" onClose={onClose}>
       <form className="stack" onSubmit={(event) => void save(event)}>
         {problem && <Notice problem={problem} />}
         <label>
-          Of
+          Applies to
           <select
             value={scope}
             onChange={(event) => {
@@ -149,18 +164,18 @@ function SetLimits({ rows, onClose, onSet }: { rows: readonly BudgetRow[]; onClo
           >
             {scopes.map((one) => (
               <option key={one} value={one}>
-                {scopeWords(one)}
+                {scopeText(one)}
               </option>
             ))}
           </select>
         </label>
-        <div className="two-columns">
+        <div className="models-limits">
           {LIMITS.map((limit) => (
             <label key={limit}>
               {LABELS[limit]}
               <input
                 inputMode={limit.endsWith("cost") ? "decimal" : "numeric"}
-                placeholder="no bound"
+                placeholder="no limit"
                 value={draft[limit]}
                 onChange={(event) => setDraft({ ...draft, [limit]: event.target.value })}
                 autoComplete="off"
@@ -168,12 +183,14 @@ function SetLimits({ rows, onClose, onSet }: { rows: readonly BudgetRow[]; onClo
             </label>
           ))}
         </div>
-        <p className="quiet small-print">These stand in place of freehold.toml’s. With none at all, freehold.toml’s count again.</p>
+        <p className="quiet small-print">
+          These limits replace those of freehold.toml. If all fields are empty, those of freehold.toml apply again.
+        </p>
         <div className="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button className="primary">Set</button>
+          <button className="primary">Set limits</button>
         </div>
       </form>
     </Dialog>

@@ -1,13 +1,18 @@
-import { Code } from "../markdown/Code";
-import "../markdown/markdown.css";
-import { piecesOf } from "./connecting.logic";
+import { CodeBlock } from "../markdown/CodeBlock";
+import { splitHelp } from "./connectHelp.logic";
 import "./models.css";
 
-/** How to connect a model, with the lines for freehold.toml as they are to stand there. */
+/** How to connect a model, with lines for freehold.toml that can be copied. */
 export function ConnectHelp({ help }: { help: string }) {
   return (
-    <div className="connect-help">
-      {piecesOf(help).map((piece, index) => (piece.kind === "toml" ? <Code key={index} text={piece.text} language="toml" live={false} /> : <p key={index}>{piece.text}</p>))}
+    <div className="models-help">
+      {splitHelp(help).map((part, index) =>
+        part.kind === "toml" ? (
+          <CodeBlock key={index} text={part.text} language="toml" live={false} />
+        ) : (
+          <p key={index}>{part.text}</p>
+        ),
+      )}
     </div>
   );
 }

@@ -1,24 +1,32 @@
-import { useState, type FormEvent } from "react";
+import { type FormEvent, useState } from "react";
 import type { SetSecret } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
+import { type Problem, problemOf, request } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
 import { Notice } from "../../ui/Notice";
 
-/** Takes a key in. It goes to the vault and is never shown again, here or anywhere. */
-export function KeyDialog({ name: given, onClose, onKept }: { name: string | null; onClose: () => void; onKept: (name: string) => void }) {
+/** Saves a key in the vault. It is never shown again. */
+export function KeyDialog({
+  name: given,
+  onClose,
+  onSaved,
+}: {
+  name: string | null;
+  onClose: () => void;
+  onSaved: (name: string) => void;
+}) {
   const [name, setName] = useState(given ?? "");
   const [value, setValue] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
 
-  async function keep(event: FormEvent) {
+  async function save(event: FormEvent) {
     event.preventDefault();
     setBusy(true);
     const body: SetSecret = { value: value.trim() };
     try {
       await request(`/v1/secrets/${encodeURIComponent(name.trim())}`, { method: "PUT", body });
       setValue("");
-      onKept(name.trim());
+      onSaved(name.trim());
     } catch (error) {
       setProblem(problemOf(error));
       setBusy(false);
@@ -26,8 +34,8 @@ export function KeyDialog({ name: given, onClose, onKept }: { name: string | nul
   }
 
   return (
-    <Dialog title={given === null ? "New key" : `Key ${given}`} onClose={onClose}>
-      <form className="stack" autoComplete="off" onSubmit={(event) => void keep(event)}>
+    <Dialog title={given === null ? "Add a key" : `Key ${given}`} onClose={onClose}>
+      <form className="stack" autoComplete="off" onSubmit={(event) => void save(event)}>
         {problem && <Notice problem={problem} />}
         {given === null && (
           <label>
@@ -64,15 +72,15 @@ export function KeyDialog({ name: given, onClose, onKept }: { name: string | nul
           />
         </label>
         <p className="quiet small-print">
-          Kept encrypted on this machine, put into requests outside of the computer, and never shown again. In freehold.toml it is{" "}
-          <code>secret:{name.trim() || "name"}</code>.
+          Stored encrypted on this machine and added to requests outside of the computer. It is never shown again. In
+          freehold.toml it is called <code>secret:{name.trim() || "name"}</code>.
         </p>
         <div className="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel
           </button>
           <button className="primary" disabled={busy || value.trim() === ""}>
-            Keep it
+            Save key
           </button>
         </div>
       </form>

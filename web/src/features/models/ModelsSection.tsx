@@ -1,20 +1,22 @@
 import { useState } from "react";
-import type { ModelRow, ModelsState, ModelTrial, SecretRow } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
-import { ago } from "../../ui/moments";
+import type { ModelProvider, ModelsState, ModelTrial, SecretInfo } from "../../client/api";
+import { type Problem, problemOf, request } from "../../client/http";
+import { useResource } from "../../data/resource";
+import { ConfirmButton } from "../../ui/ConfirmButton";
+import { formatAge } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { TwoPress } from "../../ui/TwoPress";
+import { useNow } from "../../ui/useNow";
 import { ConnectHelp } from "./ConnectHelp";
 import { KeyDialog } from "./KeyDialog";
-import { keyRows, keyStateOf, vaultNameOf } from "./keys.logic";
+import "./models.css";
+import { keyRows, keyState, vaultName } from "./keys.logic";
 
-/** Who can be asked, and the keys for it. */
+/** The model providers and their keys. */
 export function ModelsSection() {
-  const models = useAnswer<ModelsState>("/v1/models");
-  const secrets = useAnswer<SecretRow[]>("/v1/secrets");
-  const [asked, setAsked] = useState<{ name: string | null } | null>(null);
+  const models = useResource<ModelsState>("/v1/models");
+  const secrets = useResource<SecretInfo[]>("/v1/secrets");
+  const [dialog, setDialog] = useState<{ name: string | null } | null>(null);
   const toasts = useToasts();
 
   function reload() {
@@ -22,10 +24,10 @@ export function ModelsSection() {
     secrets.reload();
   }
 
-  async function forget(name: string) {
+  async function deleteKey(name: string) {
     try {
       await request(`/v1/secrets/${encodeURIComponent(name)}`, { method: "DELETE" });
-      toasts.done(`The key ${name} is forgotten`);
+      toasts.done(`The key ${name} was deleted`);
     } catch (error) {
       toasts.failed(error);
     }
@@ -41,34 +43,40 @@ export function ModelsSection() {
         {models.value && models.value.models.length > 0 && (
           <ul className="rows">
             {models.value.models.map((model) => (
-              <Model key={model.name} model={model} secrets={secrets.value} onKey={(name) => setAsked({ name })} />
+              <Model key={model.name} model={model} secrets={secrets.value} onKey={(name) => setDialog({ name })} />
             ))}
           </ul>
         )}
         {models.value && models.value.models.length > 0 && (
           <p className="quiet small-print">
-            The first of freehold.toml is the default: a session uses it when it names no other. Models are added there under{" "}
-            <code>[models.NAME]</code>.
+            The first model in freehold.toml is the default. Add models there under <code>[models.NAME]</code>.
           </p>
         )}
       </section>
       <section aria-labelledby="keys">
         <div className="section-head">
           <h3 id="keys">Keys</h3>
-          <button className="small" onClick={() => setAsked({ name: null })}>
-            New key
+          <button className="small" onClick={() => setDialog({ name: null })}>
+            Add a key
           </button>
         </div>
         {secrets.problem && <Notice problem={secrets.problem} action={{ label: "Try again", run: secrets.reload }} />}
-        {secrets.value && <Keys models={models.value?.models ?? []} secrets={secrets.value} onSet={(name) => setAsked({ name })} onForget={(name) => void forget(name)} />}
+        {secrets.value && (
+          <Keys
+            models={models.value?.models ?? []}
+            secrets={secrets.value}
+            onSet={(name) => setDialog({ name })}
+            onDelete={(name) => void deleteKey(name)}
+          />
+        )}
       </section>
-      {asked && (
+      {dialog && (
         <KeyDialog
-          name={asked.name}
-          onClose={() => setAsked(null)}
-          onKept={(name) => {
-            setAsked(null);
-            toasts.done(`The key ${name} is in the vault`);
+          name={dialog.name}
+          onClose={() => setDialog(null)}
+          onSaved={(name) => {
+            setDialog(null);
+            toasts.done(`The key ${name} was saved`);
             reload();
           }}
         />
@@ -77,12 +85,20 @@ export function ModelsSection() {
   );
 }
 
-function Model({ model, secrets, onKey }: { model: ModelRow; secrets: readonly SecretRow[] | null; onKey: (name: string) => void }) {
+function Model({
+  model,
+  secrets,
+  onKey,
+}: {
+  model: ModelProvider;
+  secrets: readonly SecretInfo[] | null;
+  onKey: (name: string) => void;
+}) {
   const [trial, setTrial] = useState<ModelTrial | "running" | Problem | null>(null);
-  const key = keyStateOf(model, secrets);
-  const name = vaultNameOf(model);
+  const key = keyState(model, secrets);
+  const name = vaultName(model);
 
-  async function tryOut() {
+  async function test() {
     setTrial("running");
     try {
       setTrial(await request<ModelTrial>(`/v1/models/${encodeURIComponent(model.name)}/test`, { method: "POST" }));
@@ -92,7 +108,7 @@ function Model({ model, secrets, onKey }: { model: ModelRow; secrets: readonly S
   }
 
   return (
-    <li className="model" data-model={model.name}>
+    <li className="wrapping-row" data-model={model.name}>
       <div className="grow">
         <p className="row-title">
           <strong>{model.name}</strong>{" "}
@@ -107,41 +123,46 @@ function Model({ model, secrets, onKey }: { model: ModelRow; secrets: readonly S
           <code className="path">{model.address}</code>
           {model.model && ` · ${model.model}`}
         </p>
-        <p className={key.tone === "amber" ? "trouble" : "quiet"}>{key.words}</p>
-        <div role="status">{trial !== null && <Tried trial={trial} />}</div>
+        <p className={key.tone === "amber" ? "problem-text" : "quiet"}>{key.text}</p>
+        <div role="status">{trial !== null && <TrialResult trial={trial} />}</div>
       </div>
-      <div className="replies">
+      <div className="answers">
         {name !== null && key.tone === "amber" && (
           <button className="small" onClick={() => onKey(name)}>
             Set key
           </button>
         )}
-        <button className="small" disabled={trial === "running"} onClick={() => void tryOut()} aria-label={`Test ${model.name}`}>
-          {trial === "running" ? "Asking…" : "Test"}
+        <button
+          className="small"
+          disabled={trial === "running"}
+          onClick={() => void test()}
+          aria-label={`Test ${model.name}`}
+        >
+          {trial === "running" ? "Testing…" : "Test"}
         </button>
       </div>
     </li>
   );
 }
 
-function Tried({ trial }: { trial: ModelTrial | "running" | Problem }) {
+function TrialResult({ trial }: { trial: ModelTrial | "running" | Problem }) {
   if (trial === "running") return null;
   if ("message" in trial) {
     return (
-      <p className="trouble">
+      <p className="problem-text">
         {trial.message}. {trial.hint}
       </p>
     );
   }
   return (
     <>
-      <p className={trial.ok ? "fine" : "trouble"}>
+      <p className={trial.ok ? "success-text" : "problem-text"}>
         {trial.words} <span className="quiet">({trial.milliseconds} ms)</span>
       </p>
       {trial.models.length > 0 && (
         <details>
-          <summary className="quiet">Its models</summary>
-          <p className="quiet names">{trial.models.join(", ")}</p>
+          <summary className="quiet">Available models</summary>
+          <p className="quiet models-names">{trial.models.join(", ")}</p>
         </details>
       )}
     </>
@@ -149,20 +170,21 @@ function Tried({ trial }: { trial: ModelTrial | "running" | Problem }) {
 }
 
 interface KeysProps {
-  models: readonly ModelRow[];
-  secrets: readonly SecretRow[];
+  models: readonly ModelProvider[];
+  secrets: readonly SecretInfo[];
   onSet: (name: string) => void;
-  onForget: (name: string) => void;
+  onDelete: (name: string) => void;
 }
 
-function Keys({ models, secrets, onSet, onForget }: KeysProps) {
+function Keys({ models, secrets, onSet, onDelete }: KeysProps) {
   const now = useNow();
   const rows = keyRows(models, secrets);
-  if (rows.length === 0) return <p className="empty">No keys. They stay on this machine, outside of the computer.</p>;
+  if (rows.length === 0)
+    return <p className="empty">No keys yet. Keys are stored on this machine, outside of the computer.</p>;
   return (
     <ul className="rows">
-      {rows.map(({ name, secret, of }) => (
-        <li key={name} data-key={name}>
+      {rows.map(({ name, secret, usedBy }) => (
+        <li key={name} className="wrapping-row" data-key={name}>
           <div className="grow">
             <p className="row-title">
               <code className="path">{name}</code>{" "}
@@ -173,16 +195,27 @@ function Keys({ models, secrets, onSet, onForget }: KeysProps) {
               )}
             </p>
             <p className="quiet">
-              {of.length > 0 ? `for ${of.join(", ")}` : "no model uses it"}
-              {secret !== null && ` · set ${ago(secret.set_at, now)} · ${secret.used_at === null ? "never used" : `used ${ago(secret.used_at, now)}`}`}
+              {usedBy.length > 0 ? `used by ${usedBy.join(", ")}` : "not used by a model"}
+              {secret !== null &&
+                ` · set ${formatAge(secret.set_at, now)} · ${secret.used_at === null ? "never used" : `used ${formatAge(secret.used_at, now)}`}`}
             </p>
           </div>
-          <div className="replies">
-            <button className="small" onClick={() => onSet(name)} aria-label={`${secret === null ? "Set" : "Replace"} ${name}`}>
+          <div className="answers">
+            <button
+              className="small"
+              onClick={() => onSet(name)}
+              aria-label={`${secret === null ? "Set" : "Replace"} ${name}`}
+            >
               {secret === null ? "Set" : "Replace"}
             </button>
             {secret !== null && (
-              <TwoPress className="small danger" label="Delete" sure="Really delete" name={`Delete ${name}`} onSure={() => onForget(name)} />
+              <ConfirmButton
+                className="small danger"
+                label="Delete"
+                confirmLabel="Press again to delete"
+                name={`Delete ${name}`}
+                onConfirm={() => onDelete(name)}
+              />
             )}
           </div>
         </li>

@@ -1,6 +1,19 @@
-import { useMemo, useState, useSyncExternalStore } from "react";
-import { barsOf, costWords, dayWords, readUses, said, seriesOf, short, totalsOf, type Bar, type Measure, type Use } from "./usage.logic";
-import type { UsageRow } from "../../client/api";
+import { useMemo, useState } from "react";
+import type { UsageLine } from "../../client/api";
+import { useNarrowScreen } from "../../ui/useNarrowScreen";
+import {
+  type Bar,
+  barsOf,
+  costText,
+  formatAmount,
+  formatCount,
+  formatDate,
+  type Measure,
+  type ModelUse,
+  readUsage,
+  seriesOf,
+  totalsOf,
+} from "./usage.logic";
 
 const WIDE = 720;
 const NARROW = 340;
@@ -10,19 +23,19 @@ const BOTTOM = 22;
 const TOP = 8;
 const GAP = 0.28;
 
-/** What was used, a bar a day, and the same as a table. */
-export function UsageChart({ rows, days }: { rows: readonly UsageRow[]; days: readonly string[] }) {
+/** The usage as a chart with one bar per day, and as a table. */
+export function UsageChart({ rows, days }: { rows: readonly UsageLine[]; days: readonly string[] }) {
   const [measure, setMeasure] = useState<Measure>("cost");
-  const narrow = useNarrow();
-  const uses = useMemo(() => readUses(rows).filter((use) => days.includes(use.day)), [rows, days]);
+  const narrow = useNarrowScreen();
+  const uses = useMemo(() => readUsage(rows).filter((use) => days.includes(use.day)), [rows, days]);
   const totals = totalsOf(uses, measure);
   const series = seriesOf(totals);
   const { bars, top } = barsOf(uses, days, series, measure);
   const unpriced = totals.filter((total) => total.unpriced);
   return (
-    <div className="usage">
-      <div className="usage-head">
-        <div className="tabs" role="group" aria-label="Measured in">
+    <div className="models-usage">
+      <div className="models-usage-head">
+        <div className="tabs" role="group" aria-label="Unit">
           {(["cost", "tokens"] as const).map((one) => (
             <button key={one} aria-pressed={measure === one} onClick={() => setMeasure(one)}>
               {one === "cost" ? "Dollars" : "Tokens"}
@@ -31,26 +44,26 @@ export function UsageChart({ rows, days }: { rows: readonly UsageRow[]; days: re
         </div>
       </div>
       <Chart bars={bars} top={top} measure={measure} width={narrow ? NARROW : WIDE} />
-      <ul className="legend" aria-label="Models">
+      <ul className="models-legend" aria-label="Models">
         {series.map((name, index) => (
           <li key={name}>
-            <span className="swatch" data-series={index} aria-hidden="true" />
+            <span className="models-swatch" data-series={index} aria-hidden="true" />
             {name}
           </li>
         ))}
       </ul>
       {measure === "cost" && unpriced.length > 0 && (
         <p className="quiet small-print">
-          Nobody knows the price of {unpriced.map((total) => total.model).join(", ")}: what those cost is not in the bars. Days with such
-          questions are marked with a dot.
+          The price of {unpriced.map((total) => total.model).join(", ")} is unknown, so the bars do not include it. A
+          dot marks the days with such requests.
         </p>
       )}
-      <table className="usage-table">
-        <caption>By model, in these {days.length} days</caption>
+      <table className="models-table">
+        <caption>By model, last {days.length} days</caption>
         <thead>
           <tr>
             <th scope="col">Model</th>
-            <th scope="col">Questions</th>
+            <th scope="col">Requests</th>
             <th scope="col">In</th>
             <th scope="col">Out</th>
             <th scope="col">Cost</th>
@@ -61,9 +74,9 @@ export function UsageChart({ rows, days }: { rows: readonly UsageRow[]; days: re
             <tr key={total.model}>
               <th scope="row">{total.model}</th>
               <td>{total.requests.toLocaleString("en")}</td>
-              <td>{short(total.input)}</td>
-              <td>{short(total.output)}</td>
-              <td>{costWords(total)}</td>
+              <td>{formatCount(total.input)}</td>
+              <td>{formatCount(total.output)}</td>
+              <td>{costText(total)}</td>
             </tr>
           ))}
         </tbody>
@@ -76,23 +89,33 @@ export function UsageChart({ rows, days }: { rows: readonly UsageRow[]; days: re
   );
 }
 
-function Chart({ bars, top, measure, width: whole }: { bars: readonly Bar[]; top: number; measure: Measure; width: number }) {
+function Chart({
+  bars,
+  top,
+  measure,
+  width: whole,
+}: {
+  bars: readonly Bar[];
+  top: number;
+  measure: Measure;
+  width: number;
+}) {
   const width = (whole - LEFT) / bars.length;
   const y = (share: number) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - share);
   const every = Math.ceil(bars.length / (whole / 110));
   const all = bars.reduce((sum, bar) => sum + bar.total, 0);
   return (
     <svg
-      className="chart"
+      className="models-chart"
       viewBox={`0 0 ${whole} ${HEIGHT}`}
       role="img"
-      aria-label={`${said(all, measure)} in ${bars.length} days, at most ${said(Math.max(0, ...bars.map((bar) => bar.total)), measure)} on a day. The table below has the numbers.`}
+      aria-label={`${formatAmount(all, measure)} in ${bars.length} days, at most ${formatAmount(Math.max(0, ...bars.map((bar) => bar.total)), measure)} on a day. The table below has the numbers.`}
     >
       {[0, 0.5, 1].map((share) => (
         <g key={share}>
-          <line className="grid" x1={LEFT} x2={whole} y1={y(share)} y2={y(share)} />
-          <text className="tick" x={LEFT - 8} y={y(share) + 4} textAnchor="end">
-            {said(top * share, measure)}
+          <line className="models-grid" x1={LEFT} x2={whole} y1={y(share)} y2={y(share)} />
+          <text className="models-tick" x={LEFT - 8} y={y(share) + 4} textAnchor="end">
+            {formatAmount(top * share, measure)}
           </text>
         </g>
       ))}
@@ -100,12 +123,18 @@ function Chart({ bars, top, measure, width: whole }: { bars: readonly Bar[]; top
         const x = LEFT + index * width + (width * GAP) / 2;
         return (
           <g key={bar.day}>
-            <title>{`${dayWords(bar.day)}: ${said(bar.total, measure)}${bar.unpriced && measure === "cost" ? " and what has no known price" : ""}`}</title>
-            <rect className="whole-day" x={LEFT + index * width} y={TOP} width={width} height={HEIGHT - TOP - BOTTOM} />
+            <title>{`${formatDate(bar.day)}: ${formatAmount(bar.total, measure)}${bar.unpriced && measure === "cost" ? " + unknown" : ""}`}</title>
+            <rect
+              className="models-day"
+              x={LEFT + index * width}
+              y={TOP}
+              width={width}
+              height={HEIGHT - TOP - BOTTOM}
+            />
             {bar.segments.map((segment) => (
               <rect
                 key={segment.series}
-                className="segment"
+                className="models-segment"
                 data-series={segment.series}
                 x={x}
                 width={width * (1 - GAP)}
@@ -113,10 +142,22 @@ function Chart({ bars, top, measure, width: whole }: { bars: readonly Bar[]; top
                 height={Math.max(0.5, y(segment.from) - y(segment.to))}
               />
             ))}
-            {bar.unpriced && measure === "cost" && <circle className="unpriced" cx={x + (width * (1 - GAP)) / 2} cy={y(bar.segments.at(-1)?.to ?? 0) - 6} r={2.5} />}
+            {bar.unpriced && measure === "cost" && (
+              <circle
+                className="models-unpriced"
+                cx={x + (width * (1 - GAP)) / 2}
+                cy={y(bar.segments.at(-1)?.to ?? 0) - 6}
+                r={2.5}
+              />
+            )}
             {(bars.length - 1 - index) % every === 0 && (
-              <text className="tick" x={x + (width * (1 - GAP)) / 2} y={HEIGHT - 6} textAnchor={index === bars.length - 1 ? "end" : "middle"}>
-                {dayWords(bar.day)}
+              <text
+                className="models-tick"
+                x={x + (width * (1 - GAP)) / 2}
+                y={HEIGHT - 6}
+                textAnchor={index === bars.length - 1 ? "end" : "middle"}
+              >
+                {formatDate(bar.day)}
               </text>
             )}
           </g>
@@ -126,28 +167,15 @@ function Chart({ bars, top, measure, width: whole }: { bars: readonly Bar[]; top
   );
 }
 
-const NARROWER = "(max-width: 760px)";
-
-function listenNarrow(changed: () => void): () => void {
-  const query = matchMedia(NARROWER);
-  query.addEventListener("change", changed);
-  return () => query.removeEventListener("change", changed);
-}
-
-/** Text in the picture must stay readable where the picture is small. */
-function useNarrow(): boolean {
-  return useSyncExternalStore(listenNarrow, () => matchMedia(NARROWER).matches);
-}
-
-function DayTable({ uses, days }: { uses: readonly Use[]; days: readonly string[] }) {
+function DayTable({ uses, days }: { uses: readonly ModelUse[]; days: readonly string[] }) {
   const used = [...days].reverse().filter((day) => uses.some((use) => use.day === day));
   return (
-    <table className="usage-table">
+    <table className="models-table">
       <thead>
         <tr>
           <th scope="col">Day</th>
           <th scope="col">Model</th>
-          <th scope="col">Questions</th>
+          <th scope="col">Requests</th>
           <th scope="col">Tokens</th>
           <th scope="col">Cost</th>
         </tr>
@@ -159,11 +187,13 @@ function DayTable({ uses, days }: { uses: readonly Use[]; days: readonly string[
             "cost",
           ).map((total, index) => (
             <tr key={`${day} ${total.model}`}>
-              <th scope="row">{index === 0 ? dayWords(day) : <span className="unseen">{dayWords(day)}</span>}</th>
+              <th scope="row">
+                {index === 0 ? formatDate(day) : <span className="visually-hidden">{formatDate(day)}</span>}
+              </th>
               <td>{total.model}</td>
               <td>{total.requests.toLocaleString("en")}</td>
-              <td>{short(total.input + total.output)}</td>
-              <td>{costWords(total)}</td>
+              <td>{formatCount(total.input + total.output)}</td>
+              <td>{costText(total)}</td>
             </tr>
           )),
         )}

@@ -1,32 +1,34 @@
-import type { BudgetRow, SetBudget } from "../../client/api";
-import { dollars, short } from "./usage.logic";
+import type { BudgetState, SetBudget } from "../../client/api";
+import { countOf } from "../../ui/format";
+import { formatCount, formatDollars } from "./usage.logic";
 
 export const ALL = "*";
 export const LIMITS = ["day_cost", "month_cost", "day_tokens", "month_tokens"] as const;
 export type Limit = (typeof LIMITS)[number];
 
 export const LABELS: Record<Limit, string> = {
-  day_cost: "Dollars a day",
-  month_cost: "Dollars a month",
-  day_tokens: "Tokens a day",
-  month_tokens: "Tokens a month",
+  day_cost: "Dollars per day",
+  month_cost: "Dollars per month",
+  day_tokens: "Tokens per day",
+  month_tokens: "Tokens per month",
 };
 
-export const scopeWords = (scope: string): string => (scope === ALL ? "All models together" : scope);
+export const scopeText = (scope: string): string => (scope === ALL ? "All models" : scope);
 
-const amount = (value: number, limit: Limit): string => (limit.endsWith("cost") ? dollars(value) : `${short(value)} tokens`);
+const amount = (value: number, limit: Limit): string =>
+  limit.endsWith("cost") ? formatDollars(value) : `${formatCount(value)} tokens`;
 
-export interface Standing {
+export interface BudgetStatus {
   share: number;
   tone: "leaf" | "amber" | "alarm" | "quiet";
-  words: string;
-  /** What else the owner must know. */
+  text: string;
+  /** A warning, or other facts. */
   note: string;
   canLift: boolean;
 }
 
-/** How a budget stands: fine, nearly used up (from 80 %), used up, or resting. */
-export function standingOf(row: BudgetRow): Standing {
+/** The status of a budget. From 80 % on it warns. */
+export function budgetStatus(row: BudgetState): BudgetStatus {
   const share = row.of > 0 ? row.spent / row.of : 1;
   const period = row.limit.startsWith("day") ? "today" : "this month";
   const full = share >= 1 || row.reached;
@@ -35,10 +37,18 @@ export function standingOf(row: BudgetRow): Standing {
   return {
     share: Math.min(1, share),
     tone: row.lifted ? "quiet" : full ? "alarm" : share >= 0.8 ? "amber" : "leaf",
-    words: `${amount(row.spent, row.limit)} of ${amount(row.of, row.limit)} ${period}`,
+    text: `${amount(row.spent, row.limit)} of ${amount(row.of, row.limit)} ${period}`,
     note: [
-      row.lifted ? `Lifted until the ${rest} is over.` : full ? "Reached: questions are refused." : share >= 0.8 ? "More than 80 % is used." : "",
-      unpriced ? `${row.unpriced === 1 ? "One question" : `${row.unpriced} questions`} of unknown price count as nothing.` : "",
+      row.lifted
+        ? `Lifted until the end of the ${rest}.`
+        : full
+          ? "Used up. Model requests are refused."
+          : share >= 0.8
+            ? "More than 80 % is used."
+            : "",
+      unpriced
+        ? `${countOf(row.unpriced, "request")} of unknown price ${row.unpriced === 1 ? "is" : "are"} not counted.`
+        : "",
     ]
       .filter((part) => part !== "")
       .join(" "),
@@ -48,14 +58,14 @@ export function standingOf(row: BudgetRow): Standing {
 
 export type Draft = Record<Limit, string>;
 
-/** What is in force for a scope, as the fields of the form show it. */
-export function draftOf(rows: readonly BudgetRow[], scope: string): Draft {
+/** The limits of a scope as the fields of the form. */
+export function draftOf(rows: readonly BudgetState[], scope: string): Draft {
   const found = (limit: Limit) => rows.find((row) => row.scope === scope && row.limit === limit)?.of;
   return Object.fromEntries(LIMITS.map((limit) => [limit, String(found(limit) ?? "")])) as Draft;
 }
 
-/** What the form asks for; a sentence when it cannot be asked. */
-export function readDraft(scope: string, draft: Draft): SetBudget | string {
+/** The request that the form makes, or a sentence that says what is wrong. */
+export function parseDraft(scope: string, draft: Draft): SetBudget | string {
   const body: SetBudget = { scope };
   for (const limit of LIMITS) {
     const text = draft[limit].trim();
@@ -63,7 +73,7 @@ export function readDraft(scope: string, draft: Draft): SetBudget | string {
     const value = Number(text);
     const whole = limit.endsWith("tokens");
     if (!(value > 0) || !Number.isFinite(value) || (whole && !Number.isInteger(value))) {
-      return `${LABELS[limit]}: ${whole ? "a whole number" : "a number"} above zero, or nothing for no bound.`;
+      return `${LABELS[limit]}: ${whole ? "a whole number" : "a number"} above zero, or empty for no limit.`;
     }
     body[limit] = value;
   }

@@ -1,9 +1,9 @@
-import type { UsageRow } from "../../client/api";
+import type { UsageLine } from "../../client/api";
 
 export type Measure = "cost" | "tokens";
 
-/** What one model used on one day. `cost` is what is known of it; `unpriced` says that there was more. */
-export interface Use {
+/** The usage of one model on one day. `cost` is the known part; `unpriced` tells that there was more. */
+export interface ModelUse {
   day: string;
   model: string;
   requests: number;
@@ -13,11 +13,11 @@ export interface Use {
   unpriced: boolean;
 }
 
-export const MOST_SERIES = 6;
+export const MAX_SERIES = 6;
 export const OTHERS = "other models";
 
 /** Rows of `GET /v1/usage?by=day_model`. */
-export function readUses(rows: readonly UsageRow[]): Use[] {
+export function readUsage(rows: readonly UsageLine[]): ModelUse[] {
   return rows.map((row) => ({
     day: row.key[0] ?? "",
     model: row.key[2] || "unnamed",
@@ -29,14 +29,16 @@ export function readUses(rows: readonly UsageRow[]): Use[] {
   }));
 }
 
-export const amountOf = (use: Use, measure: Measure): number => (measure === "cost" ? use.cost : use.input + use.output);
+const amountOf = (use: ModelUse, measure: Measure): number => (measure === "cost" ? use.cost : use.input + use.output);
 
-/** The last `count` days to `today`, oldest first, as the ledger counts them: in UTC. */
+/** The last `count` days until `today` in UTC, oldest first. */
 export function daysUntil(today: Date, count: number): string[] {
-  return Array.from({ length: count }, (_, index) => new Date(today.getTime() - (count - 1 - index) * 86_400_000).toISOString().slice(0, 10));
+  return Array.from({ length: count }, (_, index) =>
+    new Date(today.getTime() - (count - 1 - index) * 86_400_000).toISOString().slice(0, 10),
+  );
 }
 
-export interface Total {
+export interface ModelTotal {
   model: string;
   requests: number;
   input: number;
@@ -45,11 +47,18 @@ export interface Total {
   unpriced: boolean;
 }
 
-/** What each model used in all, the most first. */
-export function totalsOf(uses: readonly Use[], measure: Measure): Total[] {
-  const found = new Map<string, Total>();
+/** The usage of each model, the highest first. */
+export function totalsOf(uses: readonly ModelUse[], measure: Measure): ModelTotal[] {
+  const found = new Map<string, ModelTotal>();
   for (const use of uses) {
-    const total = found.get(use.model) ?? { model: use.model, requests: 0, input: 0, output: 0, cost: 0, unpriced: false };
+    const total = found.get(use.model) ?? {
+      model: use.model,
+      requests: 0,
+      input: 0,
+      output: 0,
+      cost: 0,
+      unpriced: false,
+    };
     total.requests += use.requests;
     total.input += use.input;
     total.output += use.output;
@@ -57,19 +66,21 @@ export function totalsOf(uses: readonly Use[], measure: Measure): Total[] {
     total.unpriced ||= use.unpriced;
     found.set(use.model, total);
   }
-  const amount = (total: Total) => (measure === "cost" ? total.cost : total.input + total.output);
-  return [...found.values()].sort((a, b) => amount(b) - amount(a) || b.requests - a.requests || a.model.localeCompare(b.model));
+  const amount = (total: ModelTotal) => (measure === "cost" ? total.cost : total.input + total.output);
+  return [...found.values()].sort(
+    (a, b) => amount(b) - amount(a) || b.requests - a.requests || a.model.localeCompare(b.model),
+  );
 }
 
-/** The models that get a colour of their own; the rest share one. */
-export function seriesOf(totals: readonly Total[]): string[] {
+/** The models with their own colour. The others share one. */
+export function seriesOf(totals: readonly ModelTotal[]): string[] {
   const names = totals.map((total) => total.model);
-  return names.length <= MOST_SERIES ? names : [...names.slice(0, MOST_SERIES - 1), OTHERS];
+  return names.length <= MAX_SERIES ? names : [...names.slice(0, MAX_SERIES - 1), OTHERS];
 }
 
 export interface Segment {
   series: number;
-  /** Shares of the highest bar, from the bottom. */
+  /** Fractions of the chart's height, from the bottom. */
   from: number;
   to: number;
 }
@@ -81,8 +92,13 @@ export interface Bar {
   segments: Segment[];
 }
 
-/** One bar a day, its parts in the order of the series. */
-export function barsOf(uses: readonly Use[], days: readonly string[], series: readonly string[], measure: Measure): { bars: Bar[]; top: number } {
+/** One bar per day, with its parts in the order of the series. */
+export function barsOf(
+  uses: readonly ModelUse[],
+  days: readonly string[],
+  series: readonly string[],
+  measure: Measure,
+): { bars: Bar[]; top: number } {
   const parts = days.map((day) => {
     const amounts = series.map(() => 0);
     let unpriced = false;
@@ -109,7 +125,7 @@ export function barsOf(uses: readonly Use[], days: readonly string[], series: re
   return { bars, top };
 }
 
-/** The next number that a person would put on an axis. */
+/** The next round number, for the axis. */
 export function roundUp(value: number): number {
   if (value <= 0) return 1;
   const step = 10 ** Math.floor(Math.log10(value));
@@ -117,27 +133,32 @@ export function roundUp(value: number): number {
   return found * step;
 }
 
-export function dollars(value: number): string {
+export function formatDollars(value: number): string {
   if (value === 0) return "$0";
   if (value < 0.01) return `$${value.toFixed(4)}`;
   return `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
-/** 1.2 k, 3.4 M: token counts that fit. */
-export function short(count: number): string {
+/** 1.2 k, 3.4 M. */
+export function formatCount(count: number): string {
   if (count < 1000) return String(count);
   const [value, unit] = count < 1e6 ? [count / 1e3, "k"] : count < 1e9 ? [count / 1e6, "M"] : [count / 1e9, "G"];
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
 }
 
-export const said = (value: number, measure: Measure): string => (measure === "cost" ? dollars(value) : short(value));
+export const formatAmount = (value: number, measure: Measure): string =>
+  measure === "cost" ? formatDollars(value) : formatCount(value);
 
-/** What a cost is worth as a sentence: known, partly known, or not at all. */
-export function costWords(total: Pick<Total, "cost" | "unpriced">): string {
-  if (!total.unpriced) return dollars(total.cost);
-  return total.cost > 0 ? `${dollars(total.cost)} and unknown` : "price unknown";
+/** A cost that is known, partly known or unknown. */
+export function costText(total: Pick<ModelTotal, "cost" | "unpriced">): string {
+  if (!total.unpriced) return formatDollars(total.cost);
+  return total.cost > 0 ? `${formatDollars(total.cost)} + unknown` : "price unknown";
 }
 
-export function dayWords(day: string): string {
-  return new Date(`${day}T00:00:00Z`).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+export function formatDate(day: string): string {
+  return new Date(`${day}T00:00:00Z`).toLocaleDateString(undefined, {
+    day: "numeric",
+    month: "short",
+    timeZone: "UTC",
+  });
 }

@@ -1,19 +1,139 @@
-import { useState, type FormEvent } from "react";
-import { useNow } from "../../ui/answers";
-import { ago, bytes, fullMoment } from "../../ui/moments";
+import { type FormEvent, useState } from "react";
+import type { EgressState } from "../../client/api";
+import { countOf, formatAge, formatBytes, formatDateTime, secondsOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
-import { decisionsOf, MODES, outcomeWords, plainTarget, questionsOf, REPLIES, rulesOf, wasLetThrough } from "./egress.logic";
-import { useEgress } from "./egress";
+import { go, sessionPath } from "../../ui/route";
+import { useNow } from "../../ui/useNow";
+import { useListedSession } from "../session-list/SessionListProvider";
+import { sessionTitle } from "../session-list/sessionList.logic";
+import { useEgress } from "./EgressProvider";
+import {
+  answerChoices,
+  decisionsOf,
+  type EgressRule,
+  MODES,
+  type NetworkRequest,
+  networkRequestsOf,
+  outcomeText,
+  reachText,
+  rulesOf,
+  visibleTarget,
+  wasAllowed,
+} from "./egress.logic";
 import "./network.css";
 
-const seconds = (at: string): number => new Date(at).getTime() / 1000;
-
 export default function NetworkPage() {
-  const egress = useEgress();
+  const { state, problem, reload } = useEgress();
+  return (
+    <div className="column">
+      <header className="head">
+        <h1>Network</h1>
+        <p className="quiet">Which hosts programs in the computer can reach.</p>
+      </header>
+      {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
+      {state && (
+        <>
+          <ModeCard state={state} />
+          <Requests state={state} />
+          <Rules state={state} />
+          <Decisions state={state} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function ModeCard({ state }: { state: EgressState }) {
+  const { title, effect } = MODES[state.mode];
+  const counter = (name: string) => state.counters[name] ?? 0;
+  const figures = [
+    ["open now", state.connections],
+    ["allowed", counter("allowed")],
+    ["refused", counter("refused")],
+    ["sent / received", `${formatBytes(counter("bytes_up"))} / ${formatBytes(counter("bytes_down"))}`],
+  ] as const;
+  return (
+    <section className="card network-mode" data-mode={state.mode}>
+      <div>
+        <h2>{title}</h2>
+        <p className="quiet">
+          {effect} Change this with <code>egress.mode</code> in freehold.toml.
+        </p>
+      </div>
+      <dl className="network-figures">
+        {figures.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Requests({ state }: { state: EgressState }) {
+  const requests = networkRequestsOf(state);
+  return (
+    <section>
+      <h2>Needs your answer</h2>
+      {requests.length === 0 ? (
+        <p className="empty">No network request needs an answer.</p>
+      ) : (
+        <ul className="rows">
+          {requests.map((one) => (
+            <RequestRow key={one.id} request={one} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function RequestRow({ request }: { request: NetworkRequest }) {
+  const { answer } = useEgress();
   const now = useNow();
+  return (
+    <li className="network-request">
+      <div>
+        <code className="target">{visibleTarget(request.target)}</code>
+        <p className="quiet">
+          {request.session === null ? request.who : <SessionLink id={request.session} />} ·{" "}
+          {formatAge(secondsOf(request.lastSeen), now)}
+          {request.count > 1 && ` · ${countOf(request.count, "try", "tries")}`}
+        </p>
+      </div>
+      <div className="answers">
+        {answerChoices(request).map((choice) => (
+          <button
+            key={choice.answer}
+            type="button"
+            className="small"
+            title={choice.effect}
+            onClick={() => void answer(request.id, choice.answer)}
+          >
+            {choice.label}
+          </button>
+        ))}
+      </div>
+    </li>
+  );
+}
+
+function SessionLink({ id }: { id: string }) {
+  const session = useListedSession(id);
+  return (
+    <button type="button" className="text-button" onClick={() => go(sessionPath(id))}>
+      {session === null ? "a session" : sessionTitle(session)}
+    </button>
+  );
+}
+
+function Rules({ state }: { state: EgressState }) {
+  const egress = useEgress();
   const [pattern, setPattern] = useState("");
   const [verdict, setVerdict] = useState<"allow" | "deny">("allow");
-  const state = egress.state;
+  const rules = rulesOf(state);
 
   async function add(event: FormEvent) {
     event.preventDefault();
@@ -21,134 +141,97 @@ export default function NetworkPage() {
   }
 
   return (
-    <div className="column">
-      <header className="head">
-        <h1>Network</h1>
-        <p className="quiet">What may leave the computer, and what wanted to.</p>
-      </header>
-      {egress.problem && <Notice problem={egress.problem} action={{ label: "Try again", run: egress.reload }} />}
-      {state && (
-        <>
-          <section className="card mode" data-mode={state.mode}>
-            <div>
-              <h2>{MODES[state.mode].title}</h2>
-              <p className="quiet">
-                {MODES[state.mode].means} Change it with <code>egress.mode</code> in freehold.toml.
-              </p>
-            </div>
-            <dl className="figures">
-              <div>
-                <dt>open now</dt>
-                <dd>{state.connections}</dd>
-              </div>
-              <div>
-                <dt>let through</dt>
-                <dd>{state.counters["allowed"] ?? 0}</dd>
-              </div>
-              <div>
-                <dt>refused</dt>
-                <dd>{state.counters["refused"] ?? 0}</dd>
-              </div>
-              <div>
-                <dt>sent / received</dt>
-                <dd>
-                  {bytes(state.counters["bytes_up"] ?? 0)} / {bytes(state.counters["bytes_down"] ?? 0)}
-                </dd>
-              </div>
-            </dl>
-          </section>
-
-          <section>
-            <h2>Waiting for you</h2>
-            {questionsOf(state).length === 0 ? (
-              <p className="empty">Nothing waits for an answer.</p>
-            ) : (
-              <ul className="rows">
-                {questionsOf(state).map((question) => (
-                  <li key={question.id} className="question-row">
-                    <div>
-                      <code className="target">{plainTarget(question.target)}</code>
-                      <p className="quiet">
-                        {question.who} · {ago(seconds(question.last_seen), now)}
-                        {question.count > 1 && ` · asked ${question.count} times`}
-                      </p>
-                    </div>
-                    <div className="replies">
-                      {REPLIES.map(({ answer, label, means }) => (
-                        <button key={answer} className="small" title={means} onClick={() => void egress.reply(question.id, answer)}>
-                          {label}
-                        </button>
-                      ))}
-                    </div>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </section>
-
-          <section>
-            <h2>Rules</h2>
-            <form className="line-form" onSubmit={(event) => void add(event)}>
-              <select aria-label="What to do" value={verdict} onChange={(event) => setVerdict(event.target.value as "allow" | "deny")}>
-                <option value="allow">Allow</option>
-                <option value="deny">Deny</option>
-              </select>
-              <input
-                aria-label="Host"
-                required
-                maxLength={300}
-                placeholder="api.example.com, *.example.org or a host:port"
-                value={pattern}
-                onChange={(event) => setPattern(event.target.value)}
-                autoCapitalize="off"
-                autoCorrect="off"
-                spellCheck={false}
-              />
-              <button className="primary">Add</button>
-            </form>
-            {rulesOf(state).length === 0 ? (
-              <p className="empty">No rules yet. Answering a question with “Always” or “Never” makes one.</p>
-            ) : (
-              <ul className="rows">
-                {rulesOf(state).map((rule) => (
-                  <li key={`${rule.verdict} ${rule.rule} ${rule.scope}`} className="rule-row">
-                    <span className="chip" data-tone={rule.verdict === "allow" ? "leaf" : "alarm"}>
-                      {rule.verdict}
-                    </span>
-                    <code className="target">{plainTarget(rule.rule)}</code>
-                    <span className="quiet">{rule.scope}</span>
-                    <button className="small" onClick={() => void egress.forgetRule(rule.rule)} aria-label={`Forget the rule for ${rule.rule}`}>
-                      Forget
-                    </button>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </section>
-
-          <section>
-            <h2>Last decisions</h2>
-            {decisionsOf(state).length === 0 ? (
-              <p className="empty">Nothing has tried to leave the computer yet.</p>
-            ) : (
-              <ul className="rows">
-                {decisionsOf(state).map((row, index) => (
-                  <li key={`${row.at} ${index}`} className="decision-row">
-                    <span className="chip" data-tone={wasLetThrough(row.outcome) ? "leaf" : "alarm"}>
-                      {outcomeWords(row.outcome)}
-                    </span>
-                    <code className="target">{plainTarget(row.target)}</code>
-                    <span className="quiet reason">{row.reason}</span>
-                    <time className="quiet" title={fullMoment(seconds(row.at))}>
-                      {ago(seconds(row.at), now)}
-                    </time>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </section>
-        </>
+    <section>
+      <h2>Rules</h2>
+      <form className="line-form" onSubmit={(event) => void add(event)}>
+        <select
+          aria-label="Action"
+          value={verdict}
+          onChange={(event) => setVerdict(event.target.value as "allow" | "deny")}
+        >
+          <option value="allow">Allow</option>
+          <option value="deny">Deny</option>
+        </select>
+        <input
+          aria-label="Host"
+          required
+          maxLength={300}
+          placeholder="api.example.com, *.example.org or host:port"
+          value={pattern}
+          onChange={(event) => setPattern(event.target.value)}
+          autoCapitalize="off"
+          autoCorrect="off"
+          spellCheck={false}
+        />
+        <button className="primary">Add rule</button>
+      </form>
+      {rules.length === 0 ? (
+        <p className="empty">No rules yet. Add one here, or answer a network request with “Always” or “Never”.</p>
+      ) : (
+        <ul className="rows">
+          {rules.map((rule) => (
+            <RuleRow key={`${rule.verdict} ${rule.pattern} ${rule.reach} ${rule.session ?? ""}`} rule={rule} />
+          ))}
+        </ul>
       )}
-    </div>
+    </section>
+  );
+}
+
+function RuleRow({ rule }: { rule: EgressRule }) {
+  const { removeRule } = useEgress();
+  const pattern = visibleTarget(rule.pattern);
+  return (
+    <li className="network-rule">
+      <span className="chip" data-tone={rule.verdict === "allow" ? "leaf" : "alarm"}>
+        {rule.verdict}
+      </span>
+      <code className="target">{pattern}</code>
+      <span className="quiet">
+        {rule.session === null ? (
+          reachText(rule.reach)
+        ) : (
+          <>
+            {rule.reach === "once" ? "once, for" : "only for"} <SessionLink id={rule.session} />
+          </>
+        )}
+      </span>
+      <button
+        type="button"
+        className="small"
+        onClick={() => void removeRule(rule.pattern)}
+        aria-label={`Remove the rule for ${pattern}`}
+      >
+        Remove
+      </button>
+    </li>
+  );
+}
+
+function Decisions({ state }: { state: EgressState }) {
+  const now = useNow();
+  const decisions = decisionsOf(state);
+  return (
+    <section>
+      <h2>Last decisions</h2>
+      {decisions.length === 0 ? (
+        <p className="empty">No program has tried to open a connection yet.</p>
+      ) : (
+        <ul className="rows">
+          {decisions.map((row, index) => (
+            <li key={`${row.at} ${index}`} className="network-decision">
+              <span className="chip" data-tone={wasAllowed(row.outcome) ? "leaf" : "alarm"}>
+                {outcomeText(row.outcome)}
+              </span>
+              <code className="target">{visibleTarget(row.target)}</code>
+              <span className="quiet network-reason">{row.reason}</span>
+              <time className="quiet" title={formatDateTime(secondsOf(row.at))}>
+                {formatAge(secondsOf(row.at), now)}
+              </time>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
   );
 }

@@ -1,4 +1,4 @@
-import { useState, type FormEvent } from "react";
+import { type FormEvent, useState } from "react";
 import { readPath } from "./preview.logic";
 
 interface AddressBarProps {
@@ -7,18 +7,18 @@ interface AddressBarProps {
   onGo: (path: string) => void;
 }
 
-/** Where the preview is. Its path may be typed; where it goes by itself cannot be seen from here. */
+/** The address of the preview. The path can be typed. Where the page goes by itself cannot be seen here. */
 export function AddressBar({ origin, path, onGo }: AddressBarProps) {
   const [typed, setTyped] = useState(path);
   const to = readPath(typed, origin);
 
-  function leave(event: FormEvent) {
+  function open(event: FormEvent) {
     event.preventDefault();
     if (to !== null) onGo(to);
   }
 
   return (
-    <form className="preview-address" onSubmit={leave}>
+    <form className="preview-address" onSubmit={open}>
       <span className="preview-origin" title={origin}>
         {origin.replace(/^https?:\/\//, "")}
       </span>

@@ -7,12 +7,17 @@ interface PortPickerProps {
   onChoose: (port: number) => void;
 }
 
-/** The ports that something listens on, and the one that is waited for. */
+/** The ports on which programs listen, and the wanted one. */
 export function PortPicker({ ports, port, onChoose }: PortPickerProps) {
   const listens = ports.some((one) => one.port === port);
   return (
-    <select className="preview-port" aria-label="Port" value={port} onChange={(event) => onChoose(Number(event.target.value))}>
-      {!listens && <option value={port}>{port} · nothing yet</option>}
+    <select
+      className="preview-port"
+      aria-label="Port"
+      value={port}
+      onChange={(event) => onChoose(Number(event.target.value))}
+    >
+      {!listens && <option value={port}>{port} · no program yet</option>}
       {ports.map((one) => (
         <option key={one.port} value={one.port}>
           {nameOf(one) === "" ? one.port : `${one.port} · ${nameOf(one)}`}

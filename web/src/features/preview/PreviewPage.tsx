@@ -1,57 +1,49 @@
-import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { PreviewPorts } from "../../client/api";
-import { useAnswer } from "../../ui/answers";
+import { useResource } from "../../data/resource";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
+import { go, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
-import { useTopic } from "../shell/live";
-import { go, useRoute } from "../shell/route";
+import { useNarrowScreen } from "../../ui/useNarrowScreen";
 import { AddressBar } from "./AddressBar";
-import { openInTab, useOpened } from "./opened";
 import { PortPicker } from "./PortPicker";
-import { choosePort, pixelsOf, readPort, WIDTHS, type Width } from "./preview.logic";
 import { PreviewFrame } from "./PreviewFrame";
+import { choosePort, pixelsOf, readPort, WIDTHS, type Width } from "./preview.logic";
+import { openInTab, usePreview } from "./usePreview";
 import "./preview.css";
 
-const KEY = "freehold.preview.width";
-
-const SMALL = matchMedia("(max-width: 760px)");
-
-function listenSmall(changed: () => void): () => void {
-  SMALL.addEventListener("change", changed);
-  return () => SMALL.removeEventListener("change", changed);
-}
-
-/** Whether the screen is a small one itself: then there is no choice of widths. */
-const useSmall = (): boolean => useSyncExternalStore(listenSmall, () => SMALL.matches);
+const WIDTH_KEY = "freehold.preview.width";
 
 function readWidth(): Width {
-  const said = sessionStorage.getItem(KEY);
-  return WIDTHS.find((one) => one.width === said)?.width ?? "full";
+  const stored = sessionStorage.getItem(WIDTH_KEY);
+  return WIDTHS.find((one) => one.width === stored)?.width ?? "full";
 }
 
-/** What runs in the computer, on an origin of its own: it can neither see this page nor act on it. */
+/** Shows a web server of the computer on an origin of its own, which cannot read or control this page. */
 export default function PreviewPage() {
   const { query } = useRoute();
-  const { value, problem, reload, put } = useAnswer<PreviewPorts>("/v1/preview/ports");
-  useTopic("ports", { event: (data) => put(data as PreviewPorts), resync: reload });
+  const { value, problem, reload } = useResource<PreviewPorts>("/v1/preview/ports", {
+    topic: "ports",
+    apply: (_, event) => event as PreviewPorts,
+  });
   const [width, setWidth] = useState(readWidth);
-  const small = useSmall();
+  const isNarrow = useNarrowScreen();
   const toasts = useToasts();
   const ports = value?.ports ?? [];
   const port = value === null ? null : choosePort(ports, readPort(query.get("port")));
-  const listens = ports.some((one) => one.port === port);
-  const { opened, problem: refused, open } = useOpened(port);
+  const isListening = ports.some((one) => one.port === port);
+  const { preview, problem: openProblem, open } = usePreview(port);
 
-  // An app that came back is shown as it is now; one that was away had nothing more to say.
-  const before = useRef({ port, listens });
+  // When a server starts again, its page is loaded again.
+  const before = useRef({ port, isListening });
   useEffect(() => {
-    if (listens && before.current.port === port && !before.current.listens) open();
-    before.current = { port, listens };
-  }, [port, listens, open]);
+    if (isListening && before.current.port === port && !before.current.isListening) open();
+    before.current = { port, isListening };
+  }, [port, isListening, open]);
 
-  function draw(chosen: Width) {
-    sessionStorage.setItem(KEY, chosen);
+  function chooseWidth(chosen: Width) {
+    sessionStorage.setItem(WIDTH_KEY, chosen);
     setWidth(chosen);
   }
 
@@ -62,17 +54,24 @@ export default function PreviewPage() {
         <Notice problem={problem} action={{ label: "Try again", run: reload }} />
       </div>
     );
-  if (value === null) return <p className="loading quiet">Looking for what runs…</p>;
-  if (port === null) return <NothingRuns />;
+  if (value === null) return <p className="loading quiet">Looking for servers…</p>;
+  if (port === null) return <NoServer />;
   return (
     <div className="preview">
       <header className="preview-bar">
-        <h1 className="unseen">Preview</h1>
+        <h1 className="visually-hidden">Preview</h1>
         <PortPicker ports={ports} port={port} onChoose={(chosen) => go(`/preview?port=${chosen}`)} />
         <button className="plain-button" aria-label="Reload" title="Reload" onClick={() => open()}>
           <Icon name="reload" />
         </button>
-        {opened && <AddressBar key={`${opened.origin}${opened.path}`} origin={opened.origin} path={opened.path} onGo={open} />}
+        {preview && (
+          <AddressBar
+            key={`${preview.origin}${preview.path}`}
+            origin={preview.origin}
+            path={preview.path}
+            onGo={open}
+          />
+        )}
         <div className="preview-widths" role="group" aria-label="Width">
           {WIDTHS.map((one) => (
             <button
@@ -81,7 +80,7 @@ export default function PreviewPage() {
               aria-label={one.label}
               title={one.pixels === null ? one.label : `${one.label}, ${one.pixels} px`}
               aria-pressed={width === one.width}
-              onClick={() => draw(one.width)}
+              onClick={() => chooseWidth(one.width)}
             >
               <Icon name={one.width} />
             </button>
@@ -89,48 +88,49 @@ export default function PreviewPage() {
         </div>
         <button
           className="plain-button"
-          aria-label="Open in a tab"
-          title="Open in a tab"
-          onClick={() => void openInTab(port, opened?.path ?? "/").catch(toasts.failed)}
+          aria-label="Open in a new tab"
+          title="Open in a new tab"
+          onClick={() => void openInTab(port, preview?.path ?? "/").catch(toasts.failed)}
         >
           <Icon name="out" />
         </button>
       </header>
-      {!listens && (
+      {!isListening && (
         <p className="bar preview-away" role="status">
           <span className="spinner" aria-hidden="true" />
           <span>
-            Nothing listens on port {port}. What begins to is shown by itself{ports.length > 0 && "; or choose another port above"}.
+            No program listens on port {port}. The preview opens when one does.
+            {ports.length > 0 && " You can also choose another port above."}
           </span>
         </p>
       )}
-      {refused && (
+      {openProblem && (
         <div className="column">
-          <Notice problem={refused} action={{ label: "Try again", run: () => open() }} />
+          <Notice problem={openProblem} action={{ label: "Try again", run: () => open() }} />
         </div>
       )}
-      {opened && <PreviewFrame key={opened.turn} opened={opened} pixels={small ? null : pixelsOf(width)} />}
+      {preview && <PreviewFrame key={preview.opening} preview={preview} pixels={isNarrow ? null : pixelsOf(width)} />}
     </div>
   );
 }
 
-function NothingRuns() {
+function NoServer() {
   return (
     <div className="preview-none">
       <Icon name="preview" size={40} />
-      <h1>Nothing runs yet</h1>
+      <h1>No server is running</h1>
       <p className="quiet">
-        Whatever listens on a port in the computer is shown here by itself. Ask an agent to start the app, or start it in a terminal, for
-        example with <code>npm run dev</code> or <code>python3 -m http.server 8000</code>.
+        A web server in the computer is shown here when it starts. Ask an agent to start your app, or start it in a
+        terminal, for example with <code>npm run dev</code> or <code>python3 -m http.server 8000</code>.
       </p>
       <div className="toolbar">
         <button className="primary" onClick={() => go("/terminal?new=1")}>
           Open a terminal
         </button>
-        <button onClick={() => go("/sessions")}>Ask an agent</button>
+        <button onClick={() => go("/sessions")}>Open a session</button>
       </div>
       <p className="quiet preview-tip">
-        To have it run whenever the computer does, name it in <code>[computer.services]</code> of freehold.toml.
+        To start it with the computer, add it to <code>[computer.services]</code> in freehold.toml.
       </p>
     </div>
   );

@@ -2,7 +2,7 @@ import type { PreviewPort } from "../../client/api";
 
 export type Width = "phone" | "tablet" | "full";
 
-/** How wide a page is drawn, in pixels; null takes all the room there is. */
+/** The widths in which a page can be shown, in pixels; null for all of the space. */
 export const WIDTHS: readonly { width: Width; label: string; pixels: number | null }[] = [
   { width: "phone", label: "Phone", pixels: 390 },
   { width: "tablet", label: "Tablet", pixels: 820 },
@@ -13,29 +13,29 @@ export function pixelsOf(width: Width): number | null {
   return WIDTHS.find((one) => one.width === width)?.pixels ?? null;
 }
 
-export const LOWEST = 1024;
-export const HIGHEST = 65535;
+const MIN_PORT = 1024;
+const MAX_PORT = 65535;
 
-/** A port as it was typed or stands in the address; null when no preview can have it. */
+/** A port from the address; null when it cannot have a preview. */
 export function readPort(text: string | null): number | null {
   if (text === null || !/^[1-9]\d{3,4}$/.test(text)) return null;
   const port = Number(text);
-  return port >= LOWEST && port <= HIGHEST ? port : null;
+  return port >= MIN_PORT && port <= MAX_PORT ? port : null;
 }
 
-/** Which port is shown: the one asked for, whether or not it is there yet; else a service of the owner's, else the first. */
+/** The port to show: the wanted one, or the first service, or the first port. */
 export function choosePort(ports: readonly PreviewPort[], wanted: number | null): number | null {
   return wanted ?? ports.find((one) => one.service !== null)?.port ?? ports[0]?.port ?? null;
 }
 
-/** What listens, in a word: the owner's name for it before the program's. */
+/** The name of the service or the program that listens on a port. */
 export function nameOf(port: PreviewPort): string {
   return port.service ?? port.process ?? "";
 }
 
-const LONGEST = 2_000;
+const MAX_PATH = 2_000;
 
-/** A path in the preview as the owner typed it, or a whole address of it; null when it leads elsewhere. */
+/** A path that the owner typed, or a whole address of the preview; null when it leads elsewhere. */
 export function readPath(typed: string, origin: string): string | null {
   const text = typed.trim();
   const whole = /^[a-z][a-z0-9+.-]*:/i.test(text) ? text : text.startsWith("/") ? origin + text : `${origin}/${text}`;
@@ -46,11 +46,11 @@ export function readPath(typed: string, origin: string): string | null {
     return null;
   }
   const path = address.pathname + address.search + address.hash;
-  if (address.origin !== origin || path.startsWith("//") || path.includes("\\") || path.length > LONGEST) return null;
+  if (address.origin !== origin || path.startsWith("//") || path.includes("\\") || path.length > MAX_PATH) return null;
   return path;
 }
 
-/** How much smaller a page is drawn so that all of its width is seen. */
-export function scaleFor(pixels: number | null, room: number): number {
-  return pixels === null || room <= 0 || room >= pixels ? 1 : room / pixels;
+/** The scale at which the whole width of a page is visible. */
+export function scaleFor(pixels: number | null, space: number): number {
+  return pixels === null || space <= 0 || space >= pixels ? 1 : space / pixels;
 }

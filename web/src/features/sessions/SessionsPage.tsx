@@ -1,90 +1,89 @@
 import { useEffect, useState } from "react";
-import type { SessionView } from "../../client/api";
+import type { SessionInfo } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer } from "../../ui/answers";
+import { useResource } from "../../data/resource";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { useTopic } from "../shell/live";
-import { go, useRoute } from "../shell/route";
+import { go, useRoute } from "../../ui/route";
+import { useSessionList } from "../session-list/SessionListProvider";
 import { Conversation } from "./conversation/Conversation";
-import { FirstProvider, useFirst } from "./first/first";
-import { isReady } from "./first/first.logic";
-import { FirstSteps } from "./first/FirstSteps";
-import { useRoster } from "./roster";
-import { useNewSession } from "./sidebar/newSession";
+import { SetupProvider, useSetup } from "./setup/SetupProvider";
+import { SetupSteps } from "./setup/SetupSteps";
+import { isSetUp } from "./setup/setup.logic";
 import { Sidebar } from "./sidebar/Sidebar";
+import { useNewSession } from "./sidebar/useNewSession";
 import "./sessions.css";
-import "./sidebar/sidebar.css";
 
 export default function SessionsPage() {
   return (
-    <FirstProvider>
+    <SetupProvider>
       <Sessions />
-    </FirstProvider>
+    </SetupProvider>
   );
 }
 
 function Sessions() {
   const { query } = useRoute();
   const chosen = query.get("id");
-  const { steps } = useFirst();
+  const { setup } = useSetup();
+  const needsSetup = setup !== null && !isSetUp(setup);
   return (
-    <div className="files" data-open={chosen !== null || undefined} data-steps={(steps !== null && !isReady(steps)) || undefined}>
+    <div className="split sessions" data-open={chosen !== null || undefined} data-setup={needsSetup || undefined}>
       <Sidebar chosen={chosen} />
       {chosen === null ? <NoSession /> : <OpenSession key={chosen} id={chosen} />}
     </div>
   );
 }
 
-/** One of the roster, or, archived or old, one that is asked for by itself. */
+/** A session of the list, or one that is fetched by itself because it is archived or old. */
 function OpenSession({ id }: { id: string }) {
-  const roster = useRoster();
-  const listed = roster.rows?.find((one) => one.id === id) ?? null;
-  const alone = useAnswer<SessionView>(roster.rows === null || listed !== null ? null : `/v1/sessions/${encodeURIComponent(id)}`);
-  useTopic("sessions", {
-    event: (data) => {
-      if ((data as SessionView).id === id) alone.reload();
-    },
+  const { value: listed } = useSessionList();
+  const fromList = listed?.find((one) => one.id === id) ?? null;
+  const isFetched = listed !== null && fromList === null;
+  const fetched = useResource<SessionInfo>(isFetched ? `/v1/sessions/${encodeURIComponent(id)}` : null, {
+    topic: "sessions",
+    concerns: (event) => (event as SessionInfo).id === id,
   });
-  const session = listed ?? alone.value;
-  useSeen(session);
-  if (alone.problem !== null && session === null)
+  const session = fromList ?? fetched.value;
+  useMarkSeen(session);
+  if (fetched.problem !== null && session === null)
     return (
-      <div className="file-none">
-        <Notice problem={alone.problem} action={{ label: "Back to the sessions", run: () => go("/sessions") }} />
+      <div className="split-empty">
+        <Notice problem={fetched.problem} action={{ label: "Back to the sessions", run: () => go("/sessions") }} />
       </div>
     );
   return <Conversation id={id} session={session} onClose={() => go("/sessions")} />;
 }
 
-/** What is before the owner's eyes is read. */
-function useSeen(session: SessionView | null) {
+/** Marks a session as read while it is on the screen. */
+function useMarkSeen(session: SessionInfo | null) {
   const [hidden, setHidden] = useState(document.hidden);
   useEffect(() => {
-    const changed = () => setHidden(document.hidden);
-    document.addEventListener("visibilitychange", changed);
-    return () => document.removeEventListener("visibilitychange", changed);
+    const onVisibilityChange = () => setHidden(document.hidden);
+    document.addEventListener("visibilitychange", onVisibilityChange);
+    return () => document.removeEventListener("visibilitychange", onVisibilityChange);
   }, []);
   const { id, seq, unread } = session ?? { id: "", seq: 0, unread: false };
   useEffect(() => {
-    // That it was read is told again with the next event: a failure here costs nothing.
-    if (unread && !hidden) request(`/v1/sessions/${encodeURIComponent(id)}/seen`, { method: "POST", body: { seq } }).catch(() => undefined);
+    if (!unread || hidden) return;
+    // A failure does no harm: the next event marks it again.
+    request(`/v1/sessions/${encodeURIComponent(id)}/seen`, { method: "POST", body: { seq } }).catch(() => undefined);
   }, [id, seq, unread, hidden]);
 }
 
 function NoSession() {
-  const { steps } = useFirst();
-  const open = useNewSession();
+  const { setup } = useSetup();
+  const startSession = useNewSession();
   return (
-    <div className="file-none">
-      {steps !== null && !isReady(steps) ? (
-        <FirstSteps steps={steps} />
+    <div className="split-empty">
+      {setup !== null && !isSetUp(setup) ? (
+        <SetupSteps setup={setup} />
       ) : (
-        <div className="no-session">
+        <div className="sessions-none">
           <Icon name="talk" size={40} />
-          <p>Choose a session, or start one. Every file an agent changes can be taken back.</p>
-          <button className="primary" disabled={steps === null} onClick={() => void open()}>
-            <Icon name="plus" size={18} /> New session
+          <p>Choose a session, or start a new one. You can undo every file change that an agent makes.</p>
+          <button type="button" className="primary" disabled={setup === null} onClick={() => void startSession()}>
+            <Icon name="plus" size={18} /> Start a session
           </button>
         </div>
       )}

@@ -1,34 +1,32 @@
-import { useState, type ComponentType, type MouseEvent } from "react";
-import { request } from "../../client/http";
+import { type ComponentType, type MouseEvent, useState } from "react";
+import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { Icon } from "../../ui/Icon";
+import { followLink, go, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { AgentsSection } from "../agents/AgentsSection";
 import { DoctorSection } from "../health/DoctorSection";
 import { HealthSection } from "../health/HealthSection";
-import { StopSwitch } from "../health/StopSwitch";
+import { KillSwitchCard } from "../kill-switch/KillSwitchCard";
 import { BudgetsSection } from "../models/BudgetsSection";
 import { ModelsSection } from "../models/ModelsSection";
-import { go, useRoute } from "../shell/route";
-import { forgetEverything } from "../sessions/composer/draft";
-import { LookSection } from "./LookSection";
-import { RoomSection } from "./RoomSection";
-import { SECTIONS, sectionOf, SETTINGS, type SectionPath } from "./sections";
+import { signOut } from "../sign-in/signOut";
+import { AppearanceSection } from "./AppearanceSection";
 import { SignIns } from "./SignIns";
 import { SshKeys } from "./SshKeys";
+import { StorageSection } from "./StorageSection";
+import { SECTIONS, SETTINGS_PATH, type SectionPath, sectionAt } from "./sections";
 import { Tokens } from "./Tokens";
 import "./settings.css";
 
-type Shown = ComponentType<{ onSignedOut: () => void }>;
-
-const SHOWN: Record<SectionPath, Shown> = {
+const COMPONENTS: Record<SectionPath, ComponentType<{ onSignedOut: () => void }>> = {
   "/settings/health": HealthSection,
   "/settings/isolation": DoctorSection,
   "/settings/models": ModelsSection,
   "/settings/budgets": BudgetsSection,
   "/settings/agents": AgentsSection,
   "/settings/access": AccessSection,
-  "/settings/room": RoomSection,
-  "/settings/look": LookSection,
+  "/settings/storage": StorageSection,
+  "/settings/appearance": AppearanceSection,
 };
 
 function AccessSection({ onSignedOut }: { onSignedOut: () => void }) {
@@ -41,18 +39,17 @@ function AccessSection({ onSignedOut }: { onSignedOut: () => void }) {
   );
 }
 
-/** Wide: the list beside the section. Narrow: the list, and each section as a sheet of its own. */
+/** On a wide screen the list of sections is beside the open one. On a narrow one each has a page of its own. */
 export default function SettingsPage({ onSignedOut }: { onSignedOut: () => void }) {
   const { path, query } = useRoute();
-  const section = sectionOf(path);
-  const Body = SHOWN[section.path];
-  const chosen = path !== SETTINGS;
+  const section = sectionAt(path);
+  const SectionComponent = COMPONENTS[section.path];
   return (
-    <div className="settings" data-at={chosen ? "section" : "list"}>
+    <div className="settings" data-at={path === SETTINGS_PATH ? "list" : "section"}>
       <div className="settings-side">
         <header className="head settings-head">
           <h1>Settings</h1>
-          <SignOut onSignedOut={onSignedOut} />
+          <SignOutButton onSignedOut={onSignedOut} />
         </header>
         <nav className="settings-list" aria-label="Settings">
           {SECTIONS.map((one) => (
@@ -60,55 +57,54 @@ export default function SettingsPage({ onSignedOut }: { onSignedOut: () => void 
               key={one.path}
               href={one.path}
               aria-current={one === section ? "page" : undefined}
-              onClick={(event) => follow(event, one.path)}
+              onClick={(event) => openSection(event, one.path)}
             >
               <Icon name={one.icon} />
               <span className="grow">
                 <span>{one.title}</span>
-                <span className="quiet">{one.about}</span>
+                <span className="quiet">{one.description}</span>
               </span>
               <Icon name="chevron" size={16} />
             </a>
           ))}
         </nav>
-        <StopSwitch ask={query.get("stop") === "ask"} onAsked={() => go(path, { replace: true })} />
+        <KillSwitchCard pressed={query.get("stop") === "ask"} onPressSeen={() => go(path, { replace: true })} />
       </div>
       <div className="settings-body" key={section.path}>
-        <a className="settings-back" href={SETTINGS} onClick={(event) => follow(event, SETTINGS)}>
+        <a className="settings-back" href={SETTINGS_PATH} onClick={(event) => openSection(event, SETTINGS_PATH)}>
           <Icon name="back" size={18} /> Settings
         </a>
         <h2 className="settings-title">{section.title}</h2>
-        <Body onSignedOut={onSignedOut} />
+        <ErrorBoundary name={section.title}>
+          <SectionComponent onSignedOut={onSignedOut} />
+        </ErrorBoundary>
       </div>
     </div>
   );
 }
 
-function follow(event: MouseEvent, path: string) {
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
-  event.preventDefault();
-  go(path);
-  document.getElementById("page")?.scrollTo(0, 0);
+function openSection(event: MouseEvent, path: string) {
+  followLink(event, path);
+  if (event.defaultPrevented) document.getElementById("page")?.scrollTo(0, 0);
 }
 
-function SignOut({ onSignedOut }: { onSignedOut: () => void }) {
+function SignOutButton({ onSignedOut }: { onSignedOut: () => void }) {
   const toasts = useToasts();
-  const [leaving, setLeaving] = useState(false);
+  const [busy, setBusy] = useState(false);
 
-  async function signOut() {
-    setLeaving(true);
+  async function leave() {
+    setBusy(true);
     try {
-      await request("/v1/sign-out", { method: "POST", body: {} });
-      forgetEverything();
+      await signOut();
       onSignedOut();
     } catch (error) {
       toasts.failed(error);
-      setLeaving(false);
+      setBusy(false);
     }
   }
 
   return (
-    <button className="small" disabled={leaving} onClick={() => void signOut()}>
+    <button type="button" className="small" disabled={busy} onClick={() => void leave()}>
       Sign out
     </button>
   );

@@ -1,24 +1,23 @@
-import type { Ended, SignInRow } from "../../client/api";
+import type { EndedCount, SignInInfo } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
-import { ago } from "../../ui/moments";
+import { useResource } from "../../data/resource";
+import { countOf, formatAge, secondsOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
-import { browserOf } from "./signIns.logic";
+import { useNow } from "../../ui/useNow";
+import { browserName } from "./browserName.logic";
 
-const seconds = (at: string): number => new Date(at).getTime() / 1000;
-
-/** Every browser that is signed in, and the way to end it. */
+/** The signed-in browsers. Each can be signed out. */
 export function SignIns({ onSignedOut }: { onSignedOut: () => void }) {
-  const { value, problem, reload } = useAnswer<SignInRow[]>("/v1/sign-ins");
+  const { value, problem, reload } = useResource<SignInInfo[]>("/v1/sign-ins");
   const toasts = useToasts();
   const now = useNow();
 
-  async function end(path: string, said: (ended: number) => string, out: boolean) {
+  async function end(path: string, message: (ended: number) => string, endsThisOne: boolean) {
     try {
-      const { ended } = await request<Ended>(path, { method: "DELETE" });
-      if (out) return onSignedOut();
-      toasts.done(said(ended));
+      const { ended } = await request<EndedCount>(path, { method: "DELETE" });
+      if (endsThisOne) return onSignedOut();
+      toasts.done(message(ended));
       reload();
     } catch (error) {
       toasts.failed(error);
@@ -32,7 +31,9 @@ export function SignIns({ onSignedOut }: { onSignedOut: () => void }) {
         <button
           className="small"
           disabled={(value?.length ?? 0) < 2}
-          onClick={() => void end("/v1/sign-ins?keep_current=true", (ended) => `${ended} signed out`, false)}
+          onClick={() =>
+            void end("/v1/sign-ins?keep_current=true", (ended) => `${countOf(ended, "browser")} signed out`, false)
+          }
         >
           Sign out all others
         </button>
@@ -45,13 +46,21 @@ export function SignIns({ onSignedOut }: { onSignedOut: () => void }) {
         {value?.map((row) => (
           <li key={row.id}>
             <div className="grow">
-              <span title={row.label}>{browserOf(row.label)}</span> {row.current && <span className="chip" data-tone="leaf">this one</span>}
+              <span title={row.label}>{browserName(row.label)}</span>{" "}
+              {row.current && (
+                <span className="chip" data-tone="leaf">
+                  this browser
+                </span>
+              )}
               <p className="quiet">
-                {row.method} · {row.address} · seen {ago(seconds(row.seen), now)}
+                {row.method} · {row.address} · active {formatAge(secondsOf(row.seen), now)}
               </p>
             </div>
             {!row.current && (
-              <button className="small" onClick={() => void end(`/v1/sign-ins/${encodeURIComponent(row.id)}`, () => "Signed out", false)}>
+              <button
+                className="small"
+                onClick={() => void end(`/v1/sign-ins/${encodeURIComponent(row.id)}`, () => "Signed out", false)}
+              >
                 Sign out
               </button>
             )}

@@ -1,54 +1,59 @@
-import type { SshDoor } from "../../client/api";
+import type { SshCredential, SshServer } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
+import { useResource } from "../../data/resource";
 import { Notice } from "../../ui/Notice";
+import { go } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
-import { lastUseOf, leftOf, shownRows, type SshCredential } from "../connect/connect.logic";
-import { go } from "../shell/route";
+import { useNow } from "../../ui/useNow";
+import { lastUse, timeLeft, visibleRows } from "../ssh/ssh.logic";
 
-/** The keys that were given out for ssh; making one is on Connect. */
+/** The SSH keys that are valid now. New ones are created on the page Connect. */
 export function SshKeys() {
-  const door = useAnswer<SshDoor>("/v1/ssh");
-  const keys = useAnswer<SshCredential[]>("/v1/ssh/certificates");
+  const server = useResource<SshServer>("/v1/ssh");
+  const keys = useResource<SshCredential[]>("/v1/ssh/certificates");
   const toasts = useToasts();
   const now = useNow() * 1000;
-  const living = keys.value === null ? [] : shownRows(keys.value, now).filter((row) => !row.revoked);
+  const valid = keys.value === null ? [] : visibleRows(keys.value, now).filter((row) => !row.revoked);
+
+  const reload = () => {
+    server.reload();
+    keys.reload();
+  };
 
   async function revoke(row: SshCredential) {
     try {
       await request(`/v1/ssh/certificates/${encodeURIComponent(row.id)}`, { method: "DELETE" });
-      toasts.done(`${row.label || row.id} is revoked`);
+      toasts.done(`${row.label || row.id} was revoked`);
     } catch (error) {
       toasts.failed(error);
     }
-    keys.reload();
-    door.reload();
+    reload();
   }
 
-  const problem = door.problem ?? keys.problem;
+  const problem = server.problem ?? keys.problem;
   return (
     <section aria-labelledby="ssh-keys">
       <div className="section-head">
         <h3 id="ssh-keys">SSH keys</h3>
         <button className="small" onClick={() => go("/connect")}>
-          Make a key
+          Create a key
         </button>
       </div>
-      {problem && <Notice problem={problem} action={{ label: "Try again", run: () => (door.reload(), keys.reload()) }} />}
-      {door.value && !door.value.enabled && (
+      {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
+      {server.value && !server.value.enabled && (
         <p className="empty">
-          SSH is switched off. <code>ssh.enabled = true</code> in freehold.toml opens the side door.
+          SSH access is off. To turn it on, set <code>ssh.enabled = true</code> in freehold.toml.
         </p>
       )}
-      {door.value?.enabled && living.length === 0 && <p className="empty">No key is valid now.</p>}
-      {living.length > 0 && (
+      {server.value?.enabled && valid.length === 0 && <p className="empty">No valid keys.</p>}
+      {valid.length > 0 && (
         <ul className="rows">
-          {living.map((row) => (
+          {valid.map((row) => (
             <li key={row.id}>
               <div className="grow">
                 {row.label || row.id}
                 <p className="quiet">
-                  {leftOf(row.expires, now)} · {lastUseOf(row)}
+                  {timeLeft(row.expires, now)} · {lastUse(row)}
                 </p>
               </div>
               <button className="small" onClick={() => void revoke(row)} aria-label={`Revoke ${row.label || row.id}`}>
@@ -58,15 +63,15 @@ export function SshKeys() {
           ))}
         </ul>
       )}
-      {door.value?.enabled && (
+      {server.value?.enabled && (
         <p className="quiet small-print">
-          {door.value.connected === null
-            ? "The ssh server does not answer now."
-            : door.value.connected === 0
-              ? "Nobody is connected now."
-              : door.value.connected === 1
-                ? "One connection is open now; revoking its key ends it."
-                : `${door.value.connected} connections are open now; revoking a key ends those made with it.`}
+          {server.value.connected === null
+            ? "The SSH server does not answer now."
+            : server.value.connected === 0
+              ? "No open connections."
+              : server.value.connected === 1
+                ? "1 open connection. Revoking its key ends it."
+                : `${server.value.connected} open connections. Revoking a key ends its connections.`}
         </p>
       )}
     </section>

@@ -1,35 +1,35 @@
-import { useState, type FormEvent } from "react";
-import type { MadeToken, NewToken, TokenRow } from "../../client/api";
-import { problemOf, request, type Problem } from "../../client/http";
-import { useAnswer, useNow } from "../../ui/answers";
+import { type FormEvent, useState } from "react";
+import type { CreatedToken, NewToken, TokenInfo } from "../../client/api";
+import { type Problem, problemOf, request } from "../../client/http";
+import { useResource } from "../../data/resource";
 import { Dialog } from "../../ui/Dialog";
-import { ago } from "../../ui/moments";
+import { formatAge, secondsOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
+import { useNow } from "../../ui/useNow";
 
 type Scope = NewToken["scopes"][number];
 
-const SCOPES: readonly { scope: Scope; means: string }[] = [
-  { scope: "read", means: "see sessions, history and health" },
-  { scope: "prompt", means: "talk to agents" },
-  { scope: "files", means: "read and write files" },
-  { scope: "terminal", means: "use terminals" },
-  { scope: "history", means: "undo, redo and restore" },
-  { scope: "admin", means: "everything else" },
+const SCOPES: readonly { scope: Scope; allows: string }[] = [
+  { scope: "read", allows: "read sessions, history and health" },
+  { scope: "prompt", allows: "send prompts to agents" },
+  { scope: "files", allows: "read and write files" },
+  { scope: "terminal", allows: "use terminals" },
+  { scope: "history", allows: "undo, redo and restore" },
+  { scope: "admin", allows: "change settings, sign-ins and tokens" },
 ];
 
-const seconds = (at: string): number => new Date(at).getTime() / 1000;
-
+/** The API tokens. */
 export function Tokens() {
-  const { value, problem, reload } = useAnswer<TokenRow[]>("/v1/tokens");
-  const [making, setMaking] = useState(false);
+  const { value, problem, reload } = useResource<TokenInfo[]>("/v1/tokens");
+  const [isCreating, setIsCreating] = useState(false);
   const toasts = useToasts();
   const now = useNow();
 
   async function revoke(name: string) {
     try {
       await request(`/v1/tokens/${encodeURIComponent(name)}`, { method: "DELETE" });
-      toasts.done(`${name} is revoked`);
+      toasts.done(`${name} was revoked`);
     } catch (error) {
       toasts.failed(error);
     }
@@ -40,12 +40,14 @@ export function Tokens() {
     <section aria-labelledby="tokens">
       <div className="section-head">
         <h3 id="tokens">API tokens</h3>
-        <button className="small" onClick={() => setMaking(true)}>
-          New token
+        <button className="small" onClick={() => setIsCreating(true)}>
+          Create a token
         </button>
       </div>
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      {value?.length === 0 && <p className="empty">No tokens. Programs that talk to this Freehold need one.</p>}
+      {value?.length === 0 && (
+        <p className="empty">No tokens yet. Programs need one to use the API of this Freehold.</p>
+      )}
       {value && value.length > 0 && (
         <ul className="rows">
           {value.map((row) => (
@@ -53,8 +55,8 @@ export function Tokens() {
               <div className="grow">
                 {row.name}
                 <p className="quiet">
-                  {row.scopes.join(", ")} · {row.used ? `used ${ago(seconds(row.used), now)}` : "never used"} ·{" "}
-                  {row.expires ? `ends ${new Date(row.expires).toLocaleDateString()}` : "never ends"}
+                  {row.scopes.join(", ")} · {row.used ? `used ${formatAge(secondsOf(row.used), now)}` : "never used"} ·{" "}
+                  {row.expires ? `expires ${new Date(row.expires).toLocaleDateString()}` : "never expires"}
                 </p>
               </div>
               <button className="small" onClick={() => void revoke(row.name)} aria-label={`Revoke ${row.name}`}>
@@ -64,10 +66,10 @@ export function Tokens() {
           ))}
         </ul>
       )}
-      {making && (
-        <MakeToken
+      {isCreating && (
+        <TokenDialog
           onClose={() => {
-            setMaking(false);
+            setIsCreating(false);
             reload();
           }}
         />
@@ -76,31 +78,33 @@ export function Tokens() {
   );
 }
 
-function MakeToken({ onClose }: { onClose: () => void }) {
+function TokenDialog({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<Scope[]>(["read"]);
   const [days, setDays] = useState("30");
-  const [made, setMade] = useState<MadeToken | null>(null);
+  const [token, setToken] = useState<CreatedToken | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [copied, setCopied] = useState(false);
 
-  async function make(event: FormEvent) {
+  async function create(event: FormEvent) {
     event.preventDefault();
     const body: NewToken = { name: name.trim(), scopes, days: days === "" ? null : Number(days) };
     try {
-      setMade(await request<MadeToken>("/v1/tokens", { method: "POST", body }));
+      setToken(await request<CreatedToken>("/v1/tokens", { method: "POST", body }));
     } catch (error) {
       setProblem(problemOf(error));
     }
   }
 
-  if (made !== null) {
+  if (token !== null) {
     return (
-      <Dialog title={`Token ${made.name}`} onClose={onClose}>
-        <p>This is the only time it is shown.</p>
-        <code className="secret">{made.secret}</code>
+      <Dialog title={`Token ${token.name}`} onClose={onClose}>
+        <p>Copy it now. It is not shown again.</p>
+        <code className="settings-secret">{token.secret}</code>
         <div className="dialog-foot">
-          <button onClick={() => void navigator.clipboard.writeText(made.secret).then(() => setCopied(true))}>{copied ? "Copied" : "Copy"}</button>
+          <button onClick={() => void navigator.clipboard.writeText(token.secret).then(() => setCopied(true))}>
+            {copied ? "Copied" : "Copy"}
+          </button>
           <button className="primary" onClick={onClose}>
             Done
           </button>
@@ -109,34 +113,43 @@ function MakeToken({ onClose }: { onClose: () => void }) {
     );
   }
   return (
-    <Dialog title="New token" onClose={onClose}>
-      <form className="stack" onSubmit={(event) => void make(event)}>
+    <Dialog title="Create a token" onClose={onClose}>
+      <form className="stack" onSubmit={(event) => void create(event)}>
         {problem && <Notice problem={problem} />}
         <label>
           Name
-          <input required maxLength={40} value={name} onChange={(event) => setName(event.target.value)} placeholder="laptop" autoFocus />
+          <input
+            required
+            maxLength={40}
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+            placeholder="laptop"
+            autoFocus
+          />
         </label>
-        <fieldset className="scopes">
-          <legend>It may</legend>
-          {SCOPES.map(({ scope, means }) => (
+        <fieldset className="settings-scopes">
+          <legend>Scopes</legend>
+          {SCOPES.map(({ scope, allows }) => (
             <label key={scope} className="radio">
               <input
                 type="checkbox"
                 checked={scopes.includes(scope)}
-                onChange={(event) => setScopes(event.target.checked ? [...scopes, scope] : scopes.filter((one) => one !== scope))}
+                onChange={(event) =>
+                  setScopes(event.target.checked ? [...scopes, scope] : scopes.filter((one) => one !== scope))
+                }
               />
               <span>
-                <strong>{scope}</strong> <span className="quiet">{means}</span>
+                <strong>{scope}</strong> <span className="quiet">{allows}</span>
               </span>
             </label>
           ))}
         </fieldset>
         <label>
-          Ends after
+          Expires after
           <select value={days} onChange={(event) => setDays(event.target.value)}>
-            <option value="1">a day</option>
+            <option value="1">1 day</option>
             <option value="30">30 days</option>
-            <option value="366">a year</option>
+            <option value="366">1 year</option>
             <option value="">never</option>
           </select>
         </label>
@@ -145,7 +158,7 @@ function MakeToken({ onClose }: { onClose: () => void }) {
             Cancel
           </button>
           <button className="primary" disabled={scopes.length === 0}>
-            Make token
+            Create token
           </button>
         </div>
       </form>

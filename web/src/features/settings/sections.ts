@@ -1,29 +1,36 @@
 import type { IconName } from "../../ui/Icon";
 
-/** A part of the settings with an address of its own. The gateway serves each of these paths. */
+/** A section of the settings. The gateway serves each of these paths. */
 export interface Section {
   path: string;
   title: string;
-  about: string;
+  description: string;
   icon: IconName;
 }
 
-export const SETTINGS = "/settings";
+export const SETTINGS_PATH = "/settings";
 
 export const SECTIONS = [
-  { path: "/settings/health", title: "Health", about: "Programs, probes and ports", icon: "pulse" },
-  { path: "/settings/isolation", title: "Isolation", about: "The doctor tries to break out", icon: "shield" },
-  { path: "/settings/models", title: "Models and keys", about: "Who thinks, and with which key", icon: "key" },
-  { path: "/settings/budgets", title: "Budgets", about: "What was used and what may be", icon: "chart" },
-  { path: "/settings/agents", title: "Agents", about: "Who works here", icon: "robot" },
-  { path: "/settings/access", title: "Access", about: "Browsers, tokens and ssh keys", icon: "connect" },
-  { path: "/settings/room", title: "Room", about: "History’s size, and the computer’s limits", icon: "disk" },
-  { path: "/settings/look", title: "Look and about", about: "Theme and version", icon: "look" },
+  { path: "/settings/health", title: "Health", description: "Programs, components and ports", icon: "pulse" },
+  { path: "/settings/isolation", title: "Isolation", description: "Test whether agents can escape", icon: "shield" },
+  { path: "/settings/models", title: "Models and keys", description: "Model providers and their keys", icon: "key" },
+  { path: "/settings/budgets", title: "Budgets", description: "Model usage and its limits", icon: "chart" },
+  { path: "/settings/agents", title: "Agents", description: "Add, test and remove agents", icon: "robot" },
+  { path: "/settings/access", title: "Access", description: "Sign-ins, API tokens and SSH keys", icon: "connect" },
+  { path: "/settings/storage", title: "Storage", description: "History size and computer limits", icon: "disk" },
+  { path: "/settings/appearance", title: "Appearance and about", description: "Theme and version", icon: "look" },
 ] as const satisfies readonly Section[];
 
 export type SectionPath = (typeof SECTIONS)[number]["path"];
 
-/** The section at a path; the first one where none is named. */
-export function sectionOf(path: string): (typeof SECTIONS)[number] {
-  return SECTIONS.find((section) => section.path === path) ?? SECTIONS[0];
+/** Paths of version 0.1. */
+const OLD_PATHS: Record<string, SectionPath> = {
+  "/settings/room": "/settings/storage",
+  "/settings/look": "/settings/appearance",
+};
+
+/** The section at a path; the first one when the path names none. */
+export function sectionAt(path: string): (typeof SECTIONS)[number] {
+  const current = OLD_PATHS[path] ?? path;
+  return SECTIONS.find((section) => section.path === current) ?? SECTIONS[0];
 }

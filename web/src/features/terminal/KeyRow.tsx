@@ -16,11 +16,11 @@ interface KeyRowProps {
   onPaste: () => void;
 }
 
-/** The keys that a phone's keyboard lacks. They leave the keyboard open: the focus stays where it is. */
+/** The keys that the keyboard of a phone lacks. The focus stays in the terminal, so that the keyboard stays open. */
 export function KeyRow({ control, onControl, onPress, onPaste }: KeyRowProps) {
-  const keep = (event: { preventDefault: () => void }) => event.preventDefault();
+  const keepFocus = (event: { preventDefault: () => void }) => event.preventDefault();
   return (
-    <div className="key-row" role="toolbar" aria-label="Keys" onPointerDown={keep}>
+    <div className="terminal-keys" role="toolbar" aria-label="Keys" onPointerDown={keepFocus}>
       {KEYS.slice(0, 2).map(({ key, label }) => (
         <button key={key} aria-label={label} onClick={() => onPress(key)}>
           {key}

@@ -1,38 +1,39 @@
-import { useCallback, useEffect, useRef, useState, type KeyboardEvent } from "react";
-import type { TerminalRow } from "../../client/api";
+import { type KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
+import type { TerminalInfo } from "../../client/api";
 import { request } from "../../client/http";
-import { useAnswer } from "../../ui/answers";
+import { useResource } from "../../data/resource";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
+import { lazyComponent } from "../../ui/lazyComponent";
 import { Notice } from "../../ui/Notice";
+import { go, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
-import { later } from "../../ui/later";
-import { go, useRoute } from "../shell/route";
 import { KeyRow } from "./KeyRow";
-import type { ScreenHandle } from "./Screen";
+import type { TerminalHandle } from "./TerminalScreen";
 import { chooseTerminal, nameTerminal, plainTitle, readNames } from "./terminal.logic";
 import "./terminal.css";
 
-const Screen = later(() => import("./Screen"), "Opening…");
-const KEY = "freehold.terminal";
+const TerminalScreen = lazyComponent(() => import("./TerminalScreen"));
+const SHOWN_KEY = "freehold.terminal";
 
+/** The terminals as tabs. */
 export default function TerminalPage() {
   const { query } = useRoute();
   const wantsNew = query.get("new") !== null;
-  const { value: rows, problem, reload, put } = useAnswer<TerminalRow[]>("/v1/terminals");
-  const [wanted, setWanted] = useState(() => sessionStorage.getItem(KEY));
+  const { value: rows, problem, reload, set } = useResource<TerminalInfo[]>("/v1/terminals");
+  const [wanted, setWanted] = useState(() => sessionStorage.getItem(SHOWN_KEY));
   const [titles, setTitles] = useState<Record<string, string>>({});
   const [ended, setEnded] = useState<ReadonlySet<string>>(new Set());
   const [names, setNames] = useState(() => readNames());
-  const [naming, setNaming] = useState<{ id: string; name: string } | null>(null);
+  const [renaming, setRenaming] = useState<{ id: string; name: string } | null>(null);
   const [link, setLink] = useState<string | null>(null);
   const [control, setControl] = useState(false);
-  const screens = useRef(new Map<string, ScreenHandle>());
+  const screens = useRef(new Map<string, TerminalHandle>());
   const toasts = useToasts();
   const shown = rows === null ? null : chooseTerminal(rows, wanted);
 
   const choose = useCallback((id: string) => {
-    sessionStorage.setItem(KEY, id);
+    sessionStorage.setItem(SHOWN_KEY, id);
     setWanted(id);
   }, []);
   const opening = useRef(false);
@@ -44,14 +45,14 @@ export default function TerminalPage() {
     if (opening.current) return;
     opening.current = true;
     try {
-      const made = await request<TerminalRow>("/v1/terminals", { method: "POST", body: {} });
-      put([...(latest.current ?? []), made]);
+      const made = await request<TerminalInfo>("/v1/terminals", { method: "POST", body: {} });
+      set([...(latest.current ?? []), made]);
       choose(made.id);
     } catch (error) {
       toasts.failed(error);
     }
     opening.current = false;
-  }, [choose, put, toasts]);
+  }, [choose, set, toasts]);
   const close = useCallback(
     async (id: string) => {
       try {
@@ -70,11 +71,12 @@ export default function TerminalPage() {
   }, [wantsNew, open]);
 
   const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the shown tab is scrolled into view
   useEffect(() => {
     list.current?.querySelector("[data-shown]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [shown, rows]);
 
-  function walk(event: KeyboardEvent, at: number) {
+  function moveTab(event: KeyboardEvent, at: number) {
     const to = at + (event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0);
     const next = rows?.[to];
     if (to === at || next === undefined) return;
@@ -83,9 +85,9 @@ export default function TerminalPage() {
   }
 
   return (
-    <div className="terminals">
+    <div className="terminal">
       <div className="terminal-tabs">
-        <h1 className="unseen">Terminal</h1>
+        <h1 className="visually-hidden">Terminal</h1>
         <div ref={list} className="terminal-list" role="tablist" aria-label="Terminals">
           {rows?.map((row, index) => {
             const title = names[row.id] || titles[row.id] || `Terminal ${index + 1}`;
@@ -97,18 +99,24 @@ export default function TerminalPage() {
                   aria-keyshortcuts="Delete F2"
                   title={`${title} (double-click or F2 to rename)`}
                   onClick={() => choose(row.id)}
-                  onDoubleClick={() => setNaming({ id: row.id, name: title })}
+                  onDoubleClick={() => setRenaming({ id: row.id, name: title })}
                   onKeyDown={(event) => {
                     if (event.key === "Delete") void close(row.id);
-                    else if (event.key === "F2") setNaming({ id: row.id, name: title });
-                    else walk(event, index);
+                    else if (event.key === "F2") setRenaming({ id: row.id, name: title });
+                    else moveTab(event, index);
                   }}
                 >
                   {title}
                   {(ended.has(row.id) || row.ended) && <span className="chip">ended</span>}
                 </button>
-                {/* A list of tabs may hold nothing but tabs: this one is for the pointer, and the key above for everyone. */}
-                <button className="plain-button" aria-hidden="true" tabIndex={-1} title={`Close ${title}`} onClick={() => void close(row.id)}>
+                {/* A tab list may contain only tabs, so this button is for the pointer. Delete closes the tab by keyboard. */}
+                <button
+                  className="plain-button"
+                  aria-hidden="true"
+                  tabIndex={-1}
+                  title={`Close ${title}`}
+                  onClick={() => void close(row.id)}
+                >
                   <Icon name="close" size={14} />
                 </button>
               </span>
@@ -119,7 +127,12 @@ export default function TerminalPage() {
           <Icon name="plus" />
         </button>
         {shown !== null && (
-          <button className="plain-button find" aria-label="Find in this terminal" title="Find (Ctrl F)" onClick={() => screens.current.get(shown)?.find()}>
+          <button
+            className="plain-button terminal-find-button"
+            aria-label="Find in this terminal"
+            title="Find (Ctrl F)"
+            onClick={() => screens.current.get(shown)?.find()}
+          >
             <Icon name="search" />
           </button>
         )}
@@ -127,15 +140,18 @@ export default function TerminalPage() {
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
       {rows?.length === 0 && (
         <div className="terminal-none">
-          <p className="quiet">A shell in the computer. It stays when you leave this page, and what is done in it can be undone.</p>
+          <p className="quiet">
+            A shell in the computer. It keeps running when you leave this page. You can undo the file changes that you
+            make in it.
+          </p>
           <button className="primary" onClick={() => void open()}>
             Open a terminal
           </button>
         </div>
       )}
-      <div className="screens">
+      <div className="terminal-screens">
         {rows?.map((row) => (
-          <Screen
+          <TerminalScreen
             key={row.id}
             id={row.id}
             ref={(screen) => {
@@ -159,16 +175,16 @@ export default function TerminalPage() {
           onPaste={() => screens.current.get(shown)?.paste()}
         />
       )}
-      {naming && (
-        <NameDialog
-          name={naming.name}
-          onClose={() => setNaming(null)}
-          onName={(name) => setNames(nameTerminal(naming.id, name, rows?.map((row) => row.id) ?? []))}
+      {renaming && (
+        <RenameDialog
+          name={renaming.name}
+          onClose={() => setRenaming(null)}
+          onRename={(name) => setNames(nameTerminal(renaming.id, name, rows?.map((row) => row.id) ?? []))}
         />
       )}
       {link && (
-        <Dialog title="Open this address?" onClose={() => setLink(null)}>
-          <p className="quiet">A program in the terminal made this link. It leads to:</p>
+        <Dialog title="Open this link?" onClose={() => setLink(null)}>
+          <p className="quiet">A program in the terminal made this link. It opens:</p>
           <code className="path">{link}</code>
           <div className="dialog-foot">
             <button onClick={() => setLink(null)} autoFocus>
@@ -181,7 +197,7 @@ export default function TerminalPage() {
                 setLink(null);
               }}
             >
-              Open
+              Open link
             </button>
           </div>
         </Dialog>
@@ -190,27 +206,42 @@ export default function TerminalPage() {
   );
 }
 
-function NameDialog({ name, onClose, onName }: { name: string; onClose: () => void; onName: (name: string) => void }) {
+function RenameDialog({
+  name,
+  onClose,
+  onRename,
+}: {
+  name: string;
+  onClose: () => void;
+  onRename: (name: string) => void;
+}) {
   const [text, setText] = useState(name);
   return (
-    <Dialog title="Name this terminal" onClose={onClose}>
+    <Dialog title="Rename this terminal" onClose={onClose}>
       <form
         className="stack"
         onSubmit={(event) => {
           event.preventDefault();
-          onName(text);
+          onRename(text);
           onClose();
         }}
       >
         <label>
           Name
-          <input autoFocus maxLength={40} placeholder="As its program says" value={text} onChange={(event) => setText(event.target.value)} onFocus={(event) => event.target.select()} />
+          <input
+            autoFocus
+            maxLength={40}
+            placeholder="Name given by the program"
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+            onFocus={(event) => event.target.select()}
+          />
         </label>
         <div className="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button className="primary">Name it</button>
+          <button className="primary">Rename</button>
         </div>
       </form>
     </Dialog>

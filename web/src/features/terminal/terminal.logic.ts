@@ -1,6 +1,6 @@
-import type { TerminalRow } from "../../client/api";
+import type { TerminalInfo } from "../../client/api";
 
-/** The address a link in a terminal may open; null for everything that is not the web. */
+/** The address of a web link; null for other links. */
 export function safeLink(text: string): string | null {
   try {
     const address = new URL(text);
@@ -10,27 +10,30 @@ export function safeLink(text: string): string | null {
   }
 }
 
-const LONGEST = 24;
+const MAX_TITLE = 24;
 
-/** A title as a program inside set it: short, and without anything that is not plainly visible. */
+/** A title that a program set, shortened and without invisible characters. */
 export function plainTitle(title: string): string {
-  const shown = [...title].filter((char) => !/[\p{C}\p{Zl}\p{Zp}]/u.test(char)).join("").trim();
-  return shown.length > LONGEST ? `${shown.slice(0, LONGEST)}…` : shown;
+  const shown = [...title]
+    .filter((char) => !/[\p{C}\p{Zl}\p{Zp}]/u.test(char))
+    .join("")
+    .trim();
+  return shown.length > MAX_TITLE ? `${shown.slice(0, MAX_TITLE)}…` : shown;
 }
 
-const CONTROLLED = /^[a-z@[\\\]^_ ]$/i;
+const CONTROL_KEYS = /^[a-z@[\\\]^_ ]$/i;
 
-/** What a key means while Ctrl is held on a keyboard that has none. */
+/** The character of a key together with Ctrl. */
 export function withControl(text: string): string {
-  return CONTROLLED.test(text) ? String.fromCharCode(text.toUpperCase().charCodeAt(0) & 0x1f) : text;
+  return CONTROL_KEYS.test(text) ? String.fromCharCode(text.toUpperCase().charCodeAt(0) & 0x1f) : text;
 }
 
 export type SoftKey = "Esc" | "Tab" | "←" | "↓" | "↑" | "→";
 
 const ARROWS: Partial<Record<SoftKey, string>> = { "↑": "A", "↓": "B", "→": "C", "←": "D" };
 
-/** What a key of the row below a phone's terminal sends; programs that ask for it get arrows of their own kind. */
-export function bytesOf(key: SoftKey, applicationArrows: boolean): string {
+/** What a key of the row below the terminal sends. */
+export function softKeyBytes(key: SoftKey, applicationArrows: boolean): string {
   if (key === "Esc") return "\x1b";
   if (key === "Tab") return "\t";
   return `\x1b${applicationArrows ? "O" : "["}${ARROWS[key] ?? ""}`;
@@ -46,10 +49,10 @@ export interface TerminalKey {
 }
 
 /**
- * What a key asks of us instead of the program inside. Ctrl-F is the program's while one has the whole screen (an editor,
- * a pager), Ctrl-C always; with Shift both are ours.
+ * What the page does for a key; null when the key belongs to the program. Ctrl-F belongs to a program that uses the
+ * whole screen, such as an editor, and Ctrl-C always. With Shift both belong to the page.
  */
-export function readTerminalKey(event: TerminalKey, wholeScreen: boolean): "find" | "copy" | "paste" | null {
+export function terminalKeyAction(event: TerminalKey, wholeScreen: boolean): "find" | "copy" | "paste" | null {
   if (event.type !== "keydown" || event.altKey) return null;
   const key = event.key.toLowerCase();
   if (event.ctrlKey && !event.metaKey) {
@@ -64,37 +67,46 @@ export function readTerminalKey(event: TerminalKey, wholeScreen: boolean): "find
 }
 
 const NAMES = "freehold.terminal.names";
-const LONGEST_NAME = 40;
+const MAX_NAME = 40;
 
-/** The names the owner gave to terminals; those of terminals that are gone are forgotten when another is given. */
+/** The names that the owner gave to terminals. Names of closed terminals are removed by `nameTerminal`. */
 export function readNames(store: Pick<Storage, "getItem"> = localStorage): Record<string, string> {
   try {
     const found: unknown = JSON.parse(store.getItem(NAMES) ?? "{}");
-    return Object.fromEntries(Object.entries(found ?? {}).filter((pair): pair is [string, string] => typeof pair[1] === "string"));
+    return Object.fromEntries(
+      Object.entries(found ?? {}).filter((pair): pair is [string, string] => typeof pair[1] === "string"),
+    );
   } catch {
     return {};
   }
 }
 
-export function nameTerminal(id: string, name: string, alive: readonly string[], store: Pick<Storage, "getItem" | "setItem"> = localStorage): Record<string, string> {
-  const names = Object.fromEntries(Object.entries(readNames(store)).filter(([one]) => alive.includes(one) && one !== id));
-  const said = name.trim().slice(0, LONGEST_NAME);
-  if (said !== "") names[id] = said;
+export function nameTerminal(
+  id: string,
+  name: string,
+  open: readonly string[],
+  store: Pick<Storage, "getItem" | "setItem"> = localStorage,
+): Record<string, string> {
+  const names = Object.fromEntries(
+    Object.entries(readNames(store)).filter(([one]) => open.includes(one) && one !== id),
+  );
+  const given = name.trim().slice(0, MAX_NAME);
+  if (given !== "") names[id] = given;
   store.setItem(NAMES, JSON.stringify(names));
   return names;
 }
 
-/** Which terminal is shown: the one wanted while it lives, else the newest. */
-export function chooseTerminal(rows: readonly TerminalRow[], wanted: string | null): string | null {
+/** The terminal to show: the wanted one while it is open, or the newest. */
+export function chooseTerminal(rows: readonly TerminalInfo[], wanted: string | null): string | null {
   if (rows.some((row) => row.id === wanted)) return wanted;
   return rows.at(-1)?.id ?? null;
 }
 
-export const ENDED = 4410;
-export const GONE = 4404;
-export const SIGNED_OUT = 4401;
+const ENDED = 4410;
+const GONE = 4404;
+const SIGNED_OUT = 4401;
 
-/** Whether a terminal whose socket closed is worth connecting to again. */
-export function comesBack(code: number): boolean {
+/** Whether to connect again after the socket of a terminal was closed. */
+export function canReconnect(code: number): boolean {
   return code !== ENDED && code !== GONE && code !== SIGNED_OUT;
 }

@@ -9,10 +9,10 @@ export function App() {
       <p className="kicker">/workspace</p>
       <h1>This page is yours.</h1>
       <p>
-        It runs inside your computer. Ask the agent to change it, or edit <code>src/App.jsx</code> yourself; you see it
-        here at once, and whatever was done can be undone.
+        It runs inside your computer. Ask the agent to change it, or edit <code>src/App.jsx</code> yourself. You see each
+        change here at once and can undo it.
       </p>
-      <p>To begin, say to the agent:</p>
+      <p>To start, tell the agent:</p>
       <ul>
         {ideas.map((idea) => (
           <li key={idea}>{idea}</li>

@@ -1,19 +1,27 @@
 import { useRef, useState } from "react";
 import type { AgentOffer } from "../../../client/api";
 import { request } from "../../../client/http";
-import { Floating } from "../../../ui/Floating";
 import { Icon } from "../../../ui/Icon";
+import { Popup } from "../../../ui/Popup";
 import { useToasts } from "../../../ui/Toasts";
-import { unhidden } from "../../../ui/unhidden";
-import { choosables, chosenWords, type Choosable } from "./options.logic";
+import { visibleText } from "../../../ui/visibleText";
+import { type AgentOption, agentOptions, optionsLabel } from "./options.logic";
 
-/** Mode, model and whatever else the agent lets be chosen, behind one small button. */
-export function OptionsButton({ id, offer, onChosen }: { id: string; offer: AgentOffer | null; onChosen: () => void }) {
+/** A button that opens the options of the agent, such as its mode and model. */
+export function OptionsButton({
+  id,
+  offer,
+  onChanged,
+}: {
+  id: string;
+  offer: AgentOffer | null;
+  onChanged: () => void;
+}) {
   const [busy, setBusy] = useState(false);
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const toasts = useToasts();
-  const all = choosables(offer);
+  const all = agentOptions(offer);
   if (all.length === 0) return null;
 
   async function choose(option: string, value: string | boolean) {
@@ -24,52 +32,82 @@ export function OptionsButton({ id, offer, onChosen }: { id: string; offer: Agen
       toasts.failed(error);
     }
     setBusy(false);
-    onChosen();
+    onChanged();
   }
 
   return (
     <>
-      <button ref={button} type="button" className="small composer-options" aria-haspopup="dialog" aria-expanded={open} aria-label={`Options of the agent: ${unhidden(chosenWords(all))}`} title="Options of the agent" onClick={() => setOpen(!open)}>
+      <button
+        ref={button}
+        type="button"
+        className="small composer-options-button"
+        aria-haspopup="dialog"
+        aria-expanded={open}
+        aria-label={`Agent options: ${visibleText(optionsLabel(all))}`}
+        title="Agent options"
+        onClick={() => setOpen(!open)}
+      >
         {busy ? <span className="spinner" aria-hidden="true" /> : <Icon name="settings" size={16} />}
-        <span>{unhidden(chosenWords(all))}</span>
+        <span>{visibleText(optionsLabel(all))}</span>
       </button>
       {open && (
-        <Floating anchor={button} role="dialog" label="Options of the agent" className="menu options" side="above" align="start" onClose={() => setOpen(false)}>
+        <Popup
+          anchor={button}
+          role="dialog"
+          label="Agent options"
+          className="menu composer-options"
+          side="above"
+          align="start"
+          onClose={() => setOpen(false)}
+        >
           {all.map((one) => (
             <Option key={one.id} option={one} busy={busy} onChoose={(value) => void choose(one.id, value)} />
           ))}
-          {busy && <p className="quiet">The agent is told; it starts for that if it does not run.</p>}
-        </Floating>
+          {busy && <p className="quiet">Saving. The agent is started if it is not running.</p>}
+        </Popup>
       )}
     </>
   );
 }
 
-function Option({ option, busy, onChoose }: { option: Choosable; busy: boolean; onChoose: (value: string | boolean) => void }) {
+function Option({
+  option,
+  busy,
+  onChoose,
+}: {
+  option: AgentOption;
+  busy: boolean;
+  onChoose: (value: string | boolean) => void;
+}) {
   if (option.choices.length === 0)
     return (
       <label className="radio">
-        <input type="checkbox" checked={option.value === true} disabled={busy} onChange={(event) => onChoose(event.target.checked)} />
-        {unhidden(option.name)}
+        <input
+          type="checkbox"
+          checked={option.value === true}
+          disabled={busy}
+          onChange={(event) => onChoose(event.target.checked)}
+        />
+        {visibleText(option.name)}
       </label>
     );
   const chosen = option.choices.find((choice) => choice.id === option.value);
   return (
     <label>
-      {unhidden(option.name)}
+      {visibleText(option.name)}
       <select value={chosen?.id ?? ""} disabled={busy} onChange={(event) => onChoose(event.target.value)}>
         {chosen === undefined && (
           <option value="" disabled>
-            As the agent has it
+            Default of the agent
           </option>
         )}
         {option.choices.map((choice) => (
           <option key={choice.id} value={choice.id}>
-            {unhidden(choice.name)}
+            {visibleText(choice.name)}
           </option>
         ))}
       </select>
-      {chosen?.description && <small className="quiet">{unhidden(chosen.description)}</small>}
+      {chosen?.description && <small className="quiet">{visibleText(chosen.description)}</small>}
     </label>
   );
 }

@@ -1,39 +1,44 @@
-/** What was typed and not sent, by session. It outlives a reload, a closed tab and a gateway that is away. */
+/** What was typed and not sent, by session. A draft survives a reload, a closed tab and an outage of the gateway. */
 
 export interface Draft {
   text: string;
-  /** Files that were picked; those still named in the text go along. */
+  /** Files that were picked. Those that the text still names are sent along. */
   picked: string[];
 }
 
-export const EMPTY: Draft = { text: "", picked: [] };
-const MOST = 200_000;
-const keyOf = (id: string) => `freehold.draft.${id}`;
+export const EMPTY_DRAFT: Draft = { text: "", picked: [] };
+const MAX_LENGTH = 200_000;
+const keyOf = (session: string) => `freehold.draft.${session}`;
 
-export function readDraft(id: string): Draft {
+export function readDraft(session: string): Draft {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(keyOf(id)) ?? "null");
-    if (typeof kept !== "object" || kept === null || !("text" in kept) || typeof kept.text !== "string") return EMPTY;
-    const picked = "picked" in kept && Array.isArray(kept.picked) ? kept.picked.filter((one): one is string => typeof one === "string") : [];
-    return { text: kept.text, picked };
+    const stored: unknown = JSON.parse(localStorage.getItem(keyOf(session)) ?? "null");
+    if (typeof stored !== "object" || stored === null || !("text" in stored) || typeof stored.text !== "string")
+      return EMPTY_DRAFT;
+    const picked =
+      "picked" in stored && Array.isArray(stored.picked)
+        ? stored.picked.filter((one): one is string => typeof one === "string")
+        : [];
+    return { text: stored.text, picked };
   } catch {
-    return EMPTY;
+    return EMPTY_DRAFT;
   }
 }
 
-/** A store that is full or shut takes nothing: what is typed stays on the page all the same. */
-export function keepDraft(id: string, draft: Draft): void {
+/** Stores a draft. When the browser refuses (full or disabled storage), the text stays on the page only. */
+export function writeDraft(session: string, draft: Draft): void {
   try {
-    if (draft.text === "") localStorage.removeItem(keyOf(id));
-    else if (draft.text.length <= MOST) localStorage.setItem(keyOf(id), JSON.stringify(draft));
+    if (draft.text === "") localStorage.removeItem(keyOf(session));
+    else if (draft.text.length <= MAX_LENGTH) localStorage.setItem(keyOf(session), JSON.stringify(draft));
   } catch {
     return;
   }
 }
 
-export const forgetDraft = (id: string): void => keepDraft(id, EMPTY);
+export const removeDraft = (session: string): void => writeDraft(session, EMPTY_DRAFT);
 
-/** At an explicit goodbye nothing that was typed stays behind in this browser. */
-export function forgetEverything(): void {
-  for (const key of Object.keys(localStorage)) if (/^freehold\.(draft|outbox)\./.test(key)) localStorage.removeItem(key);
+/** Removes every draft and every unsent prompt from this browser. */
+export function clearDrafts(): void {
+  for (const key of Object.keys(localStorage))
+    if (/^freehold\.(draft|outbox)\./.test(key)) localStorage.removeItem(key);
 }

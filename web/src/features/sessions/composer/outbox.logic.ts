@@ -1,39 +1,65 @@
-import type { Image, SendPrompt } from "../../../client/api";
+import type { PromptImage, SendPrompt } from "../../../client/api";
 
-/** A prompt on its way. Its key stays the same however often it is tried: it becomes one turn, or none. */
-export interface Letter {
+/** A prompt that is being sent. Its key stays the same for every try, so that it becomes one turn or none. */
+export interface OutgoingPrompt {
   key: string;
   text: string;
   files: string[];
-  images: Image[];
+  images: PromptImage[];
   when: NonNullable<SendPrompt["when"]>;
 }
 
-export const bodyOf = ({ key, text, files, images, when }: Letter): SendPrompt => ({ key, text, files, images: images.map(({ mime, data }) => ({ mime, data })), when });
+export const bodyOf = ({ key, text, files, images, when }: OutgoingPrompt): SendPrompt => ({
+  key,
+  text,
+  files,
+  images: images.map(({ mime, data }) => ({ mime, data })),
+  when,
+});
 
-/** Whether nobody said no: the gateway was away, or was not ready, and may even have taken it. */
-export const isUncertain = (status: number): boolean => status === 0 || status === 502 || status === 503 || status === 504;
+/** Whether a failed request may have been received: the gateway did not answer, or was not ready. */
+export const isUncertain = (status: number): boolean =>
+  status === 0 || status === 502 || status === 503 || status === 504;
 
-const MOST_KEPT = 2_000_000;
+const MAX_STORED = 2_000_000;
 
-/** What is written down of those on their way: all of them, or of pictures too large to keep, nothing. */
-export function kept(letters: readonly Letter[]): string | null {
-  if (letters.length === 0) return null;
-  const text = JSON.stringify(letters);
-  return text.length <= MOST_KEPT ? text : JSON.stringify(letters.filter((letter) => letter.images.length === 0));
+/** The text to store for prompts that are not sent yet. Prompts whose images are too large to store are left out. */
+export function serialize(prompts: readonly OutgoingPrompt[]): string | null {
+  if (prompts.length === 0) return null;
+  const text = JSON.stringify(prompts);
+  return text.length <= MAX_STORED ? text : JSON.stringify(prompts.filter((prompt) => prompt.images.length === 0));
 }
 
-export function readKept(text: string | null): Letter[] {
+export function parse(text: string | null): OutgoingPrompt[] {
   try {
     const found: unknown = JSON.parse(text ?? "[]");
-    return Array.isArray(found) ? found.filter((one): one is Letter => typeof one?.key === "string" && typeof one.text === "string" && Array.isArray(one.files) && Array.isArray(one.images)) : [];
+    return Array.isArray(found) ? found.filter(isPrompt) : [];
   } catch {
     return [];
   }
 }
 
-/** The key of a prompt that was taken back and is sent again unchanged is the same: it may have arrived the first time. */
-export function keyFor(letter: Omit<Letter, "key" | "when">, before: Letter | null, fresh: () => string): string {
-  const same = before !== null && before.text === letter.text && JSON.stringify(before.files) === JSON.stringify(letter.files) && JSON.stringify(before.images.map((one) => one.data)) === JSON.stringify(letter.images.map((one) => one.data));
-  return same ? before.key : fresh();
+function isPrompt(value: unknown): value is OutgoingPrompt {
+  const prompt = value as Partial<OutgoingPrompt> | null;
+  return (
+    typeof prompt?.key === "string" &&
+    typeof prompt.text === "string" &&
+    Array.isArray(prompt.files) &&
+    Array.isArray(prompt.images)
+  );
+}
+
+/** The key of a prompt. A prompt that was taken back and is sent again unchanged keeps its key: it may have arrived. */
+export function keyFor(
+  prompt: Omit<OutgoingPrompt, "key" | "when">,
+  takenBack: OutgoingPrompt | null,
+  newKey: () => string,
+): string {
+  const dataOf = (images: readonly PromptImage[]) => JSON.stringify(images.map((image) => image.data));
+  const isSame =
+    takenBack !== null &&
+    takenBack.text === prompt.text &&
+    JSON.stringify(takenBack.files) === JSON.stringify(prompt.files) &&
+    dataOf(takenBack.images) === dataOf(prompt.images);
+  return isSame ? takenBack.key : newKey();
 }

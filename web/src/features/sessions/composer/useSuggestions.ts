@@ -1,59 +1,79 @@
 import { useState } from "react";
 import type { OfferedCommand } from "../../../client/api";
-import { useCandidates } from "./files";
-import { bestCommands, bestFiles, complete, tokenAt, type Token } from "./suggest.logic";
-import type { Suggestion } from "./Suggestions";
+import type { Suggestion } from "./SuggestionList";
+import { bestCommands, bestFiles, complete, type Token, tokenAt } from "./suggestions.logic";
+import { useWorkspaceFiles } from "./useWorkspaceFiles";
 
-const NOTES = { asking: "Looking…", there: "No file is called that", failed: "The files could not be listed" } as const;
+const NOTES = {
+  loading: "Loading…",
+  loaded: "No file matches",
+  failed: "The files could not be listed",
+} as const;
 
-export interface Suggesting {
+export interface Suggestions {
   token: Token | null;
   all: readonly Suggestion[];
   chosen: number;
   note: string;
-  /** Whether keys are for the list. */
+  /** Whether arrow keys choose a suggestion. */
   active: boolean;
+  /** Whether the chosen command is already typed in full. */
+  isComplete: boolean;
   step: (by: 1 | -1) => void;
-  pick: (index: number) => { text: string; caret: number; file: string | null } | null;
-  /** The caret moved or the text changed. */
-  look: (text: string, caret: number) => void;
+  accept: (index: number) => { text: string; caret: number; file: string | null } | null;
+  /** The text changed or the caret moved. */
+  update: (text: string, caret: number) => void;
   close: () => void;
 }
 
-/** What the word under the caret could become. */
-export function useSuggestions(commands: readonly OfferedCommand[]): Suggesting {
-  const [at, setAt] = useState<{ text: string; token: Token } | null>(null);
+/** Suggestions for the word at the caret. */
+export function useSuggestions(commands: readonly OfferedCommand[]): Suggestions {
+  const [current, setCurrent] = useState<{ text: string; token: Token } | null>(null);
   const [chosen, setChosen] = useState(0);
-  const [closed, setClosed] = useState<number | null>(null);
-  const token = at?.token ?? null;
-  const candidates = useCandidates(token?.kind === "file");
-  const shown = token !== null && closed !== token.from && !(token.kind === "command" && commands.length === 0);
+  /** Where the token starts whose suggestions were closed. */
+  const [closedAt, setClosedAt] = useState<number | null>(null);
+  const token = current?.token ?? null;
+  const files = useWorkspaceFiles(token?.kind === "file");
+  const hasNoCommands = token?.kind === "command" && commands.length === 0;
+  const shown = token !== null && closedAt !== token.from && !hasNoCommands ? token : null;
   const all: Suggestion[] =
-    !shown || token === null
+    shown === null
       ? []
-      : token.kind === "file"
-        ? bestFiles(candidates.files, token.query).map((one) => ({ word: one.path, about: "", icon: one.folder ? "folder" : "file" }))
-        : bestCommands(commands, token.query).map((one) => ({ word: one.name, about: one.description, icon: "terminal" }));
+      : shown.kind === "file"
+        ? bestFiles(files.all, shown.query).map((file) => ({
+            word: file.path,
+            description: "",
+            icon: file.isFolder ? "folder" : "file",
+          }))
+        : bestCommands(commands, shown.query).map((command) => ({
+            word: command.name,
+            description: command.description,
+            icon: "terminal",
+          }));
   const index = Math.min(chosen, Math.max(0, all.length - 1));
   return {
-    token: shown ? token : null,
+    token: shown,
     all,
     chosen: index,
-    note: token?.kind === "file" ? NOTES[candidates.state] : "The agent has no such command",
+    note: token?.kind === "file" ? NOTES[files.state] : "The agent has no such command",
     active: all.length > 0,
+    isComplete: shown?.kind === "command" && all[index]?.word === shown.query,
     step: (by) => setChosen((index + by + all.length) % all.length),
-    pick: (which) => {
+    accept: (which) => {
       const word = all[which]?.word;
-      if (at === null || word === undefined) return null;
-      setAt(null);
-      return { ...complete(at.text, at.token, word), file: at.token.kind === "file" ? word : null };
+      if (current === null || word === undefined) return null;
+      setCurrent(null);
+      return {
+        ...complete(current.text, current.token, word),
+        file: current.token.kind === "file" ? word : null,
+      };
     },
-    look: (text, caret) => {
+    update: (text, caret) => {
       const found = tokenAt(text, caret);
-      if (found === null || found.from !== token?.from) setClosed(null);
+      if (found === null || found.from !== token?.from) setClosedAt(null);
       if (found?.query !== token?.query) setChosen(0);
-      setAt(found === null ? null : { text, token: found });
+      setCurrent(found === null ? null : { text, token: found });
     },
-    close: () => setClosed(token?.from ?? null),
+    close: () => setClosedAt(token?.from ?? null),
   };
 }

@@ -1,29 +1,40 @@
 import { useState } from "react";
-import type { SessionView } from "../../../client/api";
-import { later } from "../../../ui/later";
-import { unhidden } from "../../../ui/unhidden";
+import type { SessionInfo } from "../../../client/api";
+import { lazyComponent } from "../../../ui/lazyComponent";
 import { ApprovalDock } from "../../approvals/ApprovalDock";
+import { sessionTitle } from "../../session-list/sessionList.logic";
 import { Composer } from "../composer/Composer";
-import { SessionHead } from "../SessionHead";
+import { SessionHeader } from "../SessionHeader";
 import "./conversation.css";
-import { useSessionEvents } from "./events";
+import { useSessionEvents } from "./useSessionEvents";
 
-// Reading Markdown is most of the page's weight: the rest of the page does not wait for it.
-const Transcript = later(async () => ({ default: (await import("./Transcript")).Transcript }));
+// The Markdown parser is most of the code of this page. The rest of the page does not wait for it.
+const Transcript = lazyComponent(async () => ({ default: (await import("./Transcript")).Transcript }));
 Transcript.load();
 
-/** One session: what was said and done, what its agent asks, and the place to say more. */
-export function Conversation({ id, session, onClose }: { id: string; session: SessionView | null; onClose: () => void }) {
-  const heard = useSessionEvents(id);
-  const [sent, setSent] = useState(0);
+interface ConversationProps {
+  id: string;
+  session: SessionInfo | null;
+  onClose: () => void;
+}
+
+/** One session: its transcript, its open permission requests and the composer. */
+export function Conversation({ id, session, onClose }: ConversationProps) {
+  const loaded = useSessionEvents(id);
+  const [promptsSent, setPromptsSent] = useState(0);
   return (
-    <section className="file conversation" aria-label={unhidden(session?.title ?? "") || "Session"}>
-      <SessionHead session={session} onClose={onClose} />
-      <div className="talk-place">
-        <Transcript session={id} heard={heard} works={session?.status === "working" ? session.seq : null} sent={sent} />
+    <section className="split-detail conversation" aria-label={session === null ? "Session" : sessionTitle(session)}>
+      <SessionHeader session={session} onClose={onClose} />
+      <div className="conversation-place">
+        <Transcript
+          session={id}
+          loaded={loaded}
+          workingAsOf={session?.status === "working" ? session.seq : null}
+          promptsSent={promptsSent}
+        />
       </div>
       <ApprovalDock session={id} />
-      <Composer id={id} session={session} events={heard.events} onSent={() => setSent((count) => count + 1)} />
+      <Composer id={id} session={session} events={loaded.events} onSent={() => setPromptsSent((count) => count + 1)} />
     </section>
   );
 }

@@ -1,33 +1,31 @@
 import { useEffect, useRef } from "react";
 import { Icon } from "../../../ui/Icon";
+import type { Find } from "./useFind";
 
 interface FindBarProps {
-  looked: string;
-  /** Which of how many; `reading` while older ones are still read. */
-  at: number;
-  count: number;
-  reading: boolean;
-  onLook: (words: string) => void;
-  onStep: (by: 1 | -1) => void;
+  find: Find;
+  /** Whether older messages are still being loaded. */
+  loading: boolean;
   onClose: () => void;
 }
 
-/** Looks through the whole session: the browser's own search sees only what is drawn. */
-export function FindBar({ looked, at, count, reading, onLook, onStep, onClose }: FindBarProps) {
+/** Searches the whole session. The search of the browser finds only what is drawn. */
+export function FindBar({ find, loading, onClose }: FindBarProps) {
+  const { query, position, count, search, step } = find;
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
-  const said = looked.trim() === "" ? "" : count === 0 ? (reading ? "" : "Nothing found") : `${at} of ${count}`;
+  const result = query.trim() === "" ? "" : count === 0 ? (loading ? "" : "Nothing found") : `${position} of ${count}`;
   return (
-    <div className="find" role="search" aria-label="In this session">
+    <div className="conversation-find" role="search" aria-label="In this session">
       <input
         ref={field}
         type="search"
         aria-label="Find in this session"
         placeholder="Find in this session"
-        value={looked}
-        onChange={(event) => onLook(event.target.value)}
+        value={query}
+        onChange={(event) => search(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === "Enter") onStep(event.shiftKey ? 1 : -1);
+          if (event.key === "Enter") step(event.shiftKey ? 1 : -1);
           else if (event.key === "Escape") onClose();
           else return;
           event.preventDefault();
@@ -35,15 +33,27 @@ export function FindBar({ looked, at, count, reading, onLook, onStep, onClose }:
         }}
       />
       <span className="quiet" role="status">
-        {[said, reading && "reading older…"].filter(Boolean).join(" · ")}
+        {[result, loading && "searching older messages…"].filter(Boolean).join(" · ")}
       </span>
-      <button className="plain-button" aria-label="Older" disabled={count === 0} onClick={() => onStep(-1)}>
+      <button
+        type="button"
+        className="plain-button"
+        aria-label="Older match"
+        disabled={count === 0}
+        onClick={() => step(-1)}
+      >
         <Icon name="up" size={16} />
       </button>
-      <button className="plain-button" aria-label="Newer" disabled={count === 0} onClick={() => onStep(1)}>
+      <button
+        type="button"
+        className="plain-button"
+        aria-label="Newer match"
+        disabled={count === 0}
+        onClick={() => step(1)}
+      >
         <Icon name="down" size={16} />
       </button>
-      <button className="plain-button" aria-label="Close" onClick={onClose}>
+      <button type="button" className="plain-button" aria-label="Close search" onClick={onClose}>
         <Icon name="close" size={16} />
       </button>
     </div>

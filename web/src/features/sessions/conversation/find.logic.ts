@@ -1,14 +1,18 @@
 import type { Item } from "./transcript.logic";
 
-/** The words of an item that can be looked for. */
-export function wordsOf(item: Item): string {
+/** The text of an item that can be searched. */
+function searchableText(item: Item): string {
   switch (item.kind) {
     case "prompt":
     case "message":
     case "thought":
       return item.text;
     case "tool":
-      return [item.title, item.input, ...item.parts.map((part) => (part.type === "text" ? part.text : `${part.path}\n${part.old}\n${part.now}`))].join("\n");
+      return [
+        item.title,
+        item.input,
+        ...item.parts.map((part) => (part.type === "text" ? part.text : `${part.path}\n${part.old}\n${part.now}`)),
+      ].join("\n");
     case "plan":
       return item.entries.map((entry) => entry.content).join("\n");
     case "approval":
@@ -21,25 +25,25 @@ export function wordsOf(item: Item): string {
   }
 }
 
-const lowered = new WeakMap<Item, string>();
+const lowerCaseCache = new WeakMap<Item, string>();
 
-function lower(item: Item): string {
-  const known = lowered.get(item);
+function lowerCaseText(item: Item): string {
+  const known = lowerCaseCache.get(item);
   if (known !== undefined) return known;
-  const words = wordsOf(item).toLowerCase();
-  lowered.set(item, words);
+  const words = searchableText(item).toLowerCase();
+  lowerCaseCache.set(item, words);
   return words;
 }
 
-/** The places of the items that hold the words, whatever their case. */
-export function found(items: readonly Item[], looked: string): number[] {
-  const wanted = looked.trim().toLowerCase();
+/** The indexes of the items that contain the query, in any case. */
+export function findItems(items: readonly Item[], query: string): number[] {
+  const wanted = query.trim().toLowerCase();
   if (wanted === "") return [];
-  return items.flatMap((item, place) => (lower(item).includes(wanted) ? [place] : []));
+  return items.flatMap((item, index) => (lowerCaseText(item).includes(wanted) ? [index] : []));
 }
 
-/** The next place from here, around the end. */
-export function step(places: readonly number[], from: number | null, by: 1 | -1): number | null {
+/** The next index from here, in a circle. Without a start it is the last one. */
+export function stepFrom(places: readonly number[], from: number | null, by: 1 | -1): number | null {
   if (places.length === 0) return null;
   if (from === null) return places.at(-1) ?? null;
   if (by === 1) return places.find((place) => place > from) ?? places[0] ?? null;

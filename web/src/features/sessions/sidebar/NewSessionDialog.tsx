@@ -1,23 +1,23 @@
-import { useState, type FormEvent } from "react";
-import type { AgentRow, ModelsState } from "../../../client/api";
-import { useAnswer } from "../../../ui/answers";
+import { type FormEvent, useState } from "react";
+import type { AgentInfo, ModelsState } from "../../../client/api";
+import { useResource } from "../../../data/resource";
 import { Dialog } from "../../../ui/Dialog";
 import { Notice } from "../../../ui/Notice";
-import { go } from "../../shell/route";
-import { agentChoices } from "./agents.logic";
-import { useNewSession } from "./newSession";
+import { go } from "../../../ui/route";
+import { agentChoices } from "./agentChoices.logic";
+import { useNewSession } from "./useNewSession";
 
 const OTHER = "\0other";
 
-/** Who shall work, and with which model. */
+/** Chooses the agent and the model of a new session. */
 export function NewSessionDialog({ onClose }: { onClose: () => void }) {
-  const agents = useAnswer<AgentRow[]>("/v1/agents");
-  const models = useAnswer<ModelsState>("/v1/models");
+  const agents = useResource<AgentInfo[]>("/v1/agents");
+  const models = useResource<ModelsState>("/v1/models");
   const [agent, setAgent] = useState<string | null>(null);
   const [model, setModel] = useState("");
   const [other, setOther] = useState("");
   const [busy, setBusy] = useState(false);
-  const open = useNewSession();
+  const startSession = useNewSession();
   const choices = agentChoices(agents.value ?? []);
   const chosen = agent ?? choices.find((one) => one.usable)?.name ?? null;
 
@@ -26,7 +26,7 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
     if (chosen === null) return;
     const named = model === OTHER ? other.trim() : model;
     setBusy(true);
-    if (await open({ agent: chosen, ...(named === "" ? {} : { model: named }) })) onClose();
+    if (await startSession({ agent: chosen, ...(named === "" ? {} : { model: named }) })) onClose();
     setBusy(false);
   }
 
@@ -34,11 +34,19 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
     <Dialog title="New session" onClose={onClose}>
       {agents.problem && <Notice problem={agents.problem} action={{ label: "Try again", run: agents.reload }} />}
       <form className="stack" onSubmit={(event) => void submit(event)}>
-        <fieldset className="agents">
+        <fieldset className="sidebar-agents">
           <legend>Agent</legend>
           {choices.map((one) => (
             <label key={one.name} data-usable={one.usable || undefined}>
-              <input type="radio" name="agent" value={one.name} checked={one.name === chosen} disabled={!one.usable} autoFocus={one.name === chosen} onChange={() => setAgent(one.name)} />
+              <input
+                type="radio"
+                name="agent"
+                value={one.name}
+                checked={one.name === chosen}
+                disabled={!one.usable}
+                autoFocus={one.name === chosen}
+                onChange={() => setAgent(one.name)}
+              />
               <span>
                 {one.title}
                 {one.isDefault && <span className="chip">default</span>}
@@ -49,7 +57,7 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
         </fieldset>
         {choices.some((one) => !one.usable) && (
           <p className="quiet small-print">
-            Agents can be added in{" "}
+            Add more agents in{" "}
             <button type="button" className="text-button" onClick={() => go("/settings/agents")}>
               Settings
             </button>
@@ -58,23 +66,33 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
         <label>
           Model
           <select value={model} onChange={(event) => setModel(event.target.value)}>
-            <option value="">The agent’s usual one</option>
+            <option value="">Default of the agent</option>
             {models.value?.models.map((one) => (
               <option key={one.name} value={one.name}>
                 {one.name}
                 {one.model && ` (${one.model})`}
-                {one.problem && " – cannot be asked now"}
+                {one.problem && " (not available now)"}
               </option>
             ))}
-            <option value={OTHER}>Another…</option>
+            <option value={OTHER}>Another model…</option>
           </select>
         </label>
-        {model === OTHER && <input aria-label="Name of the model" placeholder="As its provider calls it" maxLength={200} required autoFocus value={other} onChange={(event) => setOther(event.target.value)} />}
+        {model === OTHER && (
+          <input
+            aria-label="Model name"
+            placeholder="Name at the provider"
+            maxLength={200}
+            required
+            autoFocus
+            value={other}
+            onChange={(event) => setOther(event.target.value)}
+          />
+        )}
         {models.value?.help && (
           <p className="quiet small-print">
             No model is connected yet.{" "}
             <button type="button" className="text-button" onClick={() => go("/settings/models")}>
-              How to connect one
+              Connect a model
             </button>
           </p>
         )}
@@ -83,7 +101,7 @@ export function NewSessionDialog({ onClose }: { onClose: () => void }) {
             Cancel
           </button>
           <button className="primary" disabled={busy || chosen === null}>
-            Start
+            Start session
           </button>
         </div>
       </form>

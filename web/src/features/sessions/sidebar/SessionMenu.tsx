@@ -1,26 +1,26 @@
-import { useState, type FormEvent } from "react";
-import type { SessionView } from "../../../client/api";
+import { type FormEvent, useState } from "react";
+import type { SessionInfo } from "../../../client/api";
 import { request } from "../../../client/http";
 import { Dialog } from "../../../ui/Dialog";
 import { ActionMenu } from "../../../ui/Menu";
+import { go, sessionPath } from "../../../ui/route";
 import { useToasts } from "../../../ui/Toasts";
-import { unhidden } from "../../../ui/unhidden";
-import { go } from "../../shell/route";
-import { forgetDraft } from "../composer/draft";
-import { useRoster } from "../roster";
+import { useSessionList } from "../../session-list/SessionListProvider";
+import { sessionTitle } from "../../session-list/sessionList.logic";
+import { removeDraft } from "../composer/draft";
 
-const addressOf = (session: SessionView) => `/v1/sessions/${encodeURIComponent(session.id)}`;
+const apiPath = (session: SessionInfo) => `/v1/sessions/${encodeURIComponent(session.id)}`;
 
-/** What can be done with a session. */
-export function SessionMenu({ session, className }: { session: SessionView; className?: string }) {
+/** The actions of a session. */
+export function SessionMenu({ session, className }: { session: SessionInfo; className?: string }) {
   const [open, setOpen] = useState<"rename" | "delete" | null>(null);
   const toasts = useToasts();
-  const roster = useRoster();
+  const sessionList = useSessionList();
 
-  async function change(body: { title?: string; archived?: boolean }, said?: string) {
+  async function change(body: { title?: string; archived?: boolean }, message?: string) {
     try {
-      roster.take(await request<SessionView>(addressOf(session), { method: "PATCH", body }));
-      if (said) toasts.done(said);
+      sessionList.receive(await request<SessionInfo>(apiPath(session), { method: "PATCH", body }));
+      if (message) toasts.done(message);
     } catch (error) {
       toasts.failed(error);
     }
@@ -28,9 +28,9 @@ export function SessionMenu({ session, className }: { session: SessionView; clas
 
   async function fork() {
     try {
-      const made = await request<SessionView>(`${addressOf(session)}/fork`, { method: "POST", body: {} });
-      roster.take(made);
-      go(`/sessions?id=${encodeURIComponent(made.id)}`);
+      const copy = await request<SessionInfo>(`${apiPath(session)}/fork`, { method: "POST", body: {} });
+      sessionList.receive(copy);
+      go(sessionPath(copy.id));
     } catch (error) {
       toasts.failed(error);
     }
@@ -38,7 +38,7 @@ export function SessionMenu({ session, className }: { session: SessionView; clas
 
   function download(format: "markdown" | "json") {
     const link = document.createElement("a");
-    link.href = `${addressOf(session)}/export?format=${format}`;
+    link.href = `${apiPath(session)}/export?format=${format}`;
     link.download = "";
     link.click();
   }
@@ -46,7 +46,7 @@ export function SessionMenu({ session, className }: { session: SessionView; clas
   return (
     <>
       <ActionMenu
-        label={`More for ${unhidden(session.title) || "New session"}`}
+        label={`Menu of ${sessionTitle(session)}`}
         {...(className === undefined ? {} : { className })}
         entries={[
           { label: "Rename…", icon: "talk", run: () => setOpen("rename") },
@@ -54,18 +54,38 @@ export function SessionMenu({ session, className }: { session: SessionView; clas
           { label: "Export as Markdown", icon: "download", run: () => download("markdown") },
           { label: "Export as JSON", icon: "download", run: () => download("json") },
           session.archived
-            ? { label: "Take out of the archive", icon: "folder", apart: true, run: () => void change({ archived: false }, "Taken out of the archive") }
-            : { label: "Archive", icon: "folder", apart: true, run: () => void change({ archived: true }, "Archived") },
+            ? {
+                label: "Move out of the archive",
+                icon: "folder",
+                separated: true,
+                run: () => void change({ archived: false }, "Moved out of the archive"),
+              }
+            : {
+                label: "Archive",
+                icon: "folder",
+                separated: true,
+                run: () => void change({ archived: true }, "Archived"),
+              },
           { label: "Delete…", icon: "close", danger: true, run: () => setOpen("delete") },
         ]}
       />
-      {open === "rename" && <RenameDialog session={session} onRename={(title) => change({ title })} onClose={() => setOpen(null)} />}
+      {open === "rename" && (
+        <RenameDialog session={session} onRename={(title) => change({ title })} onClose={() => setOpen(null)} />
+      )}
       {open === "delete" && <DeleteDialog session={session} onClose={() => setOpen(null)} />}
     </>
   );
 }
 
-function RenameDialog({ session, onRename, onClose }: { session: SessionView; onRename: (title: string) => Promise<void>; onClose: () => void }) {
+function RenameDialog({
+  session,
+  onRename,
+  onClose,
+}: {
+  session: SessionInfo;
+  onRename: (title: string) => Promise<void>;
+  onClose: () => void;
+}) {
   const [title, setTitle] = useState(session.title);
   async function submit(event: FormEvent) {
     event.preventDefault();
@@ -73,9 +93,17 @@ function RenameDialog({ session, onRename, onClose }: { session: SessionView; on
     onClose();
   }
   return (
-    <Dialog title="Rename the session" onClose={onClose}>
+    <Dialog title="Rename this session" onClose={onClose}>
       <form className="stack" onSubmit={(event) => void submit(event)}>
-        <input aria-label="Title" value={title} maxLength={200} required autoFocus onFocus={(event) => event.target.select()} onChange={(event) => setTitle(event.target.value)} />
+        <input
+          aria-label="Title"
+          value={title}
+          maxLength={200}
+          required
+          autoFocus
+          onFocus={(event) => event.target.select()}
+          onChange={(event) => setTitle(event.target.value)}
+        />
         <div className="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel
@@ -89,16 +117,16 @@ function RenameDialog({ session, onRename, onClose }: { session: SessionView; on
   );
 }
 
-function DeleteDialog({ session, onClose }: { session: SessionView; onClose: () => void }) {
+function DeleteDialog({ session, onClose }: { session: SessionInfo; onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const toasts = useToasts();
-  const roster = useRoster();
+  const sessionList = useSessionList();
   async function remove() {
     setBusy(true);
     try {
-      await request(addressOf(session), { method: "DELETE" });
-      forgetDraft(session.id);
-      roster.take({ id: session.id, deleted: true });
+      await request(apiPath(session), { method: "DELETE" });
+      removeDraft(session.id);
+      sessionList.receive({ id: session.id, deleted: true });
       if (new URLSearchParams(location.search).get("id") === session.id) go("/sessions");
       onClose();
     } catch (error) {
@@ -109,11 +137,12 @@ function DeleteDialog({ session, onClose }: { session: SessionView; onClose: () 
   return (
     <Dialog title="Delete this session?" onClose={onClose}>
       <p>
-        What was said in <strong>{unhidden(session.title) || "New session"}</strong> is gone for good, and its agent is stopped if it works. The files it changed stay, and so does their history.
+        This deletes all messages of <strong>{sessionTitle(session)}</strong> for good and stops its agent. The files
+        that it changed stay, and so does their history.
       </p>
       <div className="dialog-foot">
         <button onClick={onClose} autoFocus>
-          Keep it
+          Cancel
         </button>
         <button className="danger" disabled={busy} onClick={() => void remove()}>
           Delete

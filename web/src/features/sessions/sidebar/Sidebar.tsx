@@ -1,175 +1,172 @@
-import { useEffect, useRef, useState, type KeyboardEvent, type MouseEvent } from "react";
-import type { SessionPage, SessionView } from "../../../client/api";
-import { request } from "../../../client/http";
-import { useAnswer, useNow } from "../../../ui/answers";
+import { type KeyboardEvent, useState } from "react";
+import type { SessionInfo } from "../../../client/api";
+import { formatAge, formatDateTime, secondsOf } from "../../../ui/format";
 import { Icon } from "../../../ui/Icon";
-import { ActionMenu } from "../../../ui/Menu";
-import { ago, fullMoment } from "../../../ui/moments";
+import { ActionMenu, type MenuEntry } from "../../../ui/Menu";
 import { Notice } from "../../../ui/Notice";
+import { followLink, sessionPath } from "../../../ui/route";
 import { useToasts } from "../../../ui/Toasts";
-import { unhidden } from "../../../ui/unhidden";
-import { RulesDialog } from "../../approvals/RulesDialog";
-import { turnOff, turnOn, useNotifying } from "../../notify/permission";
-import { go } from "../../shell/route";
-import { useStop } from "../../stop/stop";
-import { useRoster } from "../roster";
-import { standing } from "../roster.logic";
+import { useNow } from "../../../ui/useNow";
+import { visibleText } from "../../../ui/visibleText";
+import { PermissionRulesDialog } from "../../approvals/PermissionRulesDialog";
+import { useKillSwitch } from "../../kill-switch/KillSwitchProvider";
+import { disableNotifications, enableNotifications, useNotificationState } from "../../notifications/browserPermission";
+import { useSessionList } from "../../session-list/SessionListProvider";
+import { sessionTitle, statusLabel } from "../../session-list/sessionList.logic";
 import { NewSessionDialog } from "./NewSessionDialog";
-import { useNewSession } from "./newSession";
 import { SessionMenu } from "./SessionMenu";
+import { StatusChip } from "./StatusChip";
+import { useNewSession } from "./useNewSession";
+import { useOlderSessions } from "./useOlderSessions";
+import { useSessionSearch } from "./useSessionSearch";
+import "./sidebar.css";
 
-const PIECE = 200;
-const addressOf = (session: SessionView) => `/sessions?id=${encodeURIComponent(session.id)}`;
-
-/** Every session and how it stands, and the way to a new one. */
+/** All sessions with their status, a search, and the button for a new one. */
 export function Sidebar({ chosen }: { chosen: string | null }) {
-  const [typed, setTyped] = useState("");
+  const [query, setQuery] = useState("");
   const [archived, setArchived] = useState(false);
   const [dialog, setDialog] = useState<"new" | "rules" | null>(null);
   const now = useNow();
-  const roster = useRoster();
-  const found = useFound(typed.trim(), archived);
-  const older = useOlder();
-  const open = useNewSession();
-  const stop = useStop();
-  const notifying = useNotifying();
-  const toasts = useToasts();
-  const searches = typed.trim() !== "" || archived;
-  const rows = searches ? found.rows : roster.rows === null ? null : [...roster.rows, ...older.rows.filter((row) => !roster.rows?.some((one) => one.id === row.id))];
-  const problem = searches ? found.problem : roster.problem;
-
-  async function notify() {
-    const now = await turnOn();
-    toasts.done(now === "on" ? "You are called when an agent needs you or is done" : "This browser lets Freehold send no notifications");
-  }
+  const sessionList = useSessionList();
+  const search = useSessionSearch(query.trim(), archived);
+  const older = useOlderSessions();
+  const startSession = useNewSession();
+  const menu = useSidebarMenu({
+    archived,
+    onToggleArchive: () => setArchived(!archived),
+    onShowRules: () => setDialog("rules"),
+  });
+  const { sessions, problem, reload } = search.active
+    ? search
+    : { sessions: withOlder(sessionList.value, older.sessions), ...sessionList };
 
   return (
-    <aside className="tree-pane sidebar" aria-label="Sessions">
-      <div className="tree-head">
+    <aside className="split-list sidebar" aria-label="Sessions">
+      <div className="split-head">
         <h1>Sessions</h1>
-        <ActionMenu
-          label="More about sessions"
-          entries={[
-            { label: archived ? "Show those that are not archived" : "Show the archive", icon: "folder", run: () => setArchived(!archived) },
-            { label: "What agents may do…", icon: "key", run: () => setDialog("rules") },
-            ...(notifying === "on" ? [{ label: "Send no notifications", icon: "talk" as const, run: turnOff }] : notifying === "absent" || notifying === "denied" ? [] : [{ label: "Notify me", icon: "talk" as const, run: () => void notify() }]),
-            stop.value?.stopped ? { label: "Let agents work again", icon: "redo", apart: true, run: () => void stop.lift() } : { label: "Stop every agent now", icon: "warning", danger: true, apart: true, run: () => void stop.stop("") },
-          ]}
-        />
-        <div className="split">
-          <button className="small primary" onClick={() => void open()}>
+        <ActionMenu label="Sessions menu" entries={menu} />
+        <div className="sidebar-new">
+          <button type="button" className="small primary" onClick={() => void startSession()}>
             <Icon name="plus" size={16} /> New
           </button>
-          <button className="small primary" aria-label="New with a choice of agent and model" title="Choose agent and model" onClick={() => setDialog("new")}>
+          <button
+            type="button"
+            className="small primary"
+            aria-label="New session with another agent or model"
+            title="Choose agent and model"
+            onClick={() => setDialog("new")}
+          >
             <Icon name="chevron" size={16} />
           </button>
         </div>
       </div>
-      <input className="tree-search" type="search" placeholder="Find in titles and words" aria-label="Find a session" value={typed} onChange={(event) => setTyped(event.target.value)} />
+      <input
+        className="split-search"
+        type="search"
+        placeholder="Find in titles and messages"
+        aria-label="Find a session"
+        value={query}
+        onChange={(event) => setQuery(event.target.value)}
+      />
       {archived && (
         <p className="sidebar-note">
-          The archive{" "}
-          <button className="text-button" onClick={() => setArchived(false)}>
-            Back to the others
+          Archive
+          <button type="button" className="text-button" onClick={() => setArchived(false)}>
+            Close the archive
           </button>
         </p>
       )}
-      {problem && <Notice problem={problem} action={{ label: "Try again", run: searches ? found.reload : roster.reload }} />}
-      {rows?.length === 0 && <p className="empty tree-note">{typed.trim() !== "" ? "No session has these words." : archived ? "Nothing is archived." : "No sessions yet. Start one to talk to an agent."}</p>}
-      <ul className="session-list" onKeyDown={step}>
-        {rows?.map((row) => (
-          <SessionItem key={row.id} session={row} current={row.id === chosen} now={now} />
+      {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
+      {sessions?.length === 0 && <p className="empty split-note">{emptyText(query.trim(), archived)}</p>}
+      <ul className="sidebar-sessions" onKeyDown={moveFocus}>
+        {sessions?.map((session) => (
+          <SessionRow key={session.id} session={session} isCurrent={session.id === chosen} now={now} />
         ))}
       </ul>
-      {!searches && older.more && (
-        <button className="text-button" onClick={() => void older.load(rows ?? [])}>
-          Older sessions
+      {!search.active && older.hasMore && (
+        <button type="button" className="text-button" onClick={() => void older.load(sessions ?? [])}>
+          Show older sessions
         </button>
       )}
       {dialog === "new" && <NewSessionDialog onClose={() => setDialog(null)} />}
-      {dialog === "rules" && <RulesDialog onClose={() => setDialog(null)} />}
+      {dialog === "rules" && <PermissionRulesDialog onClose={() => setDialog(null)} />}
     </aside>
   );
 }
 
-function SessionItem({ session, current, now }: { session: SessionView; current: boolean; now: number }) {
-  const at = new Date(session.updated).getTime() / 1000;
-  const stands = standing(current ? { ...session, unread: false } : session);
-  const unread = session.unread && !current;
+const withOlder = (newest: readonly SessionInfo[] | null, older: readonly SessionInfo[]) =>
+  newest === null ? null : [...newest, ...older.filter((row) => !newest.some((one) => one.id === row.id))];
+
+function emptyText(query: string, archived: boolean): string {
+  if (query !== "") return "No session matches.";
+  return archived ? "The archive is empty." : "No sessions yet.";
+}
+
+interface SidebarMenuOptions {
+  archived: boolean;
+  onToggleArchive: () => void;
+  onShowRules: () => void;
+}
+
+function useSidebarMenu({ archived, onToggleArchive, onShowRules }: SidebarMenuOptions): MenuEntry[] {
+  const { stopped, stopAll, resume } = useKillSwitch();
+  const notifications = useNotificationState();
+  const toasts = useToasts();
+  async function enable() {
+    const state = await enableNotifications();
+    toasts.done(
+      state === "on"
+        ? "You are notified when an agent needs you or is done"
+        : "This browser does not allow Freehold to send notifications",
+    );
+  }
+  return [
+    { label: archived ? "Close the archive" : "Show the archive", icon: "folder", run: onToggleArchive },
+    { label: "Permission rules…", icon: "key", run: onShowRules },
+    ...(notifications === "on"
+      ? [{ label: "Turn off notifications", icon: "talk" as const, run: disableNotifications }]
+      : []),
+    ...(notifications === "ask" || notifications === "off"
+      ? [{ label: "Turn on notifications", icon: "talk" as const, run: () => void enable() }]
+      : []),
+    stopped
+      ? { label: "Let agents work again", icon: "redo", separated: true, run: () => void resume() }
+      : { label: "Stop all agents now", icon: "warning", danger: true, separated: true, run: () => void stopAll("") },
+  ];
+}
+
+function SessionRow({ session, isCurrent, now }: { session: SessionInfo; isCurrent: boolean; now: number }) {
+  const at = secondsOf(session.updated);
+  const unread = session.unread && !isCurrent;
+  const to = sessionPath(session.id);
   return (
-    <li data-status={session.status} data-unread={unread || undefined} data-current={current || undefined}>
-      <a href={addressOf(session)} aria-current={current ? "true" : undefined} onClick={(event) => follow(event, addressOf(session))}>
-        <span className="session-title" title={unhidden(session.title)}>
-          {unhidden(session.title) || "New session"}
+    <li data-status={session.status} data-unread={unread || undefined} data-current={isCurrent || undefined}>
+      <a href={to} aria-current={isCurrent ? "true" : undefined} onClick={(event) => followLink(event, to)}>
+        <span className="sidebar-title" title={visibleText(session.title)}>
+          {sessionTitle(session)}
         </span>
-        <span className="session-about">
-          {session.agent} · <time title={fullMoment(at)}>{ago(at, now)}</time>
+        <span className="sidebar-facts">
+          {session.agent} · <time title={formatDateTime(at)}>{formatAge(at, now)}</time>
         </span>
-        {stands && (
-          <span className="chip" data-tone={stands.tone}>
-            {session.status === "working" && <span className="spinner" aria-hidden="true" />}
-            {stands.words}
-          </span>
-        )}
+        <StatusChip session={session} label={statusLabel({ ...session, unread })} />
         {unread && (
-          <span className="unread">
-            <span className="unseen">unread</span>
+          <span className="sidebar-unread">
+            <span className="visually-hidden">unread</span>
           </span>
         )}
       </a>
-      <SessionMenu session={session} className="plain-button session-more" />
+      <SessionMenu session={session} className="plain-button sidebar-menu" />
     </li>
   );
 }
 
-/** What holds these words, or is archived; asked again when a session changes. While it is asked the last answer stays. */
-function useFound(words: string, archived: boolean): { rows: readonly SessionView[] | null; problem: ReturnType<typeof useAnswer>["problem"]; reload: () => void } {
-  const wanted = words !== "" || archived;
-  const { value, problem, reload } = useAnswer<SessionPage>(wanted ? `/v1/sessions?limit=${PIECE}&archived=${archived}&query=${encodeURIComponent(words)}` : null);
-  const { rows } = useRoster();
-  const last = useRef<readonly SessionView[] | null>(null);
-  useEffect(() => {
-    if (wanted) reload();
-  }, [rows, wanted, reload]);
-  useEffect(() => {
-    last.current = wanted ? (value?.sessions ?? last.current) : null;
-  });
-  return { rows: value?.sessions ?? last.current, problem, reload };
-}
-
-/** Those beyond the first piece, as far as they were asked for. */
-function useOlder(): { rows: readonly SessionView[]; more: boolean; load: (shown: readonly SessionView[]) => Promise<void> } {
-  const roster = useRoster();
-  const toasts = useToasts();
-  const [rows, setRows] = useState<readonly SessionView[]>([]);
-  const [end, setEnd] = useState(false);
-  async function load(shown: readonly SessionView[]) {
-    const last = shown.at(-1);
-    if (last === undefined) return;
-    try {
-      const page = await request<SessionPage>(`/v1/sessions?limit=${PIECE}&cursor=${encodeURIComponent(`${last.updated} ${last.id}`)}`);
-      setRows((before) => [...before, ...page.sessions]);
-      setEnd(page.next === null);
-    } catch (error) {
-      toasts.failed(error);
-    }
-  }
-  return { rows, more: !end && (roster.rows?.length ?? 0) >= PIECE, load };
-}
-
-function follow(event: MouseEvent, to: string) {
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
-  event.preventDefault();
-  go(to);
-}
-
-/** The arrows walk from session to session. */
-function step(event: KeyboardEvent<HTMLUListElement>) {
+/** Arrow keys move from session to session. */
+function moveFocus(event: KeyboardEvent<HTMLUListElement>) {
   if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
   const links = [...event.currentTarget.querySelectorAll<HTMLElement>("li > a")];
-  const at = links.indexOf(document.activeElement as HTMLElement);
-  const next = links[at + (event.key === "ArrowDown" ? 1 : -1)];
-  if (at === -1 || next === undefined) return;
+  const index = links.indexOf(document.activeElement as HTMLElement);
+  const next = links[index + (event.key === "ArrowDown" ? 1 : -1)];
+  if (index === -1 || next === undefined) return;
   event.preventDefault();
   next.focus();
 }

@@ -1,0 +1,1 @@
+"""The agents that can be installed: how each is started, installed and tried."""

@@ -1,0 +1,86 @@
+"""What Freehold knows about one agent, and how that becomes a program to start."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from freehold.agents.acp.program import AgentLaunch
+from freehold.computer.contract.conventions import AGENTS_PATH, BASE_ENVIRONMENT
+from freehold.manifest.sections.models import ProviderKind
+
+
+@dataclass(frozen=True)
+class ModelEndpoint:
+    """How a program inside reaches its model: an address on loopback and a placeholder in the place of the key."""
+
+    provider: str
+    kind: ProviderKind
+    base_url: str
+    key: str
+    model: str | None
+
+
+@dataclass(frozen=True)
+class LaunchEnvironment:
+    """Variables, and files below /home/agent, for an agent that starts."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+Configure = Callable[[ModelEndpoint | None], LaunchEnvironment]
+"""Makes an agent use this model; None when there is no model."""
+
+
+@dataclass(frozen=True)
+class AgentDefinition:
+    """One agent. `asks` says whether it asks the owner before risky steps when it is in `mode`.
+
+    `kinds` are the model APIs that it can use, the best first; empty means that it needs no model from Freehold.
+    `expands_variables` means that the agent replaces `${NAME}` in the header of an MCP server by the variable of its
+    environment. The token is then not written there, because such an agent passes the header on in a command line.
+    `session_meta` is sent with each session request beyond the protocol.
+    """
+
+    name: str
+    title: str
+    package: str | None
+    command: tuple[str, ...]
+    asks: bool = True
+    mode: str | None = None
+    kinds: tuple[ProviderKind, ...] = ()
+    needs_model: bool = False
+    configure: Configure = lambda endpoint: LaunchEnvironment()
+    runtime: Literal["node", "python"] | None = None
+    model: str | None = None
+    expands_variables: bool = False
+    session_meta: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def source(self) -> tuple[str, str] | None:
+        """("npm" | "pypi", package), or None when nothing is installed for this agent."""
+        if self.package is None:
+            return None
+        kind, _, package = self.package.partition(":")
+        return kind, package
+
+    def launch(
+        self,
+        endpoint: ModelEndpoint | None,
+        *,
+        env: Mapping[str, str | None] | None = None,
+        secrets: tuple[str, ...] = (),
+    ) -> AgentLaunch:
+        """The program to start, with its model and further variables. The placeholder counts as a secret."""
+        configured = self.configure(endpoint)
+        own = f"{AGENTS_PATH}/{self.name}"
+        path = f"{own}/node_modules/.bin:{own}/bin:{AGENTS_PATH}/.node/bin:{AGENTS_PATH}/.tools"
+        variables: dict[str, str | None] = {
+            "PATH": f"{path}:{BASE_ENVIRONMENT['PATH']}",
+            **configured.env,
+            **(env or {}),
+        }
+        if self.runtime == "python":
+            variables["PYTHONPATH"] = f"{own}/site"
+        masked = (endpoint.key, *secrets) if endpoint is not None else secrets
+        return AgentLaunch(self.name, self.title, self.command, variables, configured.files, self.session_meta, masked)

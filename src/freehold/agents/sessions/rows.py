@@ -1,0 +1,63 @@
+"""What the store of sessions returns: sessions, their turns and their events."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from freehold.agents.acp.json_rpc import Json
+
+Status = Literal["idle", "working", "needs_you", "failed", "queued"]
+TurnState = Literal["queued", "sent", "ended"]
+
+DraftEvent = tuple[str, Json]
+"""The kind and the data of a session event that is not stored yet."""
+
+
+@dataclass(frozen=True)
+class SessionRow:
+    """One session. `named` means that the owner chose the title; `acp` is the agent's own id of the session."""
+
+    id: str
+    title: str
+    named: bool
+    agent: str
+    model: str | None
+    status: Status
+    created: str
+    updated: str
+    archived: bool
+    cost: float | None
+    acp: str | None
+    seq: int
+    turns: int
+    chosen: Json
+    parent: str | None
+    unread: bool
+
+    def as_json(self) -> Json:
+        hidden = ("named", "acp", "turns", "chosen")
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
+
+
+@dataclass(frozen=True)
+class SessionEventRow:
+    """One session event. `seq` counts within its session."""
+
+    seq: int
+    at: str
+    turn: int | None
+    kind: str
+    data: Json
+
+    def as_json(self) -> Json:
+        return {"seq": self.seq, "at": self.at, "turn": self.turn, "kind": self.kind, "data": self.data}
+
+
+@dataclass(frozen=True)
+class TurnRow:
+    """One turn. `entry` is the history entry with the state of the files before it."""
+
+    turn: int
+    key: str
+    prompt: Json
+    state: TurnState
+    entry: int | None

@@ -1,0 +1,81 @@
+"""Stores and publishes what happens in one session: events, deltas, and the begin and end of its turns."""
+
+from typing import Any
+
+from freehold.agents.acp.json_rpc import Json
+from freehold.agents.sessions.dependencies import SessionDependencies
+from freehold.agents.sessions.rows import DraftEvent, Status, TurnRow
+from freehold.agents.sessions.transcript import TranscriptBuilder
+from freehold.agents.sessions.turn_summary import TurnSummary
+from freehold.agents.threads import run_blocking
+from freehold.errors import FreeholdError
+
+
+class SessionLog:
+    """`turn` is the number of the running turn. `transcript` collects what the agent sends."""
+
+    def __init__(self, dependencies: SessionDependencies, session: str) -> None:
+        self._dependencies = dependencies
+        self._session = session
+        self.transcript = TranscriptBuilder()
+        self.summary = TurnSummary(dependencies, session)
+        self.turn: int | None = None
+
+    def add_update(self, update: Json) -> None:
+        """Adds an update and publishes its deltas at once."""
+        self.transcript.add_update(update)
+        self.publish_deltas()
+
+    def publish_deltas(self) -> None:
+        for delta in self.transcript.pop_deltas():
+            self._dependencies.watchers.publish_delta(self._session, delta)
+
+    async def publish_session(self) -> None:
+        row = await run_blocking(self._dependencies.store.get, self._session)
+        self._dependencies.watchers.publish_session(row)
+
+    async def append(self, turn: int | None, events: list[DraftEvent], **more: Any) -> None:
+        stored = await run_blocking(self._dependencies.store.append, self._session, turn, events, **more)
+        self._dependencies.watchers.publish_events(self._session, stored)
+
+    async def begin_turn(self, turn: TurnRow, entry: int | None) -> None:
+        """Raises `turn.dropped.conflict` when the prompt was cancelled. `entry`: the state of the files before it."""
+        store = self._dependencies.store
+        row = await run_blocking(store.get, self._session)
+        self._dependencies.models.set_turn(self._session, str(turn.turn))
+        events = await run_blocking(store.turns.begin, self._session, turn, entry, who=f"agent:{row.agent}")
+        self.turn = turn.turn
+        self._dependencies.watchers.publish_events(self._session, events)
+        await self.publish_session()
+
+    async def end_turn(
+        self, turn: int, reason: str, error: FreeholdError | None, before: int | None, reported_usage: object = None
+    ) -> None:
+        self.transcript.finish_message()
+        events = self.transcript.pop_events()
+        self.publish_deltas()
+        await self._dependencies.approvals.withdraw(self._session)
+        changes = await self.summary.changes(turn, before)
+        usage = await self.summary.usage(turn, reported_usage)
+        ended: Json = {"stop_reason": reason, "changes": changes, "usage": usage}
+        error = self._explain(error)
+        if error is not None:
+            events.append(("error", dict(error.body())))
+            ended["error"] = dict(error.body())
+        status: Status = "failed" if error is not None and reason != "cancelled" else "idle"
+        if await run_blocking(self._dependencies.approvals.store.list_pending, self._session):
+            status = "needs_you"
+        cost = usage["cost"] if isinstance(usage["cost"], float) else None
+        self._dependencies.models.set_turn(self._session, None)
+        await self.append(turn, [*events, ("turn.ended", ended)], status=status, cost=cost, ended=True)
+        self.turn = None
+        await self.publish_session()
+
+    def _explain(self, error: FreeholdError | None) -> FreeholdError | None:
+        """The model gateway knows better than the agent why a request failed: some agents say only "internal error"."""
+        if error is None or error.code == "agent.refused":
+            blocked = self._dependencies.models.blocked(self._session)
+            # An agent that ended well has got over a provider that did not answer for a moment.
+            if blocked is not None and (error is not None or blocked.code != "models.unreachable"):
+                return blocked
+        return error

@@ -1,0 +1,155 @@
+"""Turns in SQLite: prompts that are queued, sent or ended, and the images that came with them."""
+
+import base64
+import json
+import sqlite3
+from typing import Any
+
+from freehold.agents.acp.json_rpc import Json
+from freehold.agents.sessions.event_log import append_events, touch_session
+from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, TurnRow
+from freehold.errors import FreeholdError
+from freehold.timeline import Timeline
+
+MAX_TITLE = 60
+_TURN = "SELECT turn, key, prompt, state, entry FROM agents_turn"
+
+
+class TurnStore:
+    """Every method blocks: call it with `run_blocking` from a coroutine."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+
+    def add(
+        self, session: str, key: str, prompt: Json, *, first: bool, waits: bool, who: str
+    ) -> tuple[TurnRow, list[SessionEventRow]]:
+        """Queues a prompt. The same key returns the same turn again and adds no event.
+
+        With `first` it is sent before the prompts that are queued already. `waits` says that it cannot be sent now.
+        """
+        try:
+            with self._timeline.transaction() as tx:
+                turn, named = tx.execute(
+                    "UPDATE agents_session SET turns = turns + 1 WHERE id = ? RETURNING turns, named", (session,)
+                ).fetchone()
+                (lowest,) = tx.execute(
+                    "SELECT min(place) FROM agents_turn WHERE session = ? AND state = 'queued'", (session,)
+                ).fetchone()
+                place = (lowest if lowest is not None else turn) - 1 if first else turn
+                tx.execute(
+                    "INSERT INTO agents_turn (session, turn, key, prompt, state, place) "
+                    "VALUES (?, ?, ?, ?, 'queued', ?)",
+                    (session, turn, key, json.dumps(prompt), place),
+                )
+                if turn == 1 and not named:
+                    tx.execute("UPDATE agents_session SET title = ? WHERE id = ?", (_title(prompt["text"]), session))
+                events: list[DraftEvent] = [("queued", {"text": prompt["text"], "key": key})] if waits else []
+                stored = append_events(tx, session, turn, events, who=who)
+                if not waits:
+                    tx.execute("UPDATE agents_session SET status = 'working' WHERE id = ?", (session,))
+                touch_session(tx, session)
+                return TurnRow(turn, key, prompt, "queued", None), stored
+        except sqlite3.IntegrityError:
+            return self._find("session = ? AND key = ?", session, key), []
+
+    def get(self, session: str, turn: int) -> TurnRow:
+        """Raises `turn.not-found`."""
+        return self._find("session = ? AND turn = ?", session, turn)
+
+    def find_next(self, session: str) -> TurnRow | None:
+        """The queued prompt that is sent next."""
+        rows = self._timeline.query(
+            f"{_TURN} WHERE session = ? AND state = 'queued' ORDER BY place LIMIT 1", (session,)
+        )
+        return _turn(rows[0]) if rows else None
+
+    def find_running(self, session: str) -> int | None:
+        """The turn that was sent to the agent and has not ended."""
+        rows = self._timeline.query(
+            "SELECT max(turn) FROM agents_turn WHERE session = ? AND state = 'sent'", (session,)
+        )
+        turn: int | None = rows[0][0]
+        return turn
+
+    def begin(self, session: str, turn: TurnRow, entry: int | None, *, who: str) -> list[SessionEventRow]:
+        """Marks a turn as sent. This commits before the prompt is sent, so that a crash never sends it twice.
+
+        Raises `turn.dropped.conflict` when it was cancelled in the meantime.
+        """
+        prompt = turn.prompt
+        shown = {
+            "text": prompt["text"],
+            "files": prompt["files"],
+            "images": [{"mime": one["mime"], "size": len(one["data"])} for one in prompt["images"]],
+        }
+        with self._timeline.transaction() as tx:
+            changed = tx.execute(
+                "UPDATE agents_turn SET state = 'sent', entry = ?, prompt = ? WHERE session = ? AND turn = ? "
+                "AND state = 'queued'",
+                (entry, json.dumps({**prompt, "images": []}), session, turn.turn),
+            ).rowcount
+            if not changed:
+                raise FreeholdError("turn.dropped.conflict", "This prompt was cancelled before it was sent")
+            for place, one in enumerate(prompt["images"]):
+                tx.execute(
+                    "INSERT INTO agents_image (session, turn, place, mime, data) VALUES (?, ?, ?, ?, ?)",
+                    (session, turn.turn, place, one["mime"], base64.b64decode(one["data"])),
+                )
+            tx.execute("UPDATE agents_session SET status = 'working' WHERE id = ?", (session,))
+            touch_session(tx, session)
+            started: DraftEvent = ("turn.started", {"prompt": shown, "key": turn.key})
+            return append_events(tx, session, turn.turn, [started], who=who)
+
+    def get_image(self, session: str, turn: int, place: int) -> tuple[str, bytes]:
+        """The type and the bytes of an image of a prompt. Raises `session.image.not-found`."""
+        rows = self._timeline.query(
+            "SELECT mime, data FROM agents_image WHERE session = ? AND turn = ? AND place = ?", (session, turn, place)
+        )
+        if not rows:
+            raise FreeholdError("session.image.not-found", f"Turn {turn} has no image {place}")
+        return str(rows[0][0]), bytes(rows[0][1])
+
+    def list_unfinished(self) -> list[tuple[str, int]]:
+        """Turns that were sent and have not ended. At start, these are the turns that a crash interrupted."""
+        rows = self._timeline.query("SELECT session, turn FROM agents_turn WHERE state = 'sent'")
+        return [(session, turn) for session, turn in rows]
+
+    def list_queued_sessions(self) -> list[str]:
+        """Sessions with prompts that wait to be sent."""
+        rows = self._timeline.query("SELECT DISTINCT session FROM agents_turn WHERE state = 'queued'")
+        return [row[0] for row in rows]
+
+    def drop_queued(self, session: str) -> list[SessionEventRow]:
+        """Cancels the prompts that wait to be sent. Adds an event for each."""
+        with self._timeline.transaction() as tx:
+            turns = tx.execute(
+                "UPDATE agents_turn SET state = 'ended' WHERE session = ? AND state = 'queued' RETURNING turn, key",
+                (session,),
+            ).fetchall()
+            stored: list[SessionEventRow] = []
+            for turn, key in turns:
+                stored += append_events(tx, session, turn, [("dropped", {"key": key})], who="freehold")
+            # Without a turn that was sent nothing runs any more.
+            tx.execute(
+                "UPDATE agents_session SET status = 'idle' WHERE id = ?1 AND status = 'working' AND NOT EXISTS "
+                "(SELECT 1 FROM agents_turn WHERE session = ?1 AND state = 'sent')",
+                (session,),
+            )
+            return stored
+
+    def _find(self, where: str, *given: object) -> TurnRow:
+        rows = self._timeline.query(f"{_TURN} WHERE {where}", given)
+        if not rows:
+            raise FreeholdError("turn.not-found", "There is no such turn in this session")
+        return _turn(rows[0])
+
+
+def _title(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "New session")
+    return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1] + "…"
+
+
+def _turn(row: tuple[Any, ...]) -> TurnRow:
+    turn, key, prompt, state, entry = row
+    return TurnRow(turn, key, json.loads(prompt), state, entry)

@@ -1,0 +1,57 @@
+"""What the groups of routes get at construction."""
+
+from dataclasses import dataclass
+
+from freehold.agents.sessions.service import SessionService
+from freehold.gateway.doctor_runner import DoctorRunner
+from freehold.gateway.preview.hosts import PreviewHosts
+from freehold.gateway.preview.listeners import PortMonitor
+from freehold.gateway.preview.passes import PreviewPasses, read_key
+from freehold.gateway.services import Services
+from freehold.gateway.session_service import open_session_service
+from freehold.gateway.sign_in import SignInService
+from freehold.gateway.topic_publisher import TopicPublisher
+from freehold.gateway.topics import Topic
+
+
+@dataclass(frozen=True)
+class PreviewParts:
+    """The host names of previews, the passes that open them, and the ports that can be shown."""
+
+    hosts: PreviewHosts
+    passes: PreviewPasses
+    ports: PortMonitor
+
+
+@dataclass(frozen=True)
+class RouteContext:
+    """Every group of routes is constructed with one of these and nothing else."""
+
+    services: Services
+    publisher: TopicPublisher
+    doctor: DoctorRunner
+    sign_in: SignInService
+    preview: PreviewParts
+    sessions: SessionService
+
+
+def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
+    """Nothing runs yet: the application's lifespan starts what has a `run` method."""
+    topics = publisher.topics
+    preview = PreviewParts(
+        PreviewHosts(services.manifest),
+        PreviewPasses(read_key(services.home), services.sign_ins, services.tokens),
+        PortMonitor(
+            lambda: services.computer,
+            {one.port: name for name, one in services.manifest.computer.services.items() if one.port is not None},
+            topics.add(Topic("ports", kept=20)),
+        ),
+    )
+    return RouteContext(
+        services=services,
+        publisher=publisher,
+        doctor=DoctorRunner(services.home, services.timeline, topics.add(Topic("doctor", kept=200))),
+        sign_in=SignInService(services),
+        preview=preview,
+        sessions=open_session_service(services, publisher, preview.ports, preview.hosts),
+    )

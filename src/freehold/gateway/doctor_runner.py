@@ -1,0 +1,168 @@
+"""Runs the doctor for the gateway: one examination at a time, its progress on a topic, its last report stored."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from freehold.computer.contract.report import Isolation
+from freehold.computer.escapes.escape import Verdict
+from freehold.doctor import (
+    AttemptEnded,
+    DoctorEnded,
+    DoctorEvent,
+    DoctorFailed,
+    DoctorProcess,
+    DoctorStarted,
+    IsolationFound,
+    doctor_command,
+)
+from freehold.errors import FreeholdError
+from freehold.gateway.topics import Topic
+from freehold.home import Home
+from freehold.strict_json import encode
+from freehold.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+SCHEMA = """
+    CREATE TABLE doctor_report (one INTEGER PRIMARY KEY CHECK (one = 1), report TEXT NOT NULL) STRICT;
+"""
+RUN_TIMEOUT = 900.0
+
+Command = Callable[[bool], list[str]]
+
+
+@dataclass
+class DoctorRun:
+    """An examination that has not ended."""
+
+    who: str
+    quick: bool
+    process: DoctorProcess
+    since: float = field(default_factory=time.time)
+    started: DoctorStarted | None = None
+    isolation: Isolation | None = None
+    attempts: list[Verdict] = field(default_factory=list)
+    ok: bool = False
+    stopped_by: str | None = None
+
+    @property
+    def total(self) -> int:
+        return 0 if self.started is None else self.started.total
+
+    def add_event(self, event: DoctorEvent) -> None:
+        match event:
+            case DoctorStarted():
+                self.started = event
+            case IsolationFound():
+                self.isolation = event.isolation
+            case AttemptEnded():
+                self.attempts.append(event.verdict)
+            case DoctorEnded():
+                self.ok = event.ok
+
+    def make_report(self, problem: str | None) -> dict[str, Any]:
+        """`problem` says why the examination did not finish; then the report is not ok."""
+        started = self.started or DoctorStarted(0, {}, (), ())
+        return {
+            "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "who": self.who,
+            "quick": self.quick,
+            "seconds": round(time.time() - self.since, 1),
+            "ok": self.ok and problem is None,
+            "problem": problem,
+            "facts": dict(started.facts),
+            "missing_walls": encode(started.missing_walls),
+            "manifest_errors": list(started.manifest_errors),
+            "isolation": encode(self.isolation),
+            "attempts": encode(self.attempts),
+        }
+
+
+class DoctorRunner:
+    """`run` lasts as long as the application; routes call `start` and `stop`."""
+
+    def __init__(self, home: Home, timeline: Timeline, topic: Topic, command: Command | None = None) -> None:
+        self._timeline = timeline
+        self._topic = topic
+        self._command = command or (lambda quick: doctor_command(home, quick))
+        self._group: asyncio.TaskGroup | None = None
+        self.current: DoctorRun | None = None
+
+    async def run(self) -> None:
+        """Until cancelled. An examination that runs then is ended."""
+        await asyncio.to_thread(self._timeline.ensure_schema, "doctor", SCHEMA)
+        async with asyncio.TaskGroup() as self._group:
+            await asyncio.Event().wait()
+
+    def read_last_report(self) -> dict[str, Any] | None:
+        """The report of the last examination that was not stopped. Blocking."""
+        rows = self._timeline.query("SELECT report FROM doctor_report")
+        if not rows:
+            return None
+        report: dict[str, Any] = json.loads(rows[0][0])
+        isolation = report["isolation"]
+        if isolation is not None and "uid" in isolation:  # written by Freehold 0.1.0
+            isolation["runs_as"] = f"uid {isolation.pop('uid')}"
+        return report
+
+    def start(self, *, quick: bool, who: str) -> None:
+        """Raises `doctor.conflict` while an examination runs."""
+        if self._group is None:
+            raise FreeholdError("doctor.not-running", "The gateway is still starting", hint="Try again in a moment")
+        if self.current is not None:
+            raise FreeholdError(
+                "doctor.conflict", "An examination is already running", hint="Wait until it ends, or stop it"
+            )
+        self.current = run = DoctorRun(who, quick, DoctorProcess(self._command(quick)))
+        self._topic.publish({"state": "begun", "done": 0, "total": 0})
+        self._group.create_task(self._follow(run))
+
+    def stop(self, *, who: str) -> None:
+        """Idempotent. The report of a stopped examination is not stored."""
+        if self.current is not None and self.current.stopped_by is None:
+            self.current.stopped_by = who
+            self.current.process.stop()
+
+    async def _follow(self, run: DoctorRun) -> None:
+        def add_event(event: DoctorEvent) -> None:
+            run.add_event(event)
+            self._publish_progress(run)
+
+        problem: str | None = None
+        try:
+            async with asyncio.timeout(RUN_TIMEOUT):
+                await run.process.follow(add_event)
+        except TimeoutError:
+            problem = f"The doctor did not finish within {RUN_TIMEOUT:.0f} s"
+        except DoctorFailed as error:
+            problem = str(error)
+        finally:
+            self.current = None
+        try:
+            if run.stopped_by is not None:
+                data = {"attempts": len(run.attempts)}
+                await asyncio.to_thread(self._timeline.append, "doctor.stopped", data, who=run.stopped_by)
+            else:
+                await asyncio.to_thread(self._store_report, run.make_report(problem))
+        except FreeholdError as error:
+            log.warning("the doctor's report cannot be stored: %s", error)
+        self._topic.publish({"state": "ended", "done": len(run.attempts), "total": run.total})
+
+    def _publish_progress(self, run: DoctorRun) -> None:
+        done = len(run.attempts)
+        latest = encode(run.attempts[-1]) if done else None
+        self._topic.publish({"state": "running", "done": done, "total": run.total, "latest": latest})
+
+    def _store_report(self, report: dict[str, Any]) -> None:
+        outcomes = [attempt["outcome"] for attempt in report["attempts"]]
+        counts = {outcome: outcomes.count(outcome) for outcome in ("refused", "escaped", "unclear")}
+        with self._timeline.transaction() as tx:
+            tx.execute("INSERT OR REPLACE INTO doctor_report VALUES (1, ?)", (json.dumps(report),))
+            data = {"ok": report["ok"], "quick": report["quick"], "problem": report["problem"], **counts}
+            tx.append("doctor.examined", data, who=report["who"])

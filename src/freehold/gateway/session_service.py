@@ -1,0 +1,126 @@
+"""Builds the service of sessions from the gateway's services."""
+
+from contextlib import suppress
+
+from freehold.agents.acp.json_rpc import Json
+from freehold.agents.sessions.approval_store import ApprovalRow, PermissionAnswer
+from freehold.agents.sessions.approvals import Approvals
+from freehold.agents.sessions.dependencies import HostGrant, SessionDependencies
+from freehold.agents.sessions.permission_request import PermissionRequest
+from freehold.agents.sessions.rows import SessionEventRow
+from freehold.agents.sessions.service import SessionService
+from freehold.agents.sessions.store import SessionStore
+from freehold.agents.threads import run_blocking
+from freehold.agents.tools.command_file import write_command
+from freehold.agents.tools.definitions import HostToolDependencies, make_host_tools
+from freehold.agents.tools.server import HostToolServer
+from freehold.computer.contract.conventions import HOST_TOOLS_PORT
+from freehold.egress.models import ActiveStop
+from freehold.errors import FreeholdError
+from freehold.gateway.computer_access import ComputerAccess
+from freehold.gateway.preview.hosts import PreviewHosts, can_preview
+from freehold.gateway.preview.listeners import PortMonitor
+from freehold.gateway.services import Services
+from freehold.gateway.session_topics import SessionTopics
+from freehold.gateway.topic_publisher import TopicPublisher
+from freehold.keeper.client import KeeperClient
+
+HISTORY_TIMEOUT = 600.0
+
+
+class GatewayHostAccess:
+    """Host tools and proxy credentials for the agents of sessions."""
+
+    def __init__(self, tools: HostToolServer, access: ComputerAccess) -> None:
+        self._tools = tools
+        self._access = access
+
+    def grant(self, session: str) -> HostGrant:
+        """Raises `egress.not-running`."""
+        credentials = self._access.egress.credentials
+        environment = {**self._tools.environment(session), **credentials.environment(session)}
+        return HostGrant(environment, (self._tools.token_for(session), credentials.issue(session)))
+
+    def mcp_servers(self, session: str, *, http: bool, expands_variables: bool) -> list[Json]:
+        return self._tools.mcp_servers(session, http=http, expands_variables=expands_variables)
+
+    def revoke(self, session: str) -> None:
+        self._tools.revoke(session)
+        with suppress(FreeholdError):  # an egress that does not run has granted nothing
+            self._access.egress.end_conversation(session)
+
+    def forget(self, session: str) -> None:
+        with suppress(FreeholdError):
+            self._access.egress.forget_session(session)
+
+
+def open_session_service(
+    services: Services, publisher: TopicPublisher, ports: PortMonitor, hosts: PreviewHosts
+) -> SessionService:
+    """The service is not running yet: the application runs `SessionService.run` as long as it lives."""
+    access = services.computer_access
+    store = SessionStore(services.timeline)
+    topics = SessionTopics(publisher, store)
+
+    def publish_approval(session: str, events: list[SessionEventRow], approval: ApprovalRow) -> None:
+        topics.publish_events(session, events)
+        topics.publish_approval(approval)
+
+    approvals = Approvals(store, publish_approval, topics.publish_session)
+    keeper = KeeperClient(services.home, timeout=HISTORY_TIMEOUT)
+    tools = _serve_host_tools(services, store, approvals, keeper, ports, hosts)
+    sessions = SessionService(
+        SessionDependencies(
+            home=services.home,
+            manifest=services.manifest,
+            store=store,
+            approvals=approvals,
+            watchers=topics,
+            models=access.models,
+            host=GatewayHostAccess(tools, access),
+            computer=lambda: access.computer,
+            keeper=keeper,
+        )
+    )
+
+    async def stop_all(stop: ActiveStop) -> None:
+        with suppress(FreeholdError):
+            access.egress.end_all_conversations()
+        await sessions.stop_all("The owner stopped all agents" + (f": {stop.why}" if stop.why else ""))
+
+    access.models.on_stop(stop_all)
+    return sessions
+
+
+def _serve_host_tools(
+    services: Services,
+    store: SessionStore,
+    approvals: Approvals,
+    keeper: KeeperClient,
+    ports: PortMonitor,
+    hosts: PreviewHosts,
+) -> HostToolServer:
+    """Makes the host tools, and serves them inside the computer on their own port."""
+
+    async def ask(session: str, request: PermissionRequest) -> PermissionAnswer | None:
+        turn = await run_blocking(store.turns.find_running, session)
+        if turn is None:
+            raise FreeholdError(
+                "tool.no-turn.conflict", "The owner can be asked only while a turn of this session is running"
+            )
+        return await approvals.ask(session, turn, request)
+
+    async def list_ports() -> dict[int, str | None]:
+        return {one.port: one.process for one in await ports.list_ports()}
+
+    def find_preview(port: int) -> str | None:
+        domain = hosts.domain_for(services.base_url.partition("://")[2])
+        return domain.origin(port) if domain is not None and can_preview(port) else None
+
+    dependencies = HostToolDependencies(
+        services.timeline, keeper, lambda: services.computer_access.egress, list_ports, find_preview
+    )
+    server = HostToolServer(make_host_tools(dependencies), ask)
+    services.computer_access.port_handlers[HOST_TOOLS_PORT] = server.handle
+    write_command(services.home.agents, server.described)
+    return server

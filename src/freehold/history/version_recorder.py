@@ -1,0 +1,182 @@
+"""Records what a scan finds: compares it with the last known version of each place and writes the differences as rows."""
+
+import sqlite3
+import stat
+import time
+from collections.abc import Callable
+
+from freehold.history.contents import ContentStore
+from freehold.history.model import FLAG_CHANGING, FLAG_COMPLETE, FLAG_WORDS, PathVersion
+from freehold.history.names import show_name
+from freehold.history.states import Places
+from freehold.history.tree_reader import StoredFile
+
+# A change within one clock tick of the reading may leave the same ctime; the next scan reads such a file again.
+_CLOCK_TICK_NS = 50_000_000
+_FLUSH_ROWS = 4000
+_FLUSH_BYTES = 4 << 20
+_SAVE_BYTES = 64 << 20
+_MAX_NOTES = 20
+
+NamePath = tuple[bytes, ...]
+
+
+class VersionRecorder:
+    """Used for one entry, in the caller's transaction and under its lock.
+
+    Rows are written with `born` or `died` = `entry`; if the caller never completes that entry, the next open removes them.
+    `save` commits what is written so far and begins a new transaction, so that a large snapshot needs no large journal.
+    With `ignores` a folder whose time alone differs is recorded only by `record_folder_times`.
+    """
+
+    def __init__(
+        self, db: sqlite3.Connection, contents: ContentStore, entry: int, save: Callable[[], None], *, ignores: bool
+    ) -> None:
+        self._db = db
+        self._contents = contents
+        self._entry = entry
+        self._save = save
+        self._ignores = ignores
+        self._unsaved = 0
+        self.places = Places(db)
+        self._next_place = db.execute("SELECT coalesce(max(id), 0) + 1 FROM place").fetchone()[0]
+        self._next_version = db.execute("SELECT coalesce(max(id), 0) + 1 FROM version").fetchone()[0]
+        self._new_places: list[tuple[int, int, bytes]] = []
+        self._new_versions: list[PathVersion] = []
+        self._seen: set[int] | None = None
+        self._times: dict[int, tuple[PathVersion, PathVersion]] = {}
+        self._began = time.time_ns() - _CLOCK_TICK_NS
+        self.inodes: set[int] = set()
+        """Inodes of files with several names, of which one name was recorded."""
+        self.folders_with_ignored: set[int] = set()
+        self.differs = False
+        self.added = self.changed = self.removed = 0
+        self.notes: list[str] = []
+
+    def remember_seen(self) -> None:
+        """Needed when a place can be reached twice. A scan of everything reaches each place once."""
+        self._seen = set()
+
+    def mark_seen(self, place: int) -> None:
+        if self._seen is not None:
+            self._seen.add(place)
+
+    def has_seen(self, place: int) -> bool:
+        return self._seen is not None and place in self._seen
+
+    # Places.
+
+    def find_or_add_place(self, parent: int, name: bytes) -> tuple[int, bool]:
+        """The id of a name in a folder, and whether it is new."""
+        known = self.places.find_child(parent, name)
+        return (known, False) if known is not None else (self.add_place(parent, name), True)
+
+    def add_place(self, parent: int, name: bytes) -> int:
+        place: int = self._next_place
+        self._next_place += 1
+        self._new_places.append((place, parent, name))
+        return place
+
+    # Versions.
+
+    def record(self, place: int, row: PathVersion | None, stored: StoredFile, path: NamePath) -> None:
+        """`row` is the last known version of the place; `stored` is what was found there."""
+        self.mark_seen(place)
+        found = stored.stat
+        ctime = found.st_ctime_ns if found.st_ctime_ns < self._began and stored.flag != FLAG_CHANGING else 0
+        folder = stat.S_ISDIR(found.st_mode)
+        new = PathVersion(
+            self._next_version, place, self._entry, None, found.st_mode, found.st_mtime_ns, 0 if folder else found.st_size,
+            stored.content, stored.flag, found.st_ino, ctime, 1 if folder else found.st_nlink,
+        )  # fmt: skip
+        if self._seen is not None and not folder and (found.st_nlink > 1 or (row is not None and row.nlink > 1)):
+            self.inodes.add(found.st_ino)
+            if row is not None and row.nlink > 1:
+                self.inodes.add(row.ino)
+        if stored.flag != FLAG_COMPLETE and len(self.notes) < _MAX_NOTES:
+            self.notes.append(f"{show_name(b'/'.join(path))} {FLAG_WORDS[stored.flag]}")
+        if row is not None and row.is_same_as(new):
+            if (row.ino, row.ctime, row.nlink) != (new.ino, new.ctime, new.nlink):
+                self._db.execute(
+                    "UPDATE version SET ino = ?, ctime = ?, nlink = ? WHERE id = ?",
+                    (new.ino, new.ctime, new.nlink, row.id),
+                )
+            return
+        if self._ignores:
+            self._times.pop(place, None)
+            if row is not None and folder and row.is_same_as(new._replace(mtime=row.mtime)):
+                self._times[place] = (row, new)
+                return
+        if row is None:
+            self.added += 1
+        else:
+            if not (row.is_folder and folder and row.mode == new.mode):
+                self.changed += 1
+            self._end_version(row)
+        self.differs = True
+        self._next_version += 1
+        self._new_versions.append(new)
+
+    def record_folder_times(self) -> None:
+        """A folder's own time is not a change when an ignored file in it may be the cause; it is recorded only with others."""
+        self.differs = self.differs or not self._times.keys() <= self.folders_with_ignored
+        for row, new in self._times.values() if self.differs else ():
+            self._end_version(row)
+            self._new_versions.append(new._replace(id=self._next_version))
+            self._next_version += 1
+        self._times.clear()
+
+    def record_removal(self, place: int, row: PathVersion | None) -> None:
+        """The place and everything below it is gone. `row` is its last known version."""
+        if row is None:
+            return
+        self.mark_seen(place)
+        self._times.pop(place, None)
+        if row.is_folder:
+            self.record_removal_below(place)
+        if self._seen is not None and row.nlink > 1:
+            self.inodes.add(row.ino)
+        self.removed += 1
+        self.differs = True
+        self._end_version(row)
+
+    def record_removal_below(self, place: int) -> None:
+        self.flush()
+        below = [place]
+        while below:
+            rows = self.places.live_children(below.pop())
+            for row in rows:
+                self.mark_seen(row.place)
+                self._times.pop(row.place, None)
+                self.removed += 1
+                self.differs = True
+                if row.is_folder:
+                    below.append(row.place)
+                elif row.nlink > 1:
+                    self.inodes.add(row.ino)
+                self._end_version(row)
+
+    def _end_version(self, row: PathVersion) -> None:
+        if row.born == self._entry:
+            self.flush()
+            self._db.execute("DELETE FROM version WHERE id = ?", (row.id,))
+        else:
+            self._db.execute("UPDATE version SET died = ? WHERE id = ?", (self._entry, row.id))
+
+    # Rows that are not in SQLite yet.
+
+    def flush_if_large(self) -> None:
+        if len(self._new_versions) > _FLUSH_ROWS or self._contents.pending_bytes > _FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._contents.pending_bytes or self._new_places or self._new_versions:
+            self._unsaved += self._contents.pending_bytes
+            self._contents.flush()
+            self._db.executemany("INSERT INTO place VALUES (?, ?, ?)", self._new_places)
+            self._db.executemany("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._new_versions)
+            self._new_places.clear()
+            self._new_versions.clear()
+            if self._unsaved > _SAVE_BYTES:
+                self._unsaved = 0
+                self._save()

@@ -1,0 +1,212 @@
+"""The keeper's own calls: every request and reply on its socket. Those of history are in `freehold.history.calls`.
+
+Light to import, for the command line. `KeeperClient.call` and `call_keeper` send them, `KeeperApi` answers them.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol, TypeVar
+
+from freehold.typed_call import TypedCall
+
+Reply = TypeVar("Reply")
+ProgramState = Literal["stopped", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping"]
+
+
+class KeeperCaller(Protocol):
+    """Something that sends calls to the keeper: `KeeperClient`, or a double in tests."""
+
+    async def call(self, call: TypedCall[Reply], *, timeout: float | None = None) -> Reply: ...
+
+
+@dataclass(frozen=True)
+class ProgramStatus:
+    """One program now. `since` is when it entered this state (seconds since 1970), `memory` is in bytes.
+
+    `starts` counts its starts, `restarts` those that followed a crash.
+    """
+
+    name: str
+    state: ProgramState
+    required: bool
+    pid: int | None
+    since: float
+    starts: int
+    restarts: int
+    memory: int | None
+    last_error: str | None
+    next_start_in: float | None
+
+
+@dataclass(frozen=True)
+class KeeperProcess:
+    pid: int
+    since: float
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class ListeningPort:
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class ManifestFile:
+    path: str
+    checksum: str
+
+
+@dataclass(frozen=True)
+class ManifestAdvice:
+    """A warning about the manifest. It stops nothing."""
+
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class IsolationStatus:
+    """What isolates the computer. `limits` names the mechanism behind each limit."""
+
+    backend: str
+    version: str
+    runs_as: str
+    walls: tuple[str, ...]
+    limits: dict[str, str]
+
+
+@dataclass(frozen=True)
+class ComputerUsage:
+    """What the computer uses now. Null where the mechanism cannot tell."""
+
+    memory: int | None
+    memory_peak: int | None
+    processes: int | None
+    cpu_seconds: float | None
+    disk: int | None
+    inodes: int | None
+    out_of_memory: int | None
+    refused_processes: int | None
+
+
+@dataclass(frozen=True)
+class ComputerStatus:
+    """Both null while no computer runs."""
+
+    isolation: IsolationStatus | None
+    usage: ComputerUsage | None
+
+
+@dataclass(frozen=True)
+class ComputerInfo:
+    """One computer: where it is reached, its folders on this host, and its limits as in `computer.limits`."""
+
+    name: str
+    socket: str
+    workspace: str
+    home: str
+    limits: dict[str, float]
+    isolation: IsolationStatus | None
+    usage: ComputerUsage | None
+
+
+@dataclass(frozen=True)
+class ComputerList:
+    """`main` first, then the temporary computers in the order of their start."""
+
+    computers: tuple[ComputerInfo, ...]
+
+
+@dataclass(frozen=True)
+class RecordedEvent:
+    """A timeline event, as it travels."""
+
+    seq: int
+    at: str
+    kind: str
+    who: str
+    data: dict[str, object]
+    hash: str
+    previous: str
+
+
+@dataclass(frozen=True)
+class KeeperStatus:
+    """Everything that `freehold status` shows. `timeline_trouble` says why events cannot be written now."""
+
+    version: str
+    home: str
+    boot: str
+    ready: bool
+    since: str | None
+    missing: tuple[str, ...]
+    keeper: KeeperProcess
+    programs: tuple[ProgramStatus, ...]
+    ports: tuple[ListeningPort, ...]
+    url: str
+    keeper_url: str
+    manifest: ManifestFile
+    advice: tuple[ManifestAdvice, ...]
+    isolation: IsolationStatus | None
+    usage: ComputerUsage | None
+    timeline_trouble: str | None
+    events: tuple[RecordedEvent, ...]
+
+
+@dataclass(frozen=True)
+class StopStarted:
+    """The keeper stops. It has stopped when the process `pid` has ended."""
+
+    stopping: bool
+    pid: int
+
+
+@dataclass(frozen=True)
+class GetKeeperStatus(TypedCall[KeeperStatus]):
+    method: ClassVar[str] = "status"
+
+
+@dataclass(frozen=True)
+class RestartProgram(TypedCall[ProgramStatus]):
+    """Stop a program in order and start it again. Answers when it has left the state `starting`."""
+
+    method: ClassVar[str] = "restart"
+    program: str
+    who: str = "owner"
+
+
+@dataclass(frozen=True)
+class StopKeeper(TypedCall[StopStarted]):
+    method: ClassVar[str] = "stop"
+
+
+@dataclass(frozen=True)
+class StartComputer(TypedCall[ComputerInfo]):
+    """Start a temporary computer beside `main`. It ends when it is stopped, when its guest ends, or with the keeper.
+
+    A folder that is not given is created, and removed when the computer has ended. `limits` has names and values of
+    `computer.limits`; those that are not given have the default.
+    """
+
+    method: ClassVar[str] = "computer.start"
+    name: str
+    workspace: str | None = None
+    home: str | None = None
+    limits: dict[str, float] = field(default_factory=dict)
+    image: str | None = None
+    who: str = "owner"
+
+
+@dataclass(frozen=True)
+class StopComputer(TypedCall[ComputerInfo]):
+    """Stop a temporary computer. Answers when everything inside has ended and its temporary folders are removed."""
+
+    method: ClassVar[str] = "computer.stop"
+    name: str
+
+
+@dataclass(frozen=True)
+class ListComputers(TypedCall[ComputerList]):
+    method: ClassVar[str] = "computer.list"

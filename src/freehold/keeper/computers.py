@@ -1,0 +1,214 @@
+"""Computers beside `main`: started and stopped by calls, each with its own folders, limits and life.
+
+Nothing of them is stored. One that ends is not started again, and all end with the keeper.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from freehold.errors import FreeholdError
+from freehold.home import MAIN_COMPUTER, Home
+from freehold.keeper import calls
+from freehold.keeper.computer_program import ComputerProgram, ComputerRun
+from freehold.keeper.log_writer import LogWriter
+from freehold.keeper.methods import RpcMethods
+from freehold.keeper.recorder import RecordEvent
+
+if TYPE_CHECKING:
+    from freehold.computer.contract.spec import Limits
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+
+
+@dataclass
+class RunningComputer:
+    """A temporary computer. `own_folder` holds the folders that the caller did not give, and is removed with it."""
+
+    program: ComputerProgram
+    run: ComputerRun
+    own_folder: Path
+    removed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class TemporaryComputers:
+    """`serve` it while the keeper runs. `main` is listed with the others, and is not started or stopped here."""
+
+    def __init__(self, home: Home, backend: str, record: RecordEvent, log_writer: LogWriter) -> None:
+        self._home = home
+        self._backend = backend
+        self._record = record
+        self._log_writer = log_writer
+        self._main: ComputerProgram | None = None
+        self._running: dict[str, RunningComputer] = {}
+        self._starting: set[str] = set()
+        self._group: asyncio.TaskGroup | None = None
+
+    def register(self, methods: RpcMethods) -> None:
+        methods.add_call(calls.StartComputer, self._start)
+        methods.add_call(calls.StopComputer, self._stop)
+        methods.add_call(calls.ListComputers, self._list)
+
+    @contextlib.asynccontextmanager
+    async def serve(self, main: ComputerProgram) -> AsyncIterator[None]:
+        """Computers can run while this is open; those that still run at its end are stopped."""
+        self._main = main
+        await asyncio.to_thread(self._remove_leftovers)
+        async with asyncio.TaskGroup() as self._group:
+            try:
+                yield
+            finally:
+                group, self._group = self._group, None
+                for running in list(self._running.values()):
+                    group.create_task(running.run.wait_drained())
+
+    def _remove_leftovers(self) -> None:
+        """What a keeper that was killed left behind. Its computers ended with it."""
+        from freehold.computer.library.removal import remove_tree
+
+        for socket in self._home.run.glob(f"{self._home.computer_socket('*').name}*"):
+            socket.unlink(missing_ok=True)
+        remove_tree(self._home.temporary_computers)
+
+    async def _start(self, call: calls.StartComputer) -> calls.ComputerInfo:
+        if self._group is None:
+            raise FreeholdError("keeper.stopping", "The keeper is starting or stopping", hint="Try again in a moment")
+        self._check_name(call.name)
+        self._starting.add(call.name)
+        try:
+            running = await self._launch(call)
+        finally:
+            self._starting.discard(call.name)
+        self._running[call.name] = running
+        self._record("computer.started", {"computer": call.name, "pid": running.run.pid}, who=call.who)
+        if self._group is None:  # the keeper began to stop meanwhile
+            await running.run.wait_drained()
+            await self._remove_ended(call.name, running)
+            raise FreeholdError("keeper.stopping", "The keeper is stopping")
+        self._group.create_task(self._remove_ended(call.name, running))
+        return _describe(running.program)
+
+    async def _launch(self, call: calls.StartComputer) -> RunningComputer:
+        from freehold.computer.contract.spec import ComputerSpec
+        from freehold.computer.library.removal import remove_tree
+
+        own_folder = self._home.temporary_computers / call.name
+        limits = _read_limits(call.limits)
+        workspace, home = self._folder(call.workspace), self._folder(call.home)
+        own_folder.mkdir(parents=True, mode=0o700)
+        try:
+            for name in ("workspace", "home"):
+                (own_folder / name).mkdir()
+            program = ComputerProgram(
+                ComputerSpec(
+                    workspace or own_folder / "workspace",
+                    home or own_folder / "home",
+                    limits=limits,
+                    image=call.image,
+                    hostname=call.name,
+                ),
+                self._home.computer_socket(call.name),
+                self._record,
+                self._log_writer,
+                backend=self._backend,
+                computer=call.name,
+                required=False,
+            )
+            return RunningComputer(program, await program.start(), own_folder)
+        except BaseException:
+            await asyncio.to_thread(remove_tree, own_folder)
+            raise
+
+    async def _stop(self, call: calls.StopComputer) -> calls.ComputerInfo:
+        running = self._running.get(call.name)
+        if running is None:
+            names = ", ".join(self._running) or "none"
+            hint = "Stop it with freehold down" if call.name == MAIN_COMPUTER else f"Temporary computers: {names}"
+            raise FreeholdError("computer.not-temporary", f"There is no temporary computer {call.name!r}", hint=hint)
+        info = _describe(running.program)
+        await running.run.wait_drained()
+        await running.removed.wait()
+        return info
+
+    async def _list(self, _: calls.ListComputers) -> calls.ComputerList:
+        programs = [] if self._main is None else [self._main]
+        programs += [running.program for running in self._running.values()]
+        return calls.ComputerList(tuple(_describe(program) for program in programs))
+
+    async def _remove_ended(self, name: str, running: RunningComputer) -> None:
+        """Wait for the end of a computer, then remove what it had on the host."""
+        from freehold.computer.library.removal import remove_tree
+
+        ending = await running.run.wait_ended()
+        running.program.socket.unlink(missing_ok=True)
+        await asyncio.to_thread(remove_tree, running.own_folder)
+        del self._running[name]
+        self._record("computer.ended", {"computer": name, "how": ending.words})
+        running.removed.set()
+
+    def _check_name(self, name: str) -> None:
+        if not NAME.fullmatch(name):
+            raise FreeholdError(
+                "computer.bad-name",
+                f"{name[:100]!r} is not a name for a computer",
+                hint="Use up to 32 letters a-z, digits and hyphens, and begin with a letter",
+            )
+        if name == MAIN_COMPUTER or name in self._running or name in self._starting:
+            raise FreeholdError(
+                "computer.name-taken", f"A computer {name!r} runs already", hint="Choose another name, or stop it first"
+            )
+
+    def _folder(self, chosen: str | None) -> Path | None:
+        """A folder of the caller. It must not be in use by this Freehold: one computer would own the files of another."""
+        if chosen is None:
+            return None
+        folder = Path(chosen).expanduser().absolute()
+        if not folder.is_dir():
+            raise FreeholdError("computer.no-folder", f"{folder} is not a folder", hint=f"mkdir -p {folder}")
+        in_use = [self._home.root, self._home.run]
+        in_use += [
+            part for one in self._running.values() for part in (one.program.spec.workspace, one.program.spec.home)
+        ]
+        real = folder.resolve()
+        for other in in_use:
+            used = other.resolve()
+            if real.is_relative_to(used) or used.is_relative_to(real):
+                raise FreeholdError(
+                    "computer.folder-in-use",
+                    f"{folder} and {other}, which this Freehold uses, overlap",
+                    hint="Give the computer a folder of its own",
+                )
+        return folder
+
+
+def _read_limits(given: dict[str, float]) -> "Limits":
+    from freehold.computer.contract.spec import Limits
+
+    known = {field.name: field.type for field in fields(Limits)}
+    values: dict[str, float] = {}
+    for name, value in given.items():
+        if name not in known or value <= 0:
+            raise FreeholdError(
+                "computer.bad-limit",
+                f"{name[:100]} = {value:g} is not a limit",
+                hint=f"The limits are numbers above 0: {', '.join(known)}",
+            )
+        values[name] = value if known[name] in (float, "float") else int(value)
+    return Limits(**values)  # type: ignore[arg-type]  # whole numbers are converted above
+
+
+def _describe(program: ComputerProgram) -> calls.ComputerInfo:
+    status = program.status()
+    return calls.ComputerInfo(
+        name=program.computer,
+        socket=str(program.socket),
+        workspace=str(program.spec.workspace),
+        home=str(program.spec.home),
+        limits=asdict(program.spec.limits),
+        isolation=status.isolation,
+        usage=status.usage,
+    )

@@ -1,0 +1,65 @@
+"""Checks of `[slots]`."""
+
+from collections.abc import Iterator
+
+from freehold.manifest.checks import CheckFinding, check
+from freehold.manifest.facts import MachineFacts
+from freehold.manifest.model import Manifest
+from freehold.manifest.problem import KeyPath, show_key
+from freehold.manifest.sections.slots import SlotSection
+
+
+def _slots(manifest: Manifest) -> Iterator[tuple[str, SlotSection]]:
+    for name in type(manifest.slots).model_fields:
+        yield name, getattr(manifest.slots, name)
+
+
+@check("E711")
+def external_slot_without_settings(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A slot is kept elsewhere, and nothing says where."""
+    for name, slot in _slots(manifest):
+        if slot.mode == "external" and not slot.settings:
+            key: KeyPath = ("slots", name)
+            yield CheckFinding(
+                key,
+                f"[{show_key(key)}] is external and has no settings",
+                f'[slots.{name}.settings] with url = "https://…"',
+            )
+
+
+@check("E712")
+def required_slot_is_off(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A slot is required and switched off, so Freehold would never be ready."""
+    for name, slot in _slots(manifest):
+        if slot.required and slot.mode == "off":
+            yield CheckFinding(
+                ("slots", name, "required"),
+                f"slots.{name} is required and off",
+                'mode = "local", or leave required out',
+            )
+
+
+@check("W713")
+def settings_of_a_slot_that_is_off(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A slot has settings and is switched off."""
+    for name, slot in _slots(manifest):
+        if slot.settings and slot.mode == "off":
+            yield CheckFinding(
+                ("slots", name, "settings"), f"slots.{name} has settings and is off", 'mode = "external" to use them'
+            )
+
+
+@check("W731")
+def not_in_this_version(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """The manifest uses something that this version of Freehold does not have yet."""
+    asked: list[tuple[str, KeyPath]] = [
+        (f"{name} slot", ("slots", name)) for name, slot in _slots(manifest) if slot.mode != "off"
+    ]
+    if manifest.mesh.mode != "off":
+        asked.append(("mesh", ("mesh", "mode")))
+    for missing, key in asked:
+        yield CheckFinding(
+            key,
+            f"This version of Freehold has no {missing}, so {show_key(key)} has no effect",
+            "Remove it until an update adds it",
+        )

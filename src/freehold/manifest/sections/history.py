@@ -1,0 +1,25 @@
+"""`[history]`: which files are kept, and how much space they may take."""
+
+from pydantic import Field
+
+from freehold.manifest.sections.base import Section
+from freehold.manifest.units import Bytes, Moments, Words
+
+
+class HistorySection(Section):
+    """Every state of the persistent folders."""
+
+    folders: Words = Field(default=("workspace", "home"), description="The persistent folders that are recorded.")
+    ignore: Words = Field(
+        default=(),
+        description="Patterns of paths that are not recorded, as in a .gitignore. Agents' own state is never recorded; ignored files cannot be undone.",
+        examples=[["*.iso", "workspace/.cache/"]],
+    )
+    quota: Bytes | None = Field(
+        default=None,
+        description="Disk that history may use; 5GiB or a tenth of the disk, whichever is less, by default.",
+        examples=["20GiB"],
+    )
+    quiet: Moments = Field(
+        default=2.0, description="A snapshot is taken after this long without writes, when something changed."
+    )

@@ -1,0 +1,251 @@
+"""The contract of `freehold.computer.contract.backend`, run against every backend.
+
+A new backend is one line in BACKENDS. Limits are tested where `isolation.limits` says that the backend enforces them.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.computer.unsealed_backend import UnsealedBackend
+from tests.computer.waits import alive, until
+
+from freehold.computer import Computer, LimitEvent, Limits, Machine, launch
+from freehold.computer.contract.backend import Backend, find_host_pid
+from freehold.computer.contract.spec import MIB, ComputerSpec, Mount
+from freehold.computer.contract.transport import SocketTransport
+from freehold.computer.registry import find_backend
+from freehold.errors import FreeholdError
+
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "bubblewrap": lambda: find_backend("bubblewrap"),
+    "unsealed": UnsealedBackend,
+}
+SMALL = Limits(memory=192 * MIB, processes=64, tmp=16 * MIB)
+ALLOCATE = "x = bytearray(400 * 1024 * 1024); print(len(x))"
+DEADLINE = 20
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    return BACKENDS[request.param]()
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ComputerSpec:
+    return make_spec(tmp_path, "one")
+
+
+def make_spec(folder: Path, name: str) -> ComputerSpec:
+    for part in ("workspace", "home"):
+        (folder / name / part).mkdir(parents=True)
+    return ComputerSpec(folder / name / "workspace", folder / name / "home", limits=SMALL)
+
+
+@asynccontextmanager
+async def running(backend: Backend, spec: ComputerSpec, path: Path) -> AsyncIterator[tuple[Machine, Computer]]:
+    """A machine and a computer that is connected to it, as the keeper and the gateway have them."""
+    async with asyncio.timeout(3 * DEADLINE):
+        machine = await launch(spec, path, backend)
+        try:
+            async with Computer.connect(machine.transport, limits=spec.limits) as computer:
+                yield machine, computer
+        finally:
+            await machine.stop(0)
+
+
+async def test_it_starts_and_runs_commands(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        assert machine.isolation.backend == backend.name
+        assert (await computer.run("echo hello")).stdout == b"hello\n"
+        await computer.files.write("made.txt", b"inside")
+        assert (spec.workspace / "made.txt").read_bytes() == b"inside"
+
+
+async def test_clients_also_reach_it_by_the_path(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    """Another process knows the path only."""
+    async with (
+        running(backend, spec, tmp_path / "link"),
+        Computer.connect(SocketTransport(tmp_path / "link")) as other,
+    ):
+        assert (await other.run("echo hello")).stdout == b"hello\n"
+
+
+async def test_only_its_own_user_may_open_the_socket(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    async with running(backend, spec, tmp_path / "link"):
+        assert (tmp_path / "link").stat().st_mode & 0o777 == 0o600
+        assert [one.name for one in tmp_path.glob("link*")] == ["link"]
+
+
+async def test_stop_gives_programs_time_to_end(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    """Within the grace a program that handles SIGTERM can write its state."""
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        process = await computer.spawn("trap 'echo saved > saved; exit' TERM; echo ready; while :; do sleep 0.05; done")
+        assert await process.stdout.read() == b"ready\n"
+        await machine.stop(grace=DEADLINE)
+        assert await machine.wait() == 0
+        assert (spec.workspace / "saved").read_text() == "saved\n"
+
+
+async def test_stop_kills_what_is_left_after_the_grace(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        process = await computer.spawn("trap '' TERM; echo ready; while :; do sleep 0.05; done")
+        assert await process.stdout.read() == b"ready\n"
+        async with asyncio.timeout(DEADLINE):
+            await machine.stop(grace=0.2)
+        assert await machine.wait() != 0
+        await machine.stop()  # idempotent
+
+
+async def test_a_machine_stopped_right_after_its_start_ends_in_order(
+    backend: Backend, spec: ComputerSpec, tmp_path: Path
+) -> None:
+    """The signal must not be lost because the guest was not ready for it."""
+    machine = await launch(spec, tmp_path / "link", backend)
+    await machine.stop(grace=DEADLINE)
+    assert await machine.wait() == 0
+
+
+async def test_the_death_of_the_guest_is_seen(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    """SIGKILL to the guest ends the machine and everything inside, and every waiter is told."""
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        await computer.run("setsid sleep 1000 >/dev/null 2>&1 &")
+        pid = find_host_pid(machine)
+        assert pid is not None, "this backend needs another way to kill its guest in this test"
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(DEADLINE):
+            statuses = await asyncio.gather(machine.wait(), machine.wait())
+            assert statuses[0] == statuses[1] != 0
+        with pytest.raises(FreeholdError):
+            async with asyncio.timeout(DEADLINE):
+                await computer.run("true")
+
+
+async def test_a_lost_link_is_made_again(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    """The machine does not notice; the guest ends what ran on the link; terminals stay."""
+    async with running(backend, spec, tmp_path / "link") as (_, computer):
+        terminal = await computer.terminal(["/bin/sh"])
+        process = await computer.spawn(["sleep", "1000"])
+        computer._connection.link.cut(FreeholdError("link.lost", "cut by the test"))
+        with pytest.raises(FreeholdError):
+            await process.wait()
+        await computer.wait_connected()
+        assert (await computer.run("echo back")).stdout == b"back\n"
+        assert [one.id for one in await computer.terminals()] == [terminal.id]
+
+        async def ended() -> bool:
+            return not [one for one in await alive(computer) if one.name == "sleep"]
+
+        await until(ended)
+
+
+async def test_usage_is_measured_or_said_to_be_unknown(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        await computer.run("true")
+        usage = machine.usage()
+        assert usage.memory is None or usage.memory > 0
+        assert usage.processes is None or usage.processes >= 1
+    assert all(value is None for value in vars(machine.usage()).values())
+
+
+async def test_an_enforced_memory_limit_is_held_and_reported(
+    backend: Backend, spec: ComputerSpec, tmp_path: Path
+) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        if "memory" not in machine.isolation.limits:
+            return
+        events: list[LimitEvent] = []
+        unsubscribe = machine.subscribe(events.append)
+        assert not (await computer.run(["/usr/bin/python3", "-c", ALLOCATE])).ok
+        machine.usage()
+        assert any(event.kind == "reached" and event.setting == "computer.limits.memory" for event in events), events
+        unsubscribe()
+        unsubscribe()
+        assert (await computer.run("echo fine")).stdout == b"fine\n"
+
+
+async def test_an_enforced_process_limit_is_held(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        if "processes" not in machine.isolation.limits:
+            return
+        ran = await computer.run("for i in $(seq 200); do sleep 5 & done; wait", timeout=10)
+        assert not ran.ok or b"fork" in ran.stderr.lower() or b"resource" in ran.stderr.lower()
+
+
+async def test_last_words_hold_the_end_of_stderr(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    """The guest reports on stderr why it cut a link."""
+    async with running(backend, spec, tmp_path / "link") as (machine, _):
+        _, writer = await asyncio.open_unix_connection(tmp_path / "link")
+        writer.write(b"this is no link" * 10)
+
+        async def reported() -> bool:
+            return "link" in machine.last_words()
+
+        await until(reported)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_two_machines_have_nothing_in_common(backend: Backend, tmp_path: Path) -> None:
+    one, two = make_spec(tmp_path, "one"), make_spec(tmp_path, "two")
+    async with (
+        running(backend, one, tmp_path / "link-1") as (first, computer),
+        running(backend, two, tmp_path / "link-2") as (second, other),
+    ):
+        await computer.files.write("name", b"one")
+        await other.files.write("name", b"two")
+        assert (one.workspace / "name").read_bytes() == b"one"
+        assert (two.workspace / "name").read_bytes() == b"two"
+        process = await computer.spawn(["sleep", "1000"])
+        assert not [one for one in await other.processes() if one.name == "sleep"]
+        await second.stop(0)
+        assert (await computer.run("cat name")).stdout == b"one"
+        assert process.exit is None
+        first.usage()
+
+
+async def test_an_unknown_image_is_refused(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    with pytest.raises(FreeholdError) as caught:
+        await launch(replace(spec, image="/nowhere/such-image"), tmp_path / "link", backend)
+    assert caught.value.code == "computer.unknown-image"
+    assert not list(tmp_path.glob("link*"))
+
+
+async def test_a_mount_is_shown_inside(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    if backend.name == "unsealed":
+        return  # it has the file system of the host
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "file").write_text("from the host")
+    with_mount = replace(spec, mounts=(Mount(tmp_path / "shared", "/mnt/shared"),))
+    async with running(backend, with_mount, tmp_path / "link") as (_, computer):
+        assert await computer.files.read("/mnt/shared/file") == b"from the host"
+        assert not (await computer.run("echo x > /mnt/shared/file")).ok
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.005, 0.02, 0.04])
+async def test_a_cancelled_start_leaves_nothing(
+    backend: Backend, spec: ComputerSpec, tmp_path: Path, pause: float
+) -> None:
+    """No socket, and no process: the check after every test would find one."""
+
+    async def start_and_stay() -> None:
+        async with running(backend, spec, tmp_path / "link"):
+            await asyncio.sleep(DEADLINE)
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(start_and_stay(), pause)
+    assert not list(tmp_path.glob("link.*"))
+
+
+def test_an_unknown_backend_is_refused_with_the_valid_names() -> None:
+    with pytest.raises(FreeholdError) as caught:
+        find_backend("chroot")
+    assert caught.value.code == "computer.unknown-backend"
+    assert "bubblewrap" in caught.value.hint

@@ -1,0 +1,39 @@
+"""The processes below this one, as the kernel lists them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def find_descendants(root: int) -> dict[int, str]:
+    """Every living process below `root`, with its command line. Zombies are left out; their children are not."""
+    found: dict[int, str] = {}
+    frontier = list(_children(root))
+    while frontier:
+        pid = frontier.pop()
+        frontier += _children(pid)
+        if command := read_command(pid):
+            found[pid] = command
+    return found
+
+
+def read_command(pid: int) -> str:
+    """Its command line, or nothing if it is a zombie or gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _children(pid: int) -> Iterator[int]:
+    # Each thread lists the children that it started itself.
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return
+    for thread in threads:
+        try:
+            children = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+        except OSError:
+            continue
+        yield from map(int, children.split())

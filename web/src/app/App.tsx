@@ -1,0 +1,80 @@
+import { useCallback, useEffect, useState } from "react";
+import type { Me } from "../client/api";
+import { type Problem, problemOf, RequestFailed, request } from "../client/http";
+import { ConnectionProvider } from "../data/connection";
+import { DevicePage } from "../features/device/DevicePage";
+import { SignInPage } from "../features/sign-in/SignInPage";
+import { ErrorBoundary } from "../ui/ErrorBoundary";
+import { Notice } from "../ui/Notice";
+import { ToastProvider } from "../ui/Toasts";
+import { Shell } from "./Shell";
+
+type Access =
+  | { state: "unknown" }
+  | { state: "signed-out" }
+  | { state: "signed-in"; me: Me }
+  | { state: "unreachable"; problem: Problem };
+
+/** The keeper restarts a gateway within seconds, so the page tries again without a press. */
+const RETRY_INTERVAL = 2_000;
+
+export function App() {
+  const [access, setAccess] = useState<Access>({ state: "unknown" });
+  const check = useCallback(() => {
+    request<Me>("/v1/me")
+      .then((me) => setAccess({ state: "signed-in", me }))
+      .catch((error: unknown) => {
+        if (error instanceof RequestFailed && error.status === 401) setAccess({ state: "signed-out" });
+        else setAccess({ state: "unreachable", problem: problemOf(error) });
+      });
+  }, []);
+  const onSignedIn = useCallback(() => {
+    if (location.pathname === "/sign-in") history.replaceState(null, "", "/");
+    check();
+  }, [check]);
+  const onSignedOut = useCallback(() => setAccess({ state: "signed-out" }), []);
+
+  useEffect(() => {
+    if (location.pathname === "/sign-in") setAccess({ state: "signed-out" });
+    else check();
+  }, [check]);
+
+  const unreachable = access.state === "unreachable";
+  useEffect(() => {
+    if (!unreachable) return;
+    const timer = setInterval(check, RETRY_INTERVAL);
+    return () => clearInterval(timer);
+  }, [unreachable, check]);
+
+  switch (access.state) {
+    case "unknown":
+      return <main className="centered-page" aria-busy="true" />;
+    case "signed-out":
+      return (
+        <ErrorBoundary name="The sign-in page">
+          <SignInPage onSignedIn={onSignedIn} />
+        </ErrorBoundary>
+      );
+    case "signed-in":
+      if (location.pathname === "/device")
+        return (
+          <ErrorBoundary name="This page">
+            <DevicePage />
+          </ErrorBoundary>
+        );
+      return (
+        <ConnectionProvider onSignedOut={onSignedOut}>
+          <ToastProvider>
+            <Shell me={access.me} onSignedOut={onSignedOut} />
+          </ToastProvider>
+        </ConnectionProvider>
+      );
+    case "unreachable":
+      return (
+        <main className="centered-page">
+          <h1>Freehold</h1>
+          <Notice problem={access.problem} action={{ label: "Try again", run: () => location.reload() }} />
+        </main>
+      );
+  }
+}

@@ -1,0 +1,110 @@
+import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { request } from "../client/http";
+import { RELOAD, Resource, type ResourceState } from "../client/resource";
+import { useTopic } from "./connection";
+
+export { RELOAD };
+
+export interface ResourceOptions<T> {
+  /** The topic whose events concern the value. The value is fetched again after a gap in the topic. */
+  topic?: string;
+  /** See `LiveSocket.subscribe`. */
+  durable?: boolean;
+  /** Whether an event concerns the value at all. */
+  concerns?: (event: unknown) => boolean;
+  /** The value after an event, or RELOAD. Without it every event reloads. Must be idempotent. */
+  apply?: (value: T, event: unknown) => T | typeof RELOAD;
+  /** Combines a fetched value with the one that is held, such as a page with older pages. */
+  merge?: (held: T | null, fetched: T) => T;
+  /** Turns the reply into the value. */
+  read?: (reply: unknown) => T;
+  /** Milliseconds to wait after an event before reloading. */
+  delay?: number;
+  /** Reload after this many milliseconds again and again. */
+  pollInterval?: number;
+}
+
+export interface ResourceHandle<T> extends ResourceState<T> {
+  reload: () => void;
+  /** Replaces the value, for example with the reply of an action. */
+  set: (value: T) => void;
+  /** Changes the value, for example to append an older page. */
+  update: (change: (value: T) => T) => void;
+  /** Handles the reply of an action as if the topic had sent it. */
+  receive: (event: unknown) => void;
+  /** Shows a problem and keeps the value. */
+  fail: (error: unknown) => void;
+}
+
+const NOTHING: ResourceState<never> = { value: null, problem: null };
+const ignore = () => undefined;
+const noListener = () => ignore;
+const noState = () => NOTHING;
+
+/**
+ * The reply of `path`, kept up to date by a topic. With `path` null nothing is fetched. While it is fetched again the
+ * last value stays.
+ */
+export function useResource<T>(path: string | null, options: ResourceOptions<T> = {}): ResourceHandle<T> {
+  const latest = useRef(options);
+  useEffect(() => {
+    latest.current = options;
+  });
+  const delay = options.delay ?? 0;
+  const resource = useMemo(() => {
+    if (path === null) return null;
+    return new Resource<T>({
+      fetch: async () => {
+        const reply = await request<unknown>(path);
+        return latest.current.read === undefined ? (reply as T) : latest.current.read(reply);
+      },
+      merge: (held, fetched) => latest.current.merge?.(held, fetched) ?? fetched,
+      apply: (value, event) => (latest.current.apply === undefined ? RELOAD : latest.current.apply(value, event)),
+      delay,
+    });
+  }, [path, delay]);
+
+  useEffect(() => {
+    if (resource === null) return;
+    resource.reload();
+    return resource.stop;
+  }, [resource]);
+
+  useTopic(
+    resource === null ? null : (options.topic ?? null),
+    {
+      event: (data) => {
+        if (latest.current.concerns?.(data) !== false) resource?.receive(data);
+      },
+      subscribed: () => resource?.reload(),
+      resync: () => resource?.reload(),
+    },
+    { durable: options.durable ?? false },
+  );
+
+  const { pollInterval } = options;
+  useEffect(() => {
+    if (resource === null || pollInterval === undefined) return;
+    const timer = setInterval(resource.reload, pollInterval);
+    return () => clearInterval(timer);
+  }, [resource, pollInterval]);
+
+  const state = useSyncExternalStore<ResourceState<T>>(resource?.subscribe ?? noListener, resource?.state ?? noState);
+  return useMemo(
+    () => ({
+      ...state,
+      reload: resource?.reload ?? ignore,
+      set: resource?.set ?? ignore,
+      update: resource?.update ?? ignore,
+      receive: resource?.receive ?? ignore,
+      fail: resource?.fail ?? ignore,
+    }),
+    [resource, state],
+  );
+}
+
+/** Whether an event of the timeline has a kind that begins with one of these. */
+export function hasKind(event: unknown, ...prefixes: string[]): boolean {
+  const kind = String((event as { kind?: unknown }).kind);
+  return prefixes.some((prefix) => kind.startsWith(prefix));
+}

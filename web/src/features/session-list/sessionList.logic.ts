@@ -1,0 +1,53 @@
+import type { SessionInfo } from "../../client/api";
+import { visibleText } from "../../ui/visibleText";
+
+/** The title of a session as it is shown. */
+export const sessionTitle = (session: Pick<SessionInfo, "title"> | null): string =>
+  visibleText(session?.title ?? "") || "New session";
+
+const byLastChange = (a: SessionInfo, b: SessionInfo) =>
+  a.updated === b.updated ? (a.id < b.id ? 1 : -1) : a.updated < b.updated ? 1 : -1;
+
+/** The list after a session was changed, archived or deleted. An event that is repeated or late changes nothing. */
+export function withSession(rows: readonly SessionInfo[], event: unknown): readonly SessionInfo[] {
+  const row = event as SessionInfo & { deleted?: boolean };
+  if (rows.some((one) => one.id === row.id && one.seq > row.seq)) return rows;
+  const others = rows.filter((one) => one.id !== row.id);
+  return row.deleted === true || row.archived ? others : [...others, row].sort(byLastChange);
+}
+
+export interface SessionNews {
+  session: SessionInfo;
+  what: "done" | "failed" | "needs_you";
+}
+
+const ACTIVE = new Set<SessionInfo["status"]>(["working", "queued", "needs_you"]);
+
+/** The changes between two states of the list that the owner is notified about. */
+export function sessionNews(before: readonly SessionInfo[], after: readonly SessionInfo[]): SessionNews[] {
+  const statuses = new Map(before.map((row) => [row.id, row.status]));
+  return after.flatMap((session): SessionNews[] => {
+    const previous = statuses.get(session.id);
+    if (previous === session.status) return [];
+    if (session.status === "needs_you") return [{ session, what: "needs_you" }];
+    if (previous === undefined || !ACTIVE.has(previous)) return [];
+    if (session.status === "failed") return [{ session, what: "failed" }];
+    return session.status === "idle" ? [{ session, what: "done" }] : [];
+  });
+}
+
+/** The status of a session in a word or two; null when there is nothing to say. */
+export function statusLabel(session: SessionInfo): { text: string; tone: "leaf" | "amber" | "alarm" | "" } | null {
+  switch (session.status) {
+    case "working":
+      return { text: "working", tone: "leaf" };
+    case "needs_you":
+      return { text: "needs you", tone: "amber" };
+    case "failed":
+      return { text: "failed", tone: "alarm" };
+    case "queued":
+      return { text: "queued", tone: "" };
+    case "idle":
+      return session.unread ? { text: "done", tone: "" } : null;
+  }
+}

@@ -1,0 +1,21 @@
+import { useEffect, useRef } from "react";
+import { isTyping } from "../../../ui/keyboard";
+
+/** Calls `onEscape` when Escape is pressed anywhere on the page and nothing else uses the key. */
+export function useEscapeKey(enabled: boolean, onEscape: () => void): void {
+  const latest = useRef(onEscape);
+  useEffect(() => {
+    latest.current = onEscape;
+  });
+  useEffect(() => {
+    if (!enabled) return;
+    function handle(event: KeyboardEvent) {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      const target = event.composedPath()[0] ?? null;
+      const isUsed = isTyping(target) || (target instanceof Element && target.closest("[role=menu], [role=dialog]"));
+      if (!isUsed && document.querySelector("dialog[open], [role=menu]") === null) latest.current();
+    }
+    window.addEventListener("keydown", handle);
+    return () => window.removeEventListener("keydown", handle);
+  }, [enabled]);
+}
