@@ -1,37 +1,18 @@
-"""Shared by all tests: time limits, the end of a test run, the check for leaked processes, and one complete Freehold."""
+"""Shared by all tests: the hooks, the check for leaked processes, and one complete Freehold for a module."""
 
 import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.support import run_guard, stacks
+from tests.support.hooks import pytest_configure, pytest_timeout_set_timer, pytest_unconfigure
 from tests.support.processes import find_descendants
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
+__all__ = ["pytest_configure", "pytest_timeout_set_timer", "pytest_unconfigure"]
 LEAK_DEADLINE = 30.0
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    run_guard.adopt_orphans()
-    if not hasattr(config, "workerinput"):
-        run_guard.start_guard()
-
-
-def pytest_unconfigure() -> None:
-    run_guard.stop_guard()
-
-
-def pytest_keyboard_interrupt() -> None:
-    run_guard.end_descendants()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
-    return stacks.set_timer(item, settings.timeout)
 
 
 def _wait_for_end(before: dict[int, str]) -> dict[int, str]:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.support.browser import PHONE
+from tests.support.browser import PHONE, wait_for_promise
 from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
@@ -155,11 +155,12 @@ def test_a_page_with_an_error_leaves_the_other_pages_and_the_kill_switch_usable(
 def entry_of(page: Page, path: str) -> int:
     """The entry that has a path. History records it some seconds after the last write."""
     return int(
-        page.wait_for_function(
+        wait_for_promise(
+            page,
             "(path) => fetch('/v1/history?limit=1&path=' + encodeURIComponent(path))"
             ".then((answer) => answer.json()).then((page) => page.entries?.[0]?.id ?? null)",
-            arg=path,
-        ).json_value()
+            path,
+        )
     )
 
 

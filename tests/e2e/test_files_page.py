@@ -2,14 +2,11 @@
 
 import os
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import APIResponse, Dialog, Page, Route, expect
-from tests.support.browser import PHONE
-from tests.support.condition import DEADLINE
+from tests.support.browser import PHONE, wait_for_events
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
@@ -20,14 +17,6 @@ MANY = 50_000
 def go(page: Page, freehold: RunningFreehold, path: str = "/files") -> None:
     page.goto(freehold.url + path)
     page.get_by_text("Live", exact=True).wait_for(state="attached")
-
-
-def wait_for_events(page: Page, condition: Callable[[], bool]) -> None:
-    """Wait for a condition that events of the page make true; they are delivered only while Playwright waits."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end
-        page.wait_for_timeout(20)
 
 
 def pdf(pages: int) -> bytes:

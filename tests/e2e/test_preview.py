@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
+from tests.support.browser import wait_for_promise
 from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
@@ -53,9 +54,9 @@ def app(page: Page, freehold: RunningFreehold) -> Iterator[str]:
 
 
 def start(page: Page) -> str:
-    page.wait_for_function("fetch('/v1/files/list').then((answer) => answer.ok)")
+    wait_for_promise(page, "fetch('/v1/files/list').then((answer) => answer.ok)")
     terminal = str(page.evaluate(START, "exec python3 app.py\n"))
-    page.wait_for_function(LISTED, arg=PORT)
+    wait_for_promise(page, LISTED, PORT)
     return terminal
 
 

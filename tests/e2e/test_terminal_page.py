@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.support.browser import DESKTOP, PHONE
+from tests.support.browser import DESKTOP, PHONE, wait_for_promise
 from tests.support.running_freehold import RunningFreehold
 
 pytestmark = pytest.mark.shared_processes
@@ -57,7 +57,7 @@ def test_text_is_copied_and_pasted_by_keys(page: Page) -> None:
     expect(row).to_be_visible()
     row.dblclick(position={"x": 20, "y": 6}, force=True)
     page.keyboard.press("Control+Shift+C")
-    page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('copied'))")
+    wait_for_promise(page, "navigator.clipboard.readText().then((text) => text.includes('copied'))")
     page.evaluate("navigator.clipboard.writeText('echo pasted-$((5+5))')")
     page.locator(".terminal-screen:not([hidden]) textarea").focus()
     page.keyboard.press("Control+Shift+V")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from tests.support.browser import wait_for_promise
 from tests.support.running_freehold import RunningFreehold
 
 from freehold.identity.sign_ins import COOKIE
@@ -107,7 +108,7 @@ def ours(context: BrowserContext, freehold: RunningFreehold) -> Iterator[Page]:
     """A tab of the control center. Fails if the owner is signed out or anything has changed at the end."""
     opened = context.new_page()
     opened.goto(freehold.url + "/settings")
-    opened.wait_for_function("fetch('/v1/files/list').then((answer) => answer.ok)")
+    wait_for_promise(opened, "fetch('/v1/files/list').then((answer) => answer.ok)")
     before = _state(opened)
     yield opened
     assert _state(opened) == before

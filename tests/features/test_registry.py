@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ from freehold.errors import FreeholdError
 from freehold.features import Feature, find_feature, list_features, load_reference
 from freehold.manifest import Manifest
 from freehold.manifest.sections.base import Section
+
+WEB_FEATURES = Path(__file__).parents[2] / "web" / "src" / "features"
 
 
 def references(feature: Feature) -> Iterator[str]:
@@ -32,6 +35,16 @@ def test_the_manifest_has_the_section_of_every_feature(feature: Feature) -> None
     assert issubclass(section, Section)
     assert isinstance(Manifest().section(section), section)
     assert feature.name in Manifest.model_fields
+
+
+@pytest.mark.parametrize("feature", list_features(), ids=lambda feature: feature.name)
+def test_the_control_center_has_the_pages_of_every_feature(feature: Feature) -> None:
+    """The page is in the web client's folder of the same name, and says the same path and title."""
+    declaration = WEB_FEATURES / feature.name / "page.ts"
+    text = declaration.read_text() if feature.pages else ""
+    for page in feature.pages:
+        assert f'path: "{page.path}"' in text
+        assert f'title: "{page.title}"' in text
 
 
 def test_a_section_that_no_feature_declares_is_refused() -> None:

@@ -1,11 +1,13 @@
 """Chromium, and the owner's pages in it. The only place that starts a browser."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from playwright import async_api, sync_api
 from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, async_playwright, expect
 from playwright.sync_api import sync_playwright
+from tests.support.condition import wait_until
 from tests.support.running_freehold import RunningFreehold
 
 CHROMIUM = "/usr/bin/chromium"
@@ -61,6 +63,16 @@ def sign_in_browser(browser: sync_api.Browser, freehold: RunningFreehold) -> syn
         page.goto(freehold.harness.make_sign_in_link())
     page.close()
     return context
+
+
+def wait_for_promise(page: sync_api.Page, expression: str, arg: Any = None) -> Any:
+    """Evaluate this until its promise gives a true value. For `wait_for_function` every promise is true."""
+    return wait_until(lambda: page.evaluate(expression, arg), pause=lambda: page.wait_for_timeout(20))
+
+
+def wait_for_events(page: sync_api.Page, condition: Callable[[], bool]) -> None:
+    """Wait until events of the page have made this true. They are delivered only while Playwright waits."""
+    wait_until(condition, pause=lambda: page.wait_for_timeout(20))
 
 
 class OwnerPage:

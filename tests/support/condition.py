@@ -26,11 +26,15 @@ async def until(condition: Callable[[], Any], deadline: float = DEADLINE) -> Any
             await asyncio.sleep(_INTERVAL)
 
 
-def wait_until(condition: Callable[[], Value], deadline: float = DEADLINE) -> Value:
+def wait_until(
+    condition: Callable[[], Value],
+    deadline: float = DEADLINE,
+    pause: Callable[[], object] = lambda: time.sleep(_INTERVAL),
+) -> Value:
     """The same for a test that is not async."""
     end = time.monotonic() + deadline
     while not (value := condition()):
         if time.monotonic() > end:
             raise TimeoutError(f"the condition is still false after {deadline:g} s")
-        time.sleep(_INTERVAL)
+        pause()
     return value

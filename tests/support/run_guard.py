@@ -1,4 +1,4 @@
-"""The end of a test run, whatever way it ends: no process that it started may outlive it."""
+"""The end of a test run. However it ends, no process that it started lives on."""
 
 import ctypes
 import os
@@ -6,10 +6,15 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
+from types import FrameType
 
 from tests.support.processes import find_descendants
 
 PR_SET_CHILD_SUBREAPER = 36
+GRACE = 5.0
+"""How long an interrupted run may take to print its report, in seconds."""
+INTERRUPTED = 130
 MARK = "TEST_RUN"
 """An environment variable that every process of one test run inherits."""
 
@@ -30,7 +35,7 @@ while True:
         break
     time.sleep(0.05)
 """
-"""Waits until the test run has ended, which closes its standard input, and kills what is left of it."""
+"""Waits until its standard input is closed, which the end of the test run does, and kills what is left of the run."""
 
 _guard: "subprocess.Popen[bytes] | None" = None
 
@@ -41,18 +46,17 @@ def adopt_orphans() -> None:
 
 
 def start_guard() -> None:
-    """Start the process that ends the test run's other processes when this one has ended, even by SIGKILL."""
+    """Start the process that kills what is left when this one has ended, even if SIGKILL ended it."""
     global _guard
     environment = dict(os.environ)
     os.environ[MARK] = secrets.token_hex(16)
-    # In a session of its own, so that Ctrl-C does not end it as well.
     _guard = subprocess.Popen(
         [sys.executable, "-S", "-c", GUARD, f"{MARK}={os.environ[MARK]}"],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
+        start_new_session=True,  # Ctrl-C must not end it
     )
 
 
@@ -62,11 +66,23 @@ def stop_guard() -> None:
         _guard.communicate()
 
 
-def end_descendants() -> None:
-    """Kill everything below this process except the guard, workers of pytest-xdist included."""
+def end_on_signals() -> None:
+    """SIGINT and SIGTERM end this process and everything below it, pytest-xdist's workers included, within seconds."""
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: os._exit(INTERRUPTED))
+    # What is torn down now talks to processes that are dead, and may wait for their answers.
+    timer = threading.Timer(GRACE, os._exit, [INTERRUPTED])
+    timer.daemon = True
+    timer.start()
     for pid in find_descendants(os.getpid()):
         if _guard is None or pid != _guard.pid:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+    raise KeyboardInterrupt

@@ -1,11 +1,12 @@
 import { useConnection } from "../data/connection";
 import { Icon } from "../ui/Icon";
+import type { PageDeclaration } from "../ui/page";
 import { followLink } from "../ui/route";
 import { componentAt } from "./pageComponents";
-import { PAGES, type Page } from "./pages";
+import { PAGES } from "./pages";
 
 interface NavigationProps {
-  page: Page | undefined;
+  page: PageDeclaration | undefined;
   handle: string | null;
   /** How many requests wait on a page, by its path. */
   badges: Record<string, number>;

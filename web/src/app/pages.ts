@@ -1,28 +1,13 @@
-import type { IconName } from "../ui/Icon";
+import type { PageDeclaration } from "../ui/page";
 
-/** A page of the control center. */
-export interface Page {
-  path: string;
-  title: string;
-  icon: IconName;
-  /** The key that opens it after `g`. */
-  key: string;
-}
+const declared = import.meta.glob<PageDeclaration>("../features/*/page.ts", { eager: true, import: "page" });
 
-export const PAGES: readonly Page[] = [
-  { path: "/sessions", title: "Sessions", icon: "talk", key: "a" },
-  { path: "/history", title: "History", icon: "history", key: "h" },
-  { path: "/files", title: "Files", icon: "files", key: "f" },
-  { path: "/terminal", title: "Terminal", icon: "terminal", key: "t" },
-  { path: "/preview", title: "Preview", icon: "preview", key: "p" },
-  { path: "/network", title: "Network", icon: "network", key: "n" },
-  { path: "/connect", title: "Connect", icon: "connect", key: "c" },
-  { path: "/settings", title: "Settings", icon: "settings", key: "s" },
-];
+/** The pages of all features. A feature declares its page in its own folder. */
+export const PAGES: readonly PageDeclaration[] = Object.values(declared).sort((one, other) => one.order - other.order);
 
 /** The page that is shown at `/`. */
 export const START_PAGE = "/sessions";
 
-export function pageAt(path: string): Page | undefined {
+export function pageAt(path: string): PageDeclaration | undefined {
   return PAGES.find((page) => path === page.path || path.startsWith(`${page.path}/`));
 }

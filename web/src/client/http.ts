@@ -16,14 +16,14 @@ export class RequestFailed extends Error {
   }
 }
 
-export const UNREACHABLE: Problem = {
+const UNREACHABLE: Problem = {
   code: "gateway.unreachable",
   message: "Freehold does not answer.",
   hint: "The keeper restarts it. On its machine, freehold undo and the recovery page (port 8001 by default) work without it.",
 };
 
 /** What to show for a failed request whose body is not an error of ours. */
-export function unexpectedReply(status: number): Problem {
+function unexpectedReply(status: number): Problem {
   return {
     code: "gateway.unexpected-reply",
     message: `Freehold answered with status ${status}.`,

@@ -19,7 +19,7 @@ const IMAGES: Record<string, string> = {
   avif: "image/avif",
 };
 
-export function extensionOf(path: string): string {
+function extensionOf(path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1);
   const at = name.lastIndexOf(".");
   return at <= 0 ? "" : name.slice(at + 1).toLowerCase();

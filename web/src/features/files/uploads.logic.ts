@@ -45,7 +45,7 @@ export interface DroppedEntry {
   };
 }
 
-export const MAX_DROPPED = 20_000;
+const MAX_DROPPED = 20_000;
 
 /** All files in dropped files and folders. A reader returns its entries in parts. */
 export async function readDropped(dropped: readonly DroppedEntry[], folder: string): Promise<FileUpload[]> {

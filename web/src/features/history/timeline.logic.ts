@@ -72,7 +72,7 @@ export interface LoadedList<T> {
   more: boolean;
 }
 
-export const secondsOfEvent = (event: RecordedEvent): number => new Date(event.at).getTime() / 1000;
+const secondsOfEvent = (event: RecordedEvent): number => new Date(event.at).getTime() / 1000;
 
 /** The time since which a list is loaded completely. */
 function completeSince(times: readonly number[], more: boolean): number {

@@ -12,7 +12,7 @@ import { useComposer } from "./useComposer";
 import { useEscapeKey } from "./useEscapeKey";
 import "./composer.css";
 
-export interface ComposerProps {
+interface ComposerProps {
   id: string;
   session: SessionInfo | null;
   /** The events that are loaded, oldest first. The newest ones are always loaded. */

@@ -1,0 +1,10 @@
+import type { PageDeclaration } from "../../ui/page";
+
+export const page: PageDeclaration = {
+  path: "/network",
+  title: "Network",
+  icon: "network",
+  key: "n",
+  order: 6,
+  load: () => import("./NetworkPage"),
+};

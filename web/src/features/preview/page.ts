@@ -1,0 +1,10 @@
+import type { PageDeclaration } from "../../ui/page";
+
+export const page: PageDeclaration = {
+  path: "/preview",
+  title: "Preview",
+  icon: "preview",
+  key: "p",
+  order: 5,
+  load: () => import("./PreviewPage"),
+};

@@ -1,0 +1,10 @@
+import type { PageDeclaration } from "../../ui/page";
+
+export const page: PageDeclaration = {
+  path: "/settings",
+  title: "Settings",
+  icon: "settings",
+  key: "s",
+  order: 8,
+  load: () => import("./SettingsPage"),
+};

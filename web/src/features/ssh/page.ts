@@ -1,0 +1,10 @@
+import type { PageDeclaration } from "../../ui/page";
+
+export const page: PageDeclaration = {
+  path: "/connect",
+  title: "Connect",
+  icon: "connect",
+  key: "c",
+  order: 7,
+  load: () => import("./ConnectPage"),
+};

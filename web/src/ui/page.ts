@@ -1,0 +1,14 @@
+import type { ComponentType } from "react";
+import type { IconName } from "./Icon";
+
+/** A page of the control center, as the feature that owns it declares it in its `page.ts`. */
+export interface PageDeclaration {
+  path: string;
+  title: string;
+  icon: IconName;
+  /** The key that opens it after `g`. */
+  key: string;
+  /** The place in the navigation. */
+  order: number;
+  load: () => Promise<{ default: ComponentType<{ onSignedOut: () => void }> }>;
+}
