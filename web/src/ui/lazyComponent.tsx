@@ -44,7 +44,6 @@ export function lazyComponent<P extends object>(
   waiting = "Loading…",
 ): FunctionComponent<P> & { load: () => void } {
   const loader = loaderOf(load);
-  // biome-ignore lint/correctness/noComponentHookFactories: it is called once per component, at module level
   const Lazy = (props: P) => <LazyContent loader={loader} props={props} waiting={waiting} />;
   return Object.assign(Lazy, { load: () => void loader.load().catch(() => undefined) });
 }
