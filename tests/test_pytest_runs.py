@@ -5,6 +5,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from tests.support.condition import wait_until
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = "from tests.support.hooks import pytest_configure, pytest_timeout_set_timer, pytest_unconfigure\n"
-PLUGINS = ["-p", "xdist", "-p", "pytest_timeout", "-p", "pytest_asyncio"]
+PLUGINS = ["-p", "xdist", "-p", "timeout", "-p", "asyncio"]
 HANGING = """
 import asyncio, threading
 import pytest
@@ -77,11 +79,12 @@ async def test_async():
 """
 
 
-def start_pytest(folder: Path, source: str, *options: str) -> "subprocess.Popen[str]":
+@contextmanager
+def start_pytest(folder: Path, source: str, *options: str) -> Iterator["subprocess.Popen[str]"]:
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(source)
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *PLUGINS, *options],
         cwd=folder,
         env={
@@ -94,12 +97,17 @@ def start_pytest(folder: Path, source: str, *options: str) -> "subprocess.Popen[
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-    )
+    ) as run:
+        try:
+            yield run
+        finally:
+            run.kill()
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_every_kind_of_hang_ends_with_stacks(tmp_path: Path, workers: str) -> None:
-    output, _ = start_pytest(tmp_path, HANGING, "-n", workers, "--timeout=0.5").communicate()
+    with start_pytest(tmp_path, HANGING, "-n", workers, "--timeout=0.5") as run:
+        output, _ = run.communicate()
     assert "3 failed, 2 passed, 2 errors" in output
     for test in ("sync", "async", "fixture", "teardown", "thread"):
         assert f"test_{test} has run for 0.5 s" in output
@@ -128,9 +136,9 @@ def processes_of(folder: Path) -> list[int]:
 )
 def test_an_interrupted_run_leaves_no_process(tmp_path: Path, number: signal.Signals, whole_group: bool) -> None:
     """Neither a worker, nor what a test started, even if that ignores Ctrl-C and the test does not end when cancelled."""
-    run = start_pytest(tmp_path, BUSY, "-n", "2")
-    wait_until(lambda: len(list(tmp_path.glob("started-*"))) == 2)
-    (os.killpg if whole_group else os.kill)(run.pid, number)
-    run.communicate()
+    with start_pytest(tmp_path, BUSY, "-n", "2") as run:
+        wait_until(lambda: len(list(tmp_path.glob("started-*"))) == 2)
+        (os.killpg if whole_group else os.kill)(run.pid, number)
+        run.communicate()
     assert run.returncode == (-signal.SIGKILL if number == signal.SIGKILL else pytest.ExitCode.INTERRUPTED)
     wait_until(lambda: processes_of(tmp_path) == [])

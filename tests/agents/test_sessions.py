@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.agents.session_harness import STOPPED, SessionHarness, run_harness
+from tests.support.condition import DEADLINE
 
 from freehold.computer import Computer
 from freehold.errors import FreeholdError
@@ -183,13 +184,31 @@ async def test_an_idle_agent_is_stopped_and_the_next_prompt_starts_it_again(
         assert harness.text_of(session) == "ab"
 
 
+@pytest.mark.parametrize("busy", [False, True])
+async def test_a_prompt_right_after_the_kill_switch_is_lifted_gets_a_new_agent(
+    harness: SessionHarness, busy: bool
+) -> None:
+    """The stopped agent may still be ending then, and must not take the prompt."""
+    session = await harness.open()
+    await harness.run_turn(session, {"say": "a"})
+    if busy:
+        await harness.prompt(session, {"hang": True})
+        await harness.watchers.until(session, "turn.started", 2)
+    harness.models.stopped = STOPPED
+    await harness.sessions.stop_all("enough")
+    harness.models.stopped = None
+    ended = await harness.run_turn(session, {"say": "b"})
+    assert ended.data.get("error") is None
+    assert harness.text_of(session) == "ab"
+
+
 async def test_the_kill_switch_ends_every_agent_and_drops_queued_prompts(harness: SessionHarness) -> None:
     sessions = [await harness.open() for _ in range(3)]
     for session in sessions:
         await harness.prompt(session, {"hang": "deaf"})
         await harness.watchers.until(session, "turn.started")
         await harness.prompt(session, {"say": "never"}, when="queue")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         await harness.sessions.stop_all("enough")
         for session in sessions:
             ended = await harness.watchers.until(session, "turn.ended")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.egress.proxy_harness import echo, hang_up, run_proxy, run_server
+from tests.support.condition import DEADLINE
 
 from freehold.egress import EgressSettings, NetworkRequests, ensure_tables
 from freehold.egress.names import parse_host
@@ -130,7 +131,7 @@ async def test_a_running_freehold_applies_changes_at_once(tmp_path: Path) -> Non
         status, reader, writer = await proxy.connect(target)
         assert status.startswith(b"HTTP/1.1 200")
         assert (await asyncio.to_thread(freehold, "--home", tmp_path, "deny", target)).returncode == 0
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             assert await reader.read() == b""
         await hang_up(writer)
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.gateway.running_gateway import RunningGateway
+from tests.support.condition import DEADLINE
 
 import freehold.client._async.freehold as async_client
 import freehold.client._sync.freehold as sync_client
@@ -24,7 +25,7 @@ def secret(gateway: RunningGateway, *scopes: Scope) -> str:
 
 @asynccontextmanager
 async def home(gateway: RunningGateway, *scopes: Scope) -> AsyncIterator[Freehold]:
-    async with Freehold(gateway.origin, token=secret(gateway, *scopes), timeout=5) as found:
+    async with Freehold(gateway.origin, token=secret(gateway, *scopes), timeout=DEADLINE) as found:
         yield found
 
 
@@ -46,7 +47,7 @@ async def test_the_synchronous_client_works(gateway: RunningGateway) -> None:
     gateway.browser()
 
     def script() -> tuple[str, int, int, list[str]]:
-        with Freehold.sync(gateway.origin, token=token, timeout=5) as found:
+        with Freehold.sync(gateway.origin, token=token, timeout=DEADLINE) as found:
             browsers = found.sign_ins.list()
             found.sign_ins.end(browsers[0].id)
             names = [one.name for one in found.tokens.list()]
@@ -124,7 +125,7 @@ async def test_the_synchronous_client_follows(gateway: RunningGateway) -> None:
     await append(gateway, 1, 2, 3)
 
     def script() -> list[int]:
-        with Freehold.sync(gateway.origin, token=token, timeout=5) as found:
+        with Freehold.sync(gateway.origin, token=token, timeout=DEADLINE) as found:
             numbers = []
             for event in found.timeline.follow(after=0, kinds=["test.*"]):
                 numbers.append(event.data["number"])
@@ -151,7 +152,7 @@ async def test_the_debug_log_has_no_token(gateway: RunningGateway, caplog: pytes
     logging.getLogger("uvicorn").setLevel(logging.NOTSET)
     token = secret(gateway, "read")
     await append(gateway, 1)
-    async with Freehold(gateway.origin, token=token, timeout=5) as found:
+    async with Freehold(gateway.origin, token=token, timeout=DEADLINE) as found:
         await found.me()
         await anext(found.timeline.follow(after=0))
         assert token not in repr(vars(found))
@@ -219,7 +220,7 @@ async def test_a_timeout_is_explained() -> None:
 )
 async def test_a_server_that_is_not_a_freehold_is_explained(reply: bytes) -> None:
     """A redirect is not followed, so the token is not sent to another server."""
-    async with not_a_freehold(reply) as port, Freehold(f"http://127.0.0.1:{port}", token="fh_x", timeout=5) as found:
+    async with not_a_freehold(reply) as port, Freehold(f"http://127.0.0.1:{port}", token="fh_x", timeout=DEADLINE) as found:
         with pytest.raises(FreeholdError) as refused:
             await found.me()
     assert refused.value.code == "client.odd-answer"
@@ -227,7 +228,7 @@ async def test_a_server_that_is_not_a_freehold_is_explained(reply: bytes) -> Non
 
 async def test_a_server_without_valid_tls_gets_no_token() -> None:
     alert = b"\x15\x03\x01\x00\x02\x02\x28"
-    async with not_a_freehold(alert) as port, Freehold(f"https://127.0.0.1:{port}", token="fh_x", timeout=5) as found:
+    async with not_a_freehold(alert) as port, Freehold(f"https://127.0.0.1:{port}", token="fh_x", timeout=DEADLINE) as found:
         with pytest.raises(FreeholdError) as refused:
             await found.me()
     assert refused.value.code == "client.tls"

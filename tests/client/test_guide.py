@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from tests.gateway.running_gateway import RunningGateway
+from tests.support.condition import until
 
 from freehold.client._sync.freehold import SyncFreehold
 from freehold.client.stored_tokens import store_token
@@ -49,8 +50,10 @@ async def test_the_code_in_the_guide_runs(gateway: RunningGateway) -> None:
     exec(source, names)  # the guide is ours
     async with asyncio.TaskGroup() as group:
         following = group.create_task(names["main"]())  # type: ignore[operator]
-        async with asyncio.timeout(10):
-            while not seen.is_set():
-                await asyncio.to_thread(gateway.services.timeline.append, "egress.tested", {}, who="owner")
-                await asyncio.sleep(0.02)
+
+        async def append_and_see() -> bool:
+            await asyncio.to_thread(gateway.services.timeline.append, "egress.tested", {}, who="owner")
+            return seen.is_set()
+
+        await until(append_and_see)
         following.cancel()

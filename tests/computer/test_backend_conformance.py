@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from tests.computer.unsealed_backend import UnsealedBackend
-from tests.computer.waits import alive, until
+from tests.computer.waits import alive
+from tests.support.condition import until
 
 from freehold.computer import Computer, LimitEvent, Limits, Machine, launch
 from freehold.computer.contract.backend import Backend, find_host_pid

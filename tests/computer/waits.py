@@ -1,15 +1,8 @@
 """Waits for conditions inside that cause no event."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from tests.support.condition import until
 
 from freehold.computer import Computer, RunningProcess
-
-
-async def until(happened: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again until it is true. The time limit of the test ends it."""
-    while not await happened():  # noqa: ASYNC110 - there is no event to wait for
-        await asyncio.sleep(0.01)
 
 
 async def until_there(computer: Computer, path: str) -> None:

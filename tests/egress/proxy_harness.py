@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.support.condition import DEADLINE
 
 from freehold.egress import EgressLimits, EgressService, EgressSettings, Mode
 from freehold.egress.addresses import no_address, why_refused
@@ -74,7 +75,7 @@ class RunningProxy:
         reader, writer = await self.open()
         try:
             writer.write(data)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE):
                 return await reader.read()
         except ConnectionResetError:
             return b""
@@ -94,7 +95,7 @@ class RunningProxy:
         """CONNECT, and the status line that came back."""
         reader, writer = await self.open()
         writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{headers}\r\n".encode())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             status = await reader.readline()
             if status.startswith(b"HTTP/1.1 200"):
                 await reader.readuntil(b"\r\n")
@@ -102,7 +103,7 @@ class RunningProxy:
 
     async def event(self, kind: str) -> dict[str, object]:
         """The first event of this kind. Waits for it."""
-        async with asyncio.timeout(20), aclosing(self.timeline.follow(0, (f"egress.{kind}",))) as events:
+        async with asyncio.timeout(DEADLINE), aclosing(self.timeline.follow(0, (f"egress.{kind}",))) as events:
             async for event in events:
                 return {**event.data, "who": event.who}
         raise AssertionError(kind)
@@ -156,7 +157,7 @@ async def run_proxy(
                 for connection in egress.connections:
                     connection.cut("stopped")
                 if open_streams:
-                    await asyncio.wait(open_streams, timeout=10)
+                    await asyncio.wait(open_streams, timeout=DEADLINE)
 
 
 @dataclass
@@ -203,7 +204,7 @@ async def run_server(
         for task in list(running):
             task.cancel()
         if running:
-            await asyncio.wait(running, timeout=10)
+            await asyncio.wait(running, timeout=DEADLINE)
 
 
 def respond_once(answer: bytes) -> Respond:

@@ -5,6 +5,7 @@ from ipaddress import ip_address
 
 import pytest
 from tests.egress.proxy_harness import echo, run_server
+from tests.support.condition import DEADLINE
 
 from freehold.egress.addresses import dial, why_refused, why_refused_here
 from freehold.errors import FreeholdError
@@ -90,7 +91,7 @@ def test_this_machines_own_address_is_refused_however_it_is_classed() -> None:
 async def test_the_first_address_that_answers_is_used() -> None:
     async with run_server(echo) as server:
         addresses = [ip_address("127.77.9.9"), ip_address("127.0.0.1")]
-        stream = await dial(addresses, server.port, timeout=5)
+        stream = await dial(addresses, server.port, timeout=DEADLINE)
         assert stream.peer == ip_address("127.0.0.1")
         await stream.write(b"hello")
         assert await stream.read(5) == b"hello"
@@ -101,14 +102,14 @@ async def test_nobody_answering_is_an_error_that_names_no_address() -> None:
     async with run_server(echo) as server:
         port = server.port
     with pytest.raises(FreeholdError) as refusal:
-        await dial([ip_address("127.0.0.1")], port, timeout=5)
+        await dial([ip_address("127.0.0.1")], port, timeout=DEADLINE)
     assert refusal.value.code == "egress.unreachable"
     assert "127.0.0.1" not in refusal.value.message
 
 
 async def test_dialling_can_be_given_up_at_any_time() -> None:
     async with run_server(echo) as server:
-        task = asyncio.ensure_future(dial([ip_address("127.0.0.1")], server.port, timeout=5))
+        task = asyncio.ensure_future(dial([ip_address("127.0.0.1")], server.port, timeout=DEADLINE))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

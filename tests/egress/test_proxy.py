@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.egress.proxy_harness import OK, FakeResolver, FakeServer, echo, hang_up, respond_once, run_proxy, run_server
+from tests.support.condition import DEADLINE
 
 from freehold.egress import EgressLimits
 
@@ -222,7 +223,7 @@ async def test_a_slow_reader_holds_the_server_back(tmp_path: Path, names: FakeRe
     ):
         _reader, writer = await proxy.open()
         writer.write(get(f"http://example.org:{server.port}/"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             await stuck.wait()
         await hang_up(writer)
     # What the kernel's buffers hold, and not what the server would send.
@@ -341,7 +342,7 @@ async def test_whatever_is_said_is_answered_or_ends(tmp_path: Path) -> None:
                     data += b"\n"
             cut = chance.randint(1, len(data))
             stream = Pieces(bytes(data[:cut]), bytes(data[cut:])) if cut < len(data) else Pieces(bytes(data))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE):
                 await proxy.egress.handle(stream)
             assert stream.closed
             assert stream.told.split()[1] in (b"400", b"403", b"417", b"431", b"501"), (bytes(data), stream.told)

@@ -18,6 +18,7 @@ from tests.egress.proxy_harness import (
     run_proxy,
     run_server,
 )
+from tests.support.condition import DEADLINE
 
 from freehold.egress import (
     EgressLimits,
@@ -42,7 +43,7 @@ def names() -> FakeResolver:
 
 async def pending(proxy: RunningProxy) -> int:
     """The number of the one network request that waits."""
-    async with asyncio.timeout(20), aclosing(proxy.egress.changes()) as states:
+    async with asyncio.timeout(DEADLINE), aclosing(proxy.egress.changes()) as states:
         async for state in states:
             if state.pending:
                 (request,) = state.pending
@@ -105,7 +106,7 @@ async def test_two_waiters_do_not_share_one_permission(tmp_path: Path, names: Fa
         run_proxy(tmp_path, mode="ask", names=names, limits=EgressLimits(ask=2.0)) as proxy,
     ):
         requests = [asyncio.ensure_future(proxy.send(get("example.org", server.port))) for _ in range(2)]
-        async with asyncio.timeout(20), aclosing(proxy.egress.changes()) as states:
+        async with asyncio.timeout(DEADLINE), aclosing(proxy.egress.changes()) as states:
             async for state in states:
                 if state.connections == 2:
                     break
@@ -148,7 +149,7 @@ async def test_an_open_connection_is_cut_when_its_rule_is_removed(tmp_path: Path
         writer.write(b"hello")
         assert await reader.readexactly(5) == b"hello"
         await proxy.egress.remove_rule(target)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             assert await reader.read() == b""
             await server.served.get()
         await hang_up(writer)
@@ -172,7 +173,7 @@ async def test_a_deny_cuts_connections_that_another_rule_or_a_once_allowed(tmp_p
             assert await reader.readexactly(10) == b"still here"
         await proxy.egress.add_rule("deny", "www.example.org")
         await proxy.egress.add_rule("deny", "example.org")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             assert await by_rule.read() == b""
             assert await by_once.read() == b""
         await hang_up(writer)
@@ -188,7 +189,7 @@ async def test_another_process_may_answer_and_revoke(tmp_path: Path, names: Fake
         status, reader, writer = await asking
         assert status.startswith(b"HTTP/1.1 200")
         await _elsewhere(tmp_path, f"EgressRules(timeline).remove(parse_pattern({target!r}))")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             assert await reader.read() == b""
         await hang_up(writer)
 
@@ -245,7 +246,7 @@ async def test_an_idle_connection_is_cut(tmp_path: Path, names: FakeResolver) ->
         run_proxy(tmp_path, allow=[f"example.org:{server.port}"], names=names, limits=EgressLimits(idle=0.1)) as proxy,
     ):
         _status, reader, writer = await proxy.connect(f"example.org:{server.port}")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             assert await reader.read() == b""
         await hang_up(writer)
 

@@ -15,6 +15,7 @@ from tests.egress.proxy_harness import (
     run_proxy,
     run_server,
 )
+from tests.support.condition import DEADLINE
 
 from freehold.egress import EgressLimits, EgressRules, EgressService, NetworkRequest, NetworkRequests, OwnerAnswer
 from freehold.egress.credentials import ProxyCredentials, read_credentials_key
@@ -42,7 +43,7 @@ async def statuses(proxy: RunningProxy, port: int) -> dict[str | None, bytes]:
 
 
 async def wait_for_request(proxy: RunningProxy, session: str | None) -> NetworkRequest:
-    async with asyncio.timeout(20), aclosing(proxy.egress.changes()) as states:
+    async with asyncio.timeout(DEADLINE), aclosing(proxy.egress.changes()) as states:
         async for state in states:
             for request in state.pending:
                 if request.session == session:
@@ -52,7 +53,7 @@ async def wait_for_request(proxy: RunningProxy, session: str | None) -> NetworkR
 
 async def wait_until_removed(proxy: RunningProxy) -> None:
     """Until no rule is stored for a conversation."""
-    async with asyncio.timeout(20), aclosing(proxy.egress.changes()) as states:
+    async with asyncio.timeout(DEADLINE), aclosing(proxy.egress.changes()) as states:
         async for state in states:
             if all(rule.reach != "conversation" for rule in state.rules):
                 return
@@ -143,7 +144,7 @@ async def test_open_tunnels_of_a_conversation_end_with_it(tmp_path: Path, names:
             proxy.egress.end_all_conversations()
         else:
             getattr(proxy.egress, end)("one")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             assert await reader.read() == b""
         await hang_up(writer)
         assert (await proxy.event("connection_revoked"))["target"] == target
@@ -199,7 +200,7 @@ async def test_a_deleted_session_leaves_no_rule_and_no_request(tmp_path: Path, n
         assert await get(proxy, 80, "one") == b"403"
         await wait_for_request(proxy, "one")
         proxy.egress.forget_session("one")
-        async with asyncio.timeout(20), aclosing(proxy.egress.changes()) as states:
+        async with asyncio.timeout(DEADLINE), aclosing(proxy.egress.changes()) as states:
             async for state in states:
                 if not state.pending and not state.rules:
                     break

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from tests.support.condition import DEADLINE
 from websockets.asyncio.client import ClientConnection, connect
 
 from freehold.gateway.app import build_app
@@ -69,7 +70,7 @@ class RunningGateway:
             proxy=None,
             compression=None,
             max_size=None,
-            open_timeout=10,
+            open_timeout=DEADLINE,
         )
 
 
@@ -102,7 +103,9 @@ async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Runni
             await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
             assert ready.is_set(), "the gateway did not start"
             try:
-                async with httpx2.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as http:
+                async with httpx2.AsyncClient(
+                    base_url=f"http://localhost:{port}", trust_env=False, timeout=DEADLINE
+                ) as http:
                     yield RunningGateway(services, app, publisher, port, http)
             finally:
                 server.should_exit = True
@@ -110,7 +113,7 @@ async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Runni
 
 async def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
     """The next message of this kind. Other messages are skipped."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         while True:
             message: dict[str, Any] = json.loads(await socket.recv())
             if message["type"] == kind:

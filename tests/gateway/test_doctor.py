@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.gateway.running_gateway import RunningGateway, next_message, running_gateway
+from tests.support.condition import DEADLINE
 
 STARTED = {"event": "begun", "total": 2, "facts": {"kernel": "Test"}, "missing_walls": [], "manifest_errors": []}
 ISOLATION = {
@@ -135,7 +136,7 @@ async def test_other_requests_are_answered_while_the_doctor_runs(gateway: Runnin
     replace_doctor(gateway, STARTED, then="\nwhile True: pass")
     await ask(gateway, headers, "POST", json={})
     await wait_for_state(gateway, headers, "running")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         for _ in range(20):
             assert (await gateway.http.get("/livez")).status_code == 200
     await ask(gateway, headers, "DELETE")

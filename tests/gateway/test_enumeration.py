@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 from tests.gateway.running_gateway import RunningGateway, listen
+from tests.support.condition import DEADLINE
 from websockets.exceptions import InvalidStatus
 
 from freehold.gateway.rate_limit import RateLimit
@@ -262,7 +263,7 @@ async def _serve(root: Path) -> AsyncIterator[Page]:
         port = listener.getsockname()[1]
         async with (
             serve_page(api, [listener]),
-            httpx2.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False) as http,
+            httpx2.AsyncClient(base_url=f"http://localhost:{port}", trust_env=False, timeout=DEADLINE) as http,
         ):
             yield Page(routes, sign_ins, port, http)
 

@@ -4,13 +4,14 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 from tests.gateway.running_gateway import RunningGateway
+from tests.support.condition import DEADLINE, until
 from websockets.exceptions import InvalidStatus
 
 from freehold.errors import FreeholdError
@@ -28,17 +29,11 @@ async def raw(gateway: RunningGateway, request: bytes) -> bytes:
     """Send bytes and return the answer, for requests that no client library would send."""
     reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
     writer.write(request)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         answer = await reader.read(65536)
     writer.close()
     await writer.wait_closed()
     return answer
-
-
-async def until(seen: Callable[[], bool]) -> None:
-    """Wait for a condition that has no event."""
-    while not seen():  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
 
 
 async def test_a_trailing_newline_does_not_lower_the_scope_of_a_route(gateway: RunningGateway) -> None:
@@ -333,7 +328,7 @@ async def test_validation_errors_never_repeat_sent_values(gateway: RunningGatewa
 # Revocation, with real connections
 
 
-async def test_revocation_closes_sockets_within_a_second(gateway: RunningGateway) -> None:
+async def test_revocation_closes_sockets(gateway: RunningGateway) -> None:
     """Of the revoked sign-in, and of no other."""
     kept, gone = gateway.browser(), gateway.browser()
     (first, second) = gateway.services.sign_ins.list()
@@ -343,7 +338,7 @@ async def test_revocation_closes_sockets_within_a_second(gateway: RunningGateway
     assert {first.id, second.id} > {revoked.id}
     async with gateway.socket(kept) as stays, gateway.socket(gone) as ends:
         gateway.services.sign_ins.revoke(revoked.id)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(DEADLINE):
             await ends.wait_closed()
         assert (ends.close_code, ends.close_reason) == (4401, "signed out")
         await stays.send('{"type": "ping"}')
@@ -353,7 +348,7 @@ async def test_revocation_closes_sockets_within_a_second(gateway: RunningGateway
 async def test_a_revoked_token_loses_its_socket(gateway: RunningGateway) -> None:
     async with gateway.socket(gateway.token("read")) as opened:
         gateway.services.tokens.revoke("script")
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(DEADLINE):
             await opened.wait_closed()
         assert opened.close_code == 4401
 
@@ -380,8 +375,7 @@ async def test_a_client_that_does_not_read_is_disconnected_too(gateway: RunningG
             await asyncio.sleep(0)
         assert len(gateway.services.connections) == 1
         gateway.services.tokens.revoke("script")
-        async with asyncio.timeout(1.5):
-            await until(lambda: len(gateway.services.connections) == 0)
+        await until(lambda: len(gateway.services.connections) == 0)
         assert gateway.publisher.files.readers == 0
 
 
@@ -411,10 +405,10 @@ async def test_a_stream_ends_with_its_sign_in(gateway: RunningGateway) -> None:
     async with asyncio.TaskGroup() as group, gateway.http.stream("GET", "/v1/stream", headers=headers) as answer:
         pieces = answer.aiter_bytes()
         assert await anext(pieces) == b"first"
-        waiting = group.create_task(gateway.http.get("/v1/slow", headers=headers, timeout=5))
+        waiting = group.create_task(gateway.http.get("/v1/slow", headers=headers))
         await begun.wait()
         gateway.services.tokens.revoke("script")
-        async with asyncio.timeout(1.5):
+        async with asyncio.timeout(DEADLINE):
             with pytest.raises(Exception, match=r"peer closed|incomplete|disconnected"):
                 await anext(pieces)
             assert (await waiting).status_code == 401
@@ -427,7 +421,7 @@ async def test_a_sign_in_that_expires_loses_its_socket(
     monkeypatch.setattr("freehold.gateway.connections.ROUNDS_BETWEEN_EXPIRY_CHECKS", 1)
     async with gateway.socket(gateway.browser()) as opened:
         monkeypatch.setattr(gateway.services.sign_ins, "_clock", lambda: 1e12)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(DEADLINE):
             await opened.wait_closed()
 
 

@@ -1,7 +1,6 @@
 """History, files and the timeline over HTTP, with a real keeper and a real computer behind them."""
 
 import re
-import time
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.gateway.running_gateway import RunningGateway
+from tests.support.condition import wait_until
 from tests.support.freehold import FreeholdHarness
 from websockets.sync.client import connect
 
@@ -260,13 +260,13 @@ def test_every_way_to_undo_records_who_asked(
     def read_last() -> tuple[dict[str, str], dict[str, Any], str, str]:
         entry = get(http, "/v1/history", limit=1)["entries"][0]
         kinds = ["history.undone", "history.redone", "history.restored", "history.reverted"]
-        deadline = time.monotonic() + 20
-        while True:  # the keeper adds the event to the timeline a moment after its reply
-            event = get(http, "/v1/timeline", kind=kinds, before=2**53, limit=1)["events"][-1]
-            if event["data"]["entry"] == entry["id"] or time.monotonic() > deadline:
-                break
-            time.sleep(0.02)
-        assert event["data"]["entry"] == entry["id"]
+
+        def find_event() -> dict[str, Any] | None:
+            event: dict[str, Any] = get(http, "/v1/timeline", kind=kinds, before=2**53, limit=1)["events"][-1]
+            return event if event["data"]["entry"] == entry["id"] else None
+
+        event = wait_until(find_event)  # the keeper adds it to the timeline a moment after its reply
+        assert event is not None
         return entry["who"], event["data"]["asked_by"], event["who"], event["kind"]
 
     put(http, "who.txt", "one\n")

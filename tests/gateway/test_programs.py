@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.gateway.running_gateway import RunningGateway
+from tests.support.condition import DEADLINE
 
 from freehold.errors import FreeholdError
 from freehold.keeper import calls
@@ -112,7 +113,7 @@ async def test_the_gateway_answers_before_its_restart_and_the_keeper_is_never_re
     async with keeper(gateway) as stand_in:
         answer = await gateway.http.post("/v1/programs/gateway/restart", headers=headers)
         assert answer.json() == {"name": "gateway", "begun": False, "state": None}
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             await stand_in.heard.wait()
         assert stand_in.asked == [RestartProgram("gateway", "owner")]
         refused = await gateway.http.post("/v1/programs/keeper/restart", headers=headers)

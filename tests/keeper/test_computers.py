@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.computer.waits import until
+from tests.support.condition import until
 from tests.support.freehold import FreeholdHarness
 
 from freehold.computer import Computer

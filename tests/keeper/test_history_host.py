@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.keeper.test_parts import PLAN
 from tests.keeper.test_rpc import send
+from tests.support.condition import DEADLINE
 
 from freehold.errors import FreeholdError
 from freehold.history import calls
@@ -70,7 +71,7 @@ async def test_an_undo_over_the_socket_is_recorded_and_reported_to_the_keeper(ha
 
 
 async def test_file_changes_are_streamed_from_a_known_number_on(harness: HistoryHarness) -> None:
-    async with asyncio.timeout(20), contextlib.aclosing(harness.client.stream(calls.FollowFiles())) as stream:
+    async with asyncio.timeout(DEADLINE), contextlib.aclosing(harness.client.stream(calls.FollowFiles())) as stream:
         first = await anext(stream)
         assert first.items == ()
         (harness.home.workspace / "new").write_text("x")
@@ -84,7 +85,7 @@ async def test_file_changes_are_streamed_from_a_known_number_on(harness: History
 
 async def test_a_reader_with_a_number_of_another_keeper_must_list_again(harness: HistoryHarness) -> None:
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(DEADLINE),
         contextlib.aclosing(harness.client.stream(calls.FollowFiles(after=999_999))) as stream,
     ):
         await anext(stream)

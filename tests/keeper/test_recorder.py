@@ -4,6 +4,8 @@ import asyncio
 import time
 from pathlib import Path
 
+from tests.support.condition import DEADLINE
+
 from freehold.keeper.recorder import EventRecorder
 from freehold.keeper.retry import retry_until_done
 from freehold.timeline import Timeline
@@ -61,7 +63,7 @@ async def test_wait_flushed_returns_when_everything_is_on_disk(tmp_path: Path) -
         writing = group.create_task(record.write_until_cancelled())
         await asyncio.sleep(0)
         record("test.event", {})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             await record.wait_flushed()
         assert kinds(tmp_path / "timeline.db") == ["test.event"]
         writing.cancel()

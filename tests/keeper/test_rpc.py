@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from tests.support.condition import DEADLINE
 
 from freehold.errors import FreeholdError
 from freehold.home import Home
@@ -145,7 +146,7 @@ async def test_both_clients_get_the_reply_to_a_call(home: Home) -> None:
 async def test_a_call_sent_without_waiting_is_finished(home: Home) -> None:
     async with serving(home) as server:
         await KeeperClient(home).send(WorkSlowly())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             await server.began.wait()
             server.go_on.set()
             await server.finished.wait()
@@ -281,7 +282,7 @@ async def test_a_call_is_finished_after_its_caller_disconnects(home: Home) -> No
         writer.close()
         await writer.wait_closed()
         server.go_on.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await server.finished.wait()
 
 
@@ -290,7 +291,7 @@ async def test_a_stream_ends_when_its_caller_disconnects(home: Home) -> None:
         async with contextlib.aclosing(KeeperClient(home).stream(Flood())) as items:
             async for _ in items:
                 break
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await server.stream_closed.wait()
 
 
@@ -299,7 +300,7 @@ async def test_a_client_that_does_not_read_is_disconnected_and_others_are_served
         idle = socket.socket(socket.AF_UNIX)
         idle.connect(str(home.keeper_socket))
         idle.sendall(encode_message({"id": 1, "method": "flood", "params": {}}))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await server.stream_closed.wait()
         assert await KeeperClient(home).call(Greet("Ada")) == Text("hello Ada")
         idle.close()

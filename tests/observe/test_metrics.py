@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.condition import DEADLINE
 
 from freehold.errors import FreeholdError
 from freehold.observe import metrics as metrics_module
@@ -154,7 +155,7 @@ async def test_a_web_page_cannot_read_metrics_by_dns_rebinding() -> None:
 
 
 async def test_a_silent_connection_does_not_delay_the_stop() -> None:
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(DEADLINE):
         async with serve_metrics("127.0.0.1", 0, MetricsRegistry()) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             await ask(port, "GET /metrics HTTP/1.1\r\n\r\n")  # the silent one was accepted before this was answered

@@ -5,6 +5,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.support.condition import DEADLINE
 
 from freehold.errors import FreeholdError
 from freehold.observe.probes import ComponentProbe, ComponentState, HealthMonitor, ProbeResult
@@ -93,7 +94,7 @@ async def test_a_component_that_times_out_has_failed_and_delays_no_other() -> No
     health = HealthMonitor(
         [ComponentProbe("silent", silent, timeout=0.01), ComponentProbe("computer", FakeComponent())]
     )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         states = await health.probe()
     assert [state.state for state in states] == ["failed", "ok"]
     assert states[0].last_error == "silent did not answer within 0.01 seconds"
@@ -132,7 +133,7 @@ async def test_concurrent_calls_share_one_further_probe() -> None:
         await go.wait()
 
     health = HealthMonitor([ComponentProbe("slow", slow, timeout=10)])
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as group:
         group.create_task(health.probe())
         await entered.wait()
         for _ in range(50):
@@ -153,7 +154,7 @@ async def test_components_are_probed_at_their_interval() -> None:
             often.set()
 
     health = HealthMonitor([ComponentProbe("computer", probe, interval=0.001)])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         running = asyncio.ensure_future(health.run())
         await often.wait()
         running.cancel()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.egress.address_spellings import LOOPBACK, METADATA
 from tests.egress.proxy_harness import OK, FakeResolver, echo, hang_up, respond_once, run_proxy, run_server
+from tests.support.condition import DEADLINE
 
 from freehold.egress import EgressLimits, Mode
 from freehold.egress.addresses import why_refused_here
@@ -158,7 +159,7 @@ async def test_slow_and_silent_clients_are_cut(tmp_path: Path) -> None:
         for _reader, writer in clients[::2]:
             writer.write(b"GET http://example.org/ HTTP/1.1\r\nX: ")
         for reader, writer in clients:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE):
                 assert (await reader.read()).startswith(b"HTTP/1.1 408")
             await hang_up(writer)
         assert (await proxy.send(b"GET http://example.org/ HTTP/1.1\r\n\r\n")).split()[1] == b"403"
@@ -211,7 +212,7 @@ async def test_a_flood_in_one_tunnel_leaves_the_others_alive(tmp_path: Path) -> 
         for _ in range(20):
             _status, reader, writer = await proxy.connect(f"good.example:{server.port}")
             writer.write(b"hello")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(DEADLINE):
                 assert await reader.readexactly(5) == b"hello"
             await hang_up(writer)
         for task in pouring:

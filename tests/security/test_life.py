@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.computer.machines import host_pid
+from tests.support.condition import DEADLINE
 
 from freehold.computer.bubblewrap.cgroups import find_parents, make_cgroup, remove_stale_cgroups
 from freehold.computer.contract.spec import ComputerSpec, Limits
@@ -119,7 +120,7 @@ async def test_everything_inside_ends_with_a_killed_guest() -> None:
         assert computer.machine is not None
         watched = [os.pidfd_open(pid) for pid in children_of(os.getpid())]
         os.kill(host_pid(computer), signal.SIGKILL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             assert await computer.machine.wait() != 0
         for descriptor in watched:
             assert await asyncio.to_thread(_wait_gone, descriptor)

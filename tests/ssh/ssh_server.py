@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.condition import wait_until
 
 from freehold.home import Home, ensure_private_folder
 from freehold.identity.sign_ins import SignIns
@@ -92,13 +93,10 @@ class SshServerProcess:
             return [dict(event.data) for event in timeline.read(kinds=[kind], limit=100_000)]
 
     def wait_for_event(self, kind: str, **wanted: object) -> dict[str, object]:
-        deadline = time.monotonic() + SSH_TIMEOUT
-        while time.monotonic() < deadline:
-            for event in reversed(self.events(kind)):
-                if wanted.items() <= event.items():
-                    return event
-            time.sleep(0.02)
-        raise AssertionError(f"no {kind} with {wanted}")
+        def matching() -> list[dict[str, object]]:
+            return [event for event in self.events(kind) if wanted.items() <= event.items()]
+
+        return wait_until(matching)[-1]
 
 
 def run_ssh(

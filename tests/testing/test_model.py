@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.support.condition import DEADLINE
 
 from freehold.testing import Api, Call, Conversation, Say, ScriptedModel, ScriptedUsage, Step
 from freehold.testing.conversation import read_conversation
@@ -62,7 +63,7 @@ async def model() -> AsyncIterator[ScriptedModel]:
 
 @pytest.fixture
 async def http(model: ScriptedModel) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=model.url, trust_env=False) as client:
+    async with httpx2.AsyncClient(base_url=model.url, trust_env=False, timeout=DEADLINE) as client:
         yield client
 
 
@@ -129,7 +130,10 @@ def test_each_tool_result_leads_to_the_next_line() -> None:
 
 async def test_a_list_of_steps_wins_over_the_prompt() -> None:
     steps: list[Step] = [Call("bash", {"command": "make lint"}), Say("green")]
-    async with ScriptedModel(steps) as model, httpx2.AsyncClient(base_url=model.url, trust_env=False) as http:
+    async with (
+        ScriptedModel(steps) as model,
+        httpx2.AsyncClient(base_url=model.url, trust_env=False, timeout=DEADLINE) as http,
+    ):
         path, body = ask("messages", "RUN something else")
         assert "make lint" in (await http.post(path, json=body)).text
         path, body = ask("messages", "RUN something else", result="ok")
@@ -141,7 +145,7 @@ async def test_a_script_function_can_leave_requests_to_the_prompt() -> None:
         return Say("seen") if "magic" in conversation.turns[-1].text else None
 
     running = ScriptedModel(script, usage=ScriptedUsage(7, 9))
-    async with running as model, httpx2.AsyncClient(base_url=model.url, trust_env=False) as http:
+    async with running as model, httpx2.AsyncClient(base_url=model.url, trust_env=False, timeout=DEADLINE) as http:
         path, body = ask("chat", "magic")
         answer = (await http.post(path, json=body)).json()
         assert answer["choices"][0]["message"]["content"] == "seen"
@@ -174,7 +178,7 @@ async def test_it_hangs_until_released_and_counts_clients_that_disconnect(
     await model.wait_received()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         await model.wait_disconnected()
     model.release()
     assert (await http.post(path, json=body)).status_code == 200

@@ -3,13 +3,13 @@
 import logging
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
 from tests.e2e.atproto.certificates import Certificates
+from tests.support.condition import wait_until
 
 
 @contextmanager
@@ -32,9 +32,8 @@ def serve(
     thread = threading.Thread(target=server.run, args=([listener],), name="served")
     thread.start()
     try:
-        while not server.started:
-            assert thread.is_alive(), "the server did not start"
-            time.sleep(0.01)
+        wait_until(lambda: server.started or not thread.is_alive())
+        assert server.started, "the server did not start"
         yield
     finally:
         server.should_exit = True

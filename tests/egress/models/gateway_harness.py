@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from tests.support.condition import DEADLINE
 
 from freehold.egress.models import BudgetLimits, ModelGateway, read_providers
 from freehold.egress.models.prices import Prices
@@ -68,7 +69,7 @@ class GatewayHarness:
         try:
             writer.write(request)
             await writer.drain()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(DEADLINE):
                 return await reader.read()
         finally:
             writer.close()
@@ -127,7 +128,7 @@ async def run_gateway(
                 port = server.sockets[0].getsockname()[1]
                 try:
                     async with httpx2.AsyncClient(
-                        base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20
+                        base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=DEADLINE
                     ) as http:
                         yield GatewayHarness(models_gateway, provider, timeline, vault, port, http)
                 finally:

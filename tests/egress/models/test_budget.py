@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.egress.models.gateway_harness import PATHS, GatewayHarness, run_gateway
+from tests.support.condition import DEADLINE
 
 from freehold.egress.models import ALL, BudgetLimits, Ledger
 from freehold.egress.models.budget import Budgets, Spending
@@ -124,7 +125,7 @@ async def test_a_budget_that_another_process_sets_applies_at_once(tmp_path: Path
         await gateway.models.usage_of("s1")
         with Timeline(tmp_path / "timeline.db") as other:
             await asyncio.to_thread(Ledger(other).set_budget, ALL, BudgetLimits(day_tokens=100))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             while (await gateway.ask("messages")).status_code != 402:
                 pass
         await gateway.models.set_budget(ALL, None)
@@ -145,7 +146,7 @@ async def test_many_requests_at_once_cannot_exceed_a_budget_without_limit(tmp_pa
         prompt = "FAIL hang " + "word " * 800
         asking = [asyncio.ensure_future(gateway.ask("chat", prompt, session=f"s{n}")) for n in range(40)]
         done = 0
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             while done < 35:
                 finished, _ = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
                 done = len(finished)

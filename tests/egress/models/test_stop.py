@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.egress.models.gateway_harness import GatewayHarness, run_gateway
+from tests.support.condition import DEADLINE
 
 from freehold.egress.models import ActiveStop, Ledger
 from freehold.timeline import Timeline
@@ -19,12 +20,12 @@ async def test_running_requests_are_cut_and_new_ones_refused(gateway: GatewayHar
     streaming = asyncio.ensure_future(gateway.ask("messages", "SLOW", stream=True))
     waiting = asyncio.ensure_future(gateway.ask("chat", "FAIL hang"))
     await gateway.provider.wait_received(2)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(DEADLINE):
         await gateway.models.stop(why="enough")
         assert (await streaming).text.count("The owner has stopped all agents and models") == 1
         assert (await waiting).status_code == 403
     assert [stopped.why for stopped in calls] == ["enough"]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         await gateway.provider.wait_disconnected(2)
     assert (await gateway.ask()).status_code == 403
     assert len(gateway.provider.requests) == 2
@@ -52,7 +53,7 @@ async def test_the_command_line_stops_it_from_another_process(tmp_path: Path) ->
         await gateway.provider.wait_received()
         with Timeline(tmp_path / "timeline.db") as other:
             await asyncio.to_thread(Ledger(other).stop, why="from outside")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await calls.wait()
             assert "stopped all agents" in (await streaming).text
 
@@ -75,7 +76,7 @@ async def test_ending_a_session_cuts_only_its_own(gateway: GatewayHarness) -> No
     other = asyncio.ensure_future(gateway.ask("chat", "FAIL hang", session="other"))
     await gateway.provider.wait_received(2)
     gateway.models.end_session("mine")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         await gateway.provider.wait_disconnected(1)
     assert not other.done()
     gateway.provider.release()

@@ -137,7 +137,7 @@ class SessionRunner:
                 await self._run_with_access()
         except FreeholdError as error:
             # Before `ready` no prompt was sent. The turn that waits ends with the error.
-            waiting = None if self.ready.is_set() else await self._find_next_turn()
+            waiting = None if self.ready.is_set() or self._is_replaced() else await self._find_next_turn()
             if waiting is not None:
                 await self._fail_turn(waiting, self._kill_reason or error)
         finally:
@@ -174,12 +174,19 @@ class SessionRunner:
             while True:
                 self._woken.clear()
                 turn = await self._find_next_turn()
+                if turn is not None and self._is_replaced():
+                    return
                 if turn is not None and is_owner_command(agent.name, turn.prompt["text"]):
                     await self._run_owner_command(turn)
                 elif turn is not None:
                     await self._run_turn(program, turn)
                 elif not await self._wait_for_work(program):
                     return
+
+    def _is_replaced(self) -> bool:
+        """Whether it was stopped and may work again: a prompt that waits now came later, and the next runner gets it."""
+        stopped = self._kill_reason is not None and self._kill_reason.code == "agent.stopped"
+        return stopped and self._dependencies.models.stopped is None
 
     def _keep_program(self, program: AgentProgram) -> None:
         """From here on it can be killed. It is, if `kill` was called before it started."""
