@@ -220,7 +220,10 @@ async def test_a_timeout_is_explained() -> None:
 )
 async def test_a_server_that_is_not_a_freehold_is_explained(reply: bytes) -> None:
     """A redirect is not followed, so the token is not sent to another server."""
-    async with not_a_freehold(reply) as port, Freehold(f"http://127.0.0.1:{port}", token="fh_x", timeout=DEADLINE) as found:
+    async with (
+        not_a_freehold(reply) as port,
+        Freehold(f"http://127.0.0.1:{port}", token="fh_x", timeout=DEADLINE) as found,
+    ):
         with pytest.raises(FreeholdError) as refused:
             await found.me()
     assert refused.value.code == "client.odd-answer"
@@ -228,7 +231,10 @@ async def test_a_server_that_is_not_a_freehold_is_explained(reply: bytes) -> Non
 
 async def test_a_server_without_valid_tls_gets_no_token() -> None:
     alert = b"\x15\x03\x01\x00\x02\x02\x28"
-    async with not_a_freehold(alert) as port, Freehold(f"https://127.0.0.1:{port}", token="fh_x", timeout=DEADLINE) as found:
+    async with (
+        not_a_freehold(alert) as port,
+        Freehold(f"https://127.0.0.1:{port}", token="fh_x", timeout=DEADLINE) as found,
+    ):
         with pytest.raises(FreeholdError) as refused:
             await found.me()
     assert refused.value.code == "client.tls"
