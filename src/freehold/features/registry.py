@@ -8,7 +8,7 @@ from freehold.errors import FreeholdError
 from freehold.features.declaration import Feature
 
 DECLARATIONS = ("freehold.ssh.feature:FEATURE",)
-"""One line for each feature. Removing the line and the folder removes the feature."""
+"""One line for each feature."""
 
 
 @cache
