@@ -1,4 +1,4 @@
-"""The message field: files, commands, images, options and drafts."""
+"""The place to write: files, commands, images, options and drafts."""
 
 import base64
 from typing import Any
@@ -39,12 +39,12 @@ async def session(freehold: RunningFreehold) -> str:
     return session
 
 
-async def read_prompts(freehold: RunningFreehold, session: str) -> list[dict[str, Any]]:
+async def prompts(freehold: RunningFreehold, session: str) -> list[dict[str, Any]]:
     return [one["data"]["prompt"] for one in await freehold.events(session) if one["kind"] == "turn.started"]
 
 
-async def test_a_file_is_chosen_and_attached(freehold: RunningFreehold, owner_page: OwnerPage, session: str) -> None:
-    """With the keyboard: @, some letters, the second of two, and Enter. A second file is attached and removed."""
+async def test_a_file_is_picked_and_goes_along(freehold: RunningFreehold, owner_page: OwnerPage, session: str) -> None:
+    """By keys: @, some letters, the second of two, and Enter; then one with a space in its name, and out again."""
     await owner_page.open_session(session)
     await owner_page.message.press_sequentially("SAY read @mai")
     files = owner_page.page.get_by_role("listbox", name="Files")
@@ -65,10 +65,10 @@ async def test_a_file_is_chosen_and_attached(freehold: RunningFreehold, owner_pa
     await owner_page.message.press("Enter")
     await expect(owner_page.message).to_have_value("")
     await expect(owner_page.transcript).to_contain_text("read @src/main.ts")
-    assert (await read_prompts(freehold, session))[-1]["files"] == ["src/main.ts"]
+    assert (await prompts(freehold, session))[-1]["files"] == ["src/main.ts"]
 
 
-async def test_escape_closes_an_open_list_and_does_not_stop_the_turn(owner_page: OwnerPage, session: str) -> None:
+async def test_an_open_list_is_closed_by_escape_and_not_the_turn(owner_page: OwnerPage, session: str) -> None:
     await owner_page.open_session(session)
     await owner_page.message.press_sequentially("@")
     await expect(owner_page.page.get_by_role("listbox", name="Files")).to_be_visible()
@@ -81,7 +81,7 @@ async def test_escape_closes_an_open_list_and_does_not_stop_the_turn(owner_page:
 async def test_a_command_of_the_agent_is_offered_and_sent(
     freehold: RunningFreehold, owner_page: OwnerPage, session: str
 ) -> None:
-    """Also in a session whose agent has not started, if another session knows the commands."""
+    """Also in a session that has not met its agent yet: another has."""
     for each in (session, await freehold.open("builtin")):
         await owner_page.open_session(each)
         await owner_page.message.press_sequentially("/com")
@@ -94,10 +94,10 @@ async def test_a_command_of_the_agent_is_offered_and_sent(
         await owner_page.message.press_sequentially("/compact")
         await owner_page.message.press("Enter")
         await watch.until("turn.ended")
-    assert (await read_prompts(freehold, session))[-1]["text"] == "/compact"
+    assert (await prompts(freehold, session))[-1]["text"] == "/compact"
 
 
-async def test_images_are_pasted_dropped_removed_and_sent(
+async def test_images_are_pasted_dropped_left_out_and_sent(
     freehold: RunningFreehold, owner_page: OwnerPage, session: str
 ) -> None:
     await owner_page.open_session(session)
@@ -107,7 +107,7 @@ async def test_images_are_pasted_dropped_removed_and_sent(
     await expect(thumbs).to_have_count(1)
     await owner_page.page.evaluate(GIVE, ["drop", "other.png", "image/png", picture])
     await expect(thumbs).to_have_count(2)
-    # A file that is not an image is refused, and so is an image format with scripts.
+    # What only calls itself an image is refused, and so is one that could run.
     liar = base64.b64encode(b"<svg onload='window.pwned=1' xmlns='http://www.w3.org/2000/svg'/>").decode()
     await owner_page.page.evaluate(GIVE, ["drop", "liar.png", "image/png", liar])
     await expect(owner_page.page.get_by_text("liar.png is not an image that can be sent")).to_be_visible()
@@ -118,7 +118,7 @@ async def test_images_are_pasted_dropped_removed_and_sent(
     await owner_page.send_prompt("SAY a dot")
     await expect(thumbs).to_have_count(0)
     await expect(owner_page.transcript).to_contain_text("a dot")
-    images = (await read_prompts(freehold, session))[-1]["images"]
+    images = (await prompts(freehold, session))[-1]["images"]
     assert [image["mime"] for image in images] == ["image/png"]
 
 
@@ -134,7 +134,7 @@ async def test_an_option_of_the_agent_is_chosen(freehold: RunningFreehold, owner
     await expect(owner_page.page.get_by_role("button", name="Agent options: Ask")).to_be_visible()
     await mode.press("Escape")
     await expect(owner_page.page.get_by_role("dialog")).to_have_count(0)
-    # Before its agent has started, the choices are known and the current value is not. Choosing starts the agent.
+    # Of a session that has not met its agent it is known what can be chosen, and not what is; choosing starts the agent.
     fresh = await freehold.open("builtin")
     await owner_page.open_session(fresh)
     await owner_page.page.get_by_role("button", name="Agent options: Options").click()
@@ -143,7 +143,7 @@ async def test_an_option_of_the_agent_is_chosen(freehold: RunningFreehold, owner
     assert [one["kind"] for one in await freehold.events(fresh)].count("turn.started") == 0
 
 
-async def test_a_draft_belongs_to_its_session_and_is_kept(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+async def test_a_draft_belongs_to_its_session_and_stays(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     first, second = await freehold.open("builtin"), await freehold.open("builtin")
     await owner_page.open_session(first)
     await owner_page.message.fill("half a thought")
@@ -166,7 +166,7 @@ async def test_signing_out_leaves_no_draft_behind(freehold: RunningFreehold, bro
         assert "for my eyes only" not in kept
 
 
-async def test_an_archived_session_takes_no_prompt_until_it_is_unarchived(
+async def test_an_archived_session_takes_no_words_until_it_is_taken_out(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
     session = await freehold.open("builtin")
@@ -178,9 +178,7 @@ async def test_an_archived_session_takes_no_prompt_until_it_is_unarchived(
     await expect(owner_page.message).to_be_visible()
 
 
-async def test_on_a_phone_every_button_is_within_reach(
-    freehold: RunningFreehold, browser: Browser, session: str
-) -> None:
+async def test_on_a_phone_everything_is_in_reach(freehold: RunningFreehold, browser: Browser, session: str) -> None:
     async with open_owner_page(browser, freehold, PHONE, touch=True) as phone:
         await phone.open_session(session)
         await phone.message.press_sequentially("SAY see @domain")

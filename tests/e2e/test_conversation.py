@@ -140,24 +140,24 @@ def page(owner_page: OwnerPage) -> Page:
     return owner_page.page
 
 
-async def open_session(page: Page, freehold: RunningFreehold, session: str) -> Locator:
+async def shown(page: Page, freehold: RunningFreehold, session: str) -> Locator:
     await page.goto(f"{freehold.url}/sessions?id={session}")
     return page.get_by_role("log")
 
 
-async def send_prompt(page: Page, freehold: RunningFreehold, text: str, **more: Any) -> tuple[str, Locator]:
+async def prompted(page: Page, freehold: RunningFreehold, text: str, **more: Any) -> tuple[str, Locator]:
     session = await freehold.open("builtin", **more)
-    log = await open_session(page, freehold, session)
+    log = await shown(page, freehold, session)
     await freehold.prompt(session, text)
     return session, log
 
 
-async def count_nodes(log: Locator) -> int:
+async def nodes(log: Locator) -> int:
     return int(await log.evaluate("log => log.querySelectorAll('*').length"))
 
 
-async def test_markdown_is_drawn_while_it_is_streamed(freehold: RunningFreehold, page: Page) -> None:
-    _, log = await send_prompt(page, freehold, DRAW)
+async def test_markdown_is_drawn_as_it_comes(freehold: RunningFreehold, page: Page) -> None:
+    _, log = await prompted(page, freehold, DRAW)
     said = log.get_by_role("article", name="Agent")
     await expect(said.get_by_role("heading", name="Findings")).to_be_visible()
     await expect(said.get_by_role("cell", name="black")).to_be_visible()
@@ -173,10 +173,10 @@ async def test_markdown_is_drawn_while_it_is_streamed(freehold: RunningFreehold,
 
 
 async def test_hostile_markdown_runs_nothing_and_loads_nothing(freehold: RunningFreehold, page: Page) -> None:
-    """Scripts, handlers, frames, styles, forms, remote images and odd links stay text, and no request is sent."""
+    """Script, handlers, frames, styles, forms, pictures from elsewhere and odd links: words, and no request leaves."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    _, log = await send_prompt(page, freehold, ATTACK)
+    _, log = await prompted(page, freehold, ATTACK)
     said = log.get_by_role("article", name="Agent")
     await expect(said).to_contain_text("<script>window.pwned = 1</script>")
     await expect(log).to_contain_text("no file changed")
@@ -195,11 +195,11 @@ async def test_hostile_markdown_runs_nothing_and_loads_nothing(freehold: Running
     assert [url for url in asked if not url.startswith(origin)] == []
 
 
-async def test_a_message_of_an_agent_cannot_imitate_a_permission_request(
+async def test_what_an_agent_says_cannot_pass_for_a_question(
     freehold: RunningFreehold, seeded: Seeded, page: Page
 ) -> None:
-    """A message that looks like one stays an article of the log without buttons."""
-    log = await open_session(page, freehold, seeded.rich)
+    """Words that look like the dock stay an article of the log, with nothing in them to press."""
+    log = await shown(page, freehold, seeded.rich)
     said = log.get_by_role("article", name="Agent")
     await expect(said).to_contain_text("Allow rm -rf /?")
     await expect(said).to_contain_text('<div role="alertdialog"')
@@ -214,10 +214,10 @@ async def test_a_message_of_an_agent_cannot_imitate_a_permission_request(
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_tool_calls_show_their_changes_and_long_output_is_folded(
+async def test_tools_show_exactly_what_they_did_and_no_more_than_is_good(
     freehold: RunningFreehold, seeded: Seeded, page: Page
 ) -> None:
-    log = await open_session(page, freehold, seeded.rich)
+    log = await shown(page, freehold, seeded.rich)
     edit = log.get_by_label("Tool: Edit src/theme.css")
     await expect(edit.locator("tr[data-kind=added]")).to_contain_text("B")
     await expect(edit.locator("tr[data-kind=removed]")).to_contain_text("b")
@@ -238,10 +238,10 @@ async def test_tool_calls_show_their_changes_and_long_output_is_folded(
     assert await page.evaluate("window.pwned") is None
 
 
-async def test_thoughts_are_folded_and_errors_show_a_hint(
+async def test_thoughts_are_folded_and_errors_have_a_way_out(
     freehold: RunningFreehold, seeded: Seeded, page: Page
 ) -> None:
-    log = await open_session(page, freehold, seeded.rich)
+    log = await shown(page, freehold, seeded.rich)
     thought = log.get_by_role("group", name="Thought")
     await expect(thought).to_contain_text("First I look.")
     await expect(thought).not_to_contain_text("Then I think")
@@ -252,8 +252,8 @@ async def test_thoughts_are_folded_and_errors_show_a_hint(
     await expect(log).to_contain_text("tokens unknown · cost unknown")
 
 
-async def test_a_prompt_shows_its_images_and_files(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
-    log = await open_session(page, freehold, seeded.rich)
+async def test_a_prompt_has_its_pictures_and_files(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
+    log = await shown(page, freehold, seeded.rich)
     mine = log.get_by_role("article", name="You")
     picture = mine.get_by_role("img", name="Image 1 of 1")
     await expect(picture).to_be_visible()
@@ -268,7 +268,7 @@ async def test_a_prompt_shows_its_images_and_files(freehold: RunningFreehold, se
 async def test_nothing_is_wider_than_a_phone(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
     await page.set_viewport_size(PHONE)
     try:
-        log = await open_session(page, freehold, seeded.rich)
+        log = await shown(page, freehold, seeded.rich)
         await expect(log).to_contain_text("The model is overloaded")
         assert await page.evaluate("document.scrollingElement.scrollWidth") <= 390
         assert await log.evaluate("log => log.scrollWidth <= log.clientWidth")
@@ -276,15 +276,15 @@ async def test_nothing_is_wider_than_a_phone(freehold: RunningFreehold, seeded: 
         await page.set_viewport_size(DESKTOP)
 
 
-async def test_of_five_thousand_messages_only_those_in_view_are_drawn(
+async def test_five_thousand_messages_are_few_nodes_and_all_there(
     freehold: RunningFreehold, seeded: Seeded, page: Page
 ) -> None:
-    """From the last to the first and back. Older ones are loaded on the way."""
-    log = await open_session(page, freehold, seeded.long)
+    """From the end to the very first and back, reading older ones on the way; only what is in view is drawn."""
+    log = await shown(page, freehold, seeded.long)
     await expect(log).to_contain_text("message 10-499")
     first = log.get_by_text("prompt 1", exact=True)
     while await first.count() == 0:
-        assert await count_nodes(log) < MAX_NODES
+        assert await nodes(log) < MAX_NODES
         before = await log.evaluate("log => (log.scrollTop = 0, log.scrollHeight)")
         await page.wait_for_function(
             """before => {
@@ -295,31 +295,31 @@ async def test_of_five_thousand_messages_only_those_in_view_are_drawn(
             arg=before,
         )
     await expect(log).to_contain_text("message 1-0")
-    assert await count_nodes(log) < MAX_NODES
+    assert await nodes(log) < MAX_NODES
     await page.get_by_role("button", name="Latest").click()
     await expect(log).to_contain_text("message 10-499")
-    assert await count_nodes(log) < MAX_NODES
+    assert await nodes(log) < MAX_NODES
     await expect(page.get_by_role("button", name="Latest")).to_have_count(0)
 
 
-async def test_search_covers_the_whole_session(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
-    """Ctrl-F also finds what is not drawn and not loaded."""
-    log = await open_session(page, freehold, seeded.long)
+async def test_words_are_found_in_the_whole_session(freehold: RunningFreehold, seeded: Seeded, page: Page) -> None:
+    """Ctrl-F sees what is not drawn, and what is not even read yet."""
+    log = await shown(page, freehold, seeded.long)
     await expect(log).to_contain_text("message 10-499")
     await log.press("Control+f")
     field = page.get_by_role("searchbox", name="Find in this session")
     await field.fill("message 2-250:")
     await expect(page.get_by_role("search")).to_contain_text(re.compile(r"1 of 1$"))
     await expect(log.locator("[data-found]")).to_contain_text("message 2-250:")
-    assert await count_nodes(log) < MAX_NODES
+    assert await nodes(log) < MAX_NODES
     await field.press("Escape")
     await expect(field).to_have_count(0)
 
 
-async def test_new_messages_do_not_scroll_a_reader_who_has_scrolled_up(
+async def test_who_reads_above_is_not_moved_and_is_told_of_new_words(
     freehold: RunningFreehold, seeded: Seeded, page: Page
 ) -> None:
-    log = await open_session(page, freehold, seeded.short)
+    log = await shown(page, freehold, seeded.short)
     await expect(log).to_contain_text("answer 30")
     await log.evaluate("log => log.scrollTop = 300")
     await expect(page.get_by_role("button", name="Latest")).to_be_visible()
@@ -335,12 +335,12 @@ async def test_new_messages_do_not_scroll_a_reader_who_has_scrolled_up(
     await expect(log).to_be_visible()
 
 
-async def test_a_reload_during_a_message_shows_all_of_it(freehold: RunningFreehold, page: Page) -> None:
+async def test_who_comes_in_the_middle_of_a_message_has_all_of_it(freehold: RunningFreehold, page: Page) -> None:
     session = await freehold.open("builtin")
     async with freehold.watch(session) as watch:
         await freehold.prompt(session, "SLOW")
         await watch.until("turn.started")
-        log = await open_session(page, freehold, session)
+        log = await shown(page, freehold, session)
         await expect(log).to_contain_text("tick 04")
         await page.reload()
         await expect(log).to_contain_text(re.compile(r"^.*tick 00 tick 01 tick 02 tick 03 tick 04 tick 05"))
@@ -349,8 +349,8 @@ async def test_a_reload_during_a_message_shows_all_of_it(freehold: RunningFreeho
     await expect(log).to_contain_text("Stopped")
 
 
-async def test_a_plan_shows_its_progress(freehold: RunningFreehold, page: Page) -> None:
-    _, log = await send_prompt(page, freehold, PLANNED)
+async def test_a_plan_shows_where_it_is(freehold: RunningFreehold, page: Page) -> None:
+    _, log = await prompted(page, freehold, PLANNED)
     plan = log.get_by_role("group", name="Plan")
     await expect(plan).to_contain_text("1 of 3 done")
     assert await plan.get_by_role("img").evaluate_all("marks => marks.map(one => one.ariaLabel)") == [
@@ -361,10 +361,10 @@ async def test_a_plan_shows_its_progress(freehold: RunningFreehold, page: Page) 
     await expect(log).to_contain_text("Planned.")
 
 
-async def test_a_turn_is_undone_and_redone_in_its_session(freehold: RunningFreehold, page: Page) -> None:
-    """The page shows the state after a reload too, and other files are unchanged."""
+async def test_a_turn_is_undone_and_done_again_beside_its_words(freehold: RunningFreehold, page: Page) -> None:
+    """The state of the files is history's, so that it is the same after a reload; other files stay as they are."""
     session = await freehold.open("builtin")
-    log = await open_session(page, freehold, session)
+    log = await shown(page, freehold, session)
     async with freehold.watch(session) as watch:
         await freehold.prompt(session, "RUN mkdir made && echo one > made/one.txt && echo two > two.txt")
         await watch.answer("once")
@@ -395,7 +395,7 @@ async def test_a_turn_is_undone_and_redone_in_its_session(freehold: RunningFreeh
 
 async def test_a_conversation_is_rewound_and_its_files_stay(freehold: RunningFreehold, page: Page) -> None:
     session = await freehold.open("builtin")
-    log = await open_session(page, freehold, session)
+    log = await shown(page, freehold, session)
     async with freehold.watch(session) as watch:
         await freehold.prompt(session, "SAY the first answer")
         await watch.until("turn.ended")

@@ -1,4 +1,4 @@
-"""The diff of any two states in a real browser, with comments on lines that are sent to a real agent."""
+"""What differs between any two states, seen in a real browser, commented on line by line and sent to a real agent."""
 
 import struct
 import zlib
@@ -28,37 +28,37 @@ def png(*colour: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(raw)) + part(b"IEND", b"")
 
 
-async def current_entry(freehold: RunningFreehold) -> int:
-    """The entry of the current state of the files."""
+async def state(freehold: RunningFreehold) -> int:
+    """The entry that the files are in now."""
     return int((await freehold.call("GET", "/v1/history/compare"))["new"]["id"])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def points(owner_page: OwnerPage) -> tuple[int, int]:
-    """Two entries: text was changed, a file was added, one was deleted, an image was changed, and a binary was added."""
+    """Two states: text changed, one file came and one went, a picture changed, and something that is neither."""
     workspace = owner_page.freehold.harness.home.workspace
     (workspace / "src").mkdir()
     (workspace / "src/basket.py").write_text(BEFORE)
     (workspace / "src/old.py").write_text("print('old')\n")
     (workspace / "dot.png").write_bytes(png(200, 30, 30))
-    first = await current_entry(owner_page.freehold)
+    first = await state(owner_page.freehold)
     (workspace / "src/basket.py").write_text(AFTER)
     (workspace / "src/old.py").unlink()
     (workspace / "src/new.ts").write_text("export const a = 1;\n")
     (workspace / "dot.png").write_bytes(png(30, 200, 30))
     (workspace / "blob.bin").write_bytes(b"\0" * 2_000)
     (workspace / "vast.log").write_bytes(b"x\n" * 700_000)
-    return first, await current_entry(owner_page.freehold)
+    return first, await state(owner_page.freehold)
 
 
-async def open_diff(owner_page: OwnerPage, points: tuple[int, int], file: str) -> Page:
+async def look(owner_page: OwnerPage, points: tuple[int, int], file: str) -> Page:
     await owner_page.go(f"/history/diff?old={points[0]}&new={points[1]}&file={file}")
     await expect(owner_page.page.get_by_role("heading", name=file)).to_be_visible()
     return owner_page.page
 
 
-async def test_every_kind_of_file_has_its_own_view(owner_page: OwnerPage, points: tuple[int, int]) -> None:
-    page = await open_diff(owner_page, points, "workspace/src/basket.py")
+async def test_every_file_is_shown_in_the_form_that_suits_it(owner_page: OwnerPage, points: tuple[int, int]) -> None:
+    page = await look(owner_page, points, "workspace/src/basket.py")
     files = page.get_by_role("complementary", name="Changed files")
     await expect(files).to_contain_text("6 files")
     await expect(files.get_by_role("button", name="basket.py")).to_contain_text("+2")
@@ -79,8 +79,10 @@ async def test_every_kind_of_file_has_its_own_view(owner_page: OwnerPage, points
     await expect(new).to_have_text("")
 
 
-async def test_keys_go_to_the_next_change_and_the_next_file(owner_page: OwnerPage, points: tuple[int, int]) -> None:
-    page = await open_diff(owner_page, points, "workspace/src/basket.py")
+async def test_keys_go_from_change_to_change_and_on_to_the_next_file(
+    owner_page: OwnerPage, points: tuple[int, int]
+) -> None:
+    page = await look(owner_page, points, "workspace/src/basket.py")
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_visible()
     await page.keyboard.press("n")
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_focused()
@@ -95,10 +97,10 @@ async def test_keys_go_to_the_next_change_and_the_next_file(owner_page: OwnerPag
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_visible()
 
 
-async def test_the_two_states_are_chosen_including_now_and_the_last_known_good_one(
+async def test_points_are_picked_now_and_the_last_known_good_among_them(
     owner_page: OwnerPage, points: tuple[int, int]
 ) -> None:
-    page = await open_diff(owner_page, points, "workspace/src/basket.py")
+    page = await look(owner_page, points, "workspace/src/basket.py")
     await owner_page.freehold.call("POST", f"/v1/history/{points[0]}/good")
     (owner_page.freehold.harness.home.workspace / "later.txt").write_text("later\n")
     await page.get_by_role("combobox", name="From", exact=True).select_option("good")
@@ -120,8 +122,8 @@ async def comment(page: Page, text: str) -> None:
 async def test_comments_on_old_and_new_lines_reach_the_agent_as_one_prompt(
     owner_page: OwnerPage, points: tuple[int, int]
 ) -> None:
-    """By key and by click, across a reload, on a deleted line. The prompt has the place, the line and the comment."""
-    page = await open_diff(owner_page, points, "workspace/src/basket.py")
+    """By key and by click, over a reload, on a line that is gone; the prompt says where, quotes the line and comments."""
+    page = await look(owner_page, points, "workspace/src/basket.py")
     await expect(page.locator(".cm-merge-b .cm-content")).to_contain_text("Decimal")
     await page.keyboard.press("n")
     await expect(page.locator(".cm-merge-b .cm-content")).to_be_focused()
@@ -147,9 +149,11 @@ async def test_comments_on_old_and_new_lines_reach_the_agent_as_one_prompt(
     await expect(page.locator(".diff-comment")).to_have_count(0)
 
 
-async def test_a_phone_shows_the_diff_in_one_column(owner_page: OwnerPage, points: tuple[int, int]) -> None:
+async def test_a_phone_has_one_column_in_which_everything_can_be_done(
+    owner_page: OwnerPage, points: tuple[int, int]
+) -> None:
     await owner_page.page.set_viewport_size(PHONE)
-    page = await open_diff(owner_page, points, "workspace/src/basket.py")
+    page = await look(owner_page, points, "workspace/src/basket.py")
     lines = page.get_by_role("region", name="Changes of workspace/src/basket.py")
     await expect(lines).to_contain_text("result = Decimal(0)")
     await expect(lines).not_to_contain_text("def f5(x)")
@@ -170,7 +174,7 @@ async def test_names_and_lines_are_only_text(owner_page: OwnerPage) -> None:
     name = "<img src=x onerror='window.pwned=1'>.txt"
     (workspace / name).write_text("<script>window.pwned=1</script>\n")
     (workspace / "evil.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='window.pwned=1'/>\n")
-    await owner_page.go(f"/history/diff?new={await current_entry(owner_page.freehold)}")
+    await owner_page.go(f"/history/diff?new={await state(owner_page.freehold)}")
     files = owner_page.page.get_by_role("complementary", name="Changed files")
     await files.get_by_role("button", name="evil.svg").click()
     await expect(owner_page.page.locator(".cm-merge-b .cm-content")).to_contain_text("onload")

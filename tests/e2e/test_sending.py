@@ -1,4 +1,4 @@
-"""A prompt reaches the agent once: queued, steered, stopped, over failures; and the owner is notified."""
+"""What was written reaches the agent once: it waits, steers, is stopped, outlives outages, and the owner is called."""
 
 import os
 import signal
@@ -13,14 +13,12 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_proce
 FREEHOLD = FreeholdOptions(agents=("builtin",))
 
 
-async def read_prompts(freehold: RunningFreehold, session: str) -> list[dict[str, Any]]:
+async def prompts(freehold: RunningFreehold, session: str) -> list[dict[str, Any]]:
     return [one["data"]["prompt"] for one in await freehold.events(session) if one["kind"] == "turn.started"]
 
 
-async def test_during_a_turn_a_prompt_is_queued_or_steers_and_keys_stop_it(
-    freehold: RunningFreehold, owner_page: OwnerPage
-) -> None:
-    """Enter queues. Ctrl+Enter goes first and stops the turn. Esc stops the turn."""
+async def test_while_it_works_words_wait_steer_or_stop(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    """Enter queues, Ctrl and Enter goes first and stops what is under way, Esc stops."""
     session = await freehold.open("builtin")
     await owner_page.open_session(session)
     async with freehold.watch(session) as watch:
@@ -36,11 +34,7 @@ async def test_during_a_turn_a_prompt_is_queued_or_steers_and_keys_stop_it(
         await watch.until("turn.ended")
         await watch.until("turn.ended")
         await expect(owner_page.transcript).to_contain_text("came last")
-        assert [one["text"] for one in await read_prompts(freehold, session)] == [
-            "SLOW",
-            "SAY came first",
-            "SAY came last",
-        ]
+        assert [one["text"] for one in await prompts(freehold, session)] == ["SLOW", "SAY came first", "SAY came last"]
         for stop in ("key", "button"):
             await owner_page.send_prompt("SLOW")
             await watch.until("turn.started")
@@ -53,7 +47,7 @@ async def test_during_a_turn_a_prompt_is_queued_or_steers_and_keys_stop_it(
             await expect(owner_page.page.get_by_role("button", name="Send")).to_be_visible()
 
 
-async def test_a_queued_prompt_returns_to_the_message_field_when_the_turn_is_stopped(
+async def test_what_is_stopped_before_it_was_sent_comes_back_to_be_mended(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
     session = await freehold.open("builtin")
@@ -69,13 +63,11 @@ async def test_a_queued_prompt_returns_to_the_message_field_when_the_turn_is_sto
         await expect(owner_page.message).to_have_value("SAY hastily")
         await owner_page.message.press("Enter")
         await expect(owner_page.transcript.get_by_text("hastily", exact=True)).to_be_visible()
-    assert [one["text"] for one in await read_prompts(freehold, session)] == ["SLOW", "SAY hastily"]
+    assert [one["text"] for one in await prompts(freehold, session)] == ["SLOW", "SAY hastily"]
 
 
-async def test_a_typed_prompt_survives_a_kill_of_the_gateway_and_is_sent_once(
-    freehold: RunningFreehold, owner_page: OwnerPage
-) -> None:
-    """The owner sends it before the gateway has restarted, and it becomes one turn."""
+async def test_what_is_typed_outlives_a_kill_and_is_sent_once(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    """The gateway dies by -9 while words stand there; they are sent before it is back, and become one turn."""
     session = await freehold.open("builtin")
     await owner_page.open_session(session)
     await owner_page.message.fill("SAY I was here")
@@ -87,13 +79,13 @@ async def test_a_typed_prompt_survives_a_kill_of_the_gateway_and_is_sent_once(
     await owner_page.page.reload()
     await expect(owner_page.transcript.get_by_text("I was here", exact=True)).to_be_visible()
     await expect(owner_page.message).to_have_value("")
-    assert [one["text"] for one in await read_prompts(freehold, session)] == ["SAY I was here"]
+    assert [one["text"] for one in await prompts(freehold, session)] == ["SAY I was here"]
 
 
-async def test_a_prompt_whose_answer_was_lost_is_sent_again_and_runs_once(
+async def test_a_prompt_whose_answer_was_lost_is_tried_again_and_not_doubled(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
-    """The prompt arrives and the answer does not. The page says so and tries again, also after a reload."""
+    """It arrives, the answer does not: the page says so, tries again by itself, and also after a reload."""
     session = await freehold.open("builtin")
     await owner_page.open_session(session)
     losing, lost = True, 0
@@ -117,10 +109,12 @@ async def test_a_prompt_whose_answer_was_lost_is_sent_again_and_runs_once(
     await expect(owner_page.page.get_by_text("Not sent yet")).to_have_count(0)
     await owner_page.page.unroute_all(behavior="wait")
     assert lost >= 1
-    assert [one["text"] for one in await read_prompts(freehold, session)] == ["SAY only once"]
+    assert [one["text"] for one in await prompts(freehold, session)] == ["SAY only once"]
 
 
-async def test_the_page_shows_the_kill_switch_and_can_lift_it(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+async def test_when_everything_is_stopped_the_page_says_so_and_lifts_it(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
     await owner_page.open_session(await freehold.open("builtin"))
     await owner_page.message.fill("SAY back at work")
     await freehold.call("POST", "/v1/stop", why="dinner")
@@ -133,7 +127,9 @@ async def test_the_page_shows_the_kill_switch_and_can_lift_it(freehold: RunningF
     await expect(owner_page.transcript.get_by_text("back at work", exact=True)).to_be_visible()
 
 
-async def test_a_used_up_budget_is_shown_with_what_to_do(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+async def test_a_budget_that_is_used_up_is_told_with_its_way_out(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
     session = await freehold.open("builtin")
     await owner_page.open_session(session)
     await freehold.call("PUT", "/v1/budgets", scope="*", day_tokens=1)
@@ -168,10 +164,10 @@ STUB = """(() => {
 })()"""
 
 
-async def test_notifications_are_sent_while_the_page_is_hidden_if_the_owner_wants_them(
+async def test_one_who_asked_for_it_is_called_when_the_page_is_out_of_sight(
     freehold: RunningFreehold, browser: Browser
 ) -> None:
-    """Permission is requested by a button, never on load. A permission request and the end of a turn notify."""
+    """Never asked on load; asked by a button while an agent works; called for a question and for the end."""
     session = await freehold.open("builtin", title="the long one")
     async with open_owner_page(browser, freehold) as owner_page:
         await owner_page.page.add_init_script(STUB)

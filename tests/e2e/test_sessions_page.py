@@ -1,4 +1,4 @@
-"""The list of sessions: their states and what can be done with them."""
+"""The list of sessions: how each stands, and what can be done with it."""
 
 import json
 from pathlib import Path
@@ -21,10 +21,10 @@ async def choose(owner_page: OwnerPage, title: str, what: str) -> None:
     await owner_page.page.get_by_role("menuitem", name=what).click()
 
 
-async def test_a_session_starts_with_the_default_agent_or_with_a_chosen_one(
+async def test_the_default_is_one_click_away_and_others_are_chosen(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
-    """An agent that is not installed is shown with the command that adds it, and cannot be chosen."""
+    """One that is not installed is shown with the way to add it, and cannot be chosen."""
     await owner_page.go("/sessions")
     await owner_page.page.get_by_role("button", name="New", exact=True).click()
     await expect(owner_page.message).to_be_visible()
@@ -42,10 +42,8 @@ async def test_a_session_starts_with_the_default_agent_or_with_a_chosen_one(
     assert sessions[0]["agent"] == "builtin"
 
 
-async def test_each_session_shows_its_state_and_whether_it_is_unread(
-    freehold: RunningFreehold, owner_page: OwnerPage
-) -> None:
-    """Working, needs you, done and failed, live. Opening the session clears the mark."""
+async def test_each_says_how_it_stands_and_what_is_new(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    """Working, needs you, done and failed, as they happen in the list; reading takes the mark away."""
     mine, theirs = await freehold.open("builtin", title="mine"), await freehold.open("builtin", title="theirs")
     await owner_page.open_session(mine)
     async with freehold.watch(theirs) as watch:
@@ -69,9 +67,7 @@ async def test_each_session_shows_its_state_and_whether_it_is_unread(
     await expect(row(owner_page, "theirs").get_by_text("unread")).to_have_count(0)
 
 
-async def test_a_session_is_found_by_its_title_and_by_its_text(
-    freehold: RunningFreehold, owner_page: OwnerPage
-) -> None:
+async def test_one_is_found_by_its_title_and_by_its_words(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     session = await freehold.open("builtin", title="a needle")
     other = await freehold.open("builtin", title="a haystack")
     async with freehold.watch(other) as watch:
@@ -91,9 +87,7 @@ async def test_a_session_is_found_by_its_title_and_by_its_text(
     await expect(row(owner_page, "a needle")).to_have_count(1)
 
 
-async def test_a_session_is_renamed_forked_archived_and_deleted(
-    freehold: RunningFreehold, owner_page: OwnerPage
-) -> None:
+async def test_one_is_renamed_forked_archived_and_deleted(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     session = await freehold.open("builtin", title="first name")
     async with freehold.watch(session) as watch:
         await freehold.prompt(session, "SAY something to keep")
@@ -125,7 +119,7 @@ async def test_a_session_is_renamed_forked_archived_and_deleted(
     await expect(owner_page.page).to_have_url(owner_page.address("/sessions"))
 
 
-async def test_a_session_is_exported_as_markdown_and_as_json(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+async def test_one_is_taken_home_as_markdown_and_as_json(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     session = await freehold.open("builtin", title="to export")
     async with freehold.watch(session) as watch:
         await freehold.prompt(session, "SAY words to keep")
@@ -142,7 +136,7 @@ async def test_a_session_is_exported_as_markdown_and_as_json(freehold: RunningFr
             json.loads(text)
 
 
-async def test_the_list_and_its_menus_work_with_the_keyboard(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+async def test_the_list_and_its_menus_are_walked_by_keys(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     await owner_page.go("/sessions")
     links = owner_page.page.get_by_role("complementary").get_by_role("listitem").get_by_role("link")
     await links.first.focus()
@@ -158,13 +152,13 @@ async def test_the_list_and_its_menus_work_with_the_keyboard(freehold: RunningFr
     await expect(owner_page.page.get_by_role("button", name="Sessions menu")).to_be_focused()
 
 
-async def test_a_session_that_does_not_exist_is_reported_with_a_link_back(owner_page: OwnerPage) -> None:
+async def test_one_that_is_not_there_is_told_with_a_way_back(owner_page: OwnerPage) -> None:
     await owner_page.go("/sessions?id=nothing")
     await owner_page.page.get_by_role("button", name="Back to the sessions").click()
     await expect(owner_page.page).to_have_url(owner_page.address("/sessions"))
 
 
-async def test_on_a_phone_a_session_opens_and_closes(freehold: RunningFreehold, browser: Browser) -> None:
+async def test_on_a_phone_one_goes_to_a_session_and_back(freehold: RunningFreehold, browser: Browser) -> None:
     await freehold.open("builtin", title="on the phone")
     async with open_owner_page(browser, freehold, PHONE, touch=True) as phone:
         await phone.go("/sessions")

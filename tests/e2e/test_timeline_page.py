@@ -1,4 +1,4 @@
-"""The history page in a real browser: entries and events in one list, with undo, rewind and restore."""
+"""The history page in a real browser: everything that happened in one list, and the way back from each of it."""
 
 import json
 from typing import Any
@@ -14,23 +14,23 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_proce
 FREEHOLD = FreeholdOptions(agents=("builtin",))
 
 
-async def current_entry(freehold: RunningFreehold) -> int:
-    """The entry of the current state of the files."""
+async def state(freehold: RunningFreehold) -> int:
+    """The entry that the files are in now."""
     return int((await freehold.call("GET", "/v1/history/compare"))["new"]["id"])
 
 
-def find_row(owner_page: OwnerPage, number: int) -> Locator:
+def entry(owner_page: OwnerPage, number: int) -> Locator:
     return owner_page.page.locator(".history-entry", has=owner_page.page.get_by_text(f"#{number}", exact=True))
 
 
-async def open_row(owner_page: OwnerPage, number: int) -> Locator:
-    row = find_row(owner_page, number)
+async def opened(owner_page: OwnerPage, number: int) -> Locator:
+    row = entry(owner_page, number)
     await row.get_by_role("button", expanded=False).first.click()
     return row
 
 
-async def run_turn(freehold: RunningFreehold, prompt: str) -> tuple[str, dict[str, Any]]:
-    """Run a turn of the built-in agent with one permission request, which is allowed."""
+async def turn(freehold: RunningFreehold, prompt: str) -> tuple[str, dict[str, Any]]:
+    """A turn of the built-in agent that asks once and is allowed to."""
     session = await freehold.open("builtin", title="A turn")
     async with freehold.watch(session) as watch:
         await freehold.prompt(session, prompt)
@@ -38,12 +38,12 @@ async def run_turn(freehold: RunningFreehold, prompt: str) -> tuple[str, dict[st
         return session, await watch.until("turn.ended")
 
 
-async def test_a_turn_and_its_approval_are_in_one_list_and_the_turn_is_rewound(owner_page: OwnerPage) -> None:
-    """With author, reason and changes. The rewind does what its preview says to files and conversation."""
-    session, ended = await run_turn(owner_page.freehold, "ESCALATE\nRUN echo rewound > turned.txt")
+async def test_a_turn_and_its_approval_stand_in_one_list_and_the_turn_is_rewound(owner_page: OwnerPage) -> None:
+    """Who, why and what; the decision beside it; then files and conversation go back to before, as previewed."""
+    session, ended = await turn(owner_page.freehold, "ESCALATE\nRUN echo rewound > turned.txt")
     number = ended["data"]["changes"]["entry"]
     await owner_page.go("/history")
-    row = await open_row(owner_page, number)
+    row = await opened(owner_page, number)
     await expect(row).to_contain_text("builtin")
     await expect(row).to_contain_text("1 added")
     decision = owner_page.page.locator(".history-event[data-kind='approval.answered']").first
@@ -53,7 +53,7 @@ async def test_a_turn_and_its_approval_are_in_one_list_and_the_turn_is_rewound(o
     await row.get_by_role("button", name="Show all changes").click()
     await expect(owner_page.page.get_by_role("heading", name="workspace/turned.txt")).to_be_visible()
     await owner_page.page.go_back()
-    row = await open_row(owner_page, number)
+    row = await opened(owner_page, number)
     await row.get_by_role("button", name="Rewind the conversation…").click()
     dialog = owner_page.page.get_by_role("dialog")
     await expect(dialog).to_contain_text("workspace/turned.txt")
@@ -69,18 +69,18 @@ async def test_a_turn_and_its_approval_are_in_one_list_and_the_turn_is_rewound(o
 
 
 async def test_a_path_is_restored_from_its_own_history(owner_page: OwnerPage) -> None:
-    """The history of one file, and a restore of it that leaves other files unchanged."""
+    """From the file to what happened to it, and back to how it was then; other files stay as they are."""
     owner_page.freehold.file("story.txt").write_text("first\n")
-    first = await current_entry(owner_page.freehold)
+    first = await state(owner_page.freehold)
     owner_page.freehold.file("story.txt").write_text("second\n")
     owner_page.freehold.file("other.txt").write_text("stays\n")
-    await current_entry(owner_page.freehold)
+    await state(owner_page.freehold)
     await owner_page.go("/files?path=story.txt")
     await owner_page.page.get_by_role("button", name="History", exact=True).click()
     await expect(owner_page.page.get_by_text("Changes of")).to_contain_text("workspace/story.txt")
     rows = owner_page.page.locator(".history-entry")
     await expect(rows).to_have_count(2)
-    row = await open_row(owner_page, first)
+    row = await opened(owner_page, first)
     await expect(row.locator(".history-file")).to_have_count(1)
     await row.get_by_role("button", name="Restore workspace/story.txt as it was here").click()
     dialog = owner_page.page.get_by_role("dialog")
@@ -93,15 +93,15 @@ async def test_a_path_is_restored_from_its_own_history(owner_page: OwnerPage) ->
 
 async def test_everything_is_restored_to_a_point_marked_as_known_good(owner_page: OwnerPage) -> None:
     owner_page.freehold.file("good.txt").write_text("good\n")
-    number = await current_entry(owner_page.freehold)
+    number = await state(owner_page.freehold)
     await owner_page.go("/history")
-    row = await open_row(owner_page, number)
+    row = await opened(owner_page, number)
     await row.get_by_role("button", name="Mark as known good").click()
     await expect(row).to_contain_text("known good")
     await expect(owner_page.page.get_by_text(f"#{number} marked as known good")).to_be_visible()
     owner_page.freehold.file("good.txt").write_text("broken\n")
-    newer = await current_entry(owner_page.freehold)
-    await expect(find_row(owner_page, newer)).to_be_visible()
+    newer = await state(owner_page.freehold)
+    await expect(entry(owner_page, newer)).to_be_visible()
     await row.get_by_role("button", name="Restore this state").click()
     dialog = owner_page.page.get_by_role("dialog")
     await expect(dialog).to_contain_text("workspace/good.txt")
@@ -112,21 +112,21 @@ async def test_everything_is_restored_to_a_point_marked_as_known_good(owner_page
     await expect(row.get_by_role("button", name="Mark as known good")).to_be_visible()
 
 
-async def test_an_undone_entry_is_dimmed(owner_page: OwnerPage) -> None:
+async def test_what_was_undone_is_dimmed(owner_page: OwnerPage) -> None:
     owner_page.freehold.file("undone.txt").write_text("one\n")
-    number = await current_entry(owner_page.freehold)
+    number = await state(owner_page.freehold)
     await owner_page.go("/history")
-    await expect(find_row(owner_page, number)).not_to_have_attribute("data-undone", "true")
+    await expect(entry(owner_page, number)).not_to_have_attribute("data-undone", "true")
     await owner_page.page.get_by_role("button", name="Undo last change").click()
     dialog = owner_page.page.get_by_role("dialog")
     await expect(dialog).to_contain_text("workspace/undone.txt")
     await dialog.get_by_role("button", name="Undo", exact=True).click()
-    await expect(find_row(owner_page, number)).to_have_attribute("data-undone", "true")
+    await expect(entry(owner_page, number)).to_have_attribute("data-undone", "true")
     assert not owner_page.freehold.file("undone.txt").exists()
 
 
-async def test_filters_and_search_work_on_a_long_timeline(owner_page: OwnerPage) -> None:
-    """Of thousands of events few rows are drawn, scrolling loads older ones, and search finds the oldest."""
+async def test_filters_show_what_they_say_and_a_long_past_is_searched(owner_page: OwnerPage) -> None:
+    """Thousands of events: few rows are drawn, older ones come by scrolling, and words find what lies far back."""
     with Timeline(owner_page.freehold.harness.home.root / "timeline.db") as timeline, timeline.transaction() as tx:
         tx.append("identity.sign_in_refused", {"reason": "the needle of the haystack"})
         for number in range(2_000):
@@ -151,7 +151,7 @@ async def test_filters_and_search_work_on_a_long_timeline(owner_page: OwnerPage)
     await expect(owner_page.page.locator(".history-entry").first).to_be_attached()
 
 
-async def test_events_are_shown_as_text_with_invisible_characters(owner_page: OwnerPage) -> None:
+async def test_events_are_only_text_and_hide_nothing(owner_page: OwnerPage) -> None:
     with Timeline(owner_page.freehold.harness.home.root / "timeline.db") as timeline:
         timeline.append(
             "tool.ended", {"title": "<img src=x onerror=window.pwned=1>\u202egnp.exe", "status": "completed"}
@@ -166,7 +166,7 @@ async def test_the_page_fits_a_phone(owner_page: OwnerPage) -> None:
     number = json.loads((await owner_page.freehold.http.get("/v1/history?limit=1")).text)["entries"][0]["id"]
     await owner_page.page.set_viewport_size(PHONE)
     await owner_page.go("/history?show=files,decisions,work")
-    row = await open_row(owner_page, number)
+    row = await opened(owner_page, number)
     await expect(row.get_by_role("button", name="Undo this and later changes")).to_be_visible()
     assert not await owner_page.page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
     await owner_page.page.set_viewport_size(DESKTOP)

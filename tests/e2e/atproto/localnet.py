@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.atproto.certificates import Certificates
-from tests.support.condition import DEADLINE
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -90,4 +89,4 @@ def local_network(
             )
         finally:
             process.stdin.close()
-            process.wait(timeout=DEADLINE)
+            process.wait(timeout=10)

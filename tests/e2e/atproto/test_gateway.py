@@ -1,0 +1,108 @@
+"""The complete gateway (guard, pages, control center) with a real PDS, https and a confidential client."""
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+from tests.e2e.atproto.app_server import serve
+from tests.e2e.atproto.certificates import make_certificates
+from tests.e2e.atproto.conftest import TAMPER
+from tests.e2e.atproto.localnet import PASSWORD, LocalNetwork, local_network
+from tests.support.browser import PAGE_TIMEOUT, run_sync_browser
+
+from freehold.gateway.app import build_app
+from freehold.gateway.services import Services, open_services
+from freehold.home import Home, ensure_private_folder
+from freehold.identity.atproto.fetcher import NetworkOverrides
+from freehold.identity.keys import ensure_client_key
+from freehold.identity.sign_ins import COOKIE
+from freehold.manifest import load_manifest
+
+pytestmark = pytest.mark.shared_processes
+
+NAMES = ["agent.atp.internal", "pds.atp.internal", "plc.directory"]
+
+
+@dataclass(frozen=True)
+class GatewaySetup:
+    services: Services
+    net: LocalNetwork
+    browser: Browser
+
+    def sign_in(self, *, other: str | None = None) -> Page:
+        """Sign in at the page of the PDS and return."""
+        page = self.browser.new_context(base_url="https://agent.atp.internal").new_page()
+        page.set_default_timeout(PAGE_TIMEOUT)
+        if other is not None:
+            page.add_init_script(TAMPER % other)
+        page.goto("/")
+        page.get_by_role("button", name="Sign in").click()
+        page.fill("input[autocomplete=current-password]", PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        with page.expect_response("**/oauth/callback?*"):
+            page.get_by_role("button", name="Authorize").click()
+        page.wait_for_load_state()
+        return page
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewaySetup]:
+    root = tmp_path_factory.mktemp("shipped")
+    home = Home(root=root, run=root / "run")
+    ensure_private_folder(home.run)
+    ensure_client_key(home)
+    certificates = make_certificates(root / "certificates", NAMES)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    port: int = listener.getsockname()[1]
+    with local_network(
+        root / "pds",
+        ["alice.test", "bob.test"],
+        hostname="pds.atp.internal",
+        certificates=certificates,
+        routes={"agent.atp.internal": port},
+    ) as net:
+        assert net.tls_port is not None
+        network = NetworkOverrides(
+            routes=dict.fromkeys(NAMES[1:], ("127.0.0.1", net.tls_port)), authority=certificates.authority
+        )
+        _write_manifest(home.manifest, net.dids["alice.test"])
+        rules = f"MAP agent.atp.internal:443 127.0.0.1:{port}, MAP pds.atp.internal:443 127.0.0.1:{net.tls_port}, MAP * ~NOTFOUND"
+        trusted = f"--ignore-certificate-errors-spki-list={certificates.fingerprint}"
+        with (
+            open_services(home, load_manifest(home.manifest, {}), network) as services,
+            serve(build_app(services), listener, certificates, lifespan=True),
+            run_sync_browser(f"--host-resolver-rules={rules}", trusted) as browser,
+        ):
+            yield GatewaySetup(services, net, browser)
+
+
+def _write_manifest(path: Path, owner: str) -> None:
+    path.write_text(
+        f'[owner]\ndid = "{owner}"\nhandle = "alice.test"\n[gateway]\npublic_url = "https://agent.atp.internal"\n'
+    )
+
+
+def test_the_owner_signs_in_and_out(setup: GatewaySetup) -> None:
+    page = setup.sign_in()
+    page.get_by_role("navigation").first.wait_for()
+    (sign_in,) = setup.services.sign_ins.list()
+    assert sign_in.did == setup.net.dids["alice.test"]
+    assert "?" not in page.url
+    page.goto("/settings")
+    page.locator("header.head").get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Sign in").wait_for()
+    assert setup.services.sign_ins.list() == []
+    kinds = [event.kind for event in setup.services.timeline.read()]
+    assert [kind for kind in kinds if kind.startswith("identity.")] == ["identity.signed_in", "identity.signed_out"]
+
+
+def test_another_account_is_refused_and_recorded_in_the_timeline(setup: GatewaySetup) -> None:
+    page = setup.sign_in(other="bob.test")
+    assert "This Freehold belongs to someone else" in page.inner_text("body")
+    assert COOKIE not in {cookie["name"] for cookie in page.context.cookies()}
+    refused = [event for event in setup.services.timeline.read() if event.kind == "identity.sign_in_refused"]
+    assert [event.data["code"] for event in refused] == ["sign-in.not-owner"]
+    assert setup.net.dids["bob.test"] in str(refused[0].data["reason"])
