@@ -98,10 +98,18 @@ class UnsealedBackend:
         if spec.image is not None:
             raise FreeholdError("computer.unknown-image", f"The unsealed backend has no image {spec.image!r}")
         listener = transport.listen().fileno()
-        process = await asyncio.create_subprocess_exec(
+        starting = asyncio.ensure_future(self._start_guest(spec, listener))
+        try:
+            return UnsealedMachine(await asyncio.shield(starting), transport)
+        except asyncio.CancelledError:
+            # A guest that has just been forked does not die with its parent yet: it is ended in good order.
+            await UnsealedMachine(await starting, transport).stop()
+            raise
+
+    async def _start_guest(self, spec: ComputerSpec, listener: int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             *OWN_PID_NAMESPACE, self._python, "-I", "-S", "-E", str(self._guest or guest_archive()),
             "--listen", str(listener), "--workspace", str(spec.workspace),
             pass_fds=[listener], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(spec.home), **spec.environment},
         )  # fmt: skip
-        return UnsealedMachine(process, transport)
