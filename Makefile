@@ -12,7 +12,7 @@ STAMPS := .cache/stamps
 STATIC := src/freehold/gateway/static
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 
-.PHONY: help up test check format bench web lock generated system system-test clean
+.PHONY: help up test attack check format bench web lock generated system system-test clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ generated: $(STAMPS)/dev ## write the generated files: schema, references, API d
 
 bench: $(STAMPS)/dev ## run all benchmarks in quick mode
 	@for file in bench/[a-z]*.py; do name=$$(basename $$file .py); [ $$name = harness ] || $(BIN)/python -m bench.$$name --quick || failed="$${failed:-} $$name"; done; [ -z "$${failed:-}" ] || { echo "Targets missed in:$$failed"; exit 1; }
+
+attack: $(STAMPS)/dev $(STAMPS)/web ## race and fuzz for 30 minutes; more with MINUTES=…, go on with ARGUMENTS=--resume
+	$(BIN)/python -m tests.attack --minutes $(or $(MINUTES),30) $(ARGUMENTS)
 
 lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in -o requirements/runtime.lock
