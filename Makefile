@@ -27,12 +27,13 @@ test: system-test $(STAMPS)/dev $(STAMPS)/web check ## run everything that CI ru
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
 	$(BIN)/pytest -n auto
 
-check: $(STAMPS)/dev $(STAMPS)/web ## check format, lint, types, import rules, names, generated files
+check: $(STAMPS)/dev $(STAMPS)/web ## check format, lint, types, import rules, names, locks, generated files
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/mypy
 	PYTHONPATH=. $(BIN)/lint-imports
 	$(BIN)/python -m tools.names
+	$(BIN)/python -m tools.audit
 	$(BIN)/python -m tools.generate --check
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web run check --silent
 

@@ -11,6 +11,7 @@ from tools.generated.client import sync_client
 from tools.generated.manifest import manifest_reference
 from tools.generated.openapi import openapi, web_types
 from tools.generated.prices import price_table
+from tools.generated.sbom import software_bill_of_materials
 from tools.generated.schema import manifest_schema
 
 GENERATED: Mapping[str, Callable[[], str]] = {
@@ -20,6 +21,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": cli_reference,
     "src/freehold/egress/models/prices.json": price_table,
     "docs/openapi.json": openapi,
+    "docs/sbom.cdx.json": software_bill_of_materials,
     "web/src/client/api.ts": web_types,
     **sync_client(),
 }
