@@ -14,6 +14,7 @@ from freehold.egress.models.billing import stopped_error as stopped_error
 from freehold.egress.models.budget import ALL, BudgetLimits, Budgets, LimitName
 from freehold.egress.models.keys import Keys
 from freehold.egress.models.ledger import CHANGES, ActiveStop, Ledger, ensure_tables
+from freehold.egress.models.open_requests import FILE_NAME, OpenRequests
 from freehold.egress.models.placeholders import Endpoint, Placeholders
 from freehold.egress.models.prices import Prices
 from freehold.egress.models.provider import Provider
@@ -61,7 +62,8 @@ class ModelGateway:
         self._placeholders = Placeholders()
         self._upstreams = upstreams or UpstreamPool()
         self._tasks = asyncio.TaskGroup()
-        self._billing = Billing(self.ledger, self.budgets, prices, self._tasks.create_task)
+        self._open_requests = OpenRequests(timeline.path.with_name(FILE_NAME))
+        self._billing = Billing(self.ledger, self._open_requests, self.budgets, prices, self._tasks.create_task)
         self._keys = Keys(vault, environ)
         self._server = ModelRequestServer(
             self.providers, self._placeholders, self._keys, self._upstreams, self._billing
@@ -121,13 +123,15 @@ class ModelGateway:
     async def usage_of(self, session: str, turn: str | None = None) -> ModelUsage:
         """What a session, or one turn of it, has used so far.
 
-        Waits a moment for requests that are ending. One that still runs counts with its reserved tokens.
+        Waits a moment for requests that are ending. One that still runs counts with what was seen of it; budgets
+        count it at its most.
         """
         await self.wait_ready()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSING_TIMEOUT):
                 await self._billing.wait_closed(session)
-        return await asyncio.to_thread(self.ledger.usage, session, turn)
+        recorded = await asyncio.to_thread(self.ledger.usage, session, turn)
+        return recorded + self._billing.running_usage(session, turn)
 
     def end_session(self, session: str) -> None:
         """Revokes the session's placeholders and cuts its running requests. Idempotent."""
@@ -190,7 +194,7 @@ class ModelGateway:
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(ensure_tables, self._timeline)
-        await asyncio.to_thread(self.ledger.close_lost)
+        await asyncio.to_thread(self._count_lost)
         last = await asyncio.to_thread(self._timeline.last)
         await self._reload()
         await self._billing.begin()
@@ -212,6 +216,12 @@ class ModelGateway:
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
         await self._tasks.__aexit__(*((kind, error, trace) if cancelled else (None, None, None)))
         await self._upstreams.close()
+        self._open_requests.close()
+
+    def _count_lost(self) -> None:
+        """Blocking."""
+        self.ledger.close_lost(self._open_requests.load())
+        self._open_requests.clear()
 
     async def _roll_up_daily(self) -> None:
         while True:
