@@ -51,7 +51,11 @@ export function lazyComponent<P extends object>(
 function LazyContent<P extends object>({ loader, props, waiting }: { loader: Loader<P>; props: P; waiting: string }) {
   const [state, setState] = useState<"loading" | "loaded" | "failed">("loading");
   useEffect(() => {
-    if (loader.component() !== null) return;
+    if (loader.component() !== null) {
+      // It may have arrived between the drawing and this effect, and then nothing else would draw it.
+      setState("loaded");
+      return;
+    }
     let mounted = true;
     loader.load().then(
       () => mounted && setState("loaded"),
