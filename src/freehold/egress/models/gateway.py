@@ -71,6 +71,7 @@ class ModelGateway:
         self._callbacks: list[OnStop] = []
         self._changing = asyncio.Lock()
         self._ready = asyncio.Event()
+        self._stopping: asyncio.Task[None] | None = None
 
     @property
     def stopped(self) -> ActiveStop | None:
@@ -146,10 +147,18 @@ class ModelGateway:
     # For the owner
 
     async def stop(self, *, who: str = "owner", why: str = "") -> None:
-        """The kill switch: cuts running requests, refuses new ones, and calls the callbacks."""
+        """The kill switch: cuts running requests, refuses new ones, and returns when the callbacks have ended."""
         await self.wait_ready()
         await asyncio.to_thread(self.ledger.stop, who=who, why=why)
         await self._reload()
+        if self._stopping is not None:
+            await asyncio.wait((self._stopping,))
+
+    async def read_stop(self) -> ActiveStop | None:
+        """The kill switch as it is stored now, also when another process has just changed it."""
+        await self.wait_ready()
+        await self._reload()
+        return self.stopped
 
     async def resume(self, *, who: str = "owner") -> None:
         await self.wait_ready()
@@ -196,9 +205,9 @@ class ModelGateway:
         await asyncio.to_thread(ensure_tables, self._timeline)
         await asyncio.to_thread(self._count_lost)
         last = await asyncio.to_thread(self._timeline.last)
+        await self._tasks.__aenter__()
         await self._reload()
         await self._billing.begin()
-        await self._tasks.__aenter__()
         self._ready.set()
         self._background = [
             self._tasks.create_task(
@@ -243,10 +252,13 @@ class ModelGateway:
             self.budgets.lifted = lifted
             is_new = now_stopped is not None and self._billing.stopped != now_stopped
             self._billing.stopped = now_stopped
-        if now_stopped is None or not is_new:
-            return
-        self._server.cut_all(stopped_error())
-        results = await asyncio.gather(*(callback(now_stopped) for callback in self._callbacks), return_exceptions=True)
+            if now_stopped is not None and is_new:
+                self._server.cut_all(stopped_error())
+                # Nothing waits for it here: the owner may lift it, or change a budget, while agents still end.
+                self._stopping = self._tasks.create_task(self._call_back(now_stopped))
+
+    async def _call_back(self, stop: ActiveStop) -> None:
+        results = await asyncio.gather(*(callback(stop) for callback in self._callbacks), return_exceptions=True)
         for problem in results:
             if isinstance(problem, Exception):
                 log.error("a callback of the kill switch failed", exc_info=problem)

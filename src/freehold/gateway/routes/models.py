@@ -242,7 +242,7 @@ class ModelRoutes:
     @get("/v1/stop", scope="read")
     async def read_stop(self) -> StopStateBody:
         """Whether the kill switch is on."""
-        await self._models.wait_ready()
+        await self._models.read_stop()
         return self._stop_state()
 
     @post("/v1/stop", scope="prompt")
