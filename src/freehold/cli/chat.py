@@ -98,8 +98,7 @@ def _credentials(home: Home, url: str | None) -> Iterator[tuple[str, str | None]
         )
     with (
         ApiTokens(home.identity, owner=manifest.owner.did) as tokens,
-        # The owner may run `!` commands and answer always, as in a browser.
-        temporary_token(tokens, "chat", "admin") as secret,
+        temporary_token(tokens, "chat", "read", "prompt") as secret,
     ):
         yield f"http://localhost:{manifest.gateway.port}", secret
 

@@ -132,20 +132,6 @@ class RecordedEvent:
     previous: str
 
 
-DiskState = Literal["ok", "low", "full"]
-
-
-@dataclass(frozen=True)
-class DiskStatus:
-    """The disk of a home, in bytes. `words` say how much is free."""
-
-    folder: str
-    free: int
-    size: int
-    state: DiskState
-    words: str
-
-
 @dataclass(frozen=True)
 class KeeperStatus:
     """Everything that `freehold status` shows. `timeline_trouble` says why events cannot be written now."""
@@ -165,7 +151,6 @@ class KeeperStatus:
     advice: tuple[ManifestAdvice, ...]
     isolation: IsolationStatus | None
     usage: ComputerUsage | None
-    disk: DiskStatus
     timeline_trouble: str | None
     events: tuple[RecordedEvent, ...]
 

@@ -1,7 +1,5 @@
 /** The one socket to the gateway. It carries many topics and resumes them after a break. Knows no React. */
 
-import { openSocket } from "./signInKey";
-
 export type ConnectionState = "connecting" | "live" | "reconnecting" | "signed-out";
 
 export interface TopicListener {
@@ -225,5 +223,6 @@ export class LiveSocket {
 }
 
 export function browserSocket(): Wire {
-  return openSocket("/v1/socket") as unknown as Wire;
+  const scheme = location.protocol === "https:" ? "wss" : "ws";
+  return new WebSocket(`${scheme}://${location.host}/v1/socket`) as unknown as Wire;
 }

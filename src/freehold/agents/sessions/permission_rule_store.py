@@ -1,7 +1,6 @@
 """Permission rules in SQLite, on the host and out of the agents' reach."""
 
 from freehold.agents.sessions.event_log import current_instant
-from freehold.agents.sessions.permission_request import PermissionRequest
 from freehold.agents.sessions.permission_rules import MAX_RULES, Effect, PermissionRule, check_rule, decide
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline, Transaction
@@ -20,10 +19,9 @@ class PermissionRuleStore:
             for effect, kind, pattern, exact, session, id in rows
         ]
 
-    def decide(self, session: str, request: PermissionRequest) -> Effect:
+    def decide(self, session: str, kind: str, subjects: tuple[str, ...]) -> Effect:
         """What the rules for every session and those of this session say."""
-        rules = [rule for rule in self.all() if rule.session in (None, session)]
-        return decide(rules, request.kind, request.subjects, exact_only=request.exact_only, aliases=request.aliases)
+        return decide([rule for rule in self.all() if rule.session in (None, session)], kind, subjects)
 
     def replace(self, rules: list[PermissionRule], *, who: str) -> list[PermissionRule]:
         """Replaces all rules that hold for every session. Rules of single sessions stay."""

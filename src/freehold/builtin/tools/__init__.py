@@ -1,6 +1,8 @@
 """The tools of the built-in agent."""
 
-from freehold.builtin.tool import BuiltinTool, describe_function
+from pydantic_ai import Tool
+
+from freehold.builtin.tool_context import ToolContext
 from freehold.builtin.tools.commands import process, run
 from freehold.builtin.tools.files import edit, list_folder, read, write
 from freehold.builtin.tools.patches import apply_patch
@@ -10,18 +12,18 @@ from freehold.builtin.tools.text_search import search
 from freehold.builtin.tools.web import fetch
 
 
-def all_tools() -> list[BuiltinTool]:
+def all_tools() -> list[Tool[ToolContext]]:
     """Tools that change something run one at a time, so that what the owner was shown is still true."""
     return [
-        describe_function(read),
-        describe_function(list_folder, name="list"),
-        describe_function(search),
-        describe_function(write, sequential=True),
-        describe_function(edit, sequential=True),
-        describe_function(apply_patch, sequential=True),
-        describe_function(run, sequential=True),
-        describe_function(process, sequential=True),
-        describe_function(plan),
-        describe_function(fetch),
-        describe_function(skill),
+        Tool(read),
+        Tool(list_folder, name="list"),
+        Tool(search),
+        Tool(write, sequential=True),
+        Tool(edit, sequential=True),
+        Tool(apply_patch, sequential=True),
+        Tool(run, sequential=True),
+        Tool(process, sequential=True),
+        Tool(plan),
+        Tool(fetch),
+        Tool(skill),
     ]

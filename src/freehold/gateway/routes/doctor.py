@@ -5,10 +5,9 @@ from dataclasses import asdict
 from typing import Literal
 
 from fastapi import Request
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import RequestBody
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 
@@ -70,9 +69,10 @@ class DoctorStateBody(BaseModel):
     last: DoctorReportBody | None
 
 
-class StartDoctorBody(RequestBody):
+class StartDoctorBody(BaseModel):
     """`quick` skips the attempts to use up memory, disk and processes."""
 
+    model_config = ConfigDict(extra="forbid")
     quick: bool = False
 
 

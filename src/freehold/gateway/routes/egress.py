@@ -1,12 +1,11 @@
 """Egress: the rules in force, and the network requests that wait for the owner."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import Path, Request
-from pydantic import BaseModel, Field
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import RequestBody, UrlPositive
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 
@@ -26,15 +25,17 @@ class EgressStateBody(BaseModel):
     counters: dict[str, int]
 
 
-class AnswerNetworkRequestBody(RequestBody):
+class AnswerNetworkRequestBody(BaseModel):
     """`conversation` holds only for the session that asked, and is refused for a request of no session."""
 
+    model_config = ConfigDict(extra="forbid")
     answer: Literal["once", "conversation", "until_restart", "always", "never"]
 
 
-class AddEgressRuleBody(RequestBody):
+class AddEgressRuleBody(BaseModel):
     """A host name, `*.` and a host name, or an address, with an optional port."""
 
+    model_config = ConfigDict(extra="forbid")
     verdict: Literal["allow", "deny"]
     pattern: str = Field(min_length=1, max_length=300)
 
@@ -53,7 +54,7 @@ class EgressRoutes:
 
     @post("/v1/egress/requests/{number}", scope="admin")
     async def answer_network_request(
-        self, number: UrlPositive, body: AnswerNetworkRequestBody, request: Request
+        self, number: int, body: AnswerNetworkRequestBody, request: Request
     ) -> EgressStateBody:
         """Answer a network request. A connection that waits for it continues at once."""
         await self._services.egress.answer(number, body.answer, who=principal_of(request.scope).who)
@@ -66,7 +67,7 @@ class EgressRoutes:
         return self._state()
 
     @delete("/v1/egress/rules/{pattern}", scope="admin")
-    async def remove_rule(self, pattern: Annotated[str, Path(max_length=300)], request: Request) -> EgressStateBody:
+    async def remove_rule(self, pattern: str, request: Request) -> EgressStateBody:
         """Remove a rule. Connections that it allowed are cut."""
         await self._services.egress.remove_rule(pattern, who=principal_of(request.scope).who)
         return self._state()

@@ -3,43 +3,30 @@
 import asyncio
 import base64
 import binascii
-import json
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.export import export_json, export_markdown
-from freehold.agents.sessions.owner_command import runs_command
-from freehold.agents.sessions.rows import SessionEventRow, SessionRow
+from freehold.agents.sessions.rows import SessionRow
+from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.history_notes import make_author
-from freehold.gateway.inputs import (
-    DIGITS,
-    Natural,
-    PathText,
-    Positive,
-    RequestBody,
-    UrlFlag,
-    UrlId,
-    UrlNatural,
-    UrlPositive,
-)
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 
 MAX_PROMPT = 16 * 1024 * 1024
 MAX_EXPORTED = 100_000
-JSON = "application/json"
+
+Id = Annotated[str, Path(max_length=64)]
 
 
 class SessionInfoBody(BaseModel):
     """One conversation with one agent. `seq` is the number of its last event.
 
     `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
-    `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
     """
 
     id: str
@@ -54,8 +41,6 @@ class SessionInfoBody(BaseModel):
     seq: int
     parent: str | None
     unread: bool
-    mode: str | None
-    asks: bool | None
 
 
 class SessionPageBody(BaseModel):
@@ -115,7 +100,8 @@ class RewindResultBody(BaseModel):
     events: int
 
 
-class OpenSessionBody(RequestBody):
+class OpenSessionBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
     agent: str | None = Field(default=None, max_length=100, description="Default: agents.default of the manifest.")
     title: str | None = Field(default=None, min_length=1, max_length=200)
     model: str | None = Field(
@@ -123,16 +109,19 @@ class OpenSessionBody(RequestBody):
     )
 
 
-class ChangeSessionBody(RequestBody):
+class ChangeSessionBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
     title: str | None = Field(default=None, min_length=1, max_length=200)
     archived: bool | None = None
 
 
-class MarkSessionSeenBody(RequestBody):
-    seq: Natural = Field(description="The number of the last event that the owner has seen.")
+class MarkSessionSeenBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    seq: int = Field(ge=0, description="The number of the last event that the owner has seen.")
 
 
-class PromptImageBody(RequestBody):
+class PromptImageBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
     mime: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
     data: str = Field(max_length=8 * 1024 * 1024, description="Base64.")
 
@@ -146,9 +135,10 @@ class PromptImageBody(RequestBody):
         return value
 
 
-class SendPromptBody(RequestBody):
+class SendPromptBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
     text: str = Field(min_length=1, max_length=1_000_000)
-    files: list[PathText] = Field(default=[], max_length=100)
+    files: list[Annotated[str, Field(max_length=4096)]] = Field(default=[], max_length=100)
     images: list[PromptImageBody] = Field(default=[], max_length=8)
     key: str = Field(
         min_length=1,
@@ -160,13 +150,15 @@ class SendPromptBody(RequestBody):
     )
 
 
-class SetOptionBody(RequestBody):
+class SetOptionBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
     id: str = Field(max_length=100)
     value: Annotated[str, Field(max_length=200)] | bool
 
 
-class RewindSessionBody(RequestBody):
-    turn: Positive
+class RewindSessionBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    turn: int = Field(ge=1)
     what: Literal["files", "chat", "both"]
     dry_run: bool = False
 
@@ -183,15 +175,12 @@ class SessionRoutes:
     @get("/v1/sessions", scope="read")
     async def list_sessions(
         self,
-        request: Request,
         query: Annotated[str, Query(max_length=200)] = "",
-        archived: UrlFlag = False,
+        archived: bool = False,
         cursor: Annotated[str, Query(max_length=100)] = "",
-        limit: Annotated[int, Query(ge=1, le=200), DIGITS] = 50,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> SessionPageBody:
-        """Sessions with `query` in their title or messages. A query needs the scope `prompt`."""
-        if query:
-            principal_of(request.scope).require("prompt")
+        """Sessions with `query` in their title or messages."""
         await self._sessions.ready.wait()
         rows = await asyncio.to_thread(
             self._store.search, query=query, archived=archived, cursor=cursor, limit=limit + 1
@@ -209,12 +198,12 @@ class SessionRoutes:
         )
 
     @get("/v1/sessions/{session}", scope="read")
-    async def get_session(self, session: UrlId) -> SessionInfoBody:
+    async def get_session(self, session: Id) -> SessionInfoBody:
         """One session."""
         return _to_body(await self._sessions.get(session))
 
     @patch("/v1/sessions/{session}", scope="prompt")
-    async def change_session(self, session: UrlId, body: ChangeSessionBody, request: Request) -> SessionInfoBody:
+    async def change_session(self, session: Id, body: ChangeSessionBody, request: Request) -> SessionInfoBody:
         """Rename, archive or unarchive a session."""
         return _to_body(
             await self._sessions.update(
@@ -223,24 +212,24 @@ class SessionRoutes:
         )
 
     @post("/v1/sessions/{session}/seen", scope="prompt")
-    async def mark_session_seen(self, session: UrlId, body: MarkSessionSeenBody) -> SessionInfoBody:
+    async def mark_session_seen(self, session: Id, body: MarkSessionSeenBody) -> SessionInfoBody:
         """Mark events as seen up to a number. Idempotent; a smaller number than before changes nothing."""
         return _to_body(await self._sessions.mark_seen(session, body.seq))
 
     @delete("/v1/sessions/{session}", scope="prompt")
-    async def delete_session(self, session: UrlId, request: Request) -> SessionDeletedBody:
+    async def delete_session(self, session: Id, request: Request) -> SessionDeletedBody:
         """Delete a session and its transcript. Its agent ends."""
         await self._sessions.delete(session, who=principal_of(request.scope).who)
         return SessionDeletedBody(id=session)
 
-    @get("/v1/sessions/{session}/events", response_model=SessionEventsBody, scope="prompt")
+    @get("/v1/sessions/{session}/events", scope="read")
     async def list_session_events(
         self,
-        session: UrlId,
-        after: UrlNatural | None = None,
-        before: UrlPositive | None = None,
-        limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 200,
-    ) -> Response:
+        session: Id,
+        after: Annotated[int | None, Query(ge=0)] = None,
+        before: Annotated[int | None, Query(ge=1)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    ) -> SessionEventsBody:
         """Events after a number; without `after`, the last `limit` events (before `before`)."""
         await self._sessions.get(session)
         last = after is None
@@ -250,25 +239,23 @@ class SessionRoutes:
         more = events[-1].seq if not last and len(events) == limit else None
         # Read after the events: a message that ends in between is in neither and is published on the topic.
         streaming = self._sessions.unfinished_messages(session) if more is None and before is None else []
-        # In a thread: a thousand tool calls can be a hundred megabytes, and other requests go on meanwhile.
-        return Response(await asyncio.to_thread(_encode_events, events, more, streaming), media_type=JSON)
+        return SessionEventsBody(
+            events=[SessionEventBody.model_validate(event.as_json()) for event in events],
+            next=more,
+            streaming=[StreamingTextBody.model_validate(one) for one in streaming],
+        )
 
-    @get("/v1/sessions/{session}/turns/{turn}/images/{place}", response_class=Response, scope="prompt")
+    @get("/v1/sessions/{session}/turns/{turn}/images/{place}", response_class=Response, scope="read")
     async def get_prompt_image(
-        self, session: UrlId, turn: UrlPositive, place: Annotated[int, Path(ge=0, le=100), DIGITS]
+        self, session: Id, turn: Annotated[int, Path(ge=1)], place: Annotated[int, Path(ge=0, le=100)]
     ) -> Response:
         """An image of a prompt, as it was sent."""
         mime, data = await asyncio.to_thread(self._store.turns.get_image, session, turn, place)
         return Response(data, media_type=mime)
 
     @post("/v1/sessions/{session}/prompt", scope="prompt", max_body=MAX_PROMPT)
-    async def send_prompt(self, session: UrlId, body: SendPromptBody, request: Request) -> PromptAcceptedBody:
-        """Send a prompt. It is stored first; its events are on the topic `session:ID` and under `/events`.
-
-        A prompt that begins with `!` is a shell command and needs the scope `terminal`.
-        """
-        if runs_command(body.text):
-            principal_of(request.scope).require("terminal")
+    async def send_prompt(self, session: Id, body: SendPromptBody, request: Request) -> PromptAcceptedBody:
+        """Send a prompt. It is stored first; its events are on the topic `session:ID` and under `/events`."""
         prompt = body.model_dump(include={"text", "files", "images"})
         turn, queued = await self._sessions.prompt(
             session, prompt, body.key, body.when, who=principal_of(request.scope).who
@@ -276,26 +263,29 @@ class SessionRoutes:
         return PromptAcceptedBody(turn=turn, queued=queued)
 
     @post("/v1/sessions/{session}/cancel", scope="prompt")
-    async def cancel_session(self, session: UrlId) -> SessionInfoBody:
+    async def cancel_session(self, session: Id) -> SessionInfoBody:
         """Stop the running turn and drop the prompts that wait."""
         await self._sessions.cancel(session)
         return _to_body(await self._sessions.get(session))
 
-    @post("/v1/sessions/{session}/options", scope="admin")
-    async def set_option(self, session: UrlId, body: SetOptionBody) -> SessionInfoBody:
+    @post("/v1/sessions/{session}/options", scope="prompt")
+    async def set_option(self, session: Id, body: SetOptionBody) -> SessionInfoBody:
         """Set a mode, model or other option that the agent offers (event `options`)."""
         return _to_body(await self._sessions.set_option(session, body.id, body.value))
 
     @post("/v1/sessions/{session}/fork", scope="prompt")
-    async def fork_session(self, session: UrlId, request: Request) -> SessionInfoBody:
+    async def fork_session(self, session: Id, request: Request) -> SessionInfoBody:
         """Make a second session with the same transcript."""
         return _to_body(await self._sessions.fork(session, who=principal_of(request.scope).who))
 
     @post("/v1/sessions/{session}/rewind", scope="prompt")
-    async def rewind_session(self, session: UrlId, body: RewindSessionBody, request: Request) -> RewindResultBody:
+    async def rewind_session(self, session: Id, body: RewindSessionBody, request: Request) -> RewindResultBody:
         """Rewind files, chat or both to before a turn. Files also need the scope `history`."""
-        if body.what != "chat" and not body.dry_run:
-            principal_of(request.scope).require("history")
+        token = principal_of(request.scope).token
+        if body.what != "chat" and not body.dry_run and token is not None and "history" not in token.scopes:
+            raise FreeholdError(
+                "session.permission", "This token may not rewind files", hint="Use a token with the scope history"
+            )
         await self._sessions.get(session)
         outcome = await self._sessions.rewind(
             session,
@@ -307,25 +297,17 @@ class SessionRoutes:
         )
         return RewindResultBody.model_validate(outcome)
 
-    @get("/v1/sessions/{session}/export", response_class=Response, scope="prompt")
-    async def export_session(self, session: UrlId, format: Literal["markdown", "json"] = "markdown") -> Response:
+    @get("/v1/sessions/{session}/export", response_class=Response, scope="read")
+    async def export_session(self, session: Id, format: Literal["markdown", "json"] = "markdown") -> Response:
         """The transcript as Markdown or JSON."""
         row = await self._sessions.get(session)
         events = await asyncio.to_thread(self._store.events, session, limit=MAX_EXPORTED)
         disposition = {"content-disposition": f'attachment; filename="session-{session}.{_ENDINGS[format]}"'}
         if format == "json":
-            text = await asyncio.to_thread(lambda: json.dumps(export_json(row, events)))
-            return Response(text, headers=disposition, media_type=JSON)
-        text = await asyncio.to_thread(export_markdown, row, events)
-        return PlainTextResponse(
-            text.encode("utf-8", "replace"), headers=disposition, media_type="text/markdown; charset=utf-8"
-        )
+            from fastapi.responses import JSONResponse
 
-
-def _encode_events(events: list[SessionEventRow], more: int | None, streaming: list[Json]) -> bytes:
-    """As `SessionEventsBody`. In ASCII: an agent's text may contain half of a character, which has no UTF-8."""
-    found = {"events": [event.as_json() for event in events], "next": more, "streaming": streaming}
-    return json.dumps(found, separators=(",", ":")).encode("ascii")
+            return JSONResponse(export_json(row, events), headers=disposition)
+        return PlainTextResponse(export_markdown(row, events), headers=disposition, media_type="text/markdown")
 
 
 _ENDINGS = {"markdown": "md", "json": "json"}

@@ -28,18 +28,18 @@ export function ApprovalsProvider({ children }: { children: ReactNode }) {
   });
   const toasts = useToasts();
   const answer = useCallback<Approvals["answer"]>(
-    async ({ id, digest }, { answer, note }) => {
-      const path = `/v1/approvals/${encodeURIComponent(id)}`;
+    async (permissionRequest, { answer, note }) => {
+      const path = `/v1/approvals/${encodeURIComponent(permissionRequest.id)}`;
       try {
         receive(
           await request<ApprovalInfo>(path, {
             method: "POST",
-            body: { answer, ...(note !== undefined && { note }), ...(digest !== "" && { digest }) },
+            body: note === undefined ? { answer } : { answer, note },
           }),
         );
       } catch (error) {
         const isGone = error instanceof RequestFailed && (error.status === 409 || error.status === 404);
-        if (isGone) toasts.done("This request was already answered, withdrawn or changed");
+        if (isGone) toasts.done("This request was already answered or withdrawn");
         else toasts.failed(error);
         reload();
       }

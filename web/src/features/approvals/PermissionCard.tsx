@@ -1,5 +1,4 @@
 import { type FormEvent, type ReactNode, useState } from "react";
-import { shortLine } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
 import type { KeyMode } from "./answerKeys.logic";
 import type { AnswerChoice, PermissionRequest } from "./approvals.logic";
@@ -21,7 +20,6 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
   const [note, setNote] = useState("");
   const [refusing, setRefusing] = useState(false);
   const hasNoteField = request.acceptsText || refusing;
-  const isQuestion = request.details.some((detail) => detail.kind === "question");
 
   async function sendNote(event: FormEvent) {
     event.preventDefault();
@@ -42,7 +40,6 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
       choices={request.choices}
       keyMode={keyMode}
       grantNote={request.grantNote}
-      warnings={request.warnings}
       {...(onHide && { onHide })}
       onChoose={(index) => {
         const choice = request.choices[index];
@@ -64,7 +61,7 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
             </button>
           </form>
         ) : (
-          !isQuestion && (
+          request.choices.some((choice) => choice.answer === "always") && (
             <button type="button" className="text-button approvals-instead" onClick={() => setRefusing(true)}>
               Refuse and say what to do instead
             </button>
@@ -72,9 +69,7 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
         )
       }
     >
-      {request.title !== "" && (
-        <p className="approvals-title">The agent calls this “{visibleText(shortLine(request.title))}”</p>
-      )}
+      {request.title !== "" && <p className="approvals-title">The agent calls this “{visibleText(request.title)}”</p>}
       <PermissionDetails details={request.details} />
     </RequestCard>
   );

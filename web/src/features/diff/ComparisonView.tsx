@@ -3,7 +3,6 @@ import type { HistoryComparison } from "../../client/api";
 import { countOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { isDialogOpen, isTyping } from "../../ui/keyboard";
-import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { go, sessionPath, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { CommentDialog } from "./CommentDialog";
@@ -82,16 +81,14 @@ export function ComparisonView({ comparison, points, split }: ComparisonViewProp
           </div>
         </header>
         <div className="diff-content">
-          <PlainTextBoundary key={file.path} text={file.text}>
-            <FileChanges
-              ref={stepper}
-              file={file}
-              comparison={comparison}
-              split={split}
-              comments={fileComments}
-              onComment={setLine}
-            />
-          </PlainTextBoundary>
+          <FileChanges
+            ref={stepper}
+            file={file}
+            comparison={comparison}
+            split={split}
+            comments={fileComments}
+            onComment={setLine}
+          />
         </div>
       </section>
       {comments.length > 0 && (

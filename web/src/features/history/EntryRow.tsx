@@ -5,7 +5,6 @@ import { useResource } from "../../data/resource";
 import { formatDateTime, formatTime } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { go } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { UnifiedDiffTable } from "./DiffTable";
@@ -167,11 +166,7 @@ function ChangedFile({ file, startOpen, onRestore }: { file: FileDiff; startOpen
           </button>
         )}
       </header>
-      {open && hasText && (
-        <PlainTextBoundary text={file.text}>
-          <UnifiedDiffTable text={file.text} />
-        </PlainTextBoundary>
-      )}
+      {open && hasText && <UnifiedDiffTable text={file.text} />}
     </section>
   );
 }

@@ -15,8 +15,6 @@ const row = (id: string, more: Partial<SessionInfo> = {}): SessionInfo => ({
   seq: 1,
   parent: null,
   unread: false,
-  mode: null,
-  asks: true,
   ...more,
 });
 

@@ -1,5 +1,5 @@
 import type { ProgramsState } from "../../client/api";
-import { type ResourceHandle, useResource } from "../../data/resource";
+import { useResource } from "../../data/resource";
 import { countOf, formatBytes } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { resourceUse } from "./storage.logic";
@@ -8,24 +8,19 @@ interface HistorySizeReply {
   used: number;
   quota: number;
   entries: number;
-  set_aside: number;
 }
 
 export function StorageSection() {
-  const size = useResource<HistorySizeReply>("/v1/history/size");
-  const programs = useResource<ProgramsState>("/v1/programs");
-  // Both are drawn at once, so that neither moves the other.
-  if ([size, programs].some(({ value, problem }) => value === null && problem === null))
-    return <p className="loading quiet fade-in-late">Loading…</p>;
   return (
     <>
-      <HistorySize {...size} />
-      <ComputerUse {...programs} />
+      <HistorySize />
+      <ComputerUse />
     </>
   );
 }
 
-function HistorySize({ value, problem, reload }: ResourceHandle<HistorySizeReply>) {
+function HistorySize() {
+  const { value, problem, reload } = useResource<HistorySizeReply>("/v1/history/size");
   const share = value === null || value.quota === 0 ? 0 : Math.min(1, value.used / value.quota);
   return (
     <section aria-labelledby="history-size">
@@ -43,11 +38,6 @@ function HistorySize({ value, problem, reload }: ResourceHandle<HistorySizeReply
             When it is full, the oldest entries are deleted. Change the limit with <code>history.quota</code> in
             freehold.toml.
           </p>
-          {value.set_aside > 0 && (
-            <p className="quiet">
-              {formatBytes(value.set_aside)} were moved aside by an undo or a restore. They do not count for this limit.
-            </p>
-          )}
         </div>
       )}
     </section>
@@ -55,7 +45,8 @@ function HistorySize({ value, problem, reload }: ResourceHandle<HistorySizeReply
 }
 
 /** What the computer uses of its limits. */
-function ComputerUse({ value, problem, reload }: ResourceHandle<ProgramsState>) {
+function ComputerUse() {
+  const { value, problem, reload } = useResource<ProgramsState>("/v1/programs");
   const rows = value === null ? [] : resourceUse(value.usage, value.limits);
   return (
     <section aria-labelledby="computer-use">

@@ -1,6 +1,5 @@
 import { useState } from "react";
 import type { SessionInfo } from "../../../client/api";
-import { ErrorBoundary } from "../../../ui/ErrorBoundary";
 import { lazyComponent } from "../../../ui/lazyComponent";
 import { ApprovalDock } from "../../approvals/ApprovalDock";
 import { sessionTitle } from "../../session-list/sessionList.logic";
@@ -27,26 +26,15 @@ export function Conversation({ id, session, onClose }: ConversationProps) {
     <section className="split-detail conversation" aria-label={session === null ? "Session" : sessionTitle(session)}>
       <SessionHeader session={session} onClose={onClose} />
       <div className="conversation-place">
-        <ErrorBoundary name="The transcript" content={loaded.events}>
-          <Transcript
-            session={id}
-            loaded={loaded}
-            workingAsOf={session?.status === "working" ? session.seq : null}
-            promptsSent={promptsSent}
-          />
-        </ErrorBoundary>
-      </div>
-      <ErrorBoundary name="The list of requests">
-        <ApprovalDock session={id} />
-      </ErrorBoundary>
-      <ErrorBoundary name="The field for your message">
-        <Composer
-          id={id}
-          session={session}
-          events={loaded.events}
-          onSent={() => setPromptsSent((count) => count + 1)}
+        <Transcript
+          session={id}
+          loaded={loaded}
+          workingAsOf={session?.status === "working" ? session.seq : null}
+          promptsSent={promptsSent}
         />
-      </ErrorBoundary>
+      </div>
+      <ApprovalDock session={id} />
+      <Composer id={id} session={session} events={loaded.events} onSent={() => setPromptsSent((count) => count + 1)} />
     </section>
   );
 }

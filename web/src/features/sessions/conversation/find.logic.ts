@@ -1,7 +1,7 @@
 import type { Item } from "./transcript.logic";
 
 /** The text of an item that can be searched. */
-export function searchableText(item: Item): string {
+function searchableText(item: Item): string {
   switch (item.kind) {
     case "prompt":
     case "message":
