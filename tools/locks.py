@@ -42,12 +42,13 @@ class LockFile:
 
 
 def list_lock_files() -> list[LockFile]:
-    agents = ROOT / "src" / "freehold" / "agents" / "catalogue" / "locks"
+    source = ROOT / "src" / "freehold"
+    agents = [*sorted(source.rglob("*.lock")), *sorted((source / "agents" / "catalogue" / "locks").glob("*.json"))]
     return [
         LockFile(ROOT / "requirements" / "runtime.lock", runs=True),
         LockFile(ROOT / "requirements" / "dev.lock", runs=False),
         LockFile(ROOT / "web" / "package-lock.json", runs=True),
-        *(LockFile(path, runs=True) for path in sorted(agents.glob("*.json"))),
+        *(LockFile(path, runs=True) for path in agents),
     ]
 
 
