@@ -32,7 +32,7 @@ for line in sys.stdin:
     if method == "initialize":
         result = {"protocolVersion": 1, "agentCapabilities": {}}
     elif method == "session/new":
-        result = {"sessionId": "s"}
+        result = {"sessionId": "s", "modes": {"currentModeId": "ask"}}
     elif method == "session/prompt":
         count, pause = json.loads(message["params"]["prompt"][0]["text"].rpartition("\\n")[2])
         for _ in range(count):

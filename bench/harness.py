@@ -38,13 +38,18 @@ def main(question: str, measure: Callable[[bool], Iterable[Figure]]) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, within 45 seconds")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
+    sys.exit(report(question, measure(options.quick), as_json=options.json))
+
+
+def report(question: str, measured: Iterable[Figure], *, as_json: bool) -> int:
+    """Print every figure as it comes, and each aim that was missed. Returns the exit code."""
     figures = []
-    for figure in measure(options.quick):
+    for figure in measured:
         figures.append(figure)
-        if not options.json:
+        if not as_json:
             print(_line(figure), flush=True)
     missed = [figure for figure in figures if figure.met is False]
-    if options.json:
+    if as_json:
         print(
             json.dumps(
                 {"question": question, "figures": [asdict(f) for f in figures], "missed": [f.name for f in missed]}
@@ -52,7 +57,7 @@ def main(question: str, measure: Callable[[bool], Iterable[Figure]]) -> None:
         )
     for figure in missed:
         print(f"missed: {figure.name}: {figure.value:.4g} {figure.unit}, aim {figure.aim}", file=sys.stderr)
-    sys.exit(1 if missed else 0)
+    return 1 if missed else 0
 
 
 def _line(figure: Figure) -> str:

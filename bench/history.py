@@ -24,6 +24,7 @@ QUICK_PATIENCE = 4.0
 QUICK_SIZES = (1_000, 10_000)
 SIZES = (1_000, 10_000, 50_000, 200_000)
 AIMED_AT = 50_000
+QUICK_LINKS, MAX_LINKS = 10_000, 62_000  # ext4 allows 65,000 names of one file
 NODE_MODULES = Path(__file__).parent.parent / "web" / "node_modules"
 
 
@@ -240,6 +241,71 @@ async def longest_wait(work: Callable[[], object]) -> float:
     return worst
 
 
+def stat_all(folder: Path) -> None:
+    """What any scan has to do at least."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            entry.stat(follow_symlinks=False)
+
+
+class HostileTree:
+    """One file with very many names: it is built, appended to through one name, restored, and its names are removed."""
+
+    def __init__(self, base: Path, links: int) -> None:
+        self._links = links
+        self._tree = base / "links"
+        self._many = self._tree / "many"
+        self._base = base
+        self._holds: list[float] = []
+
+    def measure(self) -> Iterator[Figure]:
+        self._many.mkdir(parents=True)
+        settings = HistorySettings(quiet=0)
+        with History(self._base / "links-history", {"workspace": self._tree}, settings) as history:
+            history.start()
+            history.snapshot()
+            yield from self._measure_steps(history)
+        worst = max(self._holds)
+        name = f"{self._links:,} links: longest hold of the keeper's loop"
+        yield Figure(name, worst * 1000, "ms", "in all of these", None, "≤ 100 ms", worst <= 0.1)
+
+    def _measure_steps(self, history: History) -> Iterator[Figure]:
+        name = f"{self._links:,} links"
+        linked = clock(self._make_links)
+        yield Figure(f"{name}: build", linked * 1000, "ms", "link(2)")
+        built = self._run(history.snapshot)
+        yield Figure(
+            f"{name}: snapshot", built * 1000, "ms", "stat(2) of each", clock(lambda: stat_all(self._many)) * 1000
+        )
+        used = history.size().used
+        with (self._many / "7").open("a") as file:
+            file.write("8 bytes.")
+        appended = self._run(lambda: history.snapshot("turn"))
+        grown = history.size().used - used
+        yield Figure(f"{name}: snapshot after an append", appended * 1000, "ms")
+        yield Figure(f"{name}: history of an append", grown / 1000, "kB", "", None, "≤ 64 kB", grown <= 64 << 10)
+        undone = self._run(history.undo)
+        copied = clock(lambda: subprocess.run(["cp", "-a", self._many, self._base / "links-copy"], check=True))
+        yield Figure(f"{name}: undo of the append", undone * 1000, "ms", "cp -a", copied * 1000)
+        (self._many / "3").unlink()
+        yield Figure(f"{name}: snapshot after one name is gone", self._run(history.snapshot) * 1000, "ms")
+        removed = clock(lambda: shutil.rmtree(self._many))
+        gone = self._run(lambda: history.snapshot("turn"))
+        yield Figure(f"{name}: snapshot after all are gone", gone * 1000, "ms", "rm -rf", removed * 1000)
+        shutil.rmtree(self._base / "links-copy")
+
+    def _make_links(self) -> None:
+        first = self._many / "0"
+        first.write_text("x" * 1000)
+        for number in range(1, self._links):
+            os.link(first, self._many / str(number))
+
+    def _run(self, work: Callable[[], object]) -> float:
+        start = time.perf_counter()
+        self._holds.append(asyncio.run(longest_wait(work)))
+        return time.perf_counter() - start
+
+
 def measure_notification(base: Path) -> float:
     """The 95th percentile of the time from a write to the reader of the stream, in seconds."""
     tree = base / "watched"
@@ -335,6 +401,7 @@ def measure(quick: bool) -> Iterator[Figure]:
                 patience=QUICK_PATIENCE if quick else PATIENCE,
                 beside=min(sizes) if size == max(sizes) else None,
             )
+        yield from HostileTree(base, QUICK_LINKS if quick else MAX_LINKS).measure()
         told = measure_notification(base)
         yield Figure("change to notification, p95", told * 1000, "ms", "", None, "≤ 100 ms", told <= 0.1)
         if not quick:

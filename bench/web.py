@@ -20,8 +20,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.hostile_texts import HOSTILE_TEXTS
+
 from bench.boot import Home
 from bench.harness import Figure, main
+from freehold.identity.sign_ins import control_center_url
 
 FILES = 50_000
 MESSAGES = 5_000
@@ -42,12 +45,15 @@ for line in sys.stdin:
     if method == "initialize":
         result = {"protocolVersion": 1, "agentCapabilities": {}}
     elif method == "session/new":
-        result = {"sessionId": "s"}
+        result = {"sessionId": "s", "modes": {"currentModeId": "ask"}}
     elif method == "session/prompt":
         what, count, pause = json.loads(message["params"]["prompt"][0]["text"].rpartition("\\n")[2])
         for number in range(count):
             if what == "words":
                 say("%d " % time.time_ns())
+            elif what == "hostile":
+                say(json.load(open("/workspace/hostile.json"))[count - 1])
+                break
             else:
                 say("Message **%d** of many, with `code` and a [link](https://example.com/%d).\\n\\n- one\\n- two" % (number, number))
                 update(sessionUpdate="tool_call", toolCallId=str(number), title="Look at %d" % number, kind="read", status="completed")
@@ -116,6 +122,16 @@ WORDS = """() => {
     if (fresh.length > 0) drawn(() => { for (const word of fresh) window.ages.push(Date.now() - Number(word) / 1e6) });
   }).observe(log, {childList: true, subtree: true, characterData: true});
 }"""
+LONG_TASKS = """() => {
+  window.longest = 0;
+  new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
+  }).observe({type: 'longtask'});
+}"""
+LONGEST = """() => new Promise((done) => {
+  %s
+  drawn(() => setTimeout(() => drawn(() => done(window.longest)), 100));
+})"""
 BARE_SOCKET = """(port) => new Promise((done) => {
   %s
   const ages = [];
@@ -133,7 +149,7 @@ class Looker:
     """One who is signed in, with a browser."""
 
     def __init__(self, home: Home, browser: Any) -> None:
-        self.url = f"http://localhost:{home.ports[0]}"
+        self.url = control_center_url(home.ports[0], None)
         self.context = browser.new_context(viewport={"width": 1280, "height": 800})
         self.page = self.context.new_page()
         self.page.set_default_timeout(60_000)
@@ -150,7 +166,8 @@ class Looker:
 
     def post(self, path: str, **body: Any) -> Any:
         return self.page.evaluate(
-            """([path, body]) => fetch(path, {method: 'POST', headers: {'content-type': 'application/json'},
+            """([path, body]) => fetch(path, {method: 'POST', headers: {
+            'content-type': 'application/json', authorization: `Sign-In ${localStorage.getItem('freehold.sign-in')}`},
             body: JSON.stringify(body)}).then((answer) => answer.json())""",
             [path, body],
         )
@@ -198,12 +215,11 @@ def bare_page() -> Iterator[str]:
         thread.join()
 
 
-def arrive(browser: Any, url: str, cookies: list[Any], rounds: int) -> tuple[float, float]:
+def arrive(browser: Any, url: str, storage: Any, rounds: int) -> tuple[float, float]:
     """Median milliseconds until the page can be used, on a slow processor, and the kilobytes that were sent."""
     times, sent = [], 0.0
     for _ in range(rounds):
-        context = browser.new_context(viewport={"width": 1280, "height": 800})
-        context.add_cookies(cookies)
+        context = browser.new_context(viewport={"width": 1280, "height": 800}, storage_state=storage)
         page = context.new_page()
         wire = context.new_cdp_session(page)
         wire.send("Network.enable")
@@ -278,6 +294,28 @@ def bare_socket(looker: Looker, count: int) -> list[float]:
     return ages
 
 
+def hostile_text(looker: Looker, workspace: Path) -> tuple[tuple[float, str], tuple[float, str]]:
+    """The longest time for which the page does nothing else, while a text comes in and when its session is opened."""
+    (workspace / "hostile.json").write_text(json.dumps(list(HOSTILE_TEXTS.values())))
+    live, opened = [], []
+    for number, name in enumerate(HOSTILE_TEXTS, 1):
+        session = looker.post("/v1/sessions")["id"]
+        page = looker.go(f"/sessions?id={session}")
+        page.evaluate(LONG_TASKS)
+        looker.prompt(session, "hostile", number, 0)
+        page.get_by_role("log").get_by_text("tokens unknown").wait_for()
+        live.append((page.evaluate(LONGEST % DRAWN), name))
+        looker.go("/network").get_by_role("heading", name="Network").wait_for()
+        page.evaluate(LONG_TASKS)
+        page.evaluate(
+            """(path) => { history.pushState(null, '', path); window.dispatchEvent(new Event('freehold:route')) }""",
+            f"/sessions?id={session}",
+        )
+        page.get_by_role("log").get_by_text("tokens unknown").wait_for()
+        opened.append((page.evaluate(LONGEST % DRAWN), name))
+    return max(live), max(opened)
+
+
 def memory(looker: Looker, messages: int) -> tuple[float, int]:
     """Megabytes of the page's own after so many messages have come in before its eyes, and how many elements it holds."""
     session = looker.post("/v1/sessions")["id"]
@@ -307,11 +345,11 @@ def measure(quick: bool) -> Iterable[Figure]:
         stack.callback(browser.close)
         looker = Looker(home, browser)
 
-        cookies = looker.context.cookies()
+        storage = looker.context.storage_state()
         rounds = 3 if quick else 9
         with bare_page() as url:
-            bare, _ = arrive(browser, url, [], rounds)
-        took, sent = arrive(browser, f"{looker.url}/sessions", cookies, rounds)
+            bare, _ = arrive(browser, url, None, rounds)
+        took, sent = arrive(browser, f"{looker.url}/sessions", storage, rounds)
         yield Figure("first load, sent", sent, "kB", aim="< 350 kB", met=sent < 350)
         name = f"to interactive, processor slowed {SLOWER} times"
         yield Figure(name, took, "ms", "a bare page", bare)
@@ -333,6 +371,13 @@ def measure(quick: bool) -> Iterable[Figure]:
         seen = see_words(looker, 45 if quick else 300)
         yield Figure(f"a word to the pixel, p95 of {len(seen)}", p95(seen), "ms", "a bare socket", p95(words))
         yield Figure("the same, median", statistics.median(seen), "ms", "", statistics.median(words))
+
+        (live, live_name), (opened, opened_name) = hostile_text(looker, home.home.workspace)
+        count = len(HOSTILE_TEXTS)
+        name = f"hostile text as it comes, longest pause of {count} texts ({live_name})"
+        yield Figure(name, live, "ms", aim="≤ 200 ms", met=live <= 200)
+        name = f"hostile text when its session is opened ({opened_name})"
+        yield Figure(name, opened, "ms", aim="≤ 200 ms", met=opened <= 200)
 
         count = 1_000 if quick else MESSAGES
         empty, _ = memory(looker, 0)

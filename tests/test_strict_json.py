@@ -125,6 +125,37 @@ def test_random_values_are_decoded_to_the_declared_type_or_refused(shape: type[A
     assert decode(shape, json.loads(json.dumps(encode(found)))) == found
 
 
-@given(st.builds(Outer, share=st.floats(allow_nan=False, allow_infinity=False), extra=JSON))
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+INNERS = st.builds(Inner, size=st.none() | NUMBERS)
+
+
+@given(
+    st.builds(
+        Outer,
+        count=NUMBERS,
+        share=st.floats(allow_nan=False, allow_infinity=False),
+        inner=INNERS,
+        items=st.lists(INNERS, max_size=3).map(tuple),
+        sizes=st.dictionaries(st.text(), NUMBERS | st.floats(allow_nan=False, allow_infinity=False), max_size=3),
+        extra=JSON,
+        choice=st.none() | st.text() | NUMBERS,
+    )
+)
 def test_every_value_of_the_type_survives_the_way_there_and_back(value: Outer) -> None:
     assert decode(Outer, json.loads(json.dumps(encode(value)))) == value
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 10**30])
+def test_a_number_that_cannot_be_stored_is_refused(number: int) -> None:
+    """SQLite raises an error for it, which would be a bug of whoever asked the database."""
+    with pytest.raises(WrongShape, match="count must be a whole number from -2"):
+        decode(Outer, {**GOOD, "count": number})
+    with pytest.raises(WrongShape):
+        decode(Outer, {**GOOD, "inner": {"name": "x", "size": number}})
+    with pytest.raises(WrongShape, match="entry"):
+        decode(history_calls.UndoChanges, {"entry": number, "who": {"by": "owner"}})
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 0])
+def test_every_number_that_can_be_stored_is_accepted(number: int) -> None:
+    assert decode(Outer, {**GOOD, "count": number}).count == number

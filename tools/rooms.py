@@ -16,6 +16,7 @@ PACKAGE = "freehold"
 
 SHARED_MODULES = (
     "freehold",
+    "freehold.connection_slots",
     "freehold.errors",
     "freehold.home",
     "freehold.private_file",

@@ -19,9 +19,11 @@ KindName = Literal[
     "too-slow",
     "expired",
     "too-large",
+    "address-too-long",
     "misdirected",
     "unprocessable",
     "too-many",
+    "headers-too-long",
     "internal",
     "damaged",
     "unsupported",
@@ -60,7 +62,7 @@ _TABLE = (
         bad-key bad-kind bad-limit bad-message bad-name bad-owner bad-params bad-path bad-pattern bad-request bad-socket
         bad-transport bad-value bad-who cannot-edit dangerous-folder empty expectation handle is-a-folder malformed
         mount-missing mount-refused name name-too-long no-option not-a-folder not-empty not-json not-tls odd-name owner port
-        protocol public-url range scope too-deep too-many-links unknown-backend unknown-image unknown-kind use-connect
+        protocol public-url range scope too-deep too-many-links unknown-backend unknown-field unknown-image unknown-kind use-connect
         weak-key wrong-answer wrong-arguments wrong-sni""",
     ),
     _kind(
@@ -81,7 +83,7 @@ _TABLE = (
         403,
         "Use a sign-in or an API token that may do this",
         """browser-only closed denied handle-not-claimed key-exposed link-not-allowed not-ours not-writable not-yours
-        only-there plain-http reaches-out refused tool.no unasked-mode wrong-origin wrong-scope""",
+        only-there plain-http reaches-out refused tool.no unasked unasked-mode wrong-origin wrong-scope""",
     ),
     _kind(
         "not-found",
@@ -99,19 +101,21 @@ _TABLE = (
         """already-running asked cancelled changed conflicts exists folder-in-use handle-ambiguous history.empty
         interrupted limit no-address no-answer no-history no-images no-key no-model name-taken none-configured not-built
         not-installed not-offered nothing-interrupted nothing-to-install nothing-to-redo nothing-to-undo other-address
-        other-agent read-only session-ended still-running stopped stopping""",
+        other-agent read-only session-ended still-running stopped stopping unfinished""",
     ),
     _kind("too-slow", 408, "Try again", ""),
     _kind("expired", 410, "Start again", "link-expired"),
     _kind("too-large", 413, "Send less at once", "answer-too-long too-big too-long"),
+    _kind("address-too-long", 414, "Send long values in the body of a request", ""),
     _kind("unprocessable", 422, "GET /v1/openapi.json describes the API", "request.invalid"),
     _kind("misdirected", 421, "Set gateway.public_url in freehold.toml", "wrong-host"),
     _kind("too-many", 429, "Wait a moment and try again", "budget-reached too-many-terminals too-many-topics"),
+    _kind("headers-too-long", 431, "Send fewer or shorter headers", ""),
     _kind(
         "internal",
         500,
         "freehold logs shows the cause",
-        "bug cannot-listen cannot-open cannot-start died disk-error failed store-failed unexpected",
+        "bug cannot-listen cannot-open cannot-start died disk-error failed restore-interrupted restore-not-recorded store-failed unexpected",
     ),
     _kind(
         "damaged",
@@ -137,7 +141,7 @@ _TABLE = (
         "unavailable",
         503,
         "Try again in a moment; freehold status shows what is running",
-        """busy ended link.closed link.refused no-isolation no-listener no-memory not-connected not-open not-ready not-running
+        """busy ended link.closed link.refused no-isolation no-listener no-memory not-connected not-open not-ready not-recorded not-running
         not-started port-in-use port-taken unreachable unresponsive unwell""",
     ),
     _kind("timeout", 504, "Try again", "preview.no-answer search-too-long silent slow"),

@@ -15,6 +15,8 @@ T = TypeVar("T")
 Decoder = Callable[[object, str], Any]
 MAX_DEPTH = 64
 """How deep a value of type `object` may be nested."""
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
+"""What SQLite and the kernel can store. A larger number is refused where it is read, not where it is used."""
 
 
 class WrongShape(ValueError):
@@ -164,6 +166,8 @@ def _truth(value: object, where: str) -> bool:
 def _whole(value: object, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _wrong(where, "a whole number", value)
+    if not MIN_INTEGER <= value <= MAX_INTEGER:
+        raise WrongShape(f"{where or 'the value'} must be a whole number from -2**63 to 2**63 - 1")
     return value
 
 

@@ -18,6 +18,10 @@ def run(command: str, **more: Any) -> dict[str, Any]:
     return {"ask": {"kind": "execute", "title": command, "rawInput": {"command": command}, **more}}
 
 
+def asking(kind: str, *subjects: str) -> PermissionRequest:
+    return PermissionRequest(kind, "", {}, subjects, "digest")
+
+
 async def wait_asked(harness: SessionHarness, session: str, count: int = 1) -> ApprovalRow:
     event = await harness.watchers.until(session, "approval", count, state="pending")
     return harness.sessions.dependencies.approvals.store.get(event.data["id"])
@@ -201,7 +205,7 @@ async def test_rules_decide_by_kind_and_pattern(
 ) -> None:
     rules = harness.sessions.dependencies.approvals.rules
     rules.replace([rule], who="owner")
-    assert rules.decide("s", kind, (subject,)) == effect
+    assert rules.decide("s", asking(kind, subject)) == effect
 
 
 async def test_deny_wins_and_allow_needs_every_subject(harness: SessionHarness) -> None:
@@ -210,9 +214,9 @@ async def test_deny_wins_and_allow_needs_every_subject(harness: SessionHarness) 
         [PermissionRule("allow", "edit", "/workspace/*"), PermissionRule("deny", "edit", "/workspace/.env")],
         who="owner",
     )
-    assert rules.decide("s", "edit", ("/workspace/a", "/workspace/.env")) == "deny"
-    assert rules.decide("s", "edit", ("/workspace/a", "/etc/x")) == "ask"
-    assert rules.decide("s", "edit", ()) == "ask"
+    assert rules.decide("s", asking("edit", "/workspace/a", "/workspace/.env")) == "deny"
+    assert rules.decide("s", asking("edit", "/workspace/a", "/etc/x")) == "ask"
+    assert rules.decide("s", asking("edit")) == "ask"
 
 
 @pytest.mark.parametrize("pattern", ["*", "**", " * "])
@@ -236,12 +240,14 @@ async def test_a_call_described_only_by_its_title_is_shown_completely(harness: S
     changed = {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "title": "rm -rf /workspace"}
     turn = await harness.prompt(session, {"ask": {"title": long, "kind": "execute", "during": [changed]}})
     first = (await harness.watchers.until(session, "approval", state="pending")).data
-    assert first["details"]["input"] == long
+    assert [part["text"] for part in first["parts"]] == [long]
+    assert first["names_nothing"]
     assert first["options"] == ["once", "reject"]
     await harness.watchers.until(session, "tool", title="rm -rf /workspace")
     await harness.sessions.answer(first["id"], "once", who="owner")
     second = (await harness.watchers.until(session, "approval", 2, state="pending")).data
-    assert second["details"]["input"] == "rm -rf /workspace"
+    assert second["parts"][0]["text"] == "rm -rf /workspace"
+    assert second["asked_again"]
     await harness.sessions.answer(second["id"], "reject", who="owner")
     await harness.wait_ended(session, turn)
     assert harness.text_of(session) == "[no]"

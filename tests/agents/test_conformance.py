@@ -6,7 +6,7 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
 from freehold.agents.acp.json_rpc import Json, JsonRpcPeer, Later
-from freehold.agents.sessions.permission_request import request_for
+from freehold.agents.sessions.permission_request import AskedCall
 from freehold.agents.sessions.transcript import TranscriptBuilder
 
 
@@ -42,7 +42,7 @@ class Host:
         assert method == "session/request_permission"
         tool = self.transcript.join_tool_call(params["toolCall"])
         assert tool is not None
-        self.asked.append(request_for(tool).details["command"])
+        self.asked.append(str(AskedCall(tool.id, tool.whole).input.command))
         return self._yes
 
     async def _yes(self) -> Json:

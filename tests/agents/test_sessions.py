@@ -285,7 +285,7 @@ async def test_an_option_is_set_and_stays_set_after_a_restart(harness: SessionHa
     await harness.restart()
     await harness.run_turn(session, {"say": "x"})
     await harness.watchers.until(session, "options", mode="plan")
-    with pytest.raises(FreeholdError, match="without asking"):
+    with pytest.raises(FreeholdError, match="not known to ask"):
         await harness.sessions.set_option(session, "mode", "yolo")
     with pytest.raises(FreeholdError, match="does not offer"):
         await harness.sessions.set_option(session, "mode", "unheard-of")

@@ -1,6 +1,7 @@
 """The store of sessions: images of prompts, prompts that are never sent, and databases of 0.1.0."""
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,36 @@ def test_an_answer_of_0_1_0_is_read_as_this_conversation(store: SessionStore) ->
     approvals.answer(new.id, "conversation", None, "owner")
     rows = store.timeline.query("SELECT answer FROM agents_approval WHERE id = ?", (new.id,))
     assert rows == [("conversation",)]
+
+
+def test_a_request_of_0_1_0_is_shown_in_parts(store: SessionStore) -> None:
+    """Freehold 0.1.0 stored the command, the changes and the paths in `details` only."""
+    approvals = ApprovalStore(store.timeline)
+    session = begin_turn(store)
+    found, _ = approvals.add(session, 1, PermissionRequest("edit", "Edit", {}, ("/workspace/a",), "digest"))
+    diff = {"path": "/workspace/a", "old": None, "new": "x"}
+    details = {"command": "make", "folder": "/workspace", "diffs": [diff], "input": "words", "paths": ["/workspace/b"]}
+    data = {"tool": "t", "kind": "edit", "title": "Edit", "details": details, "subjects": ["/workspace/a"]}
+    event = {"id": found.id, "state": "pending", "options": ["once", "reject"], **data}
+    with store.timeline.transaction() as tx:
+        tx.execute("UPDATE agents_approval SET data = ? WHERE id = ?", (json.dumps(data), found.id))
+        append_events(tx, session, 1, [("approval", event)], who="agent")
+    for shown in (approvals.get(found.id).as_json(), store.events(session)[-1].data):
+        assert [part["kind"] for part in shown["parts"]] == ["command", "folder", "diff", "path", "text"]
+        assert (shown["complete"], shown["hidden_bytes"], shown["names_nothing"]) == (True, 0, False)
+        assert shown["details"] == {"command": "make", "folder": "/workspace"}
+    assert approvals.get(found.id).as_json()["digest"] == "digest"
+
+
+def test_the_mode_of_an_agent_is_stored_and_recorded_when_it_changes(store: SessionStore) -> None:
+    first, second = (store.create("actor", None, None, who="owner").id for _ in range(2))
+    assert store.get(first).asks is None
+    assert store.find_last_mode("actor") is None
+    assert store.save_mode(first, "ask", asks=True)
+    assert not store.save_mode(first, "ask", asks=True)
+    assert store.save_mode(second, None, asks=False)
+    assert store.get(first).as_json()["asks"] is True
+    store.update(first, title="later", archived=None, who="owner")
+    assert store.find_last_mode("actor") == ("ask", True)
+    told = [event.data["mode"] for event in store.timeline.tail(50) if event.kind == "agent.mode"]
+    assert told == ["ask", None]

@@ -317,6 +317,41 @@ async def test_a_model_error_is_the_reason_of_the_turn(computer: Computer, fault
         assert (await client.prompt(session, "SAY better"))["stopReason"] == "end_turn"
 
 
+async def test_a_busy_provider_is_waited_for_and_the_owner_sees_it(computer: Computer) -> None:
+    tries: list[int] = []
+
+    def script(conversation: Conversation) -> Step | None:
+        tries.append(1)
+        return Fail("429") if len(tries) < 3 else Say("There you are.")
+
+    async with ScriptedModel(script) as model, run_builtin(computer, model) as client:
+        assert (await client.prompt(await client.open(), "Hello"))["stopReason"] == "end_turn"
+    assert client.said == "There you are."
+    thoughts = [str(one["content"]) for one in client.updates if one["sessionUpdate"] == "agent_thought_chunk"]
+    assert len(thoughts) == 2
+    assert all("answered 429" in thought and "again in" in thought for thought in thoughts)
+
+
+async def test_waiting_for_a_busy_provider_can_be_cancelled(computer: Computer) -> None:
+    async with ScriptedModel(lambda _: Fail("529")) as model, run_builtin(computer, model) as client:
+        session = await client.open()
+        async with _prompting(client, session, "Hello") as turn:
+            await client.until(lambda update: "again in" in str(update.get("content")))
+            await client.notify("session/cancel", {"sessionId": session})
+            assert (await turn)["stopReason"] == "cancelled"
+
+
+async def test_a_call_that_was_cancelled_has_a_result_in_the_next_request(computer: Computer) -> None:
+    async with ScriptedModel() as model, run_builtin(computer, model) as client:
+        session = await client.open()
+        async with _prompting(client, session, "RUN echo started; sleep 1000") as turn:
+            await client.until(lambda update: "started" in str(update.get("content")))
+            await client.notify("session/cancel", {"sessionId": session})
+            await turn
+        await client.prompt(session, "SAY again")
+    assert "Cancelled" in [turn.text for turn in _conversation(model)]
+
+
 async def test_without_a_model_it_explains_and_still_runs_commands(computer: Computer) -> None:
     async with run_builtin(computer, None) as client:
         session = await client.open()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from freehold.builtin.context_windows import DEFAULT_WINDOW, find_context_window
 from freehold.builtin.patch import apply_patch_text
 from freehold.builtin.tool_call import ToolError, shorten
 
@@ -48,6 +49,21 @@ def test_a_unified_diff_applies_at_its_line_number() -> None:
 def test_a_patch_that_does_not_apply_says_why(patch: str, message: str) -> None:
     with pytest.raises(ToolError, match=message):
         apply_patch_text(patch, FILES.get)
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("claude-opus-4-1-20250805", 200_000),
+        ("gpt-4o", 128_000),
+        ("openai/gpt-4.1-mini-2025", 1_000_000),
+        ("qwen3-coder", DEFAULT_WINDOW),
+        ("scripted", DEFAULT_WINDOW),
+        ("", DEFAULT_WINDOW),
+    ],
+)
+def test_the_window_of_a_model_is_found_by_its_name(model: str, window: int) -> None:
+    assert find_context_window(model) == window
 
 
 def test_a_long_text_keeps_its_begin_and_its_end() -> None:

@@ -218,7 +218,7 @@ async def test_the_token_of_a_killed_chat_expires_within_two_minutes(freehold: R
             terminal.program.wait()
             assert left.expires is not None
             assert left.expires - left.created <= 120
-            assert left.scopes == {"read", "prompt"}
+            assert left.scopes == {"admin"}
             tokens.renew(left.name, left.created)
             assert not tokens.is_active(left.id)
             done = await asyncio.to_thread(freehold.harness.run, "chat", "-p", "SAY next")

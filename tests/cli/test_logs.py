@@ -1,5 +1,7 @@
 """`freehold logs` reads the files, so it works when nothing runs, and it replaces control characters."""
 
+import io
+import logging
 import subprocess
 import sys
 from functools import partial
@@ -7,8 +9,11 @@ from pathlib import Path
 
 from tests.support.freehold import FreeholdHarness
 
+from freehold.gateway.error_responses import unexpected_error
 from freehold.keeper.log_writer import LogWriter
 from freehold.keeper.settings import LogLimits
+from freehold.keeper.wire import error_from_body
+from freehold.observe.logs import configure_logging, log_unexpected
 
 NOON = 1_800_000_000.0
 
@@ -69,3 +74,32 @@ def test_an_empty_log_is_reported(tmp_path: Path) -> None:
     told = harness.run("logs", "--since", "2999-01-01T00:00")
     assert (told.returncode, told.stdout) == (0, "")
     assert "since then" in told.stderr
+
+
+def test_an_error_is_found_by_its_id(tmp_path: Path) -> None:
+    """The gateway answers with the id; its log line has the cause. The keeper writes the id into the message."""
+    stream = io.StringIO()
+    before = logging.getLogger().handlers[:]
+    configure_logging("info", "json", "gateway", stream)
+    try:
+        try:
+            raise ValueError("the cause")
+        except ValueError as error:
+            error_id = log_unexpected(error, method="GET", path="/v1/me")
+    finally:
+        logging.getLogger().handlers[:] = before
+    harness = FreeholdHarness(tmp_path)
+    line = stream.getvalue().encode().rstrip()
+    later = [("gateway", b"line %d" % number, NOON + number) for number in range(1, 200)]
+    fill(harness, ("gateway", line, NOON), *later, ("keeper", b"history.undo failed [0123456789ab]", NOON))
+    hint = unexpected_error(error_id).error.hint
+    shown = harness.run(*hint.removeprefix("freehold ").removesuffix(" shows the cause").split()).stdout
+    assert error_id in shown
+    assert "ValueError: the cause" in shown
+    assert "line 1" not in shown
+    other = error_from_body({"code": "keeper.bug", "message": "x", "hint": "", "error_id": "0123456789ab"}).hint
+    shown = harness.run(*other.removeprefix("freehold ").removesuffix(" shows the cause").split()).stdout
+    assert "history.undo failed" in shown
+    unknown = harness.run("logs", "gateway", "--error", "ffffffffffff")
+    assert (unknown.stdout, unknown.returncode) == ("", 0)
+    assert "ffffffffffff" in unknown.stderr

@@ -35,7 +35,7 @@ def run(home: Home, *words: str, **environment: str) -> subprocess.CompletedProc
 def test_a_laptop_gets_a_link_that_works_once(home: Home, port: int) -> None:
     home.manifest.write_text(f"[gateway]\nport = {port}\n")
     link = run(home, "--print").stdout.strip()
-    assert link.startswith(f"http://localhost:{port}/sign-in#")
+    assert link.startswith(f"http://freehold.localhost:{port}/sign-in#")
     with SignIns(home.identity) as sign_ins:
         token = link.split("#")[1]
         assert sign_ins.redeem_link(token, label="", address="") is not None
@@ -63,7 +63,7 @@ def test_the_link_is_not_on_the_browsers_command_line(home: Home, port: int, tmp
 
 def test_with_an_owner_the_sign_in_page_opens(home: Home, port: int) -> None:
     home.manifest.write_text(f'[owner]\ndid = "{OWNER}"\n[gateway]\nport = {port}\n')
-    assert run(home, "--print").stdout == f"http://127.0.0.1:{port}/sign-in\n"
+    assert run(home, "--print").stdout == f"http://freehold.localhost:{port}/sign-in\n"
     home.manifest.write_text(f'[owner]\ndid = "{OWNER}"\n[gateway]\npublic_url = "https://agent.example.com"\n')
     assert json.loads(run(home, "--json").stdout) == {"url": "https://agent.example.com/sign-in"}
 
@@ -83,7 +83,7 @@ def test_a_freehold_that_others_can_reach_gets_no_link(home: Home, gateway: str)
 def test_the_recovery_page_gets_a_code_with_and_without_an_owner(home: Home, port: int, owner: str) -> None:
     home.manifest.write_text(f"{owner}[keeper]\nport = {port}\n")
     shown = json.loads(run(home, "--keeper", "--json").stdout)
-    assert shown["url"] == f"http://127.0.0.1:{port}/sign-in"
+    assert shown["url"] == f"http://recovery.localhost:{port}/sign-in"
     assert shown["code"] not in shown["url"]
     with SignIns(home.identity, owner=OWNER if owner else None) as sign_ins:
         made = sign_ins.redeem_link(shown["code"], purpose="keeper", label="", address="")

@@ -39,7 +39,7 @@ def test_in_the_foreground_it_prints_a_summary_and_ctrl_c_stops_it(tmp_path: Pat
     text = shown.decode()
     assert process.wait(PROCESS_TIMEOUT) == 0, text
     for words in (
-        f"http://localhost:{harness.gateway_port}/sign-in#",
+        f"http://freehold.localhost:{harness.gateway_port}/sign-in#",
         "bubblewrap",
         str(harness.home.root),
         "Ctrl-C",

@@ -25,7 +25,7 @@ def secret(gateway: RunningGateway, *scopes: Scope) -> str:
 
 @asynccontextmanager
 async def home(gateway: RunningGateway, *scopes: Scope) -> AsyncIterator[Freehold]:
-    async with Freehold(gateway.origin, token=secret(gateway, *scopes), timeout=DEADLINE) as found:
+    async with Freehold(gateway.url, token=secret(gateway, *scopes), timeout=DEADLINE) as found:
         yield found
 
 
@@ -47,7 +47,7 @@ async def test_the_synchronous_client_works(gateway: RunningGateway) -> None:
     gateway.browser()
 
     def script() -> tuple[str, int, int, list[str]]:
-        with Freehold.sync(gateway.origin, token=token, timeout=DEADLINE) as found:
+        with Freehold.sync(gateway.url, token=token, timeout=DEADLINE) as found:
             browsers = found.sign_ins.list()
             found.sign_ins.end(browsers[0].id)
             names = [one.name for one in found.tokens.list()]
@@ -74,7 +74,7 @@ async def test_a_token_can_revoke_itself(gateway: RunningGateway) -> None:
         with pytest.raises(FreeholdError) as refused:
             await found.me()
     assert refused.value.code == "identity.not-signed-in"
-    assert refused.value.hint == f"Get a new token: freehold login {gateway.origin}"
+    assert refused.value.hint == f"Get a new token: freehold login {gateway.url}"
 
 
 async def test_the_timeline_is_read_in_pages(gateway: RunningGateway) -> None:
@@ -125,7 +125,7 @@ async def test_the_synchronous_client_follows(gateway: RunningGateway) -> None:
     await append(gateway, 1, 2, 3)
 
     def script() -> list[int]:
-        with Freehold.sync(gateway.origin, token=token, timeout=DEADLINE) as found:
+        with Freehold.sync(gateway.url, token=token, timeout=DEADLINE) as found:
             numbers = []
             for event in found.timeline.follow(after=0, kinds=["test.*"]):
                 numbers.append(event.data["number"])
@@ -152,7 +152,7 @@ async def test_the_debug_log_has_no_token(gateway: RunningGateway, caplog: pytes
     logging.getLogger("uvicorn").setLevel(logging.NOTSET)
     token = secret(gateway, "read")
     await append(gateway, 1)
-    async with Freehold(gateway.origin, token=token, timeout=DEADLINE) as found:
+    async with Freehold(gateway.url, token=token, timeout=DEADLINE) as found:
         await found.me()
         await anext(found.timeline.follow(after=0))
         assert token not in repr(vars(found))

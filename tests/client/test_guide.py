@@ -38,13 +38,13 @@ def test_the_scopes_and_numbers_in_the_guide_are_correct() -> None:
 
 async def test_the_code_in_the_guide_runs(gateway: RunningGateway) -> None:
     """The first block follows the timeline and prints a new event."""
-    store_token(gateway.origin, "guide", gateway.token("read")["authorization"].removeprefix("Bearer "))
+    store_token(gateway.url, "guide", gateway.token("read")["authorization"].removeprefix("Bearer "))
     blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
         compile(block, "guide", "exec")
     names: dict[str, object] = {}
-    source = blocks[0].replace("http://localhost:3000", gateway.origin).replace("asyncio.run(main())", "")
+    source = blocks[0].replace("http://localhost:3000", gateway.url).replace("asyncio.run(main())", "")
     seen = asyncio.Event()
     names["print"] = lambda *words: seen.set() if "egress.tested" in words else None
     exec(source, names)  # the guide is ours

@@ -117,7 +117,7 @@ async def test_each_error_has_its_code(computer: Computer) -> None:
     assert await refusal(files.read("a\0b")) == "computer.bad-request"
     assert await refusal(files.move("file", "folder/below")) == "files.exists"
     assert await refusal(files.remove("missing")) == "files.not-found"
-    assert await refusal(files.copy("folder", "folder/inside")) == "files.failed"
+    assert await refusal(files.copy("folder", "folder/inside")) == "files.bad-path"
     assert await refusal(files.search("(", regex=True)) == "files.bad-pattern"
     await files.remove("missing", missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""A hostile guest can only lose its link; it cannot harm the host."""
+"""A hostile guest can only lose its link; it cannot harm the host. A bad answer harms its own request only."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,10 @@ from tests.computer.hostile import Peer, hostile_guest
 from freehold.computer import Computer
 from freehold.computer.contract.transport import SocketTransport
 from freehold.computer.library import frames
-from freehold.computer.library.link import MAX_GUEST_CHANNELS, MAX_UNSETTLED, Link
+from freehold.computer.library.link import MAX_GUEST_CHANNELS, MAX_NUMBER, MAX_UNSETTLED, Link
+from freehold.computer.library.process import run_command
+from freehold.computer.library.reply import MAX_ERROR_TEXT
+from freehold.computer.library.request import send_request
 from freehold.errors import FreeholdError
 
 
@@ -46,10 +49,6 @@ class Witness:
         ("a reply nobody asked for", frames.MESSAGE, 3, b'{"ok":true}'),
         ("a close of nothing", frames.CLOSE, 5, b""),
         ("more than was granted", frames.DATA, 1, b"x" * 200_000),
-        ("a message that is not JSON", frames.MESSAGE, 1, b"{"),
-        ("a message that is a list", frames.MESSAGE, 1, b"[]"),
-        ("a deep message", frames.MESSAGE, 1, b"[" * 100_000),
-        ("an end of stream 9", frames.END, 1, b"\x09"),
         ("a short credit", frames.GRANT, 1, b"\x00"),
         ("credit for stream 7", frames.GRANT, 1, frames.CREDIT.pack(7, 1)),
         ("credit without bounds", frames.GRANT, 1, frames.CREDIT.pack(0, 2**32 - 1)),
@@ -84,6 +83,112 @@ async def test_a_guest_that_violates_the_protocol_loses_its_link(
             link.open({"op": "again"}, Witness())
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "payload"),
+    [
+        ("a message that is not JSON", frames.MESSAGE, b"{"),
+        ("a message that is a list", frames.MESSAGE, b"[]"),
+        ("a deep message", frames.MESSAGE, b"[" * 100_000),
+        ("a number without end", frames.MESSAGE, b'{"ok":' + b"9" * 5000 + b"}"),
+        ("an error that is no pair", frames.MESSAGE, b'{"error":["computer.x"]}'),
+        ("an error of another room", frames.MESSAGE, b'{"error":["keeper.gone","x"]}'),
+        ("an exit that is no number", frames.MESSAGE, b'{"exit":"x"}'),
+        ("an end of stream 9", frames.END, b"\x09"),
+    ],
+)
+async def test_a_malformed_answer_ends_its_own_request_only(
+    tmp_path: Path, name: str, kind: int, payload: bytes
+) -> None:
+    """The request beside it, which was open before, is answered on the same link."""
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        beside, _ = await peer.receive_open()
+        broken, _ = await peer.receive_open()
+        peer.send(kind, broken, payload)
+        while (await peer.receive())[:2] != (frames.CLOSE, broken):
+            continue
+        peer.send(kind, broken, payload)  # sent before it saw the close
+        peer.send(frames.CLOSE, broken)
+        peer.send(frames.MESSAGE, beside, b'{"ok":1}')
+        peer.send(frames.CLOSE, beside)
+        await peer.until_cut()
+
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(SocketTransport(path))
+        beside = Witness()
+        link.open({"op": "beside"}, beside)
+        with pytest.raises(FreeholdError) as caught:
+            await run_command(link, {"op": "spawn"}, None, 1000, None)
+        assert caught.value.code == "link.protocol", name
+        assert await beside.over is None
+        assert beside.heard == [{"ok": 1}]
+        assert not link.ended.done()
+        link.close()
+
+
+async def test_a_long_error_text_is_cut_and_fails_its_own_request_only(tmp_path: Path) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        while True:
+            channel, payload = await peer.receive_open()
+            words = "x" * (200_000 if b"long" in payload else 1)
+            peer.send(frames.MESSAGE, channel, b'{"error":["files.failed","%s"]}' % words.encode())
+            peer.send(frames.CLOSE, channel)
+
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(SocketTransport(path))
+        for op, shown in (("long", "x" * MAX_ERROR_TEXT + "…"), ("short", "x")):
+            with pytest.raises(FreeholdError) as caught:
+                await send_request(link, {"op": op})
+            assert (caught.value.code, caught.value.message) == ("files.failed", shown)
+        link.close()
+
+
+async def test_a_channel_for_a_listener_that_was_just_closed_is_refused_alone(tmp_path: Path) -> None:
+    """The host closes a port while a program inside connects to it: an owner's `ssh -R` that ends."""
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        channel, _ = await peer.receive_open()
+        peer.send(frames.OPEN, 2, b'{"listener":7}')
+        while (await peer.receive())[:2] != (frames.CLOSE, 2):
+            continue
+        peer.send(frames.CLOSE, 2)
+        peer.send(frames.OPEN, 2, b"not JSON")  # the number is free again
+        while (await peer.receive())[:2] != (frames.CLOSE, 2):
+            continue
+        peer.send(frames.MESSAGE, channel, b'{"ok":[]}')
+        peer.send(frames.CLOSE, channel)
+        await peer.until_cut()
+
+    async with hostile_guest(tmp_path / "link", script) as path, Computer.connect(path) as computer:
+        assert await computer.terminals() == []
+        assert computer.is_connected
+
+
+async def test_channel_numbers_begin_again_after_the_largest(tmp_path: Path) -> None:
+    """A link may live for years. Numbers that are in use are passed over."""
+    seen: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        while True:
+            seen.append((await peer.receive_open())[0])
+            peer.send(frames.MESSAGE, seen[-1], b"{}")
+
+    async with hostile_guest(tmp_path / "link", script) as path:
+        link = await Link.connect(SocketTransport(path))
+        await send_request(link, {"op": "first"})
+        link.open({"op": "stays"}, Witness())
+        link._next = MAX_NUMBER - 2
+        for _ in range(2):
+            link.open({"op": "x"}, Witness())
+        await send_request(link, {"op": "last"})
+        assert seen == [1, 3, MAX_NUMBER, 5, 7]
+        link.close()
+
+
 async def test_garbage_instead_of_a_greeting_is_refused(tmp_path: Path) -> None:
     async def script(peer: Peer) -> None:
         peer.send_raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -116,16 +221,34 @@ async def test_the_guest_refuses_another_version(computer: Computer, tmp_path: P
     assert (await computer.run("echo still here")).stdout == b"still here\n"
 
 
-async def test_a_guest_that_does_not_close_channels_loses_its_link(tmp_path: Path) -> None:
+async def test_requests_that_are_given_up_too_fast_are_refused_and_the_link_stays(tmp_path: Path) -> None:
+    """A guest that is busy for a moment has not ended them yet. Running turns must not pay for that."""
+
     async def script(peer: Peer) -> None:
         await peer.greet()
+        beside, _ = await peer.receive_open()
+        closed: list[int] = []
+        while len(closed) < MAX_UNSETTLED:
+            kind, channel, _ = await peer.receive()
+            if kind == frames.CLOSE:
+                closed.append(channel)
+        for channel in closed:
+            peer.send(frames.CLOSE, channel)
+        peer.send(frames.CLOSE, beside)
         await peer.until_cut()
 
     async with hostile_guest(tmp_path / "link", script) as path:
         link = await Link.connect(SocketTransport(path))
-        for _ in range(MAX_UNSETTLED + 1):
+        beside = Witness()
+        link.open({"op": "beside"}, beside)
+        for _ in range(MAX_UNSETTLED):
             link.open({"op": "x"}, Witness()).close()
-        assert (await link.ended).code == "link.protocol"
+        with pytest.raises(FreeholdError) as caught:
+            link.open({"op": "x"}, Witness())
+        assert caught.value.code == "computer.busy"
+        assert await beside.over is None
+        link.open({"op": "x"}, Witness())  # it has caught up
+        link.close()
 
 
 async def test_a_guest_that_opens_too_many_channels_loses_its_link(tmp_path: Path) -> None:
@@ -143,19 +266,28 @@ async def test_a_guest_that_opens_too_many_channels_loses_its_link(tmp_path: Pat
         assert (await link.ended).code == "link.protocol"
 
 
-async def test_a_guest_that_reads_nothing_loses_its_link_before_memory_is_full(tmp_path: Path) -> None:
-    done = asyncio.Event()
+async def test_a_guest_that_reads_nothing_gets_no_more_requests_before_memory_is_full(tmp_path: Path) -> None:
+    """What was asked before is still answered once it reads."""
+    refused = asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.greet()
-        await done.wait()
+        await refused.wait()
+        channel, _ = await peer.receive_open()
+        peer.send(frames.CLOSE, channel)
+        await peer.until_cut()
 
     async with hostile_guest(tmp_path / "link", script) as path:
         link = await Link.connect(SocketTransport(path))
+        first = Witness()
         request = {"op": "x" * 200_000}
-        with pytest.raises(FreeholdError, match="has not read"):
+        link.open(request, first)
+        with pytest.raises(FreeholdError, match="has not read") as caught:
             await _open_without_end(link, request)
-        done.set()
+        assert caught.value.code == "computer.busy"
+        refused.set()
+        assert await first.over is None
+        link.close()
 
 
 async def _open_without_end(link: Link, request: dict[str, Any]) -> None:
@@ -253,6 +385,9 @@ def test_every_sequence_of_frames_is_accepted_or_a_protocol_error(sent: list[tup
 
         def abort(self) -> None:
             pass
+
+        def get_write_buffer_size(self) -> int:
+            return 0
 
         def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
             pass

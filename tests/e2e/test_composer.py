@@ -138,8 +138,8 @@ async def test_an_option_of_the_agent_is_chosen(freehold: RunningFreehold, owner
     fresh = await freehold.open("builtin")
     await owner_page.open_session(fresh)
     await owner_page.page.get_by_role("button", name="Agent options: Options").click()
-    await mode.select_option("Accept edits")
-    await expect(owner_page.page.get_by_role("button", name="Agent options: Accept edits")).to_be_visible()
+    await mode.select_option("Read only")
+    await expect(owner_page.page.get_by_role("button", name="Agent options: Read only")).to_be_visible()
     assert [one["kind"] for one in await freehold.events(fresh)].count("turn.started") == 0
 
 

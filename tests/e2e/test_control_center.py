@@ -15,7 +15,7 @@ ASK = (
     "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT asked.example.com:443 HTTP/1.1\\r\\n"
     "Host: asked.example.com:443\\r\\n\\r\\n' >&3; head -n 1 <&3\n"
 )
-PUT = """([path, text]) => fetch('/v1/files/content?path=' + encodeURIComponent(path), {method: 'PUT', body: text})
+PUT = """([path, text]) => asOwner('/v1/files/content?path=' + encodeURIComponent(path), {method: 'PUT', body: text})
   .then((answer) => answer.status)"""
 
 
@@ -24,7 +24,7 @@ def write(page: Page, path: str, text: str) -> None:
 
 
 def go(page: Page, freehold: RunningFreehold, path: str) -> None:
-    page.goto(freehold.url + path)
+    page.goto(freehold.pages + path)
     page.get_by_text("Live", exact=True).wait_for(state="attached")
 
 
@@ -157,7 +157,7 @@ def entry_of(page: Page, path: str) -> int:
     return int(
         wait_for_promise(
             page,
-            "(path) => fetch('/v1/history?limit=1&path=' + encodeURIComponent(path))"
+            "(path) => asOwner('/v1/history?limit=1&path=' + encodeURIComponent(path))"
             ".then((answer) => answer.json()).then((page) => page.entries?.[0]?.id ?? null)",
             path,
         )

@@ -141,7 +141,7 @@ def page(owner_page: OwnerPage) -> Page:
 
 
 async def shown(page: Page, freehold: RunningFreehold, session: str) -> Locator:
-    await page.goto(f"{freehold.url}/sessions?id={session}")
+    await page.goto(f"{freehold.pages}/sessions?id={session}")
     return page.get_by_role("log")
 
 
@@ -191,8 +191,7 @@ async def test_hostile_markdown_runs_nothing_and_loads_nothing(freehold: Running
     ]
     await expect(said).to_contain_text("bank.example (opens evil.example)")
     assert await page.evaluate("window.pwned") is None
-    origin = f"http://localhost:{freehold.harness.gateway_port}/"
-    assert [url for url in asked if not url.startswith(origin)] == []
+    assert [url for url in asked if not url.startswith(f"{freehold.pages}/")] == []
 
 
 async def test_what_an_agent_says_cannot_pass_for_a_question(

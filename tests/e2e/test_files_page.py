@@ -15,7 +15,7 @@ MANY = 50_000
 
 
 def go(page: Page, freehold: RunningFreehold, path: str = "/files") -> None:
-    page.goto(freehold.url + path)
+    page.goto(freehold.pages + path)
     page.get_by_text("Live", exact=True).wait_for(state="attached")
 
 
@@ -101,7 +101,7 @@ def test_a_pdf_is_drawn_and_can_do_nothing_else(freehold: RunningFreehold, page:
     canvas.click()
     go(page, freehold, "/files?path=broken.pdf")
     expect(page.get_by_text("This PDF cannot be shown")).to_be_visible()
-    assert all(url.startswith((freehold.url, "blob:")) for url in requested)
+    assert all(url.startswith((freehold.pages, "blob:")) for url in requested)
 
 
 def test_a_file_too_large_to_edit_is_not_downloaded(freehold: RunningFreehold, page: Page) -> None:
@@ -222,8 +222,15 @@ def test_a_change_during_the_listing_is_not_lost(freehold: RunningFreehold, page
     held: list[tuple[Route, APIResponse]] = []
     frames: list[str] = []
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(str(frame))))
-    page.route(re.compile("/v1/files/tree"), lambda route: held.append((route, route.fetch())), times=1)
-    page.goto(freehold.url + "/files")
+
+    def hold(route: Route) -> None:
+        # Playwright fetches outside of the browser, where names below localhost may not be known.
+        address = route.request.url.replace(freehold.pages, freehold.url)
+        headers = {**route.request.headers, "host": freehold.pages.removeprefix("http://")}
+        held.append((route, route.fetch(url=address, headers=headers)))
+
+    page.route(re.compile("/v1/files/tree"), hold, times=1)
+    page.goto(freehold.pages + "/files")
     wait_for_events(page, lambda: len(held) == 1)
     late.write_text("late\n")
     wait_for_events(page, lambda: any("workspace/late.txt" in frame for frame in frames))

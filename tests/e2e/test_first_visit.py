@@ -8,24 +8,24 @@ pytestmark = pytest.mark.shared_processes
 
 
 def test_no_session_begins_before_there_is_an_agent_and_a_model(freehold: RunningFreehold, page: Page) -> None:
-    page.goto(f"{freehold.url}/sessions")
+    page.goto(f"{freehold.pages}/sessions")
     steps = page.get_by_role("region", name="Two steps to your first session")
     expect(steps.get_by_role("heading", name="Connect a model")).to_be_visible()
     page.get_by_role("button", name="New", exact=True).click()
     expect(steps.get_by_role("button", name="Add Freehold's own agent")).to_be_focused()
-    listed = page.evaluate("fetch('/v1/sessions').then((answer) => answer.json())")
+    listed = page.evaluate("asOwner('/v1/sessions').then((answer) => answer.json())")
     assert listed["sessions"] == []
     page.set_viewport_size({"width": 390, "height": 844})
     expect(steps.get_by_role("button", name="Add Freehold's own agent")).to_be_in_viewport()
     steps.get_by_role("button", name="models and keys").click()
-    expect(page).to_have_url(f"{freehold.url}/settings/models")
+    expect(page).to_have_url(f"{freehold.pages}/settings/models")
 
 
 def test_the_installation_of_an_agent_shows_its_progress(freehold: RunningFreehold, page: Page) -> None:
     """The request is held and then refused, so that nothing is downloaded."""
     held: list[Route] = []
     page.route("**/v1/agents/builtin/install", lambda route: held.append(route))
-    page.goto(f"{freehold.url}/sessions")
+    page.goto(f"{freehold.pages}/sessions")
     page.get_by_role("button", name="Add Freehold's own agent").click()
     expect(page.get_by_role("progressbar", name="Adding Freehold's own agent")).to_be_visible()
     expect(page.get_by_role("button", name="Adding Freehold's own agent")).to_be_disabled()
@@ -39,7 +39,7 @@ def test_the_lines_for_the_manifest_can_be_copied(
 ) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     for path in ("/settings/models", "/sessions"):
-        page.goto(freehold.url + path)
+        page.goto(freehold.pages + path)
         if path == "/sessions":
             page.get_by_text("How to connect a model").click()
         page.locator(".code-block", has_text="models.local").get_by_role("button", name="Copy").click()
@@ -55,10 +55,10 @@ def test_a_used_link_in_a_signed_in_browser_leads_to_the_control_center(freehold
     page.goto("about:blank")
     page.goto(link)
     page.get_by_role("button", name="Continue").click()
-    expect(page).to_have_url(f"{freehold.url}/sessions")
+    expect(page).to_have_url(f"{freehold.pages}/sessions")
 
 
 def test_a_wrong_address_links_to_the_control_center(freehold: RunningFreehold, page: Page) -> None:
-    page.goto(f"{freehold.url}/nowhere")
+    page.goto(f"{freehold.pages}/nowhere")
     page.get_by_role("link", name="Open the control center").click()
     page.get_by_text("Live", exact=True).wait_for(state="attached")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from tests.e2e.atproto.app_server import serve
 from tests.gateway.running_gateway import listen
-from tests.support.browser import PAGE_TIMEOUT, sign_in_browser
+from tests.support.browser import OWN_REQUESTS, PAGE_TIMEOUT, sign_in_browser
 from tests.support.freehold import PROCESS_TIMEOUT, ROOT
 from tests.support.running_freehold import RunningFreehold
 
@@ -18,23 +18,22 @@ from freehold.gateway.app import build_app
 from freehold.gateway.services import open_services
 from freehold.home import Home, ensure_private_folder
 from freehold.identity.atproto.fetcher import NetworkOverrides
-from freehold.identity.sign_ins import COOKIE
 from freehold.manifest import load_manifest
 
 pytestmark = pytest.mark.shared_processes
 
-POST = "([path, body]) => fetch(path, {method: 'POST', headers: {'content-type': 'application/json'}, body: JSON.stringify(body)}).then((answer) => answer.status)"
-DELETE = "(path) => fetch(path, {method: 'DELETE'}).then((answer) => answer.status)"
-GET = "(path) => fetch(path).then((answer) => answer.status)"
+POST = "([path, body]) => asOwner(path, {method: 'POST', headers: {'content-type': 'application/json'}, body: JSON.stringify(body)}).then((answer) => answer.status)"
+DELETE = "(path) => asOwner(path, {method: 'DELETE'}).then((answer) => answer.status)"
+GET = "(path) => asOwner(path).then((answer) => answer.status)"
 LISTEN = """() => new Promise((done) => {
-  const socket = new WebSocket(`ws://${location.host}/v1/socket`)
+  const socket = ownSocket(`/v1/socket`)
   socket.onopen = () => done('open')
   window.ended = new Promise((ended) => socket.onclose = (event) => { done('closed'); ended(event.code) })
 })"""
 TERMINAL = """async () => {
   const headers = {'content-type': 'application/json'}
-  const opened = await fetch('/v1/terminals', {method: 'POST', headers, body: '{}'}).then((answer) => answer.json())
-  const socket = new WebSocket(`ws://${location.host}/v1/terminals/${opened.id}/socket`)
+  const opened = await asOwner('/v1/terminals', {method: 'POST', headers, body: '{}'}).then((answer) => answer.json())
+  const socket = ownSocket(`/v1/terminals/${opened.id}/socket`)
   window.ended = new Promise((ended) => socket.onclose = (event) => ended(event.code))
   return new Promise((shown) => socket.onmessage = () => shown('a prompt'))
 }"""
@@ -42,7 +41,9 @@ ENDED = "window.ended"
 
 
 def new_page(browser: Browser) -> Page:
-    page = browser.new_context().new_page()
+    context = browser.new_context()
+    context.add_init_script(OWN_REQUESTS)
+    page = context.new_page()
     page.set_default_timeout(PAGE_TIMEOUT)
     return page
 
@@ -65,9 +66,7 @@ def test_a_link_signs_in_one_browser_once(freehold: RunningFreehold, sync_browse
     assert not any(token in url for url in asked)
     assert token not in page.content()
     assert violations == []
-    (cookie,) = [cookie for cookie in page.context.cookies() if cookie["name"] == COOKIE]
-    assert (cookie["httpOnly"], cookie["secure"], cookie["sameSite"], cookie["path"]) == (True, True, "Lax", "/")
-    assert page.evaluate("document.cookie") == ""
+    assert page.context.cookies() == []
     other = new_page(sync_browser)
     other.goto(freehold.first_link)
     other.get_by_text("This sign-in link was already used").wait_for()
@@ -75,19 +74,17 @@ def test_a_link_signs_in_one_browser_once(freehold: RunningFreehold, sync_browse
     assert "#" not in other.url
 
 
-def test_signing_out_ends_the_sign_in_even_for_a_copied_cookie(
-    freehold: RunningFreehold, sync_browser: Browser
-) -> None:
+def test_signing_out_ends_the_sign_in_even_for_a_copied_key(freehold: RunningFreehold, sync_browser: Browser) -> None:
     context = sign_in_browser(sync_browser, freehold)
-    kept = context.cookies()
+    kept = context.storage_state()
     page = context.new_page()
-    page.goto(freehold.url)
+    page.goto(freehold.pages)
     assert page.evaluate(POST, ["/v1/sign-out", {}]) == 200
     assert page.evaluate(GET, "/v1/me") == 401
-    thief = sync_browser.new_context()
-    thief.add_cookies(kept)  # type: ignore[arg-type]
+    thief = sync_browser.new_context(storage_state=kept)
+    thief.add_init_script(OWN_REQUESTS)
     stolen = thief.new_page()
-    stolen.goto(freehold.url)
+    stolen.goto(freehold.pages)
     assert stolen.evaluate(GET, "/v1/me") == 401
 
 
@@ -96,7 +93,7 @@ def test_signing_out_everywhere_closes_the_other_browsers_socket(
 ) -> None:
     here, there = (sign_in_browser(sync_browser, freehold).new_page() for _ in range(2))
     for page in (here, there):
-        page.goto(freehold.url)
+        page.goto(freehold.pages)
         assert page.evaluate(LISTEN) == "open"
     assert here.evaluate(DELETE, "/v1/sign-ins?keep_current=true") == 200
     assert there.evaluate(ENDED) == 4401
@@ -108,18 +105,18 @@ def test_signing_out_everywhere_closes_the_other_browsers_socket(
 def test_signing_a_browser_out_closes_its_terminal(freehold: RunningFreehold, sync_browser: Browser) -> None:
     """The terminal itself continues, and the owner finds it again."""
     here, there = (sign_in_browser(sync_browser, freehold).new_page() for _ in range(2))
-    there.goto(freehold.url)
+    there.goto(freehold.pages)
     assert there.evaluate(TERMINAL) == "a prompt"
-    here.goto(freehold.url)
+    here.goto(freehold.pages)
     assert here.evaluate(DELETE, "/v1/sign-ins?keep_current=true") == 200
     assert there.evaluate(ENDED) == 4401
-    terminals = here.evaluate("fetch('/v1/terminals').then((answer) => answer.json())")
+    terminals = here.evaluate("asOwner('/v1/terminals').then((answer) => answer.json())")
     assert [terminal["ended"] for terminal in terminals] == [False]
 
 
 def test_a_socket_needs_a_sign_in(freehold: RunningFreehold, sync_browser: Browser) -> None:
     page = new_page(sync_browser)
-    page.goto(freehold.url)
+    page.goto(freehold.pages)
     assert page.evaluate(LISTEN) == "closed"
     assert page.evaluate(ENDED) == 1006  # refused before it was open
 
@@ -215,10 +212,10 @@ def test_no_secret_is_stored_in_plain_text(freehold: RunningFreehold, sync_brows
     """After a sign-in: not in any log, on any command line, in any environment or page."""
     context = sign_in_browser(sync_browser, freehold)
     page = context.new_page()
-    page.goto(freehold.url)
+    page.goto(freehold.pages)
     page.evaluate(LISTEN)
     page.wait_for_load_state()
-    secrets = [cookie["value"] for cookie in context.cookies()]
+    secrets = [page.evaluate("localStorage.getItem('freehold.sign-in')")]
     secrets.append(freehold.first_link.partition("#")[2])
     logins = freehold.harness.config / "freehold" / "logins.json"
     secrets += [entry["token"] for entry in json.loads(logins.read_text()).values()]

@@ -28,15 +28,15 @@ http.server.ThreadingHTTPServer(("127.0.0.1", %d), App).serve_forever()
 """
 START = """async (line) => {
   const headers = {'content-type': 'application/json'}
-  const made = await fetch('/v1/terminals', {method: 'POST', headers, body: '{}'}).then((answer) => answer.json())
-  const socket = new WebSocket(`ws://${location.host}/v1/terminals/${made.id}/socket`)
+  const made = await asOwner('/v1/terminals', {method: 'POST', headers, body: '{}'}).then((answer) => answer.json())
+  const socket = ownSocket(`/v1/terminals/${made.id}/socket`)
   await new Promise((done) => { socket.onmessage = done })
   socket.send(new TextEncoder().encode(line))
   return made.id
 }"""
-LISTED = """(port) => fetch('/v1/preview/ports').then((answer) => answer.json())
+LISTED = """(port) => asOwner('/v1/preview/ports').then((answer) => answer.json())
   .then(({ports}) => ports.some((one) => one.port === port))"""
-STOP = "(id) => fetch('/v1/terminals/' + id, {method: 'DELETE'}).then((answer) => answer.status)"
+STOP = "(id) => asOwner('/v1/terminals/' + id, {method: 'DELETE'}).then((answer) => answer.status)"
 
 
 @pytest.fixture(autouse=True)
@@ -47,27 +47,27 @@ def program(freehold: RunningFreehold) -> None:
 @pytest.fixture
 def app(page: Page, freehold: RunningFreehold) -> Iterator[str]:
     """Runs the app in a terminal for one test. Returns the terminal's id."""
-    page.goto(freehold.url + "/settings")
+    page.goto(freehold.pages + "/settings")
     terminal = start(page)
     yield terminal
     page.evaluate(STOP, terminal)
 
 
 def start(page: Page) -> str:
-    wait_for_promise(page, "fetch('/v1/files/list').then((answer) => answer.ok)")
+    wait_for_promise(page, "asOwner('/v1/files/list').then((answer) => answer.ok)")
     terminal = str(page.evaluate(START, "exec python3 app.py\n"))
     wait_for_promise(page, LISTED, PORT)
     return terminal
 
 
 def open_preview(page: Page, freehold: RunningFreehold, path: str = f"/preview?port={PORT}") -> FrameLocator:
-    page.goto(freehold.url + path)
+    page.goto(freehold.pages + path)
     return page.frame_locator(f"iframe[title='Preview of port {PORT}']")
 
 
 def test_a_server_that_starts_is_shown_without_a_reload(freehold: RunningFreehold, page: Page) -> None:
     """While nothing runs, the page says how to start something."""
-    page.goto(freehold.url + "/preview")
+    page.goto(freehold.pages + "/preview")
     page.get_by_role("heading", name="No server is running").wait_for()
     page.evaluate("window.same = true")
     terminal = start(page)
@@ -120,7 +120,7 @@ def test_the_app_cannot_take_the_tab_elsewhere(freehold: RunningFreehold, page: 
     assert refused == "refused"
     assert inside.evaluate("(() => { try { return top.document.title } catch { return 'closed' } })()") == "closed"
     expect(page.get_by_role("button", name="Reload")).to_be_visible()
-    assert page.url.startswith(freehold.url)
+    assert page.url.startswith(freehold.pages)
 
 
 def test_it_is_drawn_as_wide_as_a_phone_or_a_tablet(freehold: RunningFreehold, page: Page, app: str) -> None:
@@ -166,7 +166,7 @@ def test_it_fits_a_phone(freehold: RunningFreehold, page: Page, app: str) -> Non
 
 
 def test_the_keyboard_and_the_palette_lead_here(freehold: RunningFreehold, page: Page) -> None:
-    page.goto(freehold.url + "/settings")
+    page.goto(freehold.pages + "/settings")
     page.get_by_role("heading", name="Settings").first.wait_for()
     page.keyboard.press("g")
     page.keyboard.press("p")

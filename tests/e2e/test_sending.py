@@ -95,7 +95,10 @@ async def test_a_prompt_whose_answer_was_lost_is_tried_again_and_not_doubled(
         if not losing:
             await route.continue_()
             return
-        await route.fetch()
+        # Playwright fetches outside of the browser, where names below localhost may not be known.
+        address = route.request.url.replace(freehold.pages, freehold.url)
+        headers = {**route.request.headers, "host": freehold.pages.removeprefix("http://")}
+        await route.fetch(url=address, headers=headers)
         lost += 1
         await route.abort()
 

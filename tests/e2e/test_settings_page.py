@@ -92,7 +92,7 @@ def record_usage(home: Home, days: int, model: str, cost: float | None) -> None:
     with Timeline(home.timeline) as timeline:
         ensure_tables(timeline)
         record = UsageRecord("near", model, "s1", "1", TokenCounts(5_000, 500), cost, False, "answered", at)
-        Ledger(timeline).close(None, record, 10, [])
+        Ledger(timeline).close(record, 10, [])
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFreeho
 
 
 def go(page: Page, freehold: RunningFreehold, path: str) -> None:
-    page.goto(freehold.url + path)
+    page.goto(freehold.pages + path)
     page.get_by_text("Live", exact=True).wait_for(state="attached")
 
 
@@ -167,7 +167,7 @@ def test_the_doctor_tries_every_escape_and_its_report_stays(freehold: RunningFre
     page.get_by_role("button", name="Run the quick check").click()
     expect(page.get_by_label("Result")).to_contain_text("is running")
     # Other requests are answered meanwhile.
-    assert page.evaluate("fetch('/v1/models').then((answer) => answer.status)") == 200
+    assert page.evaluate("asOwner('/v1/models').then((answer) => answer.status)") == 200
     verdict = page.get_by_label("Result")
     expect(verdict).to_contain_text(re.compile(r"All \d+ escape attempts were refused"))
     assert any(re.fullmatch(r"\d+ of \d+ attempts made", line) for line in page.evaluate("window.seen"))
@@ -197,7 +197,7 @@ def test_a_key_goes_in_and_never_comes_out(freehold: RunningFreehold, page: Page
     page.get_by_text("Available models").click()
     expect(model).to_contain_text("gpt-5, gpt-5-mini")
     assert KEY not in page.content()
-    assert KEY not in page.evaluate("fetch('/v1/secrets').then((answer) => answer.text())")
+    assert KEY not in page.evaluate("asOwner('/v1/secrets').then((answer) => answer.text())")
 
     page.get_by_role("button", name="Add a key").click()
     page.get_by_label("Name").fill("spare")
@@ -250,14 +250,14 @@ def test_two_presses_stop_everything_and_one_lifts_it(freehold: RunningFreehold,
     page.keyboard.press("Enter")
     expect(switch).to_contain_text("All agents are stopped")
     expect(switch).to_contain_text("by owner")
-    assert page.evaluate("fetch('/v1/stop').then((answer) => answer.json())")["stopped"] is True
+    assert page.evaluate("asOwner('/v1/stop').then((answer) => answer.json())")["stopped"] is True
     # The page sees that it is lifted on the command line.
     assert freehold.harness.run("stop", "--lift").stdout.startswith("Agents and model requests are allowed again")
     expect(switch.get_by_role("button", name="Stop all agents")).to_be_visible()
     button = switch.get_by_role("button")
     button.evaluate("(it) => { it.click(); it.click() }")
     expect(button).to_have_text("Press again to stop")
-    assert page.evaluate("fetch('/v1/stop').then((answer) => answer.json())")["stopped"] is False
+    assert page.evaluate("asOwner('/v1/stop').then((answer) => answer.json())")["stopped"] is False
     button.press("Escape")
     expect(button).to_have_text("Stop all agents")
     press_twice(button)
@@ -295,10 +295,12 @@ def test_signed_in_browsers_and_keys_are_listed_and_revoked(
     expect(rows).to_have_count(2)
     rows.get_by_role("button", name="Sign out").click()
     expect(rows).to_have_count(1)
-    assert other.request.get(freehold.url + "/v1/me").status == 401
+    theirs = other.new_page()
+    theirs.goto(freehold.pages + "/sign-in")
+    assert theirs.evaluate("asOwner('/v1/me').then((answer) => answer.status)") == 401
     other.close()
     key = page.evaluate(
-        """() => fetch('/v1/ssh/keys', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{"label": "desk"}'})
+        """() => asOwner('/v1/ssh/keys', {method: 'POST', headers: {'content-type': 'application/json'}, body: '{"label": "desk"}'})
           .then((answer) => answer.status)"""
     )
     assert key == 201
@@ -330,7 +332,8 @@ def test_a_browser_may_install_it(freehold: RunningFreehold, page: Page) -> None
     manifest = devtools.send("Page.getAppManifest")
     assert manifest["errors"] == []
     for icon in json.loads(manifest["data"])["icons"]:
-        assert page.request.get(freehold.url + icon["src"]).headers["content-type"] == icon["type"]
+        answer = page.request.get(freehold.url + icon["src"], headers={"host": freehold.pages.removeprefix("http://")})
+        assert answer.headers["content-type"] == icon["type"]
     errors = devtools.send("Page.getInstallabilityErrors")["installabilityErrors"]
     assert [error["errorId"] for error in errors] == ["in-incognito"]  # every context of Playwright is incognito
     page.get_by_role("button", name="Dark").click()

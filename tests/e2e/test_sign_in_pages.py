@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Response
 from tests.e2e.atproto.app_server import serve
 from tests.e2e.atproto.certificates import make_certificates
 from tests.e2e.atproto.conftest import TAMPER
 from tests.e2e.atproto.localnet import PASSWORD, LocalNetwork, local_network
 from tests.gateway.running_gateway import listen
 from tests.identity.nameserver import nameserver
-from tests.support.browser import PAGE_TIMEOUT, run_sync_browser
+from tests.support.browser import OWN_REQUESTS, PAGE_TIMEOUT, run_sync_browser
 
 from freehold.gateway.app import build_app
 from freehold.gateway.services import Services, open_services
 from freehold.home import Home, ensure_private_folder
 from freehold.identity.atproto.fetcher import NetworkOverrides
 from freehold.identity.keys import ensure_client_key
-from freehold.identity.sign_ins import COOKIE
 from freehold.manifest import load_manifest
 
 pytestmark = pytest.mark.shared_processes
@@ -42,7 +41,9 @@ class Door:
 
     def begin(self, way: str = "/", *, other: str | None = None) -> Page:
         """From the front door to the page of the PDS that asks for a password."""
-        page = self.browser.new_context(base_url=self.address).new_page()
+        context = self.browser.new_context(base_url=self.address)
+        context.add_init_script(OWN_REQUESTS)
+        page = context.new_page()
         page.set_default_timeout(PAGE_TIMEOUT)
         if other is not None:
             page.add_init_script(TAMPER % other)
@@ -55,12 +56,18 @@ class Door:
         """The status of our own page that the browser comes back to."""
         page.fill("input[autocomplete=current-password]", PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        with page.expect_response("**/oauth/callback?*") as answered:
+        with page.expect_response(_is_callback) as answered:
             page.get_by_role("button", name=decision).click()
         if answered.value.status == 303:
-            page.wait_for_url(lambda url: "/oauth/" not in url)
+            page.wait_for_function("() => localStorage.getItem('freehold.sign-in') !== null")
+            page.wait_for_url(lambda url: "/sign-in" not in url)
         page.wait_for_load_state()
         return answered.value.status
+
+
+def _is_callback(answer: Response) -> bool:
+    """The answer at the control center's own name: a server that asks for 127.0.0.1 is redirected to it."""
+    return "/oauth/callback?" in answer.url and answer.status != 307
 
 
 @pytest.fixture(scope="module", params=["https", "http"])
@@ -122,15 +129,17 @@ def _loopback_door(root: Path, stack: ExitStack) -> Door:
 
 
 def _is_signed_in(page: Page) -> bool:
-    return bool(page.evaluate("fetch('/v1/me').then((answer) => answer.ok)"))
+    return bool(page.evaluate("asOwner('/v1/me').then((answer) => answer.ok)"))
 
 
 def test_the_owner_is_let_in(door: Door) -> None:
-    """Begun at the name localhost, answered at 127.0.0.1 where that is what the protocol asks for."""
+    """Begun at the name localhost, answered at 127.0.0.1 where that is what the protocol asks for: both lead to ours."""
     page = door.begin()
     assert door.decide(page, "Authorize") == 303
     assert _is_signed_in(page)
     assert "?" not in page.url
+    assert page.url.startswith(door.house.base_url)
+    assert page.context.cookies(page.url) == [], "nothing that signs in is in a cookie"
     (session,) = door.house.sign_ins.list()
     assert (session.did, session.method) == (door.net.dids["alice.test"], "atproto")
     kinds = [event.kind for event in door.house.timeline.read()]
@@ -154,7 +163,6 @@ def test_another_account_gets_a_page_that_says_so(door: Door) -> None:
     assert door.decide(page, "Authorize") == 403
     assert page.get_by_role("heading").inner_text() == "This Freehold belongs to someone else"
     assert door.net.dids["alice.test"] not in page.content()
-    assert COOKIE not in {cookie["name"] for cookie in page.context.cookies()}
     assert not _is_signed_in(page)
     refused = [event for event in door.house.timeline.read() if event.kind == "identity.sign_in_refused"]
     assert door.net.dids["bob.test"] in str(refused[-1].data)
@@ -172,7 +180,7 @@ def test_a_request_that_expired_is_explained(door: Door) -> None:
     page = door.begin()
     door.net.advance(600)
     try:
-        with page.expect_response("**/oauth/callback?*") as answered:
+        with page.expect_response(_is_callback) as answered:
             page.reload()
     finally:
         door.net.advance(-600)

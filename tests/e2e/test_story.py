@@ -56,7 +56,7 @@ async def freehold(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ru
 
 async def sign_in(context: BrowserContext, freehold: RunningFreehold) -> Page:
     page = await context.new_page()
-    await page.goto(freehold.url)
+    await page.goto(freehold.pages)
     await page.get_by_role("button", name="Sign in").click()
     await page.locator("input[autocomplete=current-password]").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in").click()

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.shared_processes
 @pytest.fixture(autouse=True)
 def terminal(freehold: RunningFreehold, page: Page) -> None:
     """A new terminal in the page, which may use the clipboard."""
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=freehold.url)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=freehold.pages)
     page.set_viewport_size(DESKTOP)
-    page.goto(freehold.url + "/terminal")
+    page.goto(freehold.pages + "/terminal")
     page.get_by_text("Live", exact=True).wait_for(state="attached")
     with page.expect_response(lambda answer: answer.url.endswith("/v1/terminals") and answer.status == 201) as made:
         page.get_by_role("button", name=re.compile("Open a terminal|New terminal")).first.click()
@@ -156,3 +156,55 @@ def test_a_phone_has_the_keys_that_its_keyboard_lacks(page: Page) -> None:
     keys.get_by_role("button", name="Tab").click()
     expect(screen(page)).to_contain_text("ls onlyhere")
     assert not page.evaluate("document.querySelector('main').scrollWidth > innerWidth")
+
+
+BOMBS = (
+    r"A\033[2147483647b",
+    r"\033[2147483647L\033[2147483647M\033[2147483647S\033[2147483647T",
+    r"\033[2147483647@\033[2147483647P\033[2147483647X\033[2147483647I\033[2147483647Z",
+    r"\302\2332147483647b",
+    r"\033[8;9999;9999t\033[3;9999;9999t",
+)
+FLOODS = (
+    "a' + '\\u0301' * 3_000_000 + '",
+    "\\x1b]0;' + 't' * 3_000_000 + '\\x07",
+    "\\x1bP' + 'd' * 3_000_000 + '\\x1b\\\\",
+    "' + '\\x1b]0;title\\x07' * 100_000 + '",
+    "' + '\\x1b[500S\\x1b[500L' * 10_000 + '",
+)
+
+
+def test_terminal_bombs_are_drawn_as_nothing_much_now_and_after_a_reload(page: Page) -> None:
+    """After each of them the terminal still answers; after a reload, when all of it is drawn again, too."""
+    for bomb in BOMBS:
+        type_text(page, f"printf '{bomb}'; echo over-$((1+1))\n")
+    for number, flood in enumerate(FLOODS):
+        type_text(page, f"clear; python3 -c \"print('{flood}')\"; echo calm-$(({number}+10))\n")
+        expect(screen(page)).to_contain_text(f"calm-{number + 10}")
+    page.reload()
+    expect(screen(page)).to_contain_text("calm-14")
+    type_text(page, "echo alive-$((7+7))\n")
+    expect(screen(page)).to_contain_text("alive-14")
+
+
+def test_a_terminal_is_closed_without_being_opened(freehold: RunningFreehold, page: Page) -> None:
+    """After a page that was cut off, and from the list, no terminal is connected before the owner chooses one."""
+    sockets: list[str] = []
+    page.on("websocket", lambda socket: sockets.append(socket.url))
+    bomb = page.locator(".terminal-screen:not([hidden])").get_attribute("data-terminal")
+    assert bomb is not None
+    # What a tab leaves behind that was ended while it did not answer.
+    page.add_init_script(f"sessionStorage.setItem('freehold.terminal.opened', '{bomb}')")
+    page.reload()
+    everything = page.get_by_role("region", name="All terminals")
+    expect(everything).to_contain_text("This page was cut off while a terminal was open.")
+    row = everything.get_by_role("listitem").filter(has_text="was open")
+    row.get_by_role("button", name="Close").click()
+    expect(row).to_have_count(0)
+    assert not [address for address in sockets if bomb in address]
+    page.goto(f"{freehold.pages}/terminal?list")
+    page.get_by_role("button", name="New terminal").click()
+    expect(screen(page)).to_contain_text("$")
+    page.get_by_role("button", name="All terminals").click()
+    expect(everything).to_be_visible()
+    expect(screen(page)).to_have_count(0)

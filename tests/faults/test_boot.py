@@ -17,7 +17,7 @@ def test_a_first_boot_needs_no_manifest_and_records_every_stage_with_its_duratio
     harness = FreeholdHarness(tmp_path)
     with harness.keeper() as keeper:
         ready = keeper.next("ready")
-        assert ready["sign_in"].startswith(f"http://localhost:{harness.gateway_port}/sign-in#")
+        assert ready["sign_in"].startswith(f"http://freehold.localhost:{harness.gateway_port}/sign-in#")
         assert keeper.stop() == 0
     with Timeline(harness.home.timeline, readonly=True) as timeline:
         stages = timeline.read(kinds=["boot.stage_finished"])

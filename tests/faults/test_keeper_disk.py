@@ -1,8 +1,10 @@
 """Full and read-only disks are explained, the keeper survives them, and continues when there is space again."""
 
+import json
 import os
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +40,13 @@ def fill(folder: Path) -> Path:
     return ballast
 
 
+def read_component(harness: FreeholdHarness, name: str) -> str:
+    """Its state in `/health`."""
+    with urllib.request.urlopen(f"{harness.url}/health", timeout=60) as answer:
+        components = json.load(answer)["components"]
+    return next(str(one["state"]) for one in components if one["name"] == name)
+
+
 @needs_root
 def test_a_full_disk_neither_ends_the_keeper_nor_damages_the_timeline(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "24M") as disk:
@@ -51,6 +60,11 @@ def test_a_full_disk_neither_ends_the_keeper_nor_damages_the_timeline(tmp_path: 
             status = harness.status()
             assert status.ready
             assert status.timeline_trouble, "the owner is told that events wait"
+            shown = harness.run("status")
+            assert shown.returncode == 1
+            assert "not ready: The disk is full: 0 B of 25 MB free" in shown.stdout
+            assert harness.run("status", "--json").stdout.count('"state": "full"') == 1
+            assert read_component(harness, "disk") == "failed"
             ballast.unlink()
             assert keeper.stop() == 0
         with Timeline(harness.home.timeline, readonly=True) as timeline:

@@ -15,7 +15,6 @@ from freehold.computer import Computer
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.library.launch import launch
 from freehold.home import Home
-from freehold.identity.sign_ins import COOKIE as SIGN_IN
 from freehold.identity.sign_ins import SignIn
 
 APP = (Path(__file__).parent / "preview_app.py").read_text()
@@ -62,7 +61,7 @@ class PreviewHarness:
 
     def browser(self) -> SignedInBrowser:
         session, secret = self.gateway.services.sign_ins.create(None, label="t", address="127.0.0.1", method="link")
-        return SignedInBrowser(session, {"cookie": f"{SIGN_IN}={secret}", "origin": self.gateway.origin})
+        return SignedInBrowser(session, self.gateway.browser_with(secret))
 
     async def new_address(self, browser: SignedInBrowser, port: int = PORT, **body: str) -> str:
         """A fresh one-time address, without its origin."""

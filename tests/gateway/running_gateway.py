@@ -13,15 +13,17 @@ from typing import Any
 import httpx2
 import uvicorn
 from tests.support.condition import DEADLINE
+from tests.support.signed_in import browser_headers
 from websockets.asyncio.client import ClientConnection, connect
 
 from freehold.gateway.app import build_app
+from freehold.gateway.context import RouteContext
 from freehold.gateway.guard import RequestGuard
 from freehold.gateway.server import make_server_config
 from freehold.gateway.services import Services, open_services
 from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.home import Home, ensure_private_folder
-from freehold.identity.sign_ins import COOKIE
+from freehold.identity.sign_ins import control_center_url
 from freehold.identity.tokens import Scope
 from freehold.manifest import load_manifest
 
@@ -45,12 +47,19 @@ class RunningGateway:
     http: httpx2.AsyncClient
 
     @property
-    def origin(self) -> str:
+    def url(self) -> str:
+        """Where a program with a token reaches it."""
         return f"http://localhost:{self.port}"
 
     @property
+    def origin(self) -> str:
+        """Of the control center."""
+        return control_center_url(self.port, None)
+
+    @property
     def host(self) -> str:
-        return f"localhost:{self.port}"
+        """Of the control center. Names below localhost are sent as a header: not every resolver knows them."""
+        return self.origin.removeprefix("http://")
 
     def token(self, *scopes: Scope, name: str = "script") -> dict[str, str]:
         """Headers of a new token with these scopes."""
@@ -60,17 +69,41 @@ class RunningGateway:
     def browser(self) -> dict[str, str]:
         """Headers of a browser that has signed in."""
         _, secret = self.services.sign_ins.create(None, label="test", address="127.0.0.1", method="link")
-        return {"cookie": f"{COOKIE}={secret}", "origin": self.origin}
+        return self.browser_with(secret)
 
-    def socket(self, headers: dict[str, str], path: str = "/v1/socket") -> connect:
+    def browser_with(self, secret: str) -> dict[str, str]:
+        """Headers of a browser whose page has this key."""
+        return browser_headers(self.port, secret)
+
+    @property
+    def context(self) -> RouteContext:
+        """What the routes work with."""
+        app: Any = self.app._app
+        context = app.state.context
+        assert isinstance(context, RouteContext)
+        return context
+
+    async def open_session(self, *texts: str) -> str:
+        """A session in which an agent has written these messages."""
+        await self.context.sessions.ready.wait()
+        store = self.context.sessions.dependencies.store
+        session = store.create("builtin", "A title", None, who="test").id
+        store.append(session, None, [("message", {"id": str(place), "text": text}) for place, text in enumerate(texts)])
+        return session
+
+    def socket(self, headers: dict[str, str], path: str = "/v1/socket", **options: Any) -> connect:
         """A client's socket, used with `async with`."""
+        host = headers.get("host", f"localhost:{self.port}")
         return connect(
-            f"ws://localhost:{self.port}{path}",
-            additional_headers=headers,
+            f"ws://{host}{path}",
+            additional_headers={name: value for name, value in headers.items() if name != "host"},
+            host="127.0.0.1",
+            port=self.port,
             proxy=None,
             compression=None,
             max_size=None,
             open_timeout=DEADLINE,
+            **options,
         )
 
 

@@ -18,13 +18,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 from tests.gateway.running_gateway import RunningGateway, listen
 from tests.support.condition import DEADLINE
+from tests.support.signed_in import RecoverySignIn, sign_in_to_recovery
 from websockets.exceptions import InvalidStatus
 
 from freehold.gateway.rate_limit import RateLimit
 from freehold.gateway.routes.pages import PAGES, STATIC
 from freehold.gateway.routing import RouteScope, ScopedRoute
 from freehold.identity import tokens
-from freehold.identity.sign_ins import COOKIE, RECOVERY_COOKIE, SignIns
+from freehold.identity.sign_ins import RECOVERY_COOKIE, SignIns, recovery_url, split_secret
 from freehold.keeper.api import KeeperApi
 from freehold.keeper.page.guard import OPEN
 from freehold.keeper.page.routes import PageRoutes
@@ -124,6 +125,22 @@ async def test_the_owner_passes_the_guard_everywhere(door: GuardWithoutApp) -> N
         assert await door.knock(route, method, path, headers) in (204, 101), f"{method} {path}"
 
 
+async def test_allow_names_exactly_the_methods_that_are_accepted(door: GuardWithoutApp) -> None:
+    """Also where a pattern would fit the address: `GET /v1/history/undo` is not the entry `undo`."""
+    headers = door.gateway.browser()
+    paths = {path for route, _, path in door.routes() if route.kind == "http"}
+    assert {"/v1/history/undo", "/v1/approvals/policy", "/v1/history/1"} <= paths
+    for path in sorted(paths):
+        refused = await door.gateway.http.request("PROPFIND", path, headers=headers)
+        assert refused.status_code == 405
+        allowed = set(refused.headers["allow"].split(", "))
+        for method in METHODS:
+            answer = await door.gateway.http.request(method, path, headers=headers)
+            assert (answer.status_code == 204) == (method in allowed), f"{method} {path}: {answer.status_code}"
+            if method not in allowed:
+                assert set(answer.headers["allow"].split(", ")) == allowed
+
+
 async def test_no_route_opens_without_credentials(door: GuardWithoutApp) -> None:
     await door.everyone_is_refused({}, 401, but=("anyone",))
 
@@ -175,14 +192,27 @@ async def test_no_route_opens_with_a_token_of_another_scope(door: GuardWithoutAp
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1"])
 async def test_no_route_opens_from_a_foreign_origin(door: GuardWithoutApp, origin: str) -> None:
     await door.everyone_is_refused({**door.gateway.browser(), "origin": origin}, 403)
-    await door.everyone_is_refused({**door.gateway.token("admin"), "origin": origin}, 403)
+    token = {**door.gateway.token("admin"), "host": door.gateway.host}
+    await door.everyone_is_refused({**token, "origin": origin}, 403)
 
 
-async def test_no_route_acts_with_a_cookie_and_no_origin(door: GuardWithoutApp) -> None:
-    headers = {"cookie": door.gateway.browser()["cookie"]}
-    for route, method, path in door.routes():
-        if route.kind == "websocket" or method in UNSAFE:
-            assert await door.knock(route, method, path, headers) == 403, f"{method} {path}"
+async def test_no_route_acts_with_a_key_or_a_cookie_and_no_origin(door: GuardWithoutApp) -> None:
+    browser = door.gateway.browser()
+    del browser["origin"]
+    for headers in (browser, {"host": browser["host"], "cookie": "any=1"}):
+        for route, method, path in door.routes():
+            if route.kind == "websocket" or method in UNSAFE:
+                assert await door.knock(route, method, path, headers) == 403, f"{method} {path}"
+    assert door.inside.reached == []
+
+
+async def test_no_route_opens_with_a_key_at_a_name_that_other_programs_share(door: GuardWithoutApp) -> None:
+    for name in ("localhost", "127.0.0.1"):
+        here = {"host": f"{name}:{door.gateway.port}", "origin": f"http://{name}:{door.gateway.port}"}
+        for route, method, path in door.routes():
+            if route.scope != "anyone":
+                answer = await door.knock(route, method, path, {**door.gateway.browser(), **here})
+                assert answer == 401, f"{method} {path}"
     assert door.inside.reached == []
 
 
@@ -229,9 +259,14 @@ class Page:
     port: int
     http: httpx2.AsyncClient
 
-    def owner(self) -> dict[str, str]:
-        _, secret = self.sign_ins.create(None, label="test", address="127.0.0.1", method="link")
-        return {"cookie": f"{COOKIE}={secret}", "origin": f"http://localhost:{self.port}"}
+    def owner(self) -> RecoverySignIn:
+        return sign_in_to_recovery(self.sign_ins, self.port)
+
+    @property
+    def stranger(self) -> dict[str, str]:
+        """Of a browser at the right name that has not signed in."""
+        origin = recovery_url(self.port)
+        return {"origin": origin, "host": origin.removeprefix("http://")}
 
     async def is_refused(self, method: str, path: str, headers: dict[str, str]) -> bool:
         """By the guard: refused outright, or sent to the sign-in page."""
@@ -278,43 +313,60 @@ async def test_the_keeper_opens_only_its_sign_in_page(page: Page) -> None:
     """Without credentials, with revoked ones, and with those of other programs."""
     revoked = page.owner()
     page.sign_ins.revoke_all()
-    _, other = page.sign_ins.create(None, label="", address="", method="link")
-    strangers: list[dict[str, str]] = [
-        {},
-        revoked,
-        {"authorization": "Bearer fh_anything"},
-        {"cookie": f"{RECOVERY_COOKIE}=guessed"},
-        {"cookie": f"freehold={other}"},
-        {name: value.format(port=page.port) for name, value in SPOOFED.items()},
+    _, link = page.sign_ins.create(None, label="", address="", method="link")
+    other_cookie, other_key = split_secret(link)
+    owner = page.owner()
+    strangers: list[tuple[str, dict[str, str]]] = [
+        ("", {}),
+        (revoked.base, revoked.headers),
+        ("", owner.headers),  # the cookie alone, as an app behind a forward gets it
+        (owner.base, {}),  # the address alone, as it is in the browser's history
+        (owner.base, {"cookie": f"{RECOVERY_COOKIE}=planted"}),
+        ("", {"cookie": f"{RECOVERY_COOKIE}={link}"}),
+        (f"/~{other_key}", {"cookie": f"{RECOVERY_COOKIE}={other_cookie}"}),  # of the control center
+        ("", {"authorization": f"Sign-In {link}"}),
+        ("", {"authorization": "Bearer fh_anything"}),
+        ("", {"cookie": f"freehold={link}"}),
+        ("", {name: value.format(port=page.port) for name, value in SPOOFED.items()}),
     ]
     assert len(page.routes) > 8
-    for headers in strangers:
+    for base, headers in strangers:
         for method, path in page.routes:
             if (method, path) not in OPEN:
-                ours = {"origin": f"http://localhost:{page.port}", **headers}
-                assert await page.is_refused(method, path, ours), f"{method} {path} {headers}"
+                assert await page.is_refused(method, base + path, {**page.stranger, **headers}), (
+                    f"{method} {path} {headers}"
+                )
+    # With both halves the guard is open: the request reaches the API object.
+    assert (await page.http.get(f"{owner.base}/v1/status", headers=owner.headers)).status_code == 500
 
 
 @pytest.mark.parametrize("origin", [None, "https://evil.example", "null", "http://localhost:3000"])
 async def test_the_keeper_takes_forms_only_from_its_own_page(page: Page, origin: str | None) -> None:
-    headers = page.owner()
-    del headers["origin"]
+    owner = page.owner()
+    del owner.headers["origin"]
     for method, path in page.routes:
         if method not in ("GET", "HEAD"):
-            sent = headers if origin is None else {**headers, "origin": origin}
-            assert await page.is_refused(method, path, sent), f"{method} {path}"
+            sent = owner.headers if origin is None else {**owner.headers, "origin": origin}
+            assert await page.is_refused(method, owner.base + path, sent), f"{method} {path}"
 
 
 async def test_the_keeper_serves_no_other_host_name(page: Page) -> None:
+    owner = page.owner()
     for method, path in page.routes:
-        headers = {**page.owner(), "host": "evil.example", "x-forwarded-host": f"localhost:{page.port}"}
-        answer = await page.http.request(method, path, headers=headers)
+        headers = {**owner.headers, "host": "evil.example", "x-forwarded-host": f"localhost:{page.port}"}
+        answer = await page.http.request(method, owner.base + path, headers=headers)
         assert answer.status_code == 421, f"{method} {path}"
+        for name in ("localhost", "127.0.0.1", "[::1]"):
+            if path == "/livez":
+                continue
+            headers = {**owner.headers, "host": f"{name}:{page.port}"}
+            answer = await page.http.request(method, owner.base + path, headers=headers)
+            assert (answer.status_code, answer.headers["location"]) == (303, f"http://recovery.localhost:{page.port}/")
 
 
 async def test_the_keeper_opens_no_socket(page: Page) -> None:
     upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
     for method, path in page.routes:
         if method == "GET" and (method, path) not in OPEN:
-            headers = {**upgrade, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="}
+            headers = {**page.stranger, **upgrade, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="}
             assert await page.is_refused("GET", path, headers), path

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import socket
 from collections.abc import AsyncIterator
 
@@ -17,12 +18,11 @@ from websockets.exceptions import InvalidStatus
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import make_addresses, origin_of, rate_limit_key, read_headers
 from freehold.gateway.app import describe_app
-from freehold.gateway.guard import read_cookie
 from freehold.gateway.rate_limit import RateLimit
 from freehold.gateway.routes.sign_in import check_return_page
 from freehold.gateway.routing import read_route_table, requires
 from freehold.gateway.security_headers import SecurityHeaders
-from freehold.identity.sign_ins import COOKIE
+from freehold.identity.sign_ins import COOKIE_OF_0_1
 
 
 async def raw(gateway: RunningGateway, request: bytes) -> bytes:
@@ -49,7 +49,7 @@ async def test_a_trailing_newline_does_not_lower_the_scope_of_a_route(gateway: R
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost", "localhost:1", "", "127.0.0.1.nip.example:{port}"])
 async def test_a_foreign_host_name_is_refused(gateway: RunningGateway, host: str) -> None:
-    """A name pointed at our address (DNS rebinding), and a browser's cookie with it."""
+    """A name pointed at our address (DNS rebinding), and a browser's key with it."""
     wanted = host.format(port=gateway.port)
     answer = await gateway.http.get("/v1/me", headers={**gateway.browser(), "host": wanted})
     assert (answer.status_code, answer.json()["error"]["code"]) == (421, "gateway.wrong-host")
@@ -76,33 +76,109 @@ async def test_a_page_of_another_origin_cannot_act(gateway: RunningGateway, orig
     assert json.loads(refused.value.response.body or b"")["error"]["code"] == "gateway.wrong-origin"
 
 
-async def test_a_cookie_without_an_origin_cannot_act(gateway: RunningGateway) -> None:
-    headers = {"cookie": gateway.browser()["cookie"]}
-    answer = await gateway.http.post("/v1/sign-out", headers=headers, json={})
-    assert answer.status_code == 403
-    with pytest.raises(InvalidStatus):
-        async with gateway.socket(headers):
-            pass
+async def test_a_page_that_hides_its_origin_cannot_act(gateway: RunningGateway) -> None:
+    headers = gateway.browser()
+    del headers["origin"]
+    for sent in (headers, {"host": gateway.host, "cookie": "any=1"}):
+        answer = await gateway.http.post("/v1/sign-out", headers=sent, json={})
+        assert answer.status_code == 403
+        with pytest.raises(InvalidStatus):
+            async with gateway.socket(sent):
+                pass
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 async def test_a_page_of_another_site_cannot_send_requests_to_the_api(gateway: RunningGateway, site: str) -> None:
-    headers = {"cookie": gateway.browser()["cookie"], "sec-fetch-site": site}
+    headers = {**gateway.browser(), "sec-fetch-site": site}
+    del headers["origin"]
     assert (await gateway.http.get("/v1/timeline", headers=headers)).status_code == 403
     assert (await gateway.http.get("/", headers=headers)).status_code in (200, 503)  # links to us work
 
 
-async def test_a_planted_second_cookie_is_not_accepted(gateway: RunningGateway) -> None:
+@pytest.mark.parametrize("name", [COOKIE_OF_0_1, "__Host-freehold-recovery", "authorization", "freehold.sign-in"])
+async def test_no_cookie_signs_in(gateway: RunningGateway, name: str) -> None:
+    """A browser sends cookies to every port of a name, so an app behind a forward would have what signs in."""
+    key = gateway.browser()["authorization"].removeprefix("Sign-In ")
+    for host in (gateway.host, f"localhost:{gateway.port}"):
+        headers = {"cookie": f"{name}={key}", "host": host, "origin": f"http://{host}"}
+        assert (await gateway.http.get("/v1/me", headers=headers)).status_code == 401
+        body = {"name": "stolen", "scopes": ["admin"]}
+        assert (await gateway.http.post("/v1/tokens", headers=headers, json=body)).status_code == 401
+        with pytest.raises(InvalidStatus) as refused:
+            async with gateway.socket(headers):
+                pass
+        assert refused.value.response.status_code == 401
+    assert gateway.services.tokens.list() == []
+
+
+async def test_no_cookie_signs_the_owner_out(gateway: RunningGateway) -> None:
+    """An app behind a forward can set any cookie of the name that it is opened with."""
+    headers = {**gateway.browser(), "cookie": f"{COOKIE_OF_0_1}=planted; __Host-freehold-sign-in=planted; a=1"}
+    assert (await gateway.http.get("/v1/me", headers=headers)).status_code == 200
+    async with gateway.socket(headers) as opened:
+        await opened.send('{"type": "ping"}')
+        assert json.loads(await opened.recv()) == {"type": "pong"}
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]"])
+async def test_the_control_center_lives_only_on_its_own_name(gateway: RunningGateway, name: str) -> None:
+    """Other names of the machine are shared with other programs: a browser is sent on, and a key is not accepted."""
+    elsewhere = {"host": f"{name}:{gateway.port}", "origin": f"http://{name}:{gateway.port}"}
+    for path in ("/", "/sign-in", "/device", "/assets/any.js", "/oauth/callback?code=1&state=2&iss=3"):
+        answer = await gateway.http.get(path, headers=elsewhere)
+        assert (answer.status_code, answer.headers["location"]) == (307, gateway.origin + path)
+        assert answer.headers["set-cookie"].startswith(f"{COOKIE_OF_0_1}=; ")  # that of version 0.1 is deleted
+    assert (await gateway.http.get("/v1/me", headers={**gateway.browser(), **elsewhere})).status_code == 401
+    assert (await gateway.http.get("/v1/me", headers={**gateway.token("read"), **elsewhere})).status_code == 200
+    assert (await gateway.http.get("/livez", headers=elsewhere)).status_code == 200
+
+
+async def test_a_redirect_to_the_control_center_goes_nowhere_else(gateway: RunningGateway) -> None:
+    for target in (b"//evil.example/", b"http://evil.example/", b"/\\evil.example", b"/@evil.example"):
+        answer = await raw(gateway, b"GET " + target + b" HTTP/1.1\r\nhost: localhost:%d\r\n\r\n" % gateway.port)
+        location = re.search(rb"location: (\S+)", answer)
+        assert location is None or location[1].startswith(f"{gateway.origin}/".encode())
+
+
+async def test_a_socket_takes_the_key_as_a_subprotocol(gateway: RunningGateway) -> None:
+    """The only thing that a page can set. The subprotocol that the browser expects is chosen, never the key."""
     headers = gateway.browser()
-    headers["cookie"] += f"; {COOKIE}=planted"
-    assert (await gateway.http.get("/v1/me", headers=headers)).status_code == 401
+    key = headers.pop("authorization").removeprefix("Sign-In ")
+    async with gateway.socket(headers, subprotocols=["freehold", f"freehold.key.{key}"]) as opened:
+        assert opened.subprotocol == "freehold"
+        await opened.send('{"type": "ping"}')
+        assert json.loads(await opened.recv()) == {"type": "pong"}
+    with pytest.raises(InvalidStatus):
+        async with gateway.socket(headers, subprotocols=["freehold", "freehold.key.wrong"]):
+            pass
 
 
-def test_a_cookie_is_read_only_under_its_whole_name() -> None:
-    assert read_cookie({b"cookie": b"a=1; __Host-freehold=x"}, COOKIE) == "x"
-    assert read_cookie({b"cookie": b"not__Host-freehold=x; __Host-freehold-recovery=y"}, COOKIE) is None
-    twice = read_headers([(b"cookie", b"__Host-freehold=x"), (b"cookie", b"__Host-freehold=y")])
-    assert read_cookie(twice, COOKIE) is None
+async def test_a_download_ticket_opens_one_address_once(gateway: RunningGateway) -> None:
+    """A link has no header. Its ticket opens nothing else, and ends with the sign-in."""
+    browser, stranger = gateway.browser(), {"host": gateway.host}
+
+    async def ticket_for(address: str) -> str:
+        answer = await gateway.http.post("/v1/download-tickets", headers=browser, json={"address": address})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["address"])
+
+    wanted = "/v1/timeline?limit=1"
+    address = await ticket_for(wanted)
+    assert address.startswith(wanted)
+    assert (await gateway.http.get(address, headers=stranger)).status_code == 200
+    assert (await gateway.http.get(address, headers=stranger)).status_code == 401
+    ticket = (await ticket_for(wanted)).partition("ticket=")[2]
+    assert (await gateway.http.get(f"/v1/timeline?limit=2&ticket={ticket}", headers=stranger)).status_code == 401
+    assert (await gateway.http.get(f"{wanted}&ticket={ticket}", headers=stranger)).status_code == 401  # used up
+    ticket = (await ticket_for("/v1/tokens")).partition("ticket=")[2]
+    body = {"name": "stolen", "scopes": ["admin"]}
+    posted = await gateway.http.post(f"/v1/tokens?ticket={ticket}", headers=stranger, json=body)
+    assert posted.status_code == 401
+    later = await ticket_for(wanted)
+    gateway.services.sign_ins.revoke_all()
+    assert (await gateway.http.get(later, headers=stranger)).status_code == 401
+    refused = await gateway.http.post("/v1/download-tickets", headers=gateway.token("admin"), json={"address": wanted})
+    assert refused.status_code == 403
 
 
 def test_a_repeated_header_is_invalid() -> None:
@@ -112,7 +188,21 @@ def test_a_repeated_header_is_invalid() -> None:
     assert headers == {b"origin": b"", b"x-forwarded-for": b"1, 2"}
 
 
-async def test_a_wrong_token_is_refused_even_with_a_valid_cookie(gateway: RunningGateway) -> None:
+async def test_a_key_is_not_a_token_and_a_token_is_not_a_key(gateway: RunningGateway) -> None:
+    headers = gateway.browser()
+    key, token = headers["authorization"].split()[1], gateway.token("admin")["authorization"].split()[1]
+    for wrong in (
+        f"Bearer {key}",
+        f"Sign-In {token}",
+        f"Sign-In  {key}",
+        key,
+        "Sign-In",
+        f"Sign-In {key[:-1]}",
+    ):
+        assert (await gateway.http.get("/v1/me", headers={**headers, "authorization": wrong})).status_code == 401
+
+
+async def test_a_wrong_token_is_refused(gateway: RunningGateway) -> None:
     headers = {**gateway.browser(), "authorization": "Bearer fh_wrong"}
     assert (await gateway.http.get("/v1/me", headers=headers)).status_code == 401
 
@@ -159,7 +249,7 @@ async def test_an_unknown_path_looks_like_any_other_without_a_sign_in(gateway: R
     token = gateway.token("read")
     assert (await gateway.http.get("/v1/nothing", headers=token)).status_code == 404
     wrong = await gateway.http.put("/v1/me", headers=token)
-    assert (wrong.status_code, wrong.headers["allow"]) == (405, "DELETE, GET")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "DELETE, GET, HEAD")
 
 
 async def test_too_large_a_body_is_refused_with_and_without_its_length(gateway: RunningGateway) -> None:
@@ -332,7 +422,7 @@ async def test_revocation_closes_sockets(gateway: RunningGateway) -> None:
     """Of the revoked sign-in, and of no other."""
     kept, gone = gateway.browser(), gateway.browser()
     (first, second) = gateway.services.sign_ins.list()
-    secret = gone["cookie"].partition("=")[2]
+    secret = gone["authorization"].partition(" ")[2]
     revoked = gateway.services.sign_ins.verify(secret)
     assert revoked is not None
     assert {first.id, second.id} > {revoked.id}

@@ -1,5 +1,6 @@
 """History, files and the timeline over HTTP, with a real keeper and a real computer behind them."""
 
+import os
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -10,10 +11,12 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway
 from tests.support.condition import wait_until
 from tests.support.freehold import FreeholdHarness
+from tests.support.signed_in import browser_headers, sign_in_to_recovery
 from websockets.sync.client import connect
 
 from freehold.client import Freehold
-from freehold.identity.sign_ins import COOKIE, SignIns
+from freehold.history.names import read_name
+from freehold.identity.sign_ins import SignIns
 from freehold.identity.tokens import ApiTokens, Scope
 
 ALL: tuple[Scope, ...] = ("read", "files", "history")
@@ -90,6 +93,11 @@ def test_invalid_points_are_refused(http: httpx2.Client, query: dict[str, Any]) 
     assert http.get("/v1/history/compare", params=query).status_code == 422
 
 
+def test_a_calm_history_has_no_notice(http: httpx2.Client) -> None:
+    answer = http.get("/v1/history/notices")
+    assert (answer.status_code, answer.json()) == (200, [])
+
+
 def test_a_known_good_point_is_marked_compared_with_and_recorded(http: httpx2.Client) -> None:
     assert http.get("/v1/history/compare", params={"old": "good"}).status_code == 404
     put(http, "good.txt", "fine\n")
@@ -111,11 +119,11 @@ def test_the_gateway_and_the_keeper_answer_alike_for_an_entry_that_does_not_exis
 ) -> None:
     gateway = http.get(f"/v1/history/999999{'' if method == 'changes' else '/diff'}")
     with SignIns(harness.home.identity, owner=None) as sign_ins:
-        _, secret = sign_ins.create(None, label="test", address="127.0.0.1", method="link")
+        owner = sign_in_to_recovery(sign_ins, harness.keeper_port)
     keeper = httpx2.get(
-        f"http://localhost:{harness.keeper_port}/v1/history/{method}",
+        f"http://localhost:{harness.keeper_port}{owner.base}/v1/history/{method}",
         params={"entry": 999999},
-        headers={"cookie": f"{COOKIE}={secret}"},
+        headers=owner.headers,
         trust_env=False,
     )
     assert gateway.json()["error"]["code"] == "history.no-such-entry"
@@ -126,9 +134,68 @@ def test_the_gateway_and_the_keeper_answer_alike_for_an_entry_that_does_not_exis
 def test_marking_and_comparing_need_their_scopes(harness: FreeholdHarness) -> None:
     with client(harness, "read") as reader, client(harness, "files") as other:
         assert reader.post("/v1/history/1/good", json={}).status_code == 403
-        assert reader.get("/v1/history/compare").status_code == 200
-        assert other.get("/v1/history/compare").status_code == 403
+        for path in ("/v1/history/compare", "/v1/history/1/diff", "/v1/history/1/file?path=workspace/x"):
+            assert reader.get(path).status_code == 403, "a token that reads no files has read a file"
+        assert other.get("/v1/history/compare").status_code == 200
+        assert other.get("/v1/history").status_code == 403
         assert reader.get("/v1/files/search", params={"query": "x"}).status_code == 403
+
+
+def list_pages(http: httpx2.Client, path: str, **query: Any) -> list[list[str]]:
+    """The names of each page."""
+    pages: list[list[str]] = []
+    after = ""
+    while after is not None:
+        page = get(http, "/v1/files/list", path=path, after=after, **query)
+        pages.append([entry["name"] for entry in page["entries"]])
+        after = page["next"]
+    return pages
+
+
+def test_a_large_folder_is_listed_page_by_page(harness: FreeholdHarness, http: httpx2.Client) -> None:
+    """Every name once, in the order of its bytes, and no answer longer than a page."""
+    folder = harness.home.workspace / "large"
+    folder.mkdir()
+    odd = [b"\xff", b"\x01", b"back\\slash", "ä".encode(), b"Z", b"a b", b"n0.txt"]
+    names = sorted([*odd, *(b"n%05d" % number for number in range(2_300))])
+    for name in names:
+        os.close(os.open(os.fsencode(folder) + b"/" + name, os.O_CREAT | os.O_WRONLY))
+    pages = list_pages(http, "large")
+    assert [len(page) for page in pages] == [1000, 1000, len(names) - 2000]
+    assert [read_name(name) for page in pages for name in page] == names
+    assert [len(page) for page in list_pages(http, "large", limit=700)] == [700, 700, 700, 207]
+    assert len(get(http, "/v1/files/list", path="large")["entries"]) == 1000
+    for limit in (0, 1001, 300_000):
+        assert http.get("/v1/files/list", params={"path": "large", "limit": limit}).status_code == 422
+
+
+def test_a_page_that_ends_with_the_folder_has_no_next(harness: FreeholdHarness, http: httpx2.Client) -> None:
+    folder = harness.home.workspace / "exact"
+    folder.mkdir()
+    assert list_pages(http, "exact") == [[]]
+    for name in "abcd":
+        (folder / name).touch()
+    assert list_pages(http, "exact", limit=2) == [["a", "b"], ["c", "d"]]
+    assert list_pages(http, "exact", limit=4) == [["a", "b", "c", "d"]]
+    assert list_pages(http, "exact", limit=3) == [["a", "b", "c"], ["d"]]
+    (folder / "b").unlink()  # the name after which the next page begins
+    assert get(http, "/v1/files/list", path="exact", after="b", limit=2)["entries"][0]["name"] == "c"
+
+
+def test_a_path_of_any_length_harms_only_its_own_request(http: httpx2.Client) -> None:
+    """The first of these once ended the link to the computer, and every running turn with it."""
+    opened = http.post("/v1/files/folder", json={"path": "still-here"})
+    assert opened.status_code == 201
+    for length in (256, 2_000, 4_095, 4_096, 16_000, 16_385):
+        for path in ("x" * length, "ä" * (length // 2), "x/" * (length // 2), "\\xff" * (length // 4)):
+            for address in ("/v1/files/stat", "/v1/files/list", "/v1/files/content", "/v1/files/tree"):
+                answer = http.get(address, params={"path": path})
+                assert answer.status_code in (400, 404, 422), f"{address} {length}: {answer.text[:300]}"
+        body = {"path": "x" * length, "to": "y" * length}
+        for address in ("/v1/files/move", "/v1/files/copy"):
+            assert http.post(address, json=body).status_code in (400, 404, 422)
+        assert http.get("/v1/files/search", params={"path": "x" * length, "query": "x"}).status_code in (400, 404, 422)
+    assert get(http, "/v1/files/stat", path="still-here")["kind"] == "folder"
 
 
 def test_search_skips_folders_of_package_managers(http: httpx2.Client) -> None:
@@ -195,19 +262,19 @@ def test_changes_in_a_terminal_are_recorded_as_that_terminals(harness: FreeholdH
 
 
 @pytest.fixture
-def browser(harness: FreeholdHarness) -> Iterator[tuple[httpx2.Client, httpx2.Client, str]]:
-    """One sign-in, at the gateway and at the recovery page, and its id."""
+def browser(harness: FreeholdHarness) -> Iterator[tuple[httpx2.Client, httpx2.Client, str, str]]:
+    """A sign-in at the gateway and one at the recovery page, and their ids."""
     with SignIns(harness.home.identity, owner=None) as sign_ins:
         sign_in, secret = sign_ins.create(None, label="test", address="127.0.0.1", method="link")
-    addresses = [f"http://localhost:{port}" for port in (harness.gateway_port, harness.keeper_port)]
+        recovery = sign_in_to_recovery(sign_ins, harness.keeper_port)
+    at_gateway = (f"http://localhost:{harness.gateway_port}", browser_headers(harness.gateway_port, secret))
+    at_keeper = (f"http://localhost:{harness.keeper_port}{recovery.base}", recovery.headers)
     gateway, page = (
-        httpx2.Client(
-            base_url=address, headers={"cookie": f"{COOKIE}={secret}", "origin": address}, trust_env=False, timeout=60
-        )
-        for address in addresses
+        httpx2.Client(base_url=address, headers=headers, trust_env=False, timeout=60)
+        for address, headers in (at_gateway, at_keeper)
     )
     with gateway, page:
-        yield gateway, page, sign_in.id
+        yield gateway, page, sign_in.id, recovery.sign_in.id
 
 
 def read_listed_fates(html: str) -> list[tuple[str, str]]:
@@ -217,9 +284,9 @@ def read_listed_fates(html: str) -> list[tuple[str, str]]:
 
 
 def test_the_recovery_page_and_the_gateway_show_the_same_fates(
-    harness: FreeholdHarness, browser: tuple[httpx2.Client, httpx2.Client, str]
+    harness: FreeholdHarness, browser: tuple[httpx2.Client, httpx2.Client, str, str]
 ) -> None:
-    gateway, page, _ = browser
+    gateway, page, *_ = browser
     folder = harness.home.workspace / "fates"
     folder.mkdir()
     for name in ("changed", "gone", "script"):
@@ -241,7 +308,7 @@ def test_the_recovery_page_and_the_gateway_show_the_same_fates(
 
     done = page.post("/undo", data={"entry": entry})
     assert done.status_code == 303, done.text
-    result = page.get(done.headers["location"]).text
+    result = page.get(done.headers["location"].removeprefix(page.base_url.path.rstrip("/"))).text
     by_page = read_listed_fates(result)
     assert gateway.post("/v1/history/redo", json={}).status_code == 200
     report = gateway.post("/v1/history/undo", json={"entry": entry}).json()
@@ -252,9 +319,9 @@ def test_the_recovery_page_and_the_gateway_show_the_same_fates(
 
 
 def test_every_way_to_undo_records_who_asked(
-    harness: FreeholdHarness, http: httpx2.Client, browser: tuple[httpx2.Client, httpx2.Client, str]
+    harness: FreeholdHarness, http: httpx2.Client, browser: tuple[httpx2.Client, httpx2.Client, str, str]
 ) -> None:
-    gateway, page, sign_in = browser
+    gateway, page, sign_in, recovery = browser
     token = "test-read-files-history"
 
     def read_last() -> tuple[dict[str, str], dict[str, Any], str, str]:
@@ -276,7 +343,7 @@ def test_every_way_to_undo_records_who_asked(
 
     by_browser = {"by": "owner", "via": "browser", "sign_in": sign_in}
     by_token = {"by": "owner", "via": "token", "token": token}
-    by_page = {"by": "owner", "via": "recovery_page", "sign_in": sign_in}
+    by_page = {"by": "owner", "via": "recovery_page", "sign_in": recovery}
     by_command = {"by": "owner", "via": "command_line"}
 
     assert gateway.post("/v1/history/undo", json={}).status_code == 200
@@ -289,7 +356,7 @@ def test_every_way_to_undo_records_who_asked(
     assert read_last() == (by_browser, by_browser, "owner", "history.reverted")
     assert page.post("/undo").status_code == 303
     assert read_last() == (by_page, by_page, "owner", "history.undone")
-    assert f"by owner (recovery page, sign-in {sign_in})" in page.get("/").text
+    assert f"by owner (recovery page, sign-in {recovery})" in page.get("/").text
     # The page knows who asks; a request cannot claim to be someone else.
     assert page.post("/v1/history/redo", json={"who": {"by": "agent", "agent": "claude"}}).status_code == 200
     assert read_last() == (by_page, by_page, "owner", "history.redone")

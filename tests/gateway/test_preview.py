@@ -211,7 +211,7 @@ async def test_a_port_without_a_listener_shows_a_page_that_reloads(harness: Prev
     assert b"Nothing listens on port 7777 yet" in page.body
     assert b"freehold logs service-site shows the output of its program" in page.body
     (policy,) = page.values("content-security-policy")
-    assert f"frame-ancestors http://localhost:{harness.gateway.port}" in policy
+    assert f"frame-ancestors http://freehold.localhost:{harness.gateway.port}" in policy
     told = await harness.request("GET", "/api", port=UNUSED_PORT, cookie=cookie, accept="*/*")
     assert (told.status, told.body) == (503, b"Nothing listens on port 7777 yet\n")
 

@@ -53,6 +53,9 @@ STATUS = calls.KeeperStatus(
     advice=(calls.ManifestAdvice("W1", "m", "h"),),
     isolation=None,
     usage=USAGE,
+    disk=calls.DiskStatus(
+        "/home/x", 5_000_000_000, 20_000_000_000, "ok", "5.0 GB of 20 GB free on the disk of /home/x"
+    ),
     timeline_trouble=None,
     events=(),
 )

@@ -1,4 +1,4 @@
-"""The API matches its description: no generated request gets a 500 or an answer that is not described."""
+"""The API matches its description, also where there is no keeper and no computer. See test_whole_api for the rest."""
 
 import asyncio
 from contextlib import suppress
@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import CHECKS, not_a_server_error
 from schemathesis.core.result import Ok
+from tests.attack.targets.http_api import without_tuples
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 
 from freehold.gateway.rate_limit import RateLimit
 
-EXAMPLES = 5
+EXAMPLES = 2
 CHECKED = ("response_schema_conformance", "content_type_conformance", "status_code_conformance")
 
 
@@ -30,7 +31,7 @@ async def test_no_request_gets_an_answer_that_is_not_described(tmp_path: Path) -
 
 
 def _try_everything(gateway: RunningGateway, description: dict[str, Any]) -> int:
-    schema = schemathesis.openapi.from_dict(description)
+    schema = schemathesis.openapi.from_dict(without_tuples(description))
     tried = 0
     for found in schema.get_all_operations():
         assert isinstance(found, Ok)
@@ -56,9 +57,7 @@ def _try_operation(gateway: RunningGateway, operation: Any, mode: schemathesis.G
     )
     def attempt(case: Any) -> None:
         headers = gateway.browser()  # of its own: some of what is tried signs out
-        response = case.call(base_url=gateway.origin, headers=headers)
-        if response.text == "Invalid HTTP request received.":  # an address beyond all measure ends below the API
-            return
+        response = case.call(base_url=f"http://localhost:{gateway.port}", headers=headers)
         if response.status_code == 503:  # no keeper and no computer here: said, in the one shape, and not a fault
             assert set(response.json()) <= {"error", "ready", "since", "requirements", "missing"}
             return

@@ -12,8 +12,12 @@ from tests.support.condition import DEADLINE, until
 from websockets.asyncio.client import ClientConnection
 
 from freehold.gateway import socket as socket_module
+from freehold.gateway.principal import Principal
 from freehold.gateway.socket import MAX_QUEUED, MAX_TOPICS, SocketReader, SubscribeMessage, _subscribe
 from freehold.gateway.topics import EncodedMessage, Topic, Topics, encode_message
+from freehold.identity.tokens import ApiToken
+
+READER = Principal(token=ApiToken("1", "reader", frozenset({"read"}), None, 0.0, None, None))
 
 
 async def subscribe(socket: ClientConnection, topic: str, after: int | None = None) -> None:
@@ -242,7 +246,7 @@ def test_resuming_loses_and_repeats_nothing(
         listener = QueueReader()
         drain = asyncio.create_task(listener.reader.drain(listener.send))
         asking = asyncio.create_task(
-            _subscribe(SubscribeMessage(type="subscribe", topic="t", after=after), listener.reader, topics)
+            _subscribe(SubscribeMessage(type="subscribe", topic="t", after=after), listener.reader, topics, READER)
         )
         for burst in bursts:
             for _ in range(burst):

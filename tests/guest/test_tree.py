@@ -27,7 +27,7 @@ def names(rows: object) -> list[str]:
 
 
 def test_a_listing_shows_kinds_sizes_modes_and_targets(folder: Path) -> None:
-    rows = {row[0]: row for row in tree.list_folder(os.fsencode(folder)) if row is not None}
+    rows = {row[0]: row for row in tree.list_folder(os.fsencode(folder), b"", 1000) if row is not None}
     assert set(rows) == {entry.name for entry in folder.iterdir()}
     assert rows["one.txt"][1:3] == ["file", 7]
     assert rows["a"][1] == "folder"

@@ -179,7 +179,7 @@ def test_a_file_that_never_stops_growing_is_read_to_a_limit_and_noted(
         real = tree_reader._read
         with monkeypatch.context() as patch:
             patch.setattr(
-                tree_reader, "_read", lambda contents, handle, size: _grow(path, real(contents, handle, size))
+                tree_reader, "_read", lambda contents, handle, found: _grow(path, real(contents, handle, found))
             )
             entry = history.entry(history.snapshot().entry)
         assert [note for note in entry.notes if "endless changed while it was read" in note]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.history.tree import differences, read_tree, write
 
-from freehold.history import History, HistoryNotice, HistorySettings
+from freehold.history import Author, History, HistoryNotice, HistorySettings
 from freehold.history.retention_clock import RetentionClock
 
 DAY = 86_400.0
@@ -50,7 +50,7 @@ def test_a_dropped_entry_frees_the_space_that_only_it_used(history: History, wor
 
 def test_at_the_quota_the_owner_is_told_before_anything_is_dropped(tmp_path: Path, workspace: Path) -> None:
     told: list[HistoryNotice] = []
-    settings = HistorySettings(quiet=0, quota=4 << 20, quota_grace=600)
+    settings = HistorySettings(quiet=0, quota=4 << 20, quota_grace=600, rate=1 << 30)
     with History(tmp_path / "history", {"workspace": workspace}, settings, on_notice=told.append) as history:
         write(workspace / "good", "known good")
         good = history.snapshot().entry
@@ -58,11 +58,13 @@ def test_at_the_quota_the_owner_is_told_before_anything_is_dropped(tmp_path: Pat
         for _ in range(5):
             write(workspace / "large", os.urandom(900_000))
             history.snapshot()
+        codes = [notice.code for notice in told]
+        assert codes == ["history.quota-nearly", "history.quota-reached"], "told by the snapshot that crossed it"
         entries = len(history.log())
         first = history.collect()
         assert first.waiting
         assert first.dropped == 0
-        assert [notice.code for notice in told] == ["history.quota-reached"]
+        assert [notice.code for notice in told] == codes
         assert len(history.log()) == entries
         second = history.collect(now=time.time() + 601)
         assert second.dropped > 0
@@ -76,16 +78,66 @@ def test_at_the_quota_the_owner_is_told_before_anything_is_dropped(tmp_path: Pat
 
 
 def test_one_large_snapshot_cannot_exceed_the_quota_by_much(tmp_path: Path, workspace: Path) -> None:
-    with History(tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0, quota=4 << 20)) as history:
+    settings = HistorySettings(quiet=0, quota=4 << 20, rate=1 << 30)
+    with History(tmp_path / "history", {"workspace": workspace}, settings) as history:
         history.snapshot()
+        before = read_tree(workspace)
         for number in range(12):
             write(workspace / f"flood{number}", os.urandom(1 << 20))
         entry = history.entry(history.snapshot().entry)
         assert any("did not fit into the quota" in note for note in entry.notes)
+        assert "history.not-stored" in [notice.code for notice in history.notices()]
         assert history.size().used < 6 << 20
         outcome = history.undo()
-        assert outcome.unsettled
-        assert all("quota" in reason for _, reason in outcome.unsettled)
+        assert outcome.unsettled == ()
+        assert not differences(before, read_tree(workspace))
+        assert len(outcome.set_aside) >= 6
+        assert history.size().set_aside >= 6 << 20
+
+
+def test_an_agent_that_fills_history_on_purpose_is_stopped_by_its_rate_and_the_owner_is_told(
+    tmp_path: Path, workspace: Path
+) -> None:
+    told: list[HistoryNotice] = []
+    agent = Author("agent", agent="claude", session="8d1f", turn="1")
+    settings = HistorySettings(quiet=0, quota=64 << 20, rate=2 << 20)
+    with History(tmp_path / "history", {"workspace": workspace}, settings, on_notice=told.append) as history:
+        write(workspace / "precious", "the owner's")
+        history.snapshot()
+        before = read_tree(workspace)
+        history.mark("before", who=agent)
+        for _ in range(20):
+            write(workspace / "precious", os.urandom(1 << 20))
+            history.snapshot()
+        history.mark("after", who=agent)
+        assert history.size().used < 4 << 20, "twenty times one MiB were written"
+        assert "history.rate-exceeded" in [notice.code for notice in told]
+        assert "claude (session 8d1f)" in next(n.message for n in told if n.code == "history.rate-exceeded")
+        history.mark("before", who=agent)
+        entries = len(history.log())
+        write(workspace / "precious", "more")
+        history.take_quiet_snapshot("")
+        assert len(history.log()) == entries, "no more entries during its turn"
+        write(workspace / "mine", os.urandom(4 << 20))
+        history.note("after", Author("owner"), "saved mine")
+        version = history.version(history.newest(), "workspace/mine")
+        assert version is not None
+        assert version.content is not None, "the owner is not limited"
+        history.restore(1)
+        assert not differences(before, read_tree(workspace))
+
+
+def test_rows_count_towards_the_quota(tmp_path: Path, workspace: Path) -> None:
+    """Many names without content."""
+    told: list[HistoryNotice] = []
+    settings = HistorySettings(quiet=0, quota=512 << 10, rate=1 << 30)
+    with History(tmp_path / "history", {"workspace": workspace}, settings, on_notice=told.append) as history:
+        history.snapshot()
+        for number in range(6000):
+            write(workspace / "many" / f"{number:04}", "")
+        history.snapshot()
+        assert history.size().kept_bytes < 1000
+        assert "history.quota-reached" in [notice.code for notice in told]
 
 
 def test_undo_works_after_entries_were_thinned(history: History, workspace: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.history.tree import differences, read_tree, write
 
 from freehold.errors import FreeholdError
-from freehold.history import Author, History, HistorySettings, staging_area
+from freehold.history import Author, History, staging_area
 from freehold.history.names import show_name
 
 
@@ -155,21 +155,39 @@ def test_a_file_that_is_open_keeps_its_bytes_for_its_reader(history: History, wo
     assert (workspace / "log").read_text() == "old"
 
 
-def test_fifos_sockets_and_large_files_are_noted_and_left_alone(tmp_path: Path, workspace: Path) -> None:
-    with History(
-        tmp_path / "history", {"workspace": workspace}, HistorySettings(quiet=0, largest_file=1000)
-    ) as history:
-        history.snapshot()
-        os.mkfifo(workspace / "pipe")
-        write(workspace / "huge", b"x" * 2000)
-        write(workspace / "small", "y")
-        entry = history.entry(history.snapshot().entry)
-        assert any("huge is larger than the limit of history" in note for note in entry.notes)
-        outcome = history.undo()
-        assert stat.S_ISFIFO((workspace / "pipe").lstat().st_mode)
-        assert (workspace / "huge").exists()
-        assert not (workspace / "small").exists()
-        assert {path for path, _ in outcome.unsettled} == {b"workspace/pipe", b"workspace/huge"}
+def test_a_new_fifo_is_noted_and_left_alone(history: History, workspace: Path) -> None:
+    os.mkfifo(workspace / "pipe")
+    write(workspace / "small", "y")
+    history.snapshot()
+    outcome = history.undo()
+    assert stat.S_ISFIFO((workspace / "pipe").lstat().st_mode)
+    assert not (workspace / "small").exists()
+    assert {path for path, _ in outcome.unsettled} == {b"workspace/pipe"}
+
+
+def test_a_file_with_a_huge_hole_is_kept_as_it_is_and_costs_nothing(history: History, workspace: Path) -> None:
+    path = write(workspace / "disk.img", b"begin" * 20_000)
+    with path.open("r+b") as file:
+        file.seek(40 << 30)
+        file.write(b"the end")
+    blocks = path.stat().st_blocks
+    used = history.size().used
+    history.snapshot()
+    assert history.size().used - used < 1 << 20
+    path.unlink()
+    history.snapshot("turn")
+    assert history.undo().unsettled == ()
+    assert path.stat().st_size == (40 << 30) + 7
+    assert path.stat().st_blocks <= blocks + 16
+    with path.open("rb") as file:
+        assert file.read(100_000) == b"begin" * 20_000
+        file.seek(40 << 30)
+        assert file.read() == b"the end"
+    assert history.verify().damages == ()
+    version = history.version(history.newest(), "workspace/disk.img")
+    assert version is not None
+    assert version.content is not None
+    assert history.read_range(version.content, (40 << 30) - 3, 10) == b"\0\0\0the end"
 
 
 def test_revert_takes_back_one_entry_and_keeps_later_changes(history: History, workspace: Path) -> None:

@@ -1,6 +1,7 @@
 import hashlib
 import multiprocessing
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -14,7 +15,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from freehold.errors import FreeholdError
-from freehold.identity.sign_ins import ABSOLUTE_SECONDS, IDLE_SECONDS, MAX_SIGN_INS, SignIn, SignIns
+from freehold.identity.sign_ins import (
+    ABSOLUTE_SECONDS,
+    HANDOVER_TTL,
+    IDLE_SECONDS,
+    MAX_SIGN_INS,
+    SignIn,
+    SignIns,
+    split_secret,
+)
+from freehold.identity.tokens import ApiTokens
 
 OWNER = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 STRANGER = "did:plc:z72i7hdynmk6r22z27h6tvur"
@@ -159,9 +169,9 @@ def test_signing_out_everywhere_also_ends_unused_links(path: Path, clock: Clock)
 
 
 def test_signing_in_again_ends_the_earlier_sign_in(sign_ins: SignIns) -> None:
-    """Checklist 25: a cookie that an attacker planted before the sign-in is not valid after it."""
+    """Checklist 25: a key that an attacker planted before the sign-in is not valid after it."""
     old, planted = create(sign_ins)
-    new, secret = sign_ins.create(OWNER, label="", address="", method="atproto", replaces=planted)
+    new, secret = sign_ins.create(OWNER, label="", address="", method="atproto", replaces=old.id)
     assert new.id != old.id
     assert sign_ins.verify(planted) is None
     assert sign_ins.verify(secret) == new
@@ -367,3 +377,37 @@ class SignInsAgainstAModel(RuleBasedStateMachine):
 
 TestSignInsAgainstAModel = SignInsAgainstAModel.TestCase
 TestSignInsAgainstAModel.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+
+
+def test_a_finished_account_sign_in_is_handed_over_once(sign_ins: SignIns, clock: Clock) -> None:
+    token = sign_ins.create_link("atproto", HANDOVER_TTL)
+    assert sign_ins.redeem_link(token, label="", address="", purpose="keeper") is None
+    made = sign_ins.redeem_link(token, label="", address="", purpose="atproto")
+    assert made is not None
+    assert (made[0].did, made[0].method) == (OWNER, "atproto")
+    assert sign_ins.redeem_link(token, label="", address="", purpose="atproto") is None
+    late = sign_ins.create_link("atproto", HANDOVER_TTL)
+    clock.now += HANDOVER_TTL + 1
+    assert sign_ins.redeem_link(late, label="", address="", purpose="atproto") is None
+
+
+def test_both_halves_of_a_recovery_secret_are_too_long_to_guess(sign_ins: SignIns) -> None:
+    _, secret = sign_ins.create(OWNER, label="", address="", method="recovery")
+    halves = split_secret(secret)
+    assert "".join(halves) == secret
+    assert min(len(half) for half in halves) * 6 >= 120
+
+
+def test_sign_ins_by_the_cookies_of_version_0_1_end(tmp_path: Path) -> None:
+    """Apps behind a forward may have seen them. API tokens stay."""
+    path = tmp_path / "identity.db"
+    with SignIns(path) as sign_ins, ApiTokens(path) as tokens:
+        _, secret = sign_ins.create(None, label="", address="", method="link")
+        _, token = tokens.create("script", ["read"], None)
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 1")
+    database.close()
+    with SignIns(path) as sign_ins, ApiTokens(path) as tokens:
+        assert sign_ins.verify(secret) is None
+        assert sign_ins.list() == []
+        assert tokens.verify(token) is not None

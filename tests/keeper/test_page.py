@@ -2,7 +2,10 @@
 
 import http.client
 import json
+import re
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -10,7 +13,7 @@ import pytest
 from tests.support.freehold import FreeholdHarness
 
 from freehold.history.calls import MarkFiles, RequestAuthor
-from freehold.identity.sign_ins import COOKIE, RECOVERY_COOKIE, SignIns
+from freehold.identity.sign_ins import COOKIE_OF_0_1, RECOVERY_COOKIE, SignIns, recovery_url, split_secret
 
 pytestmark = pytest.mark.shared_processes  # restarts change which processes the module's Freehold has
 
@@ -27,8 +30,9 @@ class Browser:
 
     def __init__(self, harness: FreeholdHarness) -> None:
         self.harness = harness
-        self.origin = f"http://localhost:{harness.keeper_port}"
+        self.origin = recovery_url(harness.keeper_port)
         self.cookie = ""
+        self.base = ""
 
     def ask(
         self,
@@ -42,9 +46,9 @@ class Browser:
     ) -> Answer:
         """`origin` is ours for a POST unless another (or None) is given."""
         connection = http.client.HTTPConnection("127.0.0.1", self.harness.keeper_port, timeout=20)
-        connection.putrequest(method, path, skip_host=True)
+        connection.putrequest(method, self.base + path, skip_host=True)
         if host != "":
-            connection.putheader("Host", host or f"localhost:{self.harness.keeper_port}")
+            connection.putheader("Host", host or self.origin.removeprefix("http://"))
         if method == "POST" and origin is not None:
             connection.putheader("Origin", origin or self.origin)
         if self.cookie:
@@ -89,6 +93,7 @@ def owner(harness: FreeholdHarness, sessions: SignIns) -> Browser:
     answer = browser.post("/sign-in", code=sessions.create_link("keeper"))
     assert answer.status == 303, answer.body
     browser.cookie = answer.headers["set-cookie"].partition(";")[0]
+    browser.base = answer.headers["location"].removesuffix("/")
     return browser
 
 
@@ -103,14 +108,14 @@ CLOSED = [
     ("POST", "/redo"),
     ("POST", "/recover"),
     ("POST", "/sign-out"),
-    ("POST", "/restart/gateway"),
+    ("POST", "/restart"),
     ("POST", "/v1/restart/gateway"),
     ("POST", "/v1/history/undo"),
 ]
 
 
 @pytest.mark.parametrize(("method", "path"), CLOSED)
-@pytest.mark.parametrize("cookie", ["", f"{COOKIE}=made-up", f"{RECOVERY_COOKIE}=made-up", "\x7f;;=;" * 50])
+@pytest.mark.parametrize("cookie", ["", f"{COOKIE_OF_0_1}=made-up", f"{RECOVERY_COOKIE}=made-up", "\x7f;;=;" * 50])
 def test_a_stranger_gets_nothing(stranger: Browser, method: str, path: str, cookie: str) -> None:
     stranger.cookie = cookie
     answer = stranger.ask(method, path)
@@ -130,7 +135,7 @@ def test_every_route_that_is_not_open_is_in_the_list_above() -> None:
 
     routes._history = RecoveryHistoryRoutes.__new__(RecoveryHistoryRoutes)
     known = {(method, path) for method, path in CLOSED} | set(OPEN)
-    patterns = {"/restart/{program}": "/restart/gateway", "/v1/restart/{program}": "/v1/restart/gateway"}
+    patterns = {"/v1/restart/{program}": "/v1/restart/gateway"}
     for route in routes.table():
         for method in (route.methods or set()) - {"HEAD"}:
             path = patterns.get(route.path, route.path)
@@ -162,7 +167,7 @@ def test_another_host_name_is_refused_even_with_the_owners_cookie(owner: Browser
 def test_a_form_from_another_site_changes_nothing(owner: Browser, origin: str | None) -> None:
     before = owner.harness.programs()
     origin = origin.format(port=owner.harness.keeper_port) if origin else origin
-    for path in ("/v1/restart/gateway", "/restart/gateway", "/undo", "/sign-out", "/sign-in"):
+    for path in ("/v1/restart/gateway", "/restart", "/undo", "/sign-out", "/sign-in"):
         assert owner.ask("POST", path, origin=origin).status == 403
     after = owner.harness.programs()
     assert {name: one.pid for name, one in before.items()} == {name: one.pid for name, one in after.items()}
@@ -213,12 +218,62 @@ def test_too_many_failed_codes_are_refused_for_a_while(tmp_path_factory: pytest.
         assert keeper.stop() == 0
 
 
-def test_a_sign_in_of_the_gateway_works_here_until_it_is_revoked(stranger: Browser, sessions: SignIns) -> None:
-    session, secret = sessions.create(None, label="test", address="", method="link")
-    stranger.cookie = f"other=1; {COOKIE}={secret}"
-    assert stranger.ask("GET", "/v1/status").status == 200
-    sessions.revoke(session.id)
+def test_a_cookie_alone_opens_nothing_and_neither_does_the_address(owner: Browser, stranger: Browser) -> None:
+    """A browser sends the cookie to every port of its name, for example to an app that `ssh -L` forwards."""
+    stranger.cookie = owner.cookie
+    for method, path in CLOSED:
+        assert stranger.ask(method, path).status in (303, 401)
+    stranger.cookie, stranger.base = f"{RECOVERY_COOKIE}=planted", owner.base
+    for method, path in CLOSED:
+        assert stranger.ask(method, path).status in (303, 401)
+    owner.cookie = f"other=1; {owner.cookie}"
+    assert owner.ask("GET", "/v1/status").status == 200
+
+
+def test_no_link_or_form_of_a_page_leaves_the_address_of_the_sign_in(owner: Browser) -> None:
+    """Each is relative: an absolute one would lose the key, and the owner the sign-in."""
+    for path in ("/", "/undo", "/redo"):
+        body = owner.ask("GET", path).body
+        for target in re.findall(r'(?:href|action)="([^"]*)"', body):
+            assert not target.startswith("/") or target == "/sign-in", target
+            assert "/" not in target.removeprefix("./") or target.startswith("http"), target
+
+
+def test_a_sign_in_of_the_control_center_does_not_open_the_recovery_page(stranger: Browser, sessions: SignIns) -> None:
+    _, secret = sessions.create(None, label="test", address="", method="link")
+    cookie, key = split_secret(secret)
+    stranger.cookie, stranger.base = f"{RECOVERY_COOKIE}={cookie}", f"/~{key}"
     assert stranger.ask("GET", "/v1/status").status == 401
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]"])
+def test_a_browser_at_a_shared_name_is_sent_to_the_name_of_the_recovery_page(owner: Browser, name: str) -> None:
+    answer = owner.ask("GET", "/", host=f"{name}:{owner.harness.keeper_port}")
+    assert (answer.status, answer.headers["location"]) == (303, f"{owner.origin}/")
+    assert owner.ask("GET", "/livez", host=f"{name}:{owner.harness.keeper_port}").body == "ok\n"
+
+
+STALLED = (
+    b"",
+    b"GET / HTTP/1.1\r\nHost: ",
+    b"POST /sign-in HTTP/1.1\r\nHost: recovery.localhost:%d\r\nOrigin: http://recovery.localhost:%d\r\n"
+    b"Content-Length: 1000\r\n\r\ncode=",
+)
+
+
+def test_200_stalled_connections_do_not_keep_the_owner_out(
+    harness: FreeholdHarness, owner: Browser, stranger: Browser, sessions: SignIns
+) -> None:
+    """Silent ones, and ones that stop in the head or in the body of a request. A new browser can sign in as well."""
+    port = harness.keeper_port
+    with ExitStack() as stack:
+        for number in range(200):
+            stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            start = STALLED[number % 3]
+            stalled.sendall(start % (port, port) if b"%d" in start else start)
+        for _ in range(3):
+            assert owner.ask("GET", "/v1/status").status == 200
+        assert stranger.post("/sign-in", code=sessions.create_link("keeper")).status == 303
 
 
 def test_signing_out_ends_the_sign_in(owner: Browser) -> None:
@@ -259,7 +314,7 @@ def test_undo_and_redo_as_json_and_as_pages(owner: Browser) -> None:
     done = owner.post("/undo")
     assert done.status == 303, done.body
     assert target.read_text() == "before"
-    assert "Undone: 1 restored" in owner.ask("GET", done.headers["location"]).body
+    assert "Undone: 1 restored" in owner.ask("GET", done.headers["location"].removeprefix(owner.base)).body
     redone = json.loads(owner.ask("POST", "/v1/history/redo", body=b'{"who": {"by": "owner"}}').body)
     assert redone["unsettled"] == []
     assert target.read_text() == "after"

@@ -212,6 +212,12 @@ CASES: dict[str, Case] = {
         "11",
         "models.a.budget.day_tokens",
     ),
+    "E409": Case(
+        '[models.a]\nenabled = false\nallow = ["GET /v1/files", "web_search"]',
+        '[models.a]\nenabled = false\nallow = ["GET /v1/files", "/v1/x", "web-search", "urls", "field:a.b", "type:x"]',
+        "web_search",
+        "models.a.allow[1]",
+    ),
     "E501": Case(
         '[agents]\ndefault = "claud"\n[agents.claude]\ncommand = "claude"',
         '[agents]\ndefault = "claude"\n[agents.claude]\ncommand = "claude"',

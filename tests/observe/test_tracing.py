@@ -2,26 +2,44 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from queue import Queue
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span as WireSpan
+from tests.support.trace_receiver import ReceivedSpan, TraceReceiver, receive_traces
 
 from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
-from freehold.observe.tracing import configure_tracing, shutdown_tracing, span
+from freehold.observe.tracing import (
+    MAX_KEPT_PARENTS,
+    begin_span,
+    configure_tracing,
+    current_span,
+    drop_parent,
+    find_parent,
+    keep_parent,
+    shutdown_tracing,
+    span,
+    trace_parent,
+)
 
 
 def test_without_an_endpoint_nothing_is_imported_and_a_span_is_one_shared_object() -> None:
     code = """
 import sys
-from freehold.observe.tracing import configure_tracing, shutdown_tracing, span
+from freehold.observe.tracing import (
+    MAX_KEPT_PARENTS,
+    begin_span,
+    configure_tracing,
+    current_span,
+    drop_parent,
+    find_parent,
+    keep_parent,
+    shutdown_tracing,
+    span,
+    trace_parent,
+)
 configure_tracing(None)
-with span("turn", agent="claude") as outer, span("tool") as inner:
+with span("turn", {"agent": "claude"}) as outer, span("tool") as inner:
     outer.set("x", 1)
     assert outer is inner
 shutdown_tracing()
@@ -53,68 +71,88 @@ def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
     assert refused.value.code == "observe.bad-endpoint"
 
 
-class Receiver(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        self.received: Queue[tuple[str, bytes]] = Queue()
-        super().__init__(("127.0.0.1", 0), _Receive)
-
-
-class _Receive(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        assert isinstance(self.server, Receiver)
-        self.server.received.put((self.path, body))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            shutdown_tracing()
-            server.shutdown()
-            thread.join()
+def receiver() -> Iterator[TraceReceiver]:
+    with receive_traces() as receiver:
+        yield receiver
+        shutdown_tracing()
 
 
-def spans_sent(receiver: Receiver) -> dict[str, WireSpan]:
-    path, body = receiver.received.get(timeout=20)
-    assert path == "/v1/traces"
-    request = ExportTraceServiceRequest.FromString(body)
-    return {
-        found.name: found
-        for resource in request.resource_spans
-        for scope in resource.scope_spans
-        for found in scope.spans
-    }
+def spans_sent(receiver: TraceReceiver) -> dict[str, ReceivedSpan]:
+    shutdown_tracing()  # sends what waits
+    return {found.name: found for found in receiver.spans}
 
 
-def test_spans_arrive_nested_and_masked(receiver: Receiver) -> None:
-    configure_tracing(f"http://127.0.0.1:{receiver.server_port}", program="gateway")
-    with span("turn", agent="claude", key=Secret("by-type-secret"), count=3) as outer:
+def test_spans_arrive_nested_and_masked(receiver: TraceReceiver) -> None:
+    configure_tracing(receiver.url, program="gateway")
+    with span("turn", {"agent": "claude", "key": Secret("by-type-secret"), "count": 3}) as outer:
         outer.set("header", "Bearer by-shape-secret")
         with pytest.raises(ValueError), span("tool"):
             raise ValueError("refused fh_by-message-secret")
-    shutdown_tracing()
     sent = spans_sent(receiver)
     assert set(sent) == {"turn", "tool"}
-    assert sent["tool"].parent_span_id == sent["turn"].span_id
-    attributes = {item.key: item.value for item in sent["turn"].attributes}
-    assert attributes["agent"].string_value == "claude"
-    assert attributes["count"].int_value == 3
-    assert sent["tool"].status.code == 2
+    assert sent["tool"].parent == sent["turn"].id
+    assert sent["turn"].attributes["agent"] == "claude"
+    assert sent["turn"].attributes["count"] == 3
+    assert sent["tool"].failed
     assert "-secret" not in str(sent)
     with span("after the end") as nothing:
         nothing.set("x", 1)
-    assert receiver.received.empty()
+    assert len(receiver.spans) == 2
+
+
+def test_a_parent_travels_as_text(receiver: TraceReceiver) -> None:
+    """As from the gateway to the keeper. The span that is open here does not count."""
+    configure_tracing(receiver.url)
+    with span("asks"):
+        parent = trace_parent()
+    assert parent is not None
+    with span("unrelated"), span("does", parent=parent, side="server"):
+        begin_span("begun", {"x": 1}, parent=parent).end("went wrong")
+    sent = spans_sent(receiver)
+    assert sent["does"].parent == sent["begun"].parent == sent["asks"].id
+    assert {sent[name].trace for name in ("asks", "does", "begun")} == {sent["asks"].trace}
+    assert sent["unrelated"].trace != sent["asks"].trace
+    assert sent["begun"].failed
+    assert sent["begun"].attributes["error.type"] == "went wrong"
+
+
+@pytest.mark.parametrize("text", ["", "x", "00-" + "0" * 32 + "-" + "1" * 16 + "-01", "00-" + "g" * 32, "\r\nx: y"])
+def test_a_parent_that_is_not_one_is_ignored(receiver: TraceReceiver, text: str) -> None:
+    configure_tracing(receiver.url)
+    with span("outer"), span("inner", parent=text):
+        pass
+    sent = spans_sent(receiver)
+    assert sent["inner"].parent in ("", sent["outer"].id)
+
+
+def test_a_parent_is_kept_for_work_that_begins_later(receiver: TraceReceiver) -> None:
+    configure_tracing(receiver.url)
+    with span("prompt"):
+        keep_parent("turn 1")
+    with span("turn", parent=find_parent("turn 1")):
+        current_span().set("tokens", 7)
+    drop_parent("turn 1")
+    drop_parent("turn 1")
+    assert find_parent("turn 1") is None
+    sent = spans_sent(receiver)
+    assert sent["turn"].parent == sent["prompt"].id
+    assert sent["turn"].attributes["tokens"] == 7
+
+
+def test_kept_parents_are_bounded(receiver: TraceReceiver) -> None:
+    configure_tracing(receiver.url)
+    with span("prompt"):
+        for number in range(MAX_KEPT_PARENTS + 10):
+            keep_parent(str(number))
+    assert find_parent("9") is None
+    assert find_parent("10") is not None
+
+
+def test_without_tracing_nothing_is_kept() -> None:
+    with span("prompt"):
+        keep_parent("1")
+        assert trace_parent() is None
+    assert find_parent("1") is None
+    begin_span("x", {}).end()
+    current_span().set("x", 1)

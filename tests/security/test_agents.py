@@ -34,7 +34,7 @@ async def harness(place: tuple[Computer, Path], tmp_path: Path) -> AsyncIterator
 FLOODER = """
 import sys
 for line in sys.stdin:
-    number, result = line.partition('"id":')[2].partition(",")[0].strip(" }\\n"), '{"sessionId": "s"}'
+    number, result = line.partition('"id":')[2].partition(",")[0].strip(" }\\n"), '{"sessionId": "s", "modes": {"currentModeId": "ask"}}'
     if "initialize" in line:
         result = '{"protocolVersion": 1, "agentCapabilities": {}}'
     elif "session/prompt" in line:

@@ -4,8 +4,12 @@ import subprocess
 
 import pytest
 
-from freehold.computer.escapes import ESCAPES, Bait
+from freehold.computer.bubblewrap import disk_guard
+from freehold.computer.bubblewrap.deleted_files import DeletedFiles
+from freehold.computer.escapes import BOMBS, ESCAPES, Bait, try_bomb, try_escape
 from freehold.computer.escapes.escape import build_command, judge_escape
+from freehold.computer.library.computer import Computer
+from freehold.computer.library.process_list import EndedSessions
 
 # On the host, without walls and without privileges, these attempts must succeed. An attempt that never succeeds proves
 # nothing. The others would need root.
@@ -24,6 +28,9 @@ VISIBLE_WITHOUT_WALLS = (
     "host-memory",
     "privileges",
     "host-environment",
+    "reserved-space",
+    "leases",
+    "host-ports",
 )
 
 
@@ -38,4 +45,35 @@ def test_an_attempt_notices_that_a_wall_is_missing(name: str, bait: Bait) -> Non
         stdout, stderr, exit_code = ran.stdout, ran.stderr, ran.returncode
 
     verdict = judge_escape(escape, bait, Ran())
+    assert verdict.outcome == "escaped", verdict.seen
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_attempt_to_survive_a_stop_notices_a_stop_that_ends_nothing(
+    bait: Bait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def end_nothing(computer: Computer) -> EndedSessions:
+        return EndedSessions(0, (), 0, ())
+
+    escape = next(escape for escape in ESCAPES if escape.then_stop)
+    monkeypatch.setattr(Computer, "end_sessions", end_nothing)
+    async with Computer.start() as computer:
+        verdict = await try_escape(escape, bait, computer)
+    assert (verdict.outcome, verdict.seen) == ("escaped", "3 of 3 processes survived the stop")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", ["disk-deleted-files", "disk-deleted-mappings", "names"])
+async def test_a_bomb_notices_that_what_it_hides_is_not_counted(
+    name: str, bait: Bait, bystander: Computer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the count as it was: deleted files nowhere, and a file with many names once."""
+    measure = disk_guard.measure_disk
+    monkeypatch.setattr(disk_guard, "measure_deleted", lambda processes, folders: DeletedFiles())
+    if name == "names":
+        monkeypatch.setattr(
+            disk_guard, "measure_disk", lambda folders: disk_guard.DiskUsage(measure(folders).size, 3, too_deep=False)
+        )
+    bomb = next(bomb for bomb in BOMBS if bomb.name == name)
+    verdict = await try_bomb(bomb, bait, bystander)
     assert verdict.outcome == "escaped", verdict.seen

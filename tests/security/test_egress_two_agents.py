@@ -83,7 +83,7 @@ async def test_one_agent_may_and_the_other_may_not(freehold: RunningFreehold, se
     async with converse(freehold) as one, converse(freehold) as another:
         assert await one.fetch(server) == "403"
         asked = await one.request_egress(server)
-        assert f"127.0.0.1:{server.port}, for this conversation only." in asked["details"]["input"]
+        assert f"127.0.0.1:{server.port}, for this conversation only." in asked["parts"][0]["text"]
         (rule,) = await conversation_rules(freehold)
         assert rule["session"] == one.session
         assert await one.fetch(server) == "200"

@@ -20,7 +20,9 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda number, frame: open("/workspace/heard", "a").write(f"{number} "))
 for line in sys.stdin:
     message = json.loads(line)
-    result = {"protocolVersion": 1, "agentCapabilities": {}} if message["method"] == "initialize" else {"sessionId": "s"}
+    result = {"sessionId": "s", "modes": {"currentModeId": "ask"}}
+    if message["method"] == "initialize":
+        result = {"protocolVersion": 1, "agentCapabilities": {}}
     if message["method"] == "session/prompt":
         update = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "at work"}
         said = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}

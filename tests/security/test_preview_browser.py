@@ -11,8 +11,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -21,9 +19,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from playwright.async_api import BrowserContext, Frame, Page
 from tests.gateway.preview_harness import OTHER_PORT, PORT, PreviewHarness, running_previews
-from tests.support.browser import PAGE_TIMEOUT, run_browser
+from tests.support.browser import OWN_REQUESTS, PAGE_TIMEOUT, run_browser
 
-from freehold.identity.sign_ins import COOKIE, SignIn
+from freehold.identity.sign_ins import SignIn
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
@@ -34,7 +32,7 @@ NAMES = (
     "EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1"
 )
 OPEN = """async (port) => {
-  const made = await fetch(`/v1/preview/${port}/open`, {
+  const made = await asOwner(`/v1/preview/${port}/open`, {
     method: 'POST', headers: {'content-type': 'application/json'}, body: '{"path": "/page"}',
   })
   return (await made.json()).address
@@ -157,7 +155,7 @@ class Owner:
 
     async def still_signed_in(self) -> bool:
         page = await self.control()
-        status: int = await page.evaluate("() => fetch('/v1/me').then((answer) => answer.status)")
+        status: int = await page.evaluate("() => asOwner('/v1/me').then((answer) => answer.status)")
         await page.close()
         return status == 200
 
@@ -166,7 +164,7 @@ class Owner:
 async def on_loopback(folder: Path) -> AsyncIterator[tuple[PreviewHarness, tuple[str, ...], str]]:
     async with running_previews(folder) as harness:
         port = harness.gateway.port
-        homes = (f"http://localhost:{port}", f"http://127.0.0.1:{port}")
+        homes = (harness.gateway.origin,)
         yield harness, homes, f"http://{{}}.preview.localhost:{port}"
 
 
@@ -222,15 +220,12 @@ async def owner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     ):
         context = await browser.new_context(ignore_https_errors=True)
         sign_in, secret = harness.gateway.services.sign_ins.create(None, label="t", address="127.0.0.1", method="link")
+        await context.add_init_script(OWN_REQUESTS)
+        page = await context.new_page()
         for home in homes:
-            kept: Any = {
-                "name": COOKIE,
-                "value": secret,
-                "domain": urlsplit(home).hostname,
-                "path": "/",
-                "secure": True,
-            }
-            await context.add_cookies([kept | {"httpOnly": True, "sameSite": "Lax"}])
+            await page.goto(f"{home}/sign-in")
+            await page.evaluate("(key) => localStorage.setItem('freehold.sign-in', key)", secret)
+        await page.close()
         yield Owner(harness, context, sign_in, homes, previews)
 
 
@@ -298,13 +293,12 @@ async def test_the_control_center_is_framed_by_no_preview(owner: Owner) -> None:
 async def test_a_preview_s_cookies_neither_reach_nor_replace_ours(owner: Owner) -> None:
     """For every domain a page could name. Its own pass is out of its reach, too."""
     tab = await owner.tab()
-    for name in (COOKIE, "__Host-freehold-preview", "freehold"):
+    for name in ("__Host-freehold", "__Host-freehold-sign-in", "__Host-freehold-preview", "freehold"):
         shown = await tab.evaluate(TOSS, name)
         assert owner.sign_in.id not in shown
     for url in owner.homes:
         there = await owner.context.cookies(url)
-        assert [cookie.get("value") for cookie in there if cookie.get("name") == COOKIE] != ["tossed"]
-        assert sum(cookie.get("name") == COOKIE for cookie in there) == 1
+        assert not [cookie for cookie in there if str(cookie.get("name")).startswith("__Host-")]
     assert await owner.still_signed_in()
     await tab.reload()
     await tab.get_by_role("heading", name="An app").wait_for()

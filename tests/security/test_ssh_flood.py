@@ -145,9 +145,9 @@ def test_200_connections_are_held_at_once(server: SshServerProcess, key: ClientK
             client.communicate()
 
 
-# Clients before OpenSSH 9.9 know no exchange that we know and that holds against a quantum computer, too. Newer ones
-# choose mlkem768x25519, which is offered first.
+# Of the exchanges for clients before OpenSSH 9.9. Newer ones choose the one that is offered first.
 FOR_OLDER_CLIENTS = "does not provide protection against post-quantum attacks"
+POST_QUANTUM = "mlkem768x25519-sha256"
 
 
 def test_ssh_audit_finds_nothing(server: SshServerProcess) -> None:
@@ -175,6 +175,6 @@ def test_ssh_audit_finds_nothing(server: SshServerProcess) -> None:
         if words != FOR_OLDER_CLIENTS
     ]
     assert not found
-    assert report["kex"][0]["algorithm"] == "mlkem768x25519-sha256"
+    assert report["kex"][0]["algorithm"] == POST_QUANTUM
     assert not report["cves"]
     assert report["recommendations"].get("critical", {}) == {}

@@ -25,7 +25,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("connect")
     with run_plain_freehold(folder, options) as freehold, run_sync_browser() as browser:
         page = sign_in_browser(browser, freehold).new_page()
-        page.goto(f"{freehold.url}/connect")
+        page.goto(f"{freehold.pages}/connect")
         yield page
 
 

@@ -1,12 +1,9 @@
 """Agents for the homes of tests. They are installed once a machine and added to a home by hard links."""
 
-import hashlib
-import json
-import shutil
 import subprocess
 from pathlib import Path
 
-from freehold.agents.catalogue.installation import RECEIPT, install_agent, read_receipt
+from freehold.agents.catalogue.installation import install_agent, read_receipt
 from freehold.agents.catalogue.pypi import builtin_version
 from freehold.agents.catalogue.registry import find_agent
 from freehold.home import Home
@@ -18,9 +15,8 @@ AGENT_CACHE = ROOT / ".cache" / "agents" / "agents"
 
 
 def install_closure() -> Path:
-    """The agents' folder of a home in which the built-in agent is installed with its packages."""
-    lock = hashlib.sha256((CODE / "requirements.lock").read_bytes()).hexdigest()[:16]
-    place = ROOT / ".cache" / f"builtin-{lock}"
+    """The agents' folder of a home in which the built-in agent of the source tree is installed."""
+    place = ROOT / ".cache" / f"builtin-{builtin_version().removeprefix('sha256:')[:16]}"
     home = Home(place, place / "run")
     if read_receipt(home, "builtin") is None:
         install_agent(home, find_agent(Manifest(), "builtin"))
@@ -38,14 +34,3 @@ def link_agents(agents: Path, names: tuple[str, ...]) -> None:
     sources = [install_closure() / "builtin", *others] if "builtin" in names else others
     # cp is several times faster than Python with these tens of thousands of files.
     subprocess.run(["cp", "-al", *map(str, sources), str(agents)], check=True)
-    if "builtin" in names:
-        _use_source_tree(agents / "builtin")
-
-
-def _use_source_tree(builtin: Path) -> None:
-    code = builtin / "site/freehold/builtin"
-    shutil.rmtree(code)
-    shutil.copytree(CODE, code, ignore=shutil.ignore_patterns("__pycache__"))
-    receipt = json.loads((builtin / RECEIPT).read_text())
-    (builtin / RECEIPT).unlink()
-    (builtin / RECEIPT).write_text(json.dumps({**receipt, "lock": builtin_version()}))

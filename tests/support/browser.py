@@ -26,6 +26,13 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+# What a script of our own page does: it sends the key that the page keeps.
+OWN_REQUESTS = """
+window.asOwner = (path, init = {}) => fetch(path, {
+  ...init, headers: {...init.headers, authorization: `Sign-In ${localStorage.getItem('freehold.sign-in')}`}})
+window.ownSocket = (path) => new WebSocket(`ws://${location.host}${path}`,
+  ['freehold', `freehold.key.${localStorage.getItem('freehold.sign-in')}`])
+"""
 # The default belongs to the process: one value for all modules, because what one module sets another would lose.
 sync_api.expect.set_options(timeout=PAGE_TIMEOUT)
 async_api.expect.set_options(timeout=PAGE_TIMEOUT)
@@ -58,9 +65,10 @@ def sign_in_browser(browser: sync_api.Browser, freehold: RunningFreehold) -> syn
     """A browser context of its own that has signed in by a link."""
     context = browser.new_context()
     context.set_default_timeout(PAGE_TIMEOUT)
+    context.add_init_script(OWN_REQUESTS)
     page = context.new_page()
-    with page.expect_response("**/v1/sign-in/link"):
-        page.goto(freehold.harness.make_sign_in_link())
+    page.goto(freehold.harness.make_sign_in_link())
+    page.wait_for_function("() => localStorage.getItem('freehold.sign-in') !== null")
     page.close()
     return context
 
@@ -87,7 +95,7 @@ class OwnerPage:
         page.on("pageerror", lambda error: self.violations.append(str(error)))
 
     def address(self, path: str) -> str:
-        return f"{self.freehold.url}{path}"
+        return f"{self.freehold.pages}{path}"
 
     async def go(self, path: str) -> None:
         await self.page.goto(self.address(path))
@@ -125,11 +133,12 @@ async def open_owner_page(
     """A page in a browser context of its own that has signed in by a link. Fails at the end if it has violations."""
     context = await browser.new_context(viewport=size, has_touch=touch, reduced_motion="reduce")
     context.set_default_timeout(PAGE_TIMEOUT)
+    await context.add_init_script(OWN_REQUESTS)
     try:
         page = await context.new_page()
         owner_page = OwnerPage(freehold, context, page)
-        async with page.expect_response("**/v1/sign-in/link"):
-            await page.goto(freehold.harness.make_sign_in_link())
+        await page.goto(freehold.harness.make_sign_in_link())
+        await page.wait_for_function("() => localStorage.getItem('freehold.sign-in') !== null")
         yield owner_page
         assert owner_page.violations == []
     finally:

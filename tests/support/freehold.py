@@ -17,7 +17,7 @@ from tests.support.ports import free_ports
 from tests.support.processes import find_descendants
 
 from freehold.home import Home, find_home
-from freehold.identity.sign_ins import SignIns
+from freehold.identity.sign_ins import SignIns, control_center_url
 from freehold.keeper.calls import GetKeeperStatus, KeeperStatus, ProgramStatus
 from freehold.keeper.client import call_keeper
 from freehold.typed_call import TypedCall
@@ -51,7 +51,13 @@ class FreeholdHarness:
 
     @property
     def url(self) -> str:
+        """Where programs reach the gateway. Not every resolver knows the names below localhost."""
         return f"http://localhost:{self.gateway_port}"
+
+    @property
+    def pages(self) -> str:
+        """Where a browser opens the control center."""
+        return control_center_url(self.gateway_port, None)
 
     @contextmanager
     def keeper(self, *options: str, module: str = FAST_KEEPER) -> Iterator["KeeperProcess"]:
@@ -77,7 +83,7 @@ class FreeholdHarness:
     def make_sign_in_link(self) -> str:
         """A fresh link, as `freehold open --print` makes it, without the cost of a process."""
         with SignIns(self.home.identity, owner=None) as sign_ins:
-            return f"{self.url}/sign-in#{sign_ins.create_link()}"
+            return f"{self.pages}/sign-in#{sign_ins.create_link()}"
 
     def call(self, call: TypedCall[Reply]) -> Reply:
         """Call the keeper over its socket."""

@@ -73,6 +73,7 @@ class RunningFreehold:
         self.harness = harness
         self.home = harness.home
         self.url = harness.url
+        self.pages = harness.pages
         self.keeper = keeper
         self.keeper_url: str = started["keeper_url"]
         self.first_link: str = started["sign_in"] or ""

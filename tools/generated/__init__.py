@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from tools.generated.architecture import architecture_page
 from tools.generated.cli import cli_reference
 from tools.generated.client import sync_client
+from tools.generated.context_windows import context_windows
 from tools.generated.manifest import manifest_reference
 from tools.generated.openapi import openapi, web_types
 from tools.generated.prices import price_table
@@ -20,6 +21,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/manifest.md": manifest_reference,
     "docs/cli.md": cli_reference,
     "src/freehold/egress/models/prices.json": price_table,
+    "src/freehold/builtin/context_windows.json": context_windows,
     "docs/openapi.json": openapi,
     "docs/sbom.cdx.json": software_bill_of_materials,
     "web/src/client/api.ts": web_types,

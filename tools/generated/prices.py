@@ -4,7 +4,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-_KEYS = {"input_mtok": "in", "output_mtok": "out", "cache_read_mtok": "read", "cache_write_mtok": "write"}
+_KEYS = {
+    "input_mtok": "in",
+    "output_mtok": "out",
+    "cache_read_mtok": "read",
+    "cache_write_mtok": "write",
+    "cache_write_1h_mtok": "write_1h",
+    "input_audio_mtok": "in_audio",
+    "cache_audio_read_mtok": "read_audio",
+    "output_audio_mtok": "out_audio",
+    "input_image_mtok": "in_image",
+    "output_image_mtok": "out_image",
+    "output_reasoning_mtok": "out_reasoning",
+    "web_searches_kcount": "search",
+}
+"""All a million tokens, but for web searches, which are a thousand."""
 
 
 def price_table() -> str:
@@ -14,7 +28,11 @@ def price_table() -> str:
 
     table: dict[str, Any] = {}
     for provider in providers:
-        models = [[_match(model.match), prices] for model in provider.models if (prices := list(_prices(model.prices)))]
+        models = [
+            [_match(model.match), prices, *_further(model)]
+            for model in provider.models
+            if (prices := list(_prices(model.prices)))
+        ]
         if models:
             others = list(provider.fallback_model_providers or ())
             table[provider.id] = {"address": provider.api_pattern, "others": others, "models": models}
@@ -25,6 +43,23 @@ def price_table() -> str:
     return f'{{"source": {json.dumps(source)}, "providers": {{\n{lines}\n}}}}\n'
 
 
+def _further(model: Any) -> list[Any]:
+    """The context window and the prices by service tier, for a model that has either."""
+    tiers: dict[str, list[Any]] = {}
+    for variant in model.price_variants or ():
+        tier = variant.when.get("service_tier")
+        if tier is not None and (told := _told(variant.prices)):
+            start = getattr(variant.constraint, "start_date", None)
+            tiers.setdefault(tier, []).append([str(start) if start else "", told])
+    if not tiers and model.context_window is None:
+        return []
+    return [model.context_window or 0, *([tiers] if tiers else [])]
+
+
+def _told(prices: Any) -> dict[str, Any]:
+    return {short: _number(value) for key, short in _KEYS.items() if (value := getattr(prices, key)) is not None}
+
+
 def _prices(prices: Any) -> Iterator[list[Any]]:
     """Each set of prices with the day it starts. Prices for hours of the day are left out: the first price, which is the higher one, is used."""
     for conditional in prices if isinstance(prices, list) else [None]:
@@ -33,7 +68,7 @@ def _prices(prices: Any) -> Iterator[list[Any]]:
         if constraint is not None and start is None:
             continue
         found = prices if conditional is None else conditional.prices
-        told = {short: _number(value) for key, short in _KEYS.items() if (value := getattr(found, key)) is not None}
+        told = _told(found)
         if "in" in told or "out" in told:
             yield [str(start) if start else "", told]
 

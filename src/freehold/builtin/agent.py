@@ -1,20 +1,19 @@
 """The agent's side of ACP: the requests that it answers."""
 
 import asyncio
-import contextlib
-import importlib
-import threading
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any, get_args
+from typing import get_args
 
 from freehold.builtin.blocks import PromptPart, join_text, read_blocks
 from freehold.builtin.jobs import Job
 from freehold.builtin.json_rpc import AcpClient, Json, RequestError, connect_stdio
 from freehold.builtin.model_connection import NO_MODEL, read_model_settings
+from freehold.builtin.replay import replay_updates
 from freehold.builtin.session import BuiltinSession, fork_session, list_sessions, load_session, new_session
 from freehold.builtin.tool_call import Mode, shorten
 from freehold.builtin.tool_context import ToolContext
+from freehold.builtin.turn import compact_now, run_turn
 
 PROTOCOL = 1
 VERSION = "1.0"
@@ -48,9 +47,6 @@ class BuiltinAgent:
             await _end_jobs(session)
 
     async def _initialize(self, _params: Json) -> Json:
-        # The model libraries take a second to load. They load while the client prepares its next request.
-        if read_model_settings() is not None:
-            threading.Thread(target=_preload, daemon=True).start()
         return {
             "protocolVersion": PROTOCOL,
             "agentInfo": {"name": "freehold-builtin", "title": "Freehold's own agent", "version": VERSION},
@@ -71,8 +67,7 @@ class BuiltinAgent:
 
     async def _load(self, params: Json) -> Json:
         session = load_session(params["sessionId"], params["cwd"], params.get("mcpServers") or [])
-        replay = await _import_late("freehold.builtin.replay")
-        for update in replay.replay_updates(session):
+        for update in replay_updates(session):
             await self._client.update(session.id, update)
         return await self._open(session)
 
@@ -109,6 +104,8 @@ class BuiltinAgent:
                 f"There is no mode {params['modeId']!r}. The modes are: {', '.join(get_args(Mode))}", -32602
             )
         session.mode = params["modeId"]
+        if session.messages:
+            session.save()
         await self._client.update(session.id, {"sessionUpdate": "current_mode_update", "currentModeId": session.mode})
         return {}
 
@@ -143,20 +140,19 @@ class BuiltinAgent:
         if settings is None:
             await _send_message(context, NO_MODEL)
             return {"stopReason": "end_turn"}
-        turn = await _import_late("freehold.builtin.turn")
         if text == "/compact":
-            left = await turn.compact_now(context, settings)
+            left = await compact_now(context, settings)
             await _send_message(context, f"Done. The conversation has about {left} tokens now.")
             return {"stopReason": "end_turn"}
         if session.title is None and text:
             session.title = text.splitlines()[0][:80]
+            session.save()
             await context.send_update({"sessionUpdate": "session_info_update", "title": session.title})
-        answer: Json = await turn.run_turn(context, settings, parts)
-        return answer
+        return await run_turn(context, settings, parts)
 
     async def _run_owner_command(self, context: ToolContext, command: str) -> Json:
         """A command that the owner typed. It runs without a permission request."""
-        async with context.start_call(uuid.uuid4().hex, command, "execute", {"command": command}) as tool_call:
+        async with context.for_call(uuid.uuid4().hex).start_call(command, "execute", {"command": command}) as tool_call:
             job = await Job.start(command, context.session.cwd)
             try:
                 ended = await job.wait(OWNER_COMMAND_TIMEOUT, tool_call.show_text)
@@ -176,21 +172,6 @@ class BuiltinAgent:
         if name not in self._sessions:
             raise RequestError(f"There is no session {name!r:.80}", -32002)
         return self._sessions[name]
-
-
-async def _import_late(module: str) -> Any:
-    """Imports a module that needs the model libraries.
-
-    Those have import cycles, so two threads must not import them from different modules: `turn` always comes first.
-    """
-    await asyncio.to_thread(importlib.import_module, "freehold.builtin.turn")
-    return importlib.import_module(module)
-
-
-def _preload() -> None:
-    # The program may end in the middle of the import. A turn imports the module again.
-    with contextlib.suppress(Exception):
-        importlib.import_module("freehold.builtin.turn")
 
 
 def _is_request_cancelled() -> bool:

@@ -1,17 +1,18 @@
 """Makes a conversation smaller before it exceeds the model's context: first old results are left out, then the begin is summarised."""
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from pydantic_ai.messages import (
+from freehold.builtin.conversation import (
+    Message,
     ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
+    ModelText,
+    ToolRequest,
+    ToolResult,
+    UserMessage,
+    UserText,
+    encode_message,
 )
 
 COMPACTION_THRESHOLD = 0.8
@@ -30,21 +31,21 @@ _CHARACTERS_A_TOKEN = 3.5
 Summarise = Callable[[str], Awaitable[str]]
 
 
-def count_tokens(messages: Sequence[ModelMessage]) -> int:
+def count_tokens(messages: Sequence[Message]) -> int:
     """About how many tokens: what the model counted, and an estimate for the messages after that."""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
-        if isinstance(message, ModelResponse) and message.usage.input_tokens:
-            counted = message.usage.input_tokens + message.usage.output_tokens
+        if isinstance(message, ModelMessage) and message.usage.input:
+            counted = message.usage.input + message.usage.output
             return max(counted, _estimate(messages)) if at == 0 else counted + _estimate(messages[at + 1 :])
     return _estimate(messages)
 
 
-def _estimate(messages: Sequence[ModelMessage]) -> int:
-    return int(len(ModelMessagesTypeAdapter.dump_json(list(messages))) / _CHARACTERS_A_TOKEN) if messages else 0
+def _estimate(messages: Sequence[Message]) -> int:
+    return int(sum(len(json.dumps(encode_message(message))) for message in messages) / _CHARACTERS_A_TOKEN)
 
 
-async def compact(messages: list[ModelMessage], window: int, summarise: Summarise) -> list[ModelMessage]:
+async def compact(messages: Sequence[Message], window: int, summarise: Summarise) -> list[Message]:
     """The same conversation with fewer tokens. Tool calls and their results stay together."""
     shorter = [*(_without_results(message) for message in messages[:-RECENT_MESSAGES]), *messages[-RECENT_MESSAGES:]]
     if _estimate(shorter) < window * COMPACTION_THRESHOLD / 2:
@@ -55,50 +56,44 @@ async def compact(messages: list[ModelMessage], window: int, summarise: Summaris
     summary = await summarise(_as_text(shorter[:cut], int(window * COMPACTION_THRESHOLD * _CHARACTERS_A_TOKEN / 2)))
     prompt = next((_prompt(message) for message in reversed(shorter[:cut]) if _prompt(message)), "")
     text = f"A summary of the conversation so far, because it became too long:\n\n{summary}{LAST_REQUEST}{prompt.rpartition(LAST_REQUEST)[2]}"
-    return [ModelRequest(parts=[UserPromptPart(text)]), *shorter[cut:]]
+    return [UserMessage((UserText(text),)), *shorter[cut:]]
 
 
-def _without_results(message: ModelMessage) -> ModelMessage:
-    if not isinstance(message, ModelRequest):
+def _without_results(message: Message) -> Message:
+    if not isinstance(message, UserMessage):
         return message
-    parts = [
-        ToolReturnPart(part.tool_name, LEFT_OUT, part.tool_call_id)
-        if isinstance(part, ToolReturnPart) and len(part.model_response_str()) > MAX_KEPT_RESULT
-        else part
+    parts = tuple(
+        replace(part, text=LEFT_OUT) if isinstance(part, ToolResult) and len(part.text) > MAX_KEPT_RESULT else part
         for part in message.parts
-    ]
-    return replace(message, parts=parts)
+    )
+    return UserMessage(parts)
 
 
-def _find_cut(messages: Sequence[ModelMessage]) -> int:
+def _find_cut(messages: Sequence[Message]) -> int:
     """The first message that stays. It is an answer of the model, so that no result loses its call."""
     for at in range(max(1, len(messages) - RECENT_MESSAGES), len(messages)):
-        if isinstance(messages[at], ModelResponse):
+        if isinstance(messages[at], ModelMessage):
             return at
     return 0
 
 
-def _prompt(message: ModelMessage) -> str:
-    if not isinstance(message, ModelRequest):
-        return ""
-    contents = [part.content for part in message.parts if isinstance(part, UserPromptPart)]
-    words = [[content] if isinstance(content, str) else content for content in contents]
-    return "\n".join(word for some in words for word in some if isinstance(word, str))
+def _prompt(message: Message) -> str:
+    return "\n".join(part.text for part in message.parts if isinstance(part, UserText))
 
 
-def _as_text(messages: Sequence[ModelMessage], max_length: int) -> str:
+def _as_text(messages: Sequence[Message], max_length: int) -> str:
     lines: list[str] = []
     for message in messages:
         for part in message.parts:
             match part:
-                case UserPromptPart():
-                    lines.append(f"User: {part.content}")
-                case TextPart():
-                    lines.append(f"Agent: {part.content}")
-                case ToolCallPart():
-                    lines.append(f"Agent called {part.tool_name}: {part.args_as_json_str()[:1000]}")
-                case ToolReturnPart():
-                    lines.append(f"Result: {part.model_response_str()[:1000]}")
+                case UserText(text=text):
+                    lines.append(f"User: {text}")
+                case ModelText(text=text):
+                    lines.append(f"Agent: {text}")
+                case ToolRequest():
+                    lines.append(f"Agent called {part.name}: {part.arguments[:1000]}")
+                case ToolResult():
+                    lines.append(f"Result: {part.text[:1000]}")
                 case _:
                     continue
     return "\n".join(lines)[-max_length:]

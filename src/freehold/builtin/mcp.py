@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import httpx2
-from pydantic_ai import RunContext, Tool
-
+from freehold.builtin.http_client import HttpError, open_request
 from freehold.builtin.json_rpc import Json, RequestError
+from freehold.builtin.providers.contract import ToolDescription
+from freehold.builtin.tool import BuiltinTool
 from freehold.builtin.tool_call import ToolError, shorten
 from freehold.builtin.tool_context import ToolContext
 
@@ -31,39 +31,49 @@ class McpServer(Protocol):
 
 @dataclass
 class _Http:
-    client: httpx2.AsyncClient
     url: str
+    own_headers: dict[str, str]
     session: str | None = None
     number: int = 0
 
     async def request(self, method: str, params: Json, *, timeout: float | None = REPLY_TIMEOUT) -> Json:
         self.number += 1
         sent = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
-        try:
-            answer = await self.client.post(self.url, json=sent, headers=self._headers(), timeout=timeout)
-        except httpx2.HTTPError as error:
-            raise ToolError(f"The MCP server cannot be reached: {str(error) or type(error).__name__}") from None
-        self.session = answer.headers.get("mcp-session-id", self.session)
-        return _result(_message(answer, self.number))
+        return _result(_find_answer(await self._post(sent, timeout), self.number))
 
     async def notify(self, method: str) -> None:
-        await self.client.post(self.url, json={"jsonrpc": "2.0", "method": method}, headers=self._headers())
+        await self._post({"jsonrpc": "2.0", "method": method}, REPLY_TIMEOUT)
+
+    async def _post(self, message: Json, timeout: float | None) -> list[str]:
+        """Sends a message. Returns the JSON texts of the answer, from its body or from a stream of events."""
+        try:
+            async with open_request(
+                "POST", self.url, self._headers(), json.dumps(message).encode(), timeout=timeout
+            ) as answer:
+                text = (await answer.read(MAX_LINE)).decode(errors="replace")
+        except HttpError as error:
+            raise ToolError(f"The MCP server cannot be reached: {error}") from None
+        if answer.status >= 400:
+            raise ToolError(f"The MCP server answered {answer.status}: {text[:300]}")
+        self.session = answer.headers.get("mcp-session-id", self.session)
+        if answer.headers.get("content-type", "").startswith("text/event-stream"):
+            return [line[5:] for line in text.splitlines() if line.startswith("data:")]
+        return [text]
 
     def _headers(self) -> dict[str, str]:
-        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": VERSION}
-        return headers if self.session is None else {**headers, "mcp-session-id": self.session}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": VERSION,
+            **self.own_headers,
+        }
+        return headers if self.session is None else {**headers, "Mcp-Session-Id": self.session}
 
 
-def _message(answer: httpx2.Response, number: int) -> Json:
-    """The answer to this request, from a JSON body or a stream of events."""
-    if answer.status_code >= 400:
-        raise ToolError(f"The MCP server answered {answer.status_code}: {answer.text[:300]}")
-    lines = [answer.text]
-    if answer.headers.get("content-type", "").startswith("text/event-stream"):
-        lines = [line[5:] for line in answer.text.splitlines() if line.startswith("data:")]
-    for line in lines:
+def _find_answer(texts: list[str], number: int) -> Json:
+    for text in texts:
         try:
-            message = json.loads(line)
+            message = json.loads(text)
         except ValueError:
             continue
         if isinstance(message, dict) and message.get("id") == number:
@@ -119,16 +129,16 @@ def _result(message: Json) -> Json:
 
 
 @asynccontextmanager
-async def connect_tools(context: ToolContext) -> AsyncIterator[list[Tool[ToolContext]]]:
+async def connect_tools(context: ToolContext) -> AsyncIterator[list[BuiltinTool]]:
     """The tools of all MCP servers of the session. A server that does not answer is left out, with a message to the user."""
     async with AsyncExitStack() as stack:
-        tools: list[Tool[ToolContext]] = []
+        tools: list[BuiltinTool] = []
         for described in context.session.servers:
             name = str(described.get("name"))
             try:
                 server = await stack.enter_async_context(_connect(described))
                 tools += [_tool(name, server, row) for row in (await server.request("tools/list", {})).get("tools", [])]
-            except (ToolError, OSError, httpx2.HTTPError) as error:
+            except (ToolError, OSError) as error:
                 text = f"The tools of {name} are not available: {error}\n\n"
                 chunk = {"type": "text", "text": text}
                 await context.send_update({"sessionUpdate": "agent_message_chunk", "content": chunk})
@@ -141,8 +151,7 @@ async def _connect(described: Json) -> AsyncIterator[McpServer]:
     async with AsyncExitStack() as stack:
         if described.get("type") == "http":
             headers = {pair["name"]: pair["value"] for pair in described.get("headers", [])}
-            client = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=REPLY_TIMEOUT))
-            server = _Http(client, described["url"])
+            server = _Http(described["url"], headers)
         elif "command" in described:
             process = await asyncio.create_subprocess_exec(
                 described["command"],
@@ -169,11 +178,11 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def _tool(server_name: str, server: McpServer, row: dict[str, Any]) -> Tool[ToolContext]:
+def _tool(server_name: str, server: McpServer, row: dict[str, Any]) -> BuiltinTool:
     name = str(row["name"])
 
-    async def call(ctx: RunContext[ToolContext], **given: Any) -> str:
-        async with ctx.deps.start_call(ctx.tool_call_id, f"{server_name}: {name}", "other", given) as tool_call:
+    async def call(context: ToolContext, given: Json) -> str:
+        async with context.start_call(f"{server_name}: {name}", "other", given) as tool_call:
             # No timeout: the owner may be asked first.
             answer = await server.request("tools/call", {"name": name, "arguments": given}, timeout=None)
             texts = [str(part.get("text", "")) for part in answer.get("content", []) if part.get("type") == "text"]
@@ -181,4 +190,4 @@ def _tool(server_name: str, server: McpServer, row: dict[str, Any]) -> Tool[Tool
             return await tool_call.end(text, failed=answer.get("isError") is True)
 
     schema = row.get("inputSchema") or {"type": "object", "properties": {}}
-    return Tool.from_schema(call, f"{server_name}_{name}", str(row.get("description") or ""), schema, takes_ctx=True)
+    return BuiltinTool(ToolDescription(f"{server_name}_{name}", str(row.get("description") or ""), schema), call)

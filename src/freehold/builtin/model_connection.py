@@ -1,13 +1,20 @@
 """The model of this agent, from the environment: an address on loopback and a placeholder in the place of the key."""
 
+import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from freehold.builtin.conversation import ModelMessage
+from freehold.builtin.http_client import HttpError, open_request
 from freehold.builtin.json_rpc import RequestError
+from freehold.builtin.providers.anthropic import AnthropicMessages
+from freehold.builtin.providers.contract import ProviderApi, ProviderRequest, ReplyBuilder, ask_model
+from freehold.builtin.providers.gemini import GeminiContent
+from freehold.builtin.providers.openai_chat import OpenAiChat
+from freehold.builtin.providers.openai_responses import OpenAiResponses
 
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model
+LIST_TIMEOUT = 20.0
+MAX_LIST = 4 * 1024 * 1024
 
 NO_MODEL = """\
 Connect a model to start. There are two ways:
@@ -62,44 +69,45 @@ def read_model_settings() -> ModelSettings | None:
     )
 
 
-async def connect_model(settings: ModelSettings) -> "Model":
-    name = settings.model or await _find_first_model(settings)
-    match settings.kind:
-        case "anthropic":
-            from pydantic_ai.models.anthropic import AnthropicModel
-            from pydantic_ai.providers.anthropic import AnthropicProvider
+@dataclass(frozen=True)
+class ModelConnection:
+    """A model at its address."""
 
-            return AnthropicModel(name, provider=AnthropicProvider(base_url=settings.url, api_key=settings.key))
-        case "gemini":
-            from pydantic_ai.models.google import GoogleModel
-            from pydantic_ai.providers.google import GoogleProvider
+    api: ProviderApi
+    url: str
+    key: str
+    name: str
 
-            return GoogleModel(name, provider=GoogleProvider(base_url=settings.url, api_key=settings.key))
-        case "openai" | "openai-compatible":
-            from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-            from pydantic_ai.providers.openai import OpenAIProvider
-
-            provider = OpenAIProvider(base_url=settings.url, api_key=settings.key)
-            chosen = OpenAIResponsesModel if settings.kind == "openai" else OpenAIChatModel
-            return chosen(name, provider=provider)
-        case other:
-            raise RequestError(f"This agent does not support the model API {other!r}")
+    async def ask(self, request: ProviderRequest, reply: ReplyBuilder) -> ModelMessage:
+        return await ask_model(self.api, self.url, self.key, request, reply)
 
 
-async def _find_first_model(settings: ModelSettings) -> str:
+async def connect_model(settings: ModelSettings) -> ModelConnection:
+    api = _APIS.get(settings.kind)
+    if api is None:
+        raise RequestError(f"This agent does not support the model API {settings.kind!r}")
+    name = settings.model or await _find_first_model(settings, api)
+    return ModelConnection(api, settings.url, settings.key, name)
+
+
+async def _find_first_model(settings: ModelSettings, api: ProviderApi) -> str:
     """A local server often has only one model, so the owner need not name it."""
-    import httpx2
-
     path = {"anthropic": "/v1/models", "gemini": "/v1beta/models"}.get(settings.kind, "/models")
-    headers = {"authorization": f"Bearer {settings.key}"}
-    if settings.kind in ("anthropic", "gemini"):
-        headers = {"x-api-key": settings.key, "x-goog-api-key": settings.key, "anthropic-version": "2023-06-01"}
     try:
-        async with httpx2.AsyncClient(timeout=20, headers=headers) as client:
-            found = (await client.get(settings.url.rstrip("/") + path)).json()
+        url = settings.url.rstrip("/") + path
+        async with open_request("GET", url, api.headers(settings.key), timeout=LIST_TIMEOUT) as answer:
+            found = json.loads(await answer.read(MAX_LIST))
         rows = found.get("data") or found.get("models") or []
         return str(rows[0].get("id") or rows[0]["name"]).removeprefix("models/")
-    except (httpx2.HTTPError, ValueError, LookupError, AttributeError, TypeError):
+    except (HttpError, ValueError, LookupError, AttributeError, TypeError):
         raise RequestError(
             "No model is set, and the provider lists none. Set model in its section of freehold.toml"
         ) from None
+
+
+_APIS: dict[str, ProviderApi] = {
+    "anthropic": AnthropicMessages(),
+    "gemini": GeminiContent(),
+    "openai": OpenAiResponses(),
+    "openai-compatible": OpenAiChat(),
+}

@@ -2,41 +2,48 @@
 
 from collections.abc import Iterator
 
-from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
-
+from freehold.builtin.conversation import ModelText, ToolRequest, ToolResult, UserMessage, UserText
 from freehold.builtin.json_rpc import Json
 from freehold.builtin.session import BuiltinSession
 from freehold.builtin.tool_call import MAX_SHOWN, shorten
 
 
 def replay_updates(session: BuiltinSession) -> Iterator[Json]:
-    for message in ModelMessagesTypeAdapter.validate_python(session.messages):
+    for message in session.messages:
+        if isinstance(message, UserMessage):
+            words = "\n".join(part.text for part in message.parts if isinstance(part, UserText))
+            if words:
+                yield _chunk("user_message_chunk", words)
         for part in message.parts:
             match part:
-                case UserPromptPart(content=content):
-                    words = content if isinstance(content, str) else [word for word in content if isinstance(word, str)]
-                    yield _chunk("user_message_chunk", words if isinstance(words, str) else "\n".join(words))
-                case TextPart(content=content):
-                    yield _chunk("agent_message_chunk", content)
-                case ToolCallPart():
+                case ModelText(text=text):
+                    yield _chunk("agent_message_chunk", text)
+                case ToolRequest():
                     yield {
                         "sessionUpdate": "tool_call",
-                        "toolCallId": part.tool_call_id,
-                        "title": part.tool_name,
+                        "toolCallId": part.call,
+                        "title": part.name,
                         "kind": "other",
                         "status": "pending",
-                        "rawInput": part.args_as_dict(),
+                        "rawInput": _given(part),
                     }
-                case ToolReturnPart():
-                    text = {"type": "text", "text": shorten(part.model_response_str(), MAX_SHOWN)}
+                case ToolResult():
+                    content = {"type": "text", "text": shorten(part.text, MAX_SHOWN)}
                     yield {
                         "sessionUpdate": "tool_call_update",
-                        "toolCallId": part.tool_call_id,
-                        "status": "completed" if part.outcome == "success" else "failed",
-                        "content": [{"type": "content", "content": text}],
+                        "toolCallId": part.call,
+                        "status": "failed" if part.failed else "completed",
+                        "content": [{"type": "content", "content": content}],
                     }
                 case _:
                     continue
+
+
+def _given(part: ToolRequest) -> Json:
+    try:
+        return part.parse()
+    except ValueError:
+        return {"text": part.arguments}
 
 
 def _chunk(kind: str, text: str) -> Json:

@@ -50,10 +50,6 @@ class BuiltinToolCall:
             return
         words = "Cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
         await asyncio.shield(self._send_update("tool_call_update", status="failed", content=[_text(words)]))
-        if isinstance(error, ToolError):
-            from pydantic_ai.exceptions import ToolFailed  # slow to import, and owner commands do not need it
-
-            raise ToolFailed(words) from error
 
     async def ask_permission(self, content: Sequence[Json] = (), *, inside: bool = True) -> None:
         """Asks the owner if the mode requires it. Raises `ToolError` when the answer is no.

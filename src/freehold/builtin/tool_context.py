@@ -1,7 +1,7 @@
-"""What a tool gets: its session and the client to report to."""
+"""What a tool gets: its session, the client to report to, and the call that it answers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from freehold.builtin.json_rpc import AcpClient, Json
 from freehold.builtin.session import BuiltinSession
@@ -12,13 +12,15 @@ from freehold.builtin.tool_call import BuiltinToolCall, Kind
 class ToolContext:
     session: BuiltinSession
     client: AcpClient
+    call: str = "call"
 
-    def start_call(
-        self, call: str | None, title: str, kind: Kind, given: Json, paths: Sequence[str] = ()
-    ) -> BuiltinToolCall:
+    def for_call(self, call: str) -> "ToolContext":
+        return replace(self, call=call)
+
+    def start_call(self, title: str, kind: Kind, given: Json, paths: Sequence[str] = ()) -> BuiltinToolCall:
         session = self.session
         places = [str(session.resolve_path(path)[0]) for path in paths]
-        return BuiltinToolCall(self.client, session.id, session.mode, call or "call", title, kind, given, places)
+        return BuiltinToolCall(self.client, session.id, session.mode, self.call, title, kind, given, places)
 
     async def send_update(self, update: Json) -> None:
         await self.client.update(self.session.id, update)

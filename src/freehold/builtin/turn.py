@@ -1,44 +1,38 @@
-"""One turn: asks the model and runs its tools until it is done. Imported late, because the model libraries load slowly."""
+"""One turn: asks the model and runs its tools until it is done."""
 
+import asyncio
+import base64
 import os
 from collections.abc import Sequence
-from typing import Any
-
-from pydantic_ai import Agent, RunContext, capture_run_messages
-from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ModelAPIError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    UsageLimitExceeded,
-)
-from pydantic_ai.messages import (
-    BinaryContent,
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    PartDeltaEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
-    ThinkingPart,
-    ThinkingPartDelta,
-    UserContent,
-)
-from pydantic_ai.models import Model
-from pydantic_ai.usage import RunUsage, UsageLimits
 
 from freehold.builtin.blocks import PromptImage, PromptPart
 from freehold.builtin.compaction import COMPACTION_THRESHOLD, compact, count_tokens
+from freehold.builtin.context_windows import find_context_window
+from freehold.builtin.conversation import (
+    ModelMessage,
+    TokenUsage,
+    ToolRequest,
+    ToolResult,
+    UserImage,
+    UserMessage,
+    UserPart,
+    UserText,
+)
 from freehold.builtin.instructions import build_instructions
 from freehold.builtin.json_rpc import Json, RequestError
 from freehold.builtin.mcp import connect_tools
-from freehold.builtin.model_connection import ModelSettings, connect_model
+from freehold.builtin.model_connection import ModelConnection, ModelSettings, connect_model
+from freehold.builtin.providers.contract import ModelError, ModelRefusal, ProviderRequest, ReplyBuilder, SendPiece
+from freehold.builtin.tool import BuiltinTool, check_arguments
+from freehold.builtin.tool_call import ToolError
 from freehold.builtin.tool_context import ToolContext
 from freehold.builtin.tools import all_tools
 
 MAX_STEPS = 80
-DEFAULT_WINDOW = 64_000
+MAX_WAITS = 5
+LONGEST_WAIT = 120.0
+"""Seconds. A provider that wants a longer pause is not waited for."""
+
 SUMMARY = """\
 Summarise this conversation between a user and a coding agent, so that the agent can continue with only the summary:
 what the user wants, what was found (with names of files and commands), what was done, what is left. Write only the
@@ -48,125 +42,159 @@ summary."""
 class TurnRunner:
     """Runs one prompt and reports to the client as it goes."""
 
-    def __init__(self, context: ToolContext, settings: ModelSettings, model: Model) -> None:
+    def __init__(self, context: ToolContext, settings: ModelSettings, model: ModelConnection) -> None:
         self._context = context
+        self._session = context.session
         self._model = model
-        self._window = settings.window or model.context_window or DEFAULT_WINDOW
+        self._window = settings.window or find_context_window(model.name)
         self._steps = int(os.environ.get("FREEHOLD_STEPS", MAX_STEPS))
-        self._usage = RunUsage()
-        self._forced = False
+        self._usage = TokenUsage()
 
     async def run(self, parts: Sequence[PromptPart]) -> Json:
         """The answer to session/prompt. The conversation is saved however the turn ends."""
-        session = self._context.session
-        history = ModelMessagesTypeAdapter.validate_python(session.messages)
-        reason = "end_turn"
-        async with connect_tools(self._context) as offered:
-            agent = Agent(
-                self._model,
-                deps_type=ToolContext,
-                instructions=build_instructions(session),
-                tools=[*all_tools(), *offered],
-                retries=3,
-                capabilities=[ProcessHistory(self._compact_if_full)],
-            )
-            try:
-                await self._drive(agent, [_content(part) for part in parts], history)
-            except UsageLimitExceeded:
-                reason = "max_turn_requests"
-                await self._send_message(
-                    f"I stopped after {self._steps} steps without finishing. "
-                    "Write “continue” to go on, or tell me what to do differently."
-                )
-            except ModelAPIError as error:
-                raise RequestError(_explain(error)) from error
-            except AgentRunError as error:
-                raise RequestError(f"The answer of the model could not be used: {error}") from error
+        self._session.append(UserMessage(tuple(map(_content, parts))))
+        try:
+            async with connect_tools(self._context) as offered:
+                reason = await self._drive({tool.name: tool for tool in [*all_tools(), *offered]})
+        except ModelError as error:
+            raise RequestError(str(error)) from error
+        finally:
+            self._answer_open_calls()
+        await self._send_usage()
         used = self._usage
         return {
             "stopReason": reason,
             "usage": {
-                "inputTokens": used.input_tokens,
-                "outputTokens": used.output_tokens,
-                "totalTokens": used.input_tokens + used.output_tokens,
-                "cachedReadTokens": used.cache_read_tokens,
+                "inputTokens": used.input,
+                "outputTokens": used.output,
+                "totalTokens": used.input + used.output,
+                "cachedReadTokens": used.cached,
             },
         }
 
     async def compact_history(self) -> int:
         """Compacts the conversation. Returns about how many tokens it has then."""
-        session = self._context.session
-        history = ModelMessagesTypeAdapter.validate_python(session.messages)
-        shorter = await compact(history, 1, self._summarise)
-        self._save(shorter)
-        return count_tokens(shorter)
+        try:
+            self._session.replace_messages(await compact(self._session.messages, 1, self._summarise))
+        except ModelError as error:
+            raise RequestError(str(error)) from error
+        return count_tokens(self._session.messages)
 
-    async def _drive(
-        self, agent: Agent[ToolContext, str], content: list[UserContent], history: list[ModelMessage]
-    ) -> None:
-        limits = UsageLimits(request_limit=self._steps)
-        prompt: list[UserContent] | None = content
-        for attempt in (1, 2):
-            with capture_run_messages() as messages:
-                try:
-                    async with agent.run_stream_events(
-                        prompt, message_history=history, deps=self._context, usage_limits=limits, usage=self._usage
-                    ) as events:
-                        async for event in events:
-                            await self._report(event)
-                except ModelContextWindowExceededError:
-                    if attempt == 2:
-                        raise
-                    # The window of the model is smaller than expected: compact and continue from here.
-                    prompt, history, self._forced = None, list(messages), True
-                    continue
-                finally:
-                    self._save(list(messages))
-                await self._send_usage(messages)
-            return
+    async def _drive(self, tools: dict[str, BuiltinTool]) -> str:
+        """Asks until the model calls no more tools. Returns the reason of the end."""
+        instructions = build_instructions(self._session)
+        overflowed = False
+        for _ in range(self._steps):
+            await self._compact_if_full()
+            try:
+                message = await self._ask(instructions, tools)
+            except ModelRefusal as refusal:
+                if overflowed or not refusal.is_overflow:
+                    raise
+                # The window of the model is smaller than expected: compact and continue from here.
+                overflowed = True
+                shorter = await compact(self._session.messages, self._window // 2, self._summarise)
+                self._session.replace_messages(shorter)
+                message = await self._ask(instructions, tools)
+            self._session.append(message)
+            if not message.tool_requests:
+                return "end_turn"
+            self._session.append(UserMessage(tuple(await self._run_tools(message.tool_requests, tools))))
+        await self._send_chunk(
+            "agent_message_chunk",
+            f"I stopped after {self._steps} steps without finishing. "
+            "Write “continue” to go on, or tell me what to do differently.",
+        )
+        return "max_turn_requests"
 
-    async def _compact_if_full(self, _ctx: RunContext[ToolContext], messages: list[ModelMessage]) -> list[ModelMessage]:
-        """Called before each request to the model. Saves the conversation first, in case the program ends during it."""
-        self._save(messages)
-        await self._send_usage(messages)
-        if not self._forced and count_tokens(messages) < self._window * COMPACTION_THRESHOLD:
-            return messages
-        window = self._window // 2 if self._forced else self._window
-        self._forced = False
-        return await compact(messages, window, self._summarise)
+    async def _ask(self, instructions: str, tools: dict[str, BuiltinTool]) -> ModelMessage:
+        """One answer. While the provider is busy it is waited for, as long as it says, and the owner sees it."""
+        described = [tool.description for tool in tools.values()]
+        request = ProviderRequest(self._model.name, instructions, self._session.messages, described)
+        for attempt in range(MAX_WAITS + 1):
+            reply = self._reply()
+            try:
+                message = await self._model.ask(request, reply)
+            except ModelRefusal as refusal:
+                wait = 2.0**attempt if refusal.retry_after is None else refusal.retry_after
+                if not refusal.is_busy or attempt == MAX_WAITS or wait > LONGEST_WAIT:
+                    raise
+                words = f"{refusal}. I try again in {wait:g} s.\n\n"
+                await self._send_chunk("agent_thought_chunk", words)
+                await asyncio.sleep(wait)
+            except asyncio.CancelledError:
+                partial = reply.finish()
+                if partial.text:
+                    self._session.append(ModelMessage(partial.parts))
+                raise
+            else:
+                self._usage += message.usage
+                return message
+        raise AssertionError("the last attempt raises or returns")
+
+    async def _run_tools(self, requests: Sequence[ToolRequest], tools: dict[str, BuiltinTool]) -> list[ToolResult]:
+        chosen = [tools.get(request.name) for request in requests]
+        if any(tool is not None and tool.sequential for tool in chosen):
+            return [await self._run_tool(request, tools) for request in requests]
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(self._run_tool(request, tools)) for request in requests]
+        return [task.result() for task in running]
+
+    async def _run_tool(self, request: ToolRequest, tools: dict[str, BuiltinTool]) -> ToolResult:
+        def failed(words: str) -> ToolResult:
+            return ToolResult(request.call, request.name, words, failed=True)
+
+        tool = tools.get(request.name)
+        if tool is None:
+            return failed(f"There is no tool {request.name!r}. The tools are: {', '.join(tools)}")
+        try:
+            given = check_arguments(request.parse(), tool.description.schema)
+        except ValueError as error:
+            return failed(f"The call is not valid: {error}. Call it again.")
+        try:
+            return ToolResult(request.call, request.name, await tool.run(self._context.for_call(request.call), given))
+        except ToolError as error:
+            return failed(str(error))
+
+    async def _compact_if_full(self) -> None:
+        await self._send_usage()
+        if count_tokens(self._session.messages) >= self._window * COMPACTION_THRESHOLD:
+            shorter = await compact(self._session.messages, self._window, self._summarise)
+            if shorter != self._session.messages:
+                self._session.replace_messages(shorter)
 
     async def _summarise(self, text: str) -> str:
-        helper = Agent(self._model, instructions=SUMMARY)
-        async with helper.run_stream(text, usage=self._usage) as answer:
-            return await answer.get_output()
+        request = ProviderRequest(self._model.name, SUMMARY, [UserMessage((UserText(text),))])
+        message = await self._model.ask(request, ReplyBuilder(_drop, _drop))
+        self._usage += message.usage
+        return message.text
 
-    def _save(self, messages: list[ModelMessage]) -> None:
-        if messages:
-            self._context.session.messages = ModelMessagesTypeAdapter.dump_python(messages, mode="json")
-            self._context.session.save()
+    def _answer_open_calls(self) -> None:
+        """A turn that ended in the middle leaves calls without results, which no API accepts in the next request."""
+        last = self._session.messages[-1]
+        if isinstance(last, ModelMessage) and last.tool_requests:
+            ended = [ToolResult(part.call, part.name, "Cancelled", failed=True) for part in last.tool_requests]
+            self._session.append(UserMessage(tuple(ended)))
 
-    async def _report(self, event: object) -> None:
-        match event:
-            case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                await self._send_message(text)
-            case (
-                PartStartEvent(part=ThinkingPart(content=text))
-                | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text))
-            ):
-                await self._send_chunk("agent_thought_chunk", text or "")
-            case _:
-                pass
+    def _reply(self) -> ReplyBuilder:
+        return ReplyBuilder(self._sender("agent_message_chunk"), self._sender("agent_thought_chunk"))
 
-    async def _send_message(self, text: str) -> None:
-        await self._send_chunk("agent_message_chunk", text)
+    def _sender(self, kind: str) -> SendPiece:
+        async def send(text: str) -> None:
+            await self._send_chunk(kind, text)
+
+        return send
 
     async def _send_chunk(self, kind: str, text: str) -> None:
-        if text:
-            await self._context.send_update({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+        await self._context.send_update({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 
-    async def _send_usage(self, messages: Sequence[ModelMessage]) -> None:
-        used = min(count_tokens(messages), self._window)
+    async def _send_usage(self) -> None:
+        used = min(count_tokens(self._session.messages), self._window)
         await self._context.send_update({"sessionUpdate": "usage_update", "used": used, "size": self._window})
+
+
+async def _drop(_text: str) -> None:
+    """The words of a summary are for the model only."""
 
 
 async def run_turn(context: ToolContext, settings: ModelSettings, parts: Sequence[PromptPart]) -> Json:
@@ -178,21 +206,7 @@ async def compact_now(context: ToolContext, settings: ModelSettings) -> int:
     return await TurnRunner(context, settings, await connect_model(settings)).compact_history()
 
 
-def _content(part: PromptPart) -> UserContent:
-    return BinaryContent(data=part.data, media_type=part.mime) if isinstance(part, PromptImage) else part
-
-
-def _explain(error: ModelAPIError) -> str:
-    """The error message of the provider, or of the model gateway, such as a budget that is used up."""
-    if isinstance(error, ModelHTTPError):
-        return f"The model {error.model_name} answered {error.status_code}: {_error_text(error.body)}"
-    cause = error.__cause__
-    return f"The model cannot be reached: {error.message}" + (f" ({cause})" if cause else "")
-
-
-def _error_text(body: Any) -> str:
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        if isinstance(inner, dict) and inner.get("message"):
-            return str(inner["message"])[:1000]
-    return str(body)[:1000]
+def _content(part: PromptPart) -> UserPart:
+    if isinstance(part, PromptImage):
+        return UserImage(base64.b64encode(part.data).decode(), part.mime)
+    return UserText(part)

@@ -117,9 +117,12 @@ def describe_plan(plan: calls.RestorePreview) -> list[str]:
 
 
 def describe_outcome(outcome: calls.RestoreReport) -> list[str]:
-    """The counts, and each path that was not restored."""
+    """The counts, each path that was not restored, and each file that was moved out of the way."""
     lines = [f"Entry {outcome.entry.id}: {_make_one_line(outcome.entry.why)}. {outcome.summary}."]
     lines += [_describe_fate(fate) for fate in outcome.fates if fate.fate in ("keep", "failed")]
+    lines += [
+        f"  {click.style('kept'.ljust(13), fg='cyan')} {each.path}  (as {each.kept_as})" for each in outcome.set_aside
+    ]
     return lines
 
 

@@ -1,13 +1,13 @@
 """Prints a session in the terminal: streamed text, one line for each tool call, colored diffs, approvals with keys."""
 
-import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from freehold.agents.visible_text import make_visible
 from freehold.cli._approval_keys import PERMISSION_KEYS, list_keys
+from freehold.cli._approval_parts import diff_lines, list_part_lines
 from freehold.cli._markdown import MarkdownStream
 from freehold.client.session_models import SessionUpdate
 
@@ -106,7 +106,7 @@ class SessionView:
     def _print_diffs(self, diffs: list[Json]) -> None:
         for diff in diffs:
             self._print_line(f"  {_one_line(diff.get('path'))}", bold=True)
-            lines = list(_diff_lines(str(diff.get("old") or ""), str(diff.get("new") or "")))
+            lines = list(diff_lines(str(diff.get("old") or ""), str(diff.get("new") or "")))
             for line in lines[:MAX_DIFF_LINES]:
                 colour = {"+": "green", "-": "red"}.get(line[:1])
                 self._print_line(f"  {_one_line(line)}", fg=colour)
@@ -135,15 +135,9 @@ class SessionView:
         approval = self.pending_approvals[0]
         details = approval.get("details") or {}
         self._print_line(f"? {_one_line(approval.get('title'))}", fg="yellow", bold=True)
-        if details.get("command"):
-            for line in str(details["command"]).splitlines():
-                self._print_line(f"  $ {_one_line(line)}")
-        elif details.get("diffs"):
-            self._print_diffs(details["diffs"])
-            self._shown_diffs.add(str(approval.get("tool")))
-        elif details.get("input"):
-            for line in str(details["input"]).splitlines()[:MAX_DIFF_LINES]:
-                self._print_line(f"  {_one_line(line)}")
+        for shown in list_part_lines(approval):
+            self._print_line(f"  {shown.text}", fg=shown.colour)
+        self._shown_diffs.add(str(approval.get("tool")))
         if self._answer_url is not None:
             self._print_line(f"  Answer at {self._answer_url}", fg="yellow")
             return
@@ -192,11 +186,6 @@ def _one_line(text: object) -> str:
 def _last_line(text: object) -> str:
     lines = [line for line in str(text or "").splitlines() if line.strip()]
     return lines[-1] if lines else "failed"
-
-
-def _diff_lines(old: str, new: str) -> Iterator[str]:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
-    yield from (line for line in lines if not line.startswith(("---", "+++")))
 
 
 def _describe_changes(changes: object) -> list[str]:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from freehold.agents.catalogue.trial import AgentTrial
     from freehold.manifest import Manifest
 
+_ASKS = {
+    True: "",
+    False: "  (not known to ask before it acts)",
+    None: "  (its first session shows whether it asks before it acts)",
+}
+
 
 @click.group(invoke_without_command=True)
 @home_option
@@ -34,7 +40,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from freehold.agents.catalogue.installation import find_problem, read_receipt
-    from freehold.agents.catalogue.registry import known_agents
+    from freehold.agents.catalogue.registry import is_known_to_ask, known_agents
 
     manifest = _manifest(home)
     rows = []
@@ -46,7 +52,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
                 "title": entry.title,
                 "installed": entry.package is None or receipt is not None,
                 "package": entry.package,
-                "asks": entry.asks,
+                "asks": is_known_to_ask(entry),
                 "default": name == manifest.agents.default,
                 "problem": find_problem(home, entry),
             }
@@ -58,7 +64,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
         mark = "*" if row["default"] else " "
         state = "not installed" if not row["installed"] else row["problem"] or "ready"
         words = f"{mark} {row['name']:<12} {row['title']:<24} {state}"
-        click.secho(words + ("" if row["asks"] else "  (does not ask before it acts)"), dim=not row["installed"])
+        click.secho(words + _ASKS[row["asks"] if isinstance(row["asks"], bool) else None], dim=not row["installed"])
     click.echo("\n* is the default agent. To install an agent: freehold agents add NAME")
 
 
@@ -76,7 +82,7 @@ def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
       freehold agents add claude opencode
     """
     from freehold.agents.catalogue.installation import install_agent
-    from freehold.agents.catalogue.registry import find_agent
+    from freehold.agents.catalogue.registry import find_agent, is_known_to_ask
     from freehold.home import ensure_private_folder
 
     home = _home(ctx, home)
@@ -87,8 +93,8 @@ def add(ctx: click.Context, names: tuple[str, ...], home: Home) -> None:
         receipt = install_agent(home, entry, ProgressLine(entry.name))
         ProgressLine.clear()
         click.echo(f"Installed {entry.name} ({receipt.package})")
-        if not entry.asks:
-            click.secho(f"warning: {entry.title} does not ask before it acts", fg="yellow", err=True)
+        if is_known_to_ask(entry) is False:
+            click.secho(f"warning: {entry.title} is not known to ask before it acts", fg="yellow", err=True)
 
 
 @command.command()
@@ -129,11 +135,12 @@ def test(ctx: click.Context, name: str, home: Home, as_json: bool) -> None:
     from freehold.errors import FreeholdError
 
     home = _home(ctx, home)
-    entry = find_agent(_manifest(home), name)
+    manifest = _manifest(home)
+    entry = find_agent(manifest, name)
     problem = find_problem(home, entry)
     if problem is not None:
         raise FreeholdError("agent.not-installed", f"{entry.title}: {problem}", hint=f"freehold agents add {name}")
-    trial = asyncio.run(_try_agent(home, entry))
+    trial = asyncio.run(_try_agent(home, entry, manifest))
     if as_json:
         click.echo(json.dumps(trial.as_json()))
         return
@@ -143,9 +150,14 @@ def test(ctx: click.Context, name: str, home: Home, as_json: bool) -> None:
         f"  starts in {trial.start:.2f} s, opens a session in {trial.session:.2f} s, a turn took {trial.turn:.2f} s"
     )
     click.echo(f"  uses {trial.memory / 2**20:.0f} MB; capabilities: {able}")
+    mode = f"in its mode {trial.mode}" if trial.mode else "and has no modes"
+    if trial.asks:
+        click.echo(f"  asks before it acts, {mode}; model API: {trial.kind}")
+    else:
+        click.secho(f"  is not known to ask before it acts, {mode}; model API: {trial.kind}", fg="yellow")
 
 
-async def _try_agent(home: Home, entry: "AgentDefinition") -> "AgentTrial":
+async def _try_agent(home: Home, entry: "AgentDefinition", manifest: "Manifest") -> "AgentTrial":
     from freehold.agents.catalogue.trial import try_agent
     from freehold.computer import Computer
     from freehold.computer.contract.conventions import AGENTS_PATH
@@ -153,7 +165,7 @@ async def _try_agent(home: Home, entry: "AgentDefinition") -> "AgentTrial":
 
     mounts = [Mount(home.agents, AGENTS_PATH)] if home.agents.is_dir() else []
     async with Computer.start(mounts=mounts) as computer:
-        return await try_agent(computer, entry)
+        return await try_agent(computer, entry, manifest)
 
 
 class ProgressLine:

@@ -98,7 +98,8 @@ def _credentials(home: Home, url: str | None) -> Iterator[tuple[str, str | None]
         )
     with (
         ApiTokens(home.identity, owner=manifest.owner.did) as tokens,
-        temporary_token(tokens, "chat", "read", "prompt") as secret,
+        # The owner may run `!` commands and answer always, as in a browser.
+        temporary_token(tokens, "chat", "admin") as secret,
     ):
         yield f"http://localhost:{manifest.gateway.port}", secret
 

@@ -70,6 +70,8 @@ def size(home: Home, as_json: bool) -> None:
     click.echo(
         f"{answer.entries} entries, {answer.contents} contents with {answer.kept_bytes:,} bytes before compression"
     )
+    if answer.set_aside:
+        click.echo(f"{answer.set_aside:,} bytes more in files that were moved aside: {home.history / 'set-aside'}")
 
 
 @command.command()

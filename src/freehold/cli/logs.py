@@ -23,9 +23,18 @@ COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 @click.option(
     "-n", "--lines", type=click.IntRange(0), help="The number of lines to start with. [default: 100; all with --since]"
 )
+@click.option("--error", "error_id", metavar="ID", help="Only the error with this id, with its cause.")
 @home_option
 @json_option
-def command(program: str | None, follow: bool, since: str | None, lines: int | None, home: Home, as_json: bool) -> None:
+def command(
+    program: str | None,
+    follow: bool,
+    since: str | None,
+    lines: int | None,
+    error_id: str | None,
+    home: Home,
+    as_json: bool,
+) -> None:
     """Show the logs of PROGRAM, or of all programs.
 
     Freehold does not need to run.
@@ -35,12 +44,15 @@ def command(program: str | None, follow: bool, since: str | None, lines: int | N
       freehold logs gateway -f
       freehold logs --since 10m
       freehold logs keeper -n 20 --json
+      freehold logs gateway --error 0a1b2c3d4e5f
     """
     from freehold.keeper.log_reader import LogReader, parse_since
 
     reader = LogReader(home.logs, program)
     stored = reader.stored_lines(parse_since(since, time.time()) if since else None)
-    if lines is None and since is None:
+    if error_id is not None:
+        stored = (line for line in stored if _is_error(line, error_id))
+    elif lines is None and since is None:
         lines = 100
     # The deque keeps only the last N lines in memory.
     shown = stored if lines is None else iter(collections.deque(stored, maxlen=lines))
@@ -49,17 +61,35 @@ def command(program: str | None, follow: bool, since: str | None, lines: int | N
         click.echo(json.dumps(line) if as_json else describe_line(line, alone=program is not None))
     if line is None:
         period = " since then" if since else ""
-        click.echo(f"No log lines{f' of {program}' if program else ''}{period} in {home.logs}", err=True)
+        about = f" about the error {error_id}" if error_id else ""
+        click.echo(f"No log lines{f' of {program}' if program else ''}{period}{about} in {home.logs}", err=True)
 
 
 def describe_line(line: dict[str, Any], *, alone: bool) -> str:
-    """One line for people. Control characters are replaced."""
+    """One line for people, with the id and the cause of an error. Control characters are replaced."""
     level = str(line.get("level", ""))
     moment = click.style(str(line.get("time", ""))[11:23], dim=True)
     name = "" if alone else click.style(f" {line.get('program', '')!s:<10}", fg="cyan")
-    message = _printable(str(line.get("message", "")))
+    text = str(line.get("message", ""))
+    details = _details(line)
+    if "error_id" in details:
+        text += f" [{details['error_id']}]"
+    if "traceback" in details:
+        text += f"\n{str(details['traceback']).rstrip()}"
+    message = _printable(text)
     mark = click.style(f" {level.upper()}", fg=COLORS[level]) if level in COLORS else ""
     return f"{moment}{name}{mark} {message}"
+
+
+def _is_error(line: dict[str, Any], error_id: str) -> bool:
+    """The keeper writes the id into the message."""
+    return _details(line).get("error_id") == error_id or f"[{error_id}]" in str(line.get("message", ""))
+
+
+def _details(line: dict[str, Any]) -> dict[str, Any]:
+    """The line as the program wrote it, if that was JSON."""
+    data = line.get("data")
+    return data if isinstance(data, dict) else {}
 
 
 def _printable(text: str) -> str:

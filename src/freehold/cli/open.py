@@ -31,6 +31,7 @@ def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
       freehold open --print
       freehold open --keeper
     """
+    from freehold.identity.sign_ins import control_center_url, recovery_url
     from freehold.manifest import load_manifest
 
     manifest = load_manifest(home.manifest, os.environ).manifest
@@ -38,7 +39,7 @@ def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
     owner = manifest.owner.did
     if keeper:
         _require_loopback(manifest.keeper.host, None, "keeper.host")
-        url = f"http://127.0.0.1:{manifest.keeper.port}/sign-in"
+        url = f"{recovery_url(manifest.keeper.port)}/sign-in"
         _require_listening(url, manifest.keeper.host, manifest.keeper.port)
         code = _make_link(home, owner, keeper=True)
         _show(
@@ -48,12 +49,12 @@ def command(keeper: bool, only_print: bool, home: Home, as_json: bool) -> None:
         )
         return
     if owner is not None:
-        url = f"{(manifest.gateway.public_url or f'http://127.0.0.1:{manifest.gateway.port}').rstrip('/')}/sign-in"
+        url = f"{control_center_url(manifest.gateway.port, manifest.gateway.public_url)}/sign-in"
         if only_print or as_json or not _open_browser(url):
             _show({"url": url}, url, as_json)
         return
     _require_loopback(manifest.gateway.host, manifest.gateway.public_url, "gateway.host")
-    page = f"http://localhost:{manifest.gateway.port}/sign-in"
+    page = f"{control_center_url(manifest.gateway.port, None)}/sign-in"
     _require_listening(page, manifest.gateway.host, manifest.gateway.port)
     link = f"{page}#{_make_link(home, None, keeper=False)}"
     if only_print or as_json or not _open_browser(_private_page(home, link).as_uri()):

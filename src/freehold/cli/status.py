@@ -24,7 +24,8 @@ STATE_COLORS = {"ready": "green", "starting": "yellow", "waiting": "yellow", "st
 def command(home: Home, as_json: bool) -> None:
     """Show what is running.
 
-    Lists programs, restarts, memory, ports, isolation and the last events. Exits 0 when everything is ready, 1 when something is not.
+    Lists programs, restarts, memory, ports, isolation, free disk space and the last events. Exits 0 when everything is
+    ready, 1 when something is not or the disk is full.
 
     \b
     Examples:
@@ -36,7 +37,7 @@ def command(home: Home, as_json: bool) -> None:
 
     status = call_keeper(home, GetKeeperStatus())
     click.echo(json.dumps(encode(status)) if as_json else describe_status(status, time.time()))
-    if not status.ready:
+    if not status.ready or status.disk.state == "full":
         sys.exit(1)
 
 
@@ -71,13 +72,17 @@ def describe_status(status: "KeeperStatus", now: float) -> str:
 
 
 def _headline(status: "KeeperStatus") -> str:
+    if status.ready and status.disk.state == "full":
+        return "  " + click.style("not ready", fg="red", bold=True) + f": {status.disk.words}"
     if status.ready:
+        low = f"\n  {click.style(status.disk.words, fg='yellow')}" if status.disk.state == "low" else ""
         return (
             "  "
             + click.style("ready", fg="green", bold=True)
-            + f" since {(status.since or '')[:19].replace('T', ' ')} UTC"
+            + f" since {(status.since or '')[:19].replace('T', ' ')} UTC{low}"
         )
-    causes = "; ".join(status.missing) or "still starting"
+    disk = [] if status.disk.state == "ok" else [status.disk.words]
+    causes = "; ".join([*status.missing, *disk]) or "still starting"
     return "  " + click.style("not ready", fg="yellow", bold=True) + f": {causes}"
 
 
@@ -95,6 +100,7 @@ def _facts(status: "KeeperStatus") -> list[str]:
         "Ports": ports,
         "Isolation": walls,
         "Home": status.home,
+        "Disk": status.disk.words,
     }
     usage = status.usage
     if usage:

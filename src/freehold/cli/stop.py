@@ -1,11 +1,21 @@
 """`freehold stop`."""
 
+import asyncio
 import json
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING
 
 import click
 
 from freehold.cli._options import home_option, json_option
+from freehold.errors import FreeholdError
 from freehold.home import Home
+
+if TYPE_CHECKING:
+    from freehold.timeline import Timeline
+
+REPORT_TIMEOUT = 15.0
+"""Seconds in which the gateway reports what it has ended."""
 
 
 @click.command()
@@ -16,8 +26,9 @@ from freehold.home import Home
 def command(why: str, lift: bool, home: Home, as_json: bool) -> None:
     """Kill switch: end all agents and refuse model requests.
 
-    Takes effect within a second and stays in force, also after a restart, until you lift it. Files, history and undo
-    keep working.
+    Ends every process that agents started, daemons included, and closes all network connections of the computer. Your
+    own terminals, services and SSH sessions keep running. Takes effect within a second and stays in force, also after
+    a restart, until you lift it. Files, history and undo keep working.
 
     \b
     Examples:
@@ -33,16 +44,43 @@ def command(why: str, lift: bool, home: Home, as_json: bool) -> None:
     with Timeline(home.timeline) as timeline:
         ensure_tables(timeline)
         ledger = Ledger(timeline)
+        summary = None
         if lift:
             ledger.resume()
         else:
+            before, last = ledger.stopped(), timeline.last()
             ledger.stop(why=why)
+            summary = asyncio.run(_find_summary(home, timeline, last.seq if last else 0, pulled=before is None))
         stopped = ledger.stopped()
     if as_json:
-        click.echo(json.dumps({"stopped": stopped is not None, "at": stopped.at if stopped else None}))
+        at = stopped.at if stopped else None
+        click.echo(json.dumps({"stopped": stopped is not None, "at": at, "summary": summary}))
     elif stopped is None:
         click.echo("Agents and model requests are allowed again.")
     else:
-        click.echo(
-            "Stopped: agents are ended and model requests are refused. To allow them again: freehold stop --lift"
-        )
+        click.echo(f"Stopped. Model requests are refused. {summary}\nTo allow agents again: freehold stop --lift")
+
+
+async def _find_summary(home: Home, timeline: "Timeline", after: int, *, pulled: bool) -> str:
+    """What was ended and what was not: as the gateway reports it, or done here when the gateway does not answer."""
+    from freehold.computer import Computer
+
+    try:
+        async with Computer.connect(home.computer_socket()) as computer:
+            reported = await _await_report(timeline, after) if pulled else None
+            if reported is not None:
+                return reported
+            ended = (await computer.end_sessions()).describe()
+            return f"{ended} The gateway has not confirmed that it closed their connections." if pulled else ended
+    except FreeholdError as error:
+        if error.code == "link.refused":
+            return "The computer is not running, so no agent runs."
+        return f"Processes of agents may still run: {error.message}. To end everything: freehold down."
+
+
+async def _await_report(timeline: "Timeline", after: int) -> str | None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REPORT_TIMEOUT), aclosing(timeline.follow(after, ["agents.ended"])) as events:
+            async for event in events:
+                return str(event.data["summary"])
+    return None

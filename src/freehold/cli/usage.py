@@ -81,6 +81,8 @@ def command(ctx: click.Context, by: str, since: str, home: Home, as_json: bool) 
             if state.lifted
             else f", and {state.unpriced} requests of unknown price"
             if state.unpriced and state.limit_name.endswith("cost")
+            else f", of which {state.assumed} requests at the dearest price of their provider"
+            if state.assumed and state.limit_name.endswith("cost")
             else ""
         )
         click.secho(f"  budget {state.scope} {state.limit_name} {state.period}: {spent} ({share:.0%}){note}", fg=colour)
@@ -210,7 +212,10 @@ def _name(row: "UsageReportRow") -> str:
 
 def _cost(row: "UsageReportRow") -> str:
     if row.usage.cost is not None:
-        return f"{row.usage.cost:.4f} dollars"
+        missing = (
+            f" ({row.usage.assumed} without a price, at the dearest of their provider)" if row.usage.assumed else ""
+        )
+        return f"{row.usage.cost:.4f} dollars{missing}"
     return f"{row.usage.priced:.4f} dollars and unknown" if row.usage.priced else "price unknown"
 
 
@@ -224,4 +229,6 @@ def _as_json(row: "UsageReportRow") -> dict[str, object]:
         "cached": tokens.cached,
         "cost": row.usage.cost,
         "priced": row.usage.priced,
+        "assumed": row.usage.assumed,
+        "estimated": row.usage.estimated,
     }

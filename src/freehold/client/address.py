@@ -7,13 +7,17 @@ from freehold.errors import FreeholdError
 
 
 def read_address(url: str) -> str:
-    """The origin of an address, as browsers write it. Refuses plain http to another machine, which would leak the token."""
+    """The origin of an address, as browsers write it. Refuses plain http to another machine, which would leak the token.
+
+    `freehold.localhost` becomes `localhost`: browsers know the names below it, resolvers of other programs often do not.
+    """
     parts = urlsplit(url.strip() if "://" in url else f"https://{url.strip()}")
     try:
         port = parts.port
     except ValueError:
         port = -1
     host = (parts.hostname or "").lower()
+    host = "localhost" if host == "freehold.localhost" else host
     unusual = parts.username is not None or parts.path not in ("", "/") or bool(parts.query) or bool(parts.fragment)
     if parts.scheme not in ("http", "https") or not host or port == -1 or unusual:
         raise FreeholdError(

@@ -22,6 +22,8 @@ class SessionInfo(ApiModel):
     cost: float | None = None
     seq: int = 0
     unread: bool = False
+    mode: str | None = None
+    asks: bool | None = None
 
 
 class SessionPage(ApiModel):
@@ -61,7 +63,11 @@ class AcceptedPrompt(ApiModel):
 
 
 class Approval(ApiModel):
-    """A permission request of an agent. `details` has the exact command or change; with `kind` "question", the question."""
+    """A permission request of an agent. `parts` has everything that it carries, part by part.
+
+    `complete` is false when some of it is not shown. `names_nothing`: it names neither a command nor a path. `details`
+    has the command and its folder; with `kind` "question", the question.
+    """
 
     id: str
     session: str
@@ -71,3 +77,10 @@ class Approval(ApiModel):
     kind: str
     title: str
     details: dict[str, Any]
+    digest: str = ""
+    parts: tuple[dict[str, Any], ...] = ()
+    complete: bool = True
+    hidden_bytes: int = 0
+    names_nothing: bool = False
+    runs_by_itself: bool = False
+    asked_again: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
 
 from freehold.egress.names import IPAddress
-from freehold.egress.stream import SocketStream
+from freehold.egress.stream import SocketStream, connect_socket
 from freehold.errors import FreeholdError
 
 Resolver = Callable[[str], Awaitable[Sequence[IPAddress]]]
@@ -150,7 +150,7 @@ async def dial(addresses: Sequence[IPAddress], port: int, *, timeout: float) -> 
         async with asyncio.timeout(timeout):
             while queue or tries:
                 if queue:
-                    tries.add(asyncio.ensure_future(_connect(queue.pop(0), port)))
+                    tries.add(asyncio.ensure_future(connect_socket(queue.pop(0), port)))
                 done, tries = await asyncio.wait(
                     tries, timeout=DIAL_STAGGER if queue else None, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -168,8 +168,3 @@ async def dial(addresses: Sequence[IPAddress], port: int, *, timeout: float) -> 
             if isinstance(late, SocketStream):
                 await late.close()
     raise FreeholdError("egress.unreachable", f"None of {len(addresses)} addresses answered on port {port}")
-
-
-async def _connect(address: IPAddress, port: int) -> SocketStream:
-    reader, writer = await asyncio.open_connection(str(address), port)
-    return SocketStream(reader, writer)

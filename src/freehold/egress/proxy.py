@@ -6,6 +6,7 @@ another request, and credentials cannot change on a connection that is kept open
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from freehold.egress import http1
@@ -13,7 +14,8 @@ from freehold.egress.authorization import Authorizer
 from freehold.egress.clienthello import looks_like_tls
 from freehold.egress.connections import EgressConnection, EgressLimits
 from freehold.egress.credentials import ProxyCredentials
-from freehold.egress.http1 import HttpRequest, malformed
+from freehold.egress.http1 import BodyEncoder, HttpRequest, HttpResponse, malformed
+from freehold.egress.http_exchange import HttpExchange
 from freehold.egress.names import Host, parse_host, parse_port, split_authority
 from freehold.egress.stream import CHUNK, ByteStream, PushbackReader
 from freehold.egress.tunnel import (
@@ -97,13 +99,12 @@ async def send_refusal(client: ByteStream, error: FreeholdError) -> None:
     body = text.encode("utf-8", "replace")
     fields = [
         ("Content-Type", "text/plain; charset=utf-8"),
-        ("Content-Length", str(len(body))),
         ("Connection", "close"),
         ("X-Freehold-Egress", error.code),
     ]
     if status == 407:
         fields.append(("Proxy-Authenticate", 'Basic realm="freehold"'))
-    await client.write(http1.encode_head(f"HTTP/1.1 {status} {phrase}", fields) + body)
+    await client.write(http1.encode_response(status, phrase, fields, len(body)) + body)
     await client.write_eof()
     # A client that is still sending sees the response only if we keep reading.
     while await client.read(CHUNK):
@@ -249,7 +250,7 @@ async def _tunnel_any(
 async def _exchange(
     request: HttpRequest,
     target: Target,
-    framing: http1.Framing,
+    framing: http1.RequestFraming,
     reader: PushbackReader,
     client: ByteStream,
     connection: EgressConnection,
@@ -257,75 +258,62 @@ async def _exchange(
 ) -> None:
     """Sends one request and returns its responses at the same time: a server may respond before it has read everything."""
     wants_websocket = "upgrade" in request.listed("connection") and request.listed("upgrade") == {"websocket"}
-    fields = [("Host", target.authority), *request.end_to_end(without=("host", "content-length"))]
-    if framing == "chunked":
-        fields.append(("Transfer-Encoding", "chunked"))
-    elif request.values("content-length"):
-        fields.append(("Content-Length", str(framing)))
-    fields += [("Connection", "Upgrade"), ("Upgrade", "websocket")] if wants_websocket else [("Connection", "close")]
-    head = http1.encode_head(f"{request.method} {target.path} HTTP/1.1", fields)
-    await upstream.write(head)
-    connection.sent(len(head))
-    responses = PushbackReader(upstream)
+    if wants_websocket and framing != 0:
+        raise malformed("a request for a WebSocket must not have a body")
+    fields = [("Host", target.authority), *request.end_to_end(without=("host",)), *_last_fields(wants_websocket)]
+    length = framing if request.has_length else None
+    exchange = HttpExchange(upstream, PushbackReader(upstream), request.method, target.path, fields, length)
+    connection.sent(len(exchange.head))
+
+    async def body() -> AsyncIterator[bytes]:
+        async for piece in http1.read_body(reader, framing):
+            connection.sent(len(piece))
+            yield piece
 
     async with raising_first_failure() as both:
-        sending = both.create_task(_send_body(reader, upstream, framing, connection))
-        switched = await _return_response(request, client, responses, connection, wants_websocket)
+        sending = both.create_task(exchange.send(body()))
+        switched = await _return_response(request, client, exchange, connection, wants_websocket)
         sending.cancel()
     if switched:
-        await relay_both_ways(connection, reader, client, upstream, responses)
+        await relay_both_ways(connection, reader, client, upstream, exchange.reader)
 
 
-async def _send_body(
-    reader: PushbackReader, upstream: ByteStream, framing: http1.Framing, connection: EgressConnection
-) -> None:
-    async for chunk in http1.read_body(reader, framing):
-        try:
-            await upstream.write(http1.encode_chunk(chunk) if framing == "chunked" else chunk)
-        except OSError:
-            # The server stopped reading; its response may still be on the way.
-            return
-        connection.sent(len(chunk))
-    if framing == "chunked":
-        await upstream.write(http1.LAST_CHUNK)
+def _last_fields(switches: bool) -> list[http1.Field]:
+    return [("Connection", "Upgrade"), ("Upgrade", "websocket")] if switches else [("Connection", "close")]
 
 
 async def _return_response(
     request: HttpRequest,
     client: ByteStream,
-    responses: PushbackReader,
+    exchange: HttpExchange,
     connection: EgressConnection,
     wants_websocket: bool,
 ) -> bool:
     """Returns the response to the client. True when the connection has become a WebSocket."""
-    while True:
-        response = await http1.read_response(responses)
-        if response.status == 101 and not wants_websocket:
-            raise http1.bad_response("it switches to a protocol that was not requested")
-        if response.status >= 200 or response.status == 101:
-            break
+
+    async def pass_on(interim: HttpResponse) -> None:
         if request.version == "1.1":
             connection.answered = True
-            head = http1.encode_head(f"HTTP/1.1 {response.status} {response.reason}", response.end_to_end())
-            await client.write(head)
+            await client.write(http1.encode_response(interim.status, interim.reason, interim.end_to_end(), None))
+
+    response = await exchange.read_head(pass_on, switches_to="websocket" if wants_websocket else None)
     switched = response.status == 101
-    framing = response.framing(request.method)
-    coded = framing == "chunked" and request.version == "1.1"
-    dropped = ("content-length",) if response.values("transfer-encoding") else ()
-    fields = response.end_to_end(without=dropped)
-    if coded:
-        fields.append(("Transfer-Encoding", "chunked"))
-    fields += [("Connection", "Upgrade"), ("Upgrade", "websocket")] if switched else [("Connection", "close")]
-    head = http1.encode_head(f"HTTP/1.1 {response.status} {response.reason}", fields)
+    framing: http1.Framing = exchange.framing
+    if framing == "chunked" and request.version == "1.0":
+        framing = "until-end"
+    announced = framing if response.has_body(request.method) else response.announced_length()
+    fields = [*response.end_to_end(), *_last_fields(switched)]
+    head = http1.encode_response(response.status, response.reason, fields, announced)
     connection.answered = True
     await client.write(head)
     connection.received(len(head))
     if switched:
         return True
-    async for chunk in http1.read_body(responses, framing):
-        await client.write(http1.encode_chunk(chunk) if coded else chunk)
-        connection.received(len(chunk))
-    if coded:
-        await client.write(http1.LAST_CHUNK)
+    body = BodyEncoder(framing)
+    async for piece in exchange.read_body():
+        await client.write(body.encode(piece))
+        connection.received(len(piece))
+    if end := body.end():
+        await client.write(end)
     await client.write_eof()
     return False

@@ -219,6 +219,13 @@ class EgressService:
         for session in allowed | self.credentials.sessions:
             self.end_conversation(session)
 
+    def cut_all(self) -> int:
+        """Cuts every open connection, whoever made it, and returns their number. The kill switch calls this."""
+        connections = [connection for connection in self.connections if not connection.cut_because]
+        for connection in connections:
+            connection.cut("stopped")
+        return len(connections)
+
     def forget_session(self, session: str) -> None:
         """Removes every rule and network request of a session that was deleted. Idempotent."""
         self.end_conversation(session)

@@ -1,8 +1,10 @@
 """A duplex stream of bytes, from the computer's link or from a socket."""
 
 import asyncio
+import select
+from collections.abc import Iterable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 from freehold.egress.names import IPAddress
 from freehold.errors import FreeholdError
@@ -36,12 +38,26 @@ class ByteStream(Protocol):
         ...
 
 
+class CountingReader(asyncio.StreamReader):
+    """Counts what has arrived, so that it is known whether bytes wait to be read."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=CHUNK, loop=asyncio.get_running_loop())
+        self.received = 0
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        whole = bytes(data)
+        self.received += len(whole)
+        super().feed_data(whole)
+
+
 class SocketStream:
     """An asyncio socket as a `Stream`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._taken = 0
 
     @property
     def peer(self) -> IPAddress:
@@ -49,16 +65,26 @@ class SocketStream:
         return ip_address(self._writer.get_extra_info("peername")[0])
 
     @property
-    def ended(self) -> bool:
-        """Whether the other end has closed."""
-        return self._reader.at_eof() or self._writer.is_closing()
+    def is_quiet(self) -> bool:
+        """Whether the connection is open and the other end has sent nothing that was not read, not even its end.
+
+        Only for a stream of `connect_socket`. Bytes that the kernel holds count too.
+        """
+        assert isinstance(self._reader, CountingReader)
+        if self._reader.received != self._taken or self._reader.at_eof() or self._writer.is_closing():
+            return False
+        waiting = select.poll()
+        waiting.register(self._writer.get_extra_info("socket").fileno(), select.POLLIN)
+        return not waiting.poll(0)
 
     async def start_tls(self, context: "SSLContext", name: str) -> None:
         """Switches to TLS. The other end must have a certificate for `name`."""
         await self._writer.start_tls(context, server_hostname=name)
 
     async def read(self, n: int = CHUNK, /) -> bytes:
-        return await self._reader.read(n)
+        data = await self._reader.read(n)
+        self._taken += len(data)
+        return data
 
     async def write(self, data: bytes, /) -> None:
         self._writer.write(data)
@@ -75,7 +101,20 @@ class SocketStream:
             async with asyncio.timeout(FLUSH_TIMEOUT):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError):
-            self._writer.transport.abort()
+            self.abort()
+
+    def abort(self) -> None:
+        """Closes at once. Unsent data is lost. Idempotent."""
+        self._writer.transport.abort()
+
+
+async def connect_socket(address: IPAddress, port: int) -> SocketStream:
+    """Raises OSError."""
+    loop = asyncio.get_running_loop()
+    reader = CountingReader()
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport, _ = await loop.create_connection(lambda: protocol, str(address), port)
+    return SocketStream(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
 
 class PushbackReader:

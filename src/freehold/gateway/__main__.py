@@ -22,6 +22,7 @@ async def serve(home: Home) -> None:
     from freehold.gateway.server import make_server_config
     from freehold.gateway.services import open_services
     from freehold.gateway.topic_publisher import TopicPublisher
+    from freehold.keeper.ports import bind_port
     from freehold.observe.metrics_server import serve_metrics
     from freehold.observe.tracing import configure_tracing, shutdown_tracing
 
@@ -34,12 +35,14 @@ async def serve(home: Home) -> None:
     configure_tracing(observe.otlp_endpoint, program="freehold-gateway")
     with open_services(home, loaded) as services:
         publisher = TopicPublisher(services)
-        app = RequestMetrics(build_app(services, publisher=publisher, on_ready=_freeze_heap))
-        config = make_server_config(app, manifest.gateway.host, manifest.gateway.port)
+        guard = build_app(services, publisher=publisher, on_ready=_freeze_heap)
+        config = make_server_config(
+            RequestMetrics(guard), manifest.gateway.host, manifest.gateway.port, guard.addresses.is_proxy
+        )
         metrics = GatewayMetrics(services, publisher.health)
         try:
             async with serve_metrics(observe.metrics_host, observe.metrics_port, refresh=metrics.refresh):
-                await uvicorn.Server(config).serve()
+                await uvicorn.Server(config).serve(sockets=bind_port(config.host, config.port, "gateway.port"))
         finally:
             await asyncio.to_thread(shutdown_tracing)
 

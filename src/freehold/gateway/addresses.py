@@ -6,14 +6,22 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from freehold.identity.sign_ins import CONTROL_CENTER_NAME
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
 class SiteAddresses:
-    """The Host headers that are served, each with the one Origin that may act there, and the trusted proxies."""
+    """The Host headers that are served, each with the one Origin that may act there, and the trusted proxies.
+
+    The pages of the control center are served at `page_hosts` only. The other hosts are for programs with a token.
+    """
 
     origins: Mapping[str, str]
+    page_hosts: frozenset[str]
+    local_pages: str
+    """The origin of the control center on this machine. A browser that comes to `localhost` is sent there."""
     proxies: tuple[IPv4Network | IPv6Network, ...]
 
     def is_proxy(self, address: str) -> bool:
@@ -46,14 +54,12 @@ class SiteAddresses:
 
 def make_addresses(*, port: int, public_url: str | None, trusted_proxies: Iterable[str] = ()) -> SiteAddresses:
     """The addresses of a gateway on `port`: loopback by name and number, and its public address if it has one."""
-    urls = [f"http://{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")]
-    if public_url is not None:
-        urls.append(public_url)
-    origins = {}
-    for url in urls:
-        origin = origin_of(url)
-        origins[origin.partition("://")[2]] = origin
-    return SiteAddresses(origins, tuple(ip_network(proxy) for proxy in trusted_proxies))
+    local_pages = origin_of(f"http://{CONTROL_CENTER_NAME}:{port}")
+    pages = {local_pages, *([] if public_url is None else [origin_of(public_url)])}
+    programs = {origin_of(f"http://{name}:{port}") for name in ("localhost", "127.0.0.1", "[::1]")}
+    origins = {origin.partition("://")[2]: origin for origin in (*programs, *pages)}
+    page_hosts = frozenset(origin.partition("://")[2] for origin in pages)
+    return SiteAddresses(origins, page_hosts, local_pages, tuple(ip_network(proxy) for proxy in trusted_proxies))
 
 
 def origin_of(url: str) -> str:

@@ -137,6 +137,7 @@ def build_app(
         sign_ins=services.sign_ins,
         tokens=services.tokens,
         connections=services.connections,
+        tickets=context.tickets,
         previews=PreviewApp(services, context.preview.hosts, context.preview.passes, addresses),
     )
 

@@ -35,6 +35,8 @@ class ComputerAccess:
         self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall)
         self._egress: EgressService | None = None
         self._started = asyncio.Event()
+        self.stop_report: str | None = None
+        """What the kill switch did when it was pulled last, in words."""
         self.port_handlers: dict[int, TunnelHandler] = {}
         """Further ports inside `main` and their handlers. Add them before `run`."""
         self._main = ComputerLink(MAIN_COMPUTER, home.computer_socket(), self.port_handlers)

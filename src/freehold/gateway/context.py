@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from freehold.agents.sessions.service import SessionService
 from freehold.gateway.doctor_runner import DoctorRunner
+from freehold.gateway.download_tickets import DownloadTickets
 from freehold.gateway.preview.hosts import PreviewHosts
 from freehold.gateway.preview.listeners import PortMonitor
 from freehold.gateway.preview.passes import PreviewPasses, read_key
@@ -31,6 +32,7 @@ class RouteContext:
     publisher: TopicPublisher
     doctor: DoctorRunner
     sign_in: SignInService
+    tickets: DownloadTickets
     preview: PreviewParts
     sessions: SessionService
 
@@ -52,6 +54,7 @@ def make_context(services: Services, publisher: TopicPublisher) -> RouteContext:
         publisher=publisher,
         doctor=DoctorRunner(services.home, services.timeline, topics.add(Topic("doctor", kept=200))),
         sign_in=SignInService(services),
+        tickets=DownloadTickets(services.sign_ins),
         preview=preview,
         sessions=open_session_service(services, publisher, preview.ports, preview.hosts),
     )

@@ -2,16 +2,19 @@
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from freehold.errors import FreeholdError
+from freehold.gateway.addresses import rate_limit_key
 from freehold.identity.tokens import Scope
 
 REQUEST_LIFETIME = 600.0
 MAX_WAITING = 100
 MAX_PER_ADDRESS = 5
+"""Of one network: an IPv4 address, or the /64 network of an IPv6 address."""
 # No vowels and no letters that look alike: the code is read on one screen and typed on another.
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
@@ -37,18 +40,29 @@ class DeviceRequests:
         self._waiting: dict[str, DeviceRequest] = {}  # by the program's own secret
 
     def ask(self, name: str, scopes: tuple[Scope, ...], address: str) -> tuple[DeviceRequest, str]:
-        """A new request, and the secret with which the program collects the answer."""
+        """A new request, and the secret with which the program collects the answer.
+
+        It is never refused for what strangers have asked. Where there are too many, the oldest that waits is dropped:
+        of the same network, else of the network with the most.
+        """
         self._remove_expired()
-        from_there = sum(device.address == address for device in self._waiting.values())
-        if len(self._waiting) >= MAX_WAITING or from_there >= MAX_PER_ADDRESS:
-            raise FreeholdError(
-                "device.too-many", "Too many programs are waiting for a token", hint="Try again in ten minutes"
-            )
+        network = rate_limit_key(address)
+        if len(of_network := self._waiting_of(network)) >= MAX_PER_ADDRESS:
+            del self._waiting[of_network[0]]
+        elif len(self._waiting) >= MAX_WAITING:
+            counts = Counter(rate_limit_key(device.address) for device in self._waiting.values())
+            most = max(counts, key=lambda found: (counts[found], found != network))
+            del self._waiting[(self._waiting_of(most) or list(self._waiting))[0]]
         code = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(2))
         own = secrets.token_urlsafe(32)
         device = DeviceRequest(code, name, scopes, address, self._clock())
         self._waiting[own] = device
         return device, own
+
+    def _waiting_of(self, network: str) -> list[str]:
+        """The secrets of its requests that have no answer yet, oldest first; then of those that wait to be collected."""
+        own = [secret for secret, device in self._waiting.items() if rate_limit_key(device.address) == network]
+        return sorted(own, key=lambda secret: self._waiting[secret].answer != "waiting")
 
     def find(self, code: str) -> DeviceRequest:
         """The waiting program with this code. Raises `device.not-found`."""

@@ -73,7 +73,7 @@ def body_too_large(limit: int) -> ErrorResponse:
 
 
 def unexpected_error(error_id: str) -> ErrorResponse:
-    hint = f"freehold logs gateway shows the cause under {error_id}"
+    hint = f"freehold logs gateway --error {error_id} shows the cause"
     error = FreeholdError("gateway.unexpected", "An unexpected error occurred in Freehold", hint=hint)
     return ErrorResponse(error, error_id=error_id)
 
@@ -108,6 +108,8 @@ def add_error_handlers(app: FastAPI) -> None:
         if connection.scope["type"] != "http":
             raise error
         kind = kind_of_status(error.status_code).name
+        if kind == "invalid":  # the framework could not read the body
+            return _answer(FreeholdError("request.not-json", "The body of the request is not valid JSON"))
         return _answer(FreeholdError("request.refused", "The request is not valid for this address", kind=kind))
 
     @app.exception_handler(Exception)

@@ -6,16 +6,19 @@ It checks the scope of every route before the application sees the request, so a
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
+from freehold.connection_slots import keep_connection
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import SiteAddresses, rate_limit_key, read_headers
+from freehold.gateway.browser_key import SUBPROTOCOL, offers_key, read_key
 from freehold.gateway.connections import OpenConnection, OpenConnections
 from freehold.gateway.dispatch import ROUTE_KEY
+from freehold.gateway.download_tickets import TICKET, DownloadTickets
 from freehold.gateway.error_responses import (
     NOT_FOUND,
     NOT_SIGNED_IN,
@@ -26,15 +29,16 @@ from freehold.gateway.error_responses import (
     unexpected_error,
 )
 from freehold.gateway.page import render_error_page
-from freehold.gateway.principal import Principal
+from freehold.gateway.principal import Principal, missing_scope
 from freehold.gateway.rate_limit import RateLimit
-from freehold.gateway.routing import RouteScope, RouteTable, ScopedRoute
+from freehold.gateway.routing import RouteTable, ScopedRoute
 from freehold.gateway.security_headers import SecurityHeaders
-from freehold.identity.sign_ins import COOKIE, SignIns
+from freehold.identity.sign_ins import COOKIE_OF_0_1, SignIns
 from freehold.identity.tokens import ApiTokens
 from freehold.observe.logs import log_unexpected
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+PROBES = frozenset({"/livez", "/ready", "/health"})
 # How long a caller without a credential may keep a request open.
 ANONYMOUS_REQUEST_TIMEOUT = 60.0
 SIGNED_OUT = 4401
@@ -69,6 +73,7 @@ class _Site:
     host: str
     origin: bytes
     security_headers: SecurityHeaders
+    has_pages: bool
 
 
 class PreviewHandler(Protocol):
@@ -97,16 +102,18 @@ class RequestGuard:
         sign_ins: SignIns,
         tokens: ApiTokens,
         connections: OpenConnections,
+        tickets: DownloadTickets | None = None,
         previews: PreviewHandler | None = None,
         anonymous_limit: RateLimit | None = None,
         owner_limit: RateLimit | None = None,
     ) -> None:
         self._app = app
         self.routes = routes
-        self._addresses = addresses
+        self.addresses = addresses
         self._sign_ins = sign_ins
         self._tokens = tokens
         self._connections = connections
+        self._tickets = tickets
         self._previews = previews
         self._anonymous_limit = anonymous_limit or RateLimit(rate=20, burst=200)
         self._owner_limit = owner_limit or RateLimit(rate=2_000, burst=10_000)
@@ -117,6 +124,7 @@ class RequestGuard:
                 SecurityHeaders(
                     https=origin.startswith("https:"), frames=previews.framed_at(host) if previews else None
                 ),
+                host in addresses.page_hosts,
             )
             for host, origin in addresses.origins.items()
         }
@@ -140,6 +148,9 @@ class RequestGuard:
         if site is None:
             await _refuse(WRONG_HOST, PLAIN, scope, send)
             return
+        if not site.has_pages and _is_for_a_page(scope):
+            await self._send_to_pages(site, scope, send)
+            return
         try:
             decision = self._decide(kind, site, scope, headers)
         except Exception as error:
@@ -158,10 +169,13 @@ class RequestGuard:
             scope["state"] = {}
         scope["state"]["principal"] = principal
         scope[ROUTE_KEY] = route.route
+        if principal.sign_in is not None or principal.token is not None:
+            keep_connection(scope)
         connection = self._connections.open(route.kind, principal.sign_in, principal.token)
         try:
             if kind == "websocket":
-                await self._pass_socket(connection, site.security_headers, scope, receive, send)
+                chosen = SUBPROTOCOL if offers_key(headers) else None
+                await self._pass_socket(connection, site.security_headers, chosen, scope, receive, send)
             else:
                 await self._pass_request(connection, route, site.security_headers, scope, receive, send)
         finally:
@@ -172,15 +186,19 @@ class RequestGuard:
     ) -> tuple[Principal, ScopedRoute] | ErrorResponse:
         client = scope.get("client")
         caller = client[0] if client else ""
-        if self._addresses.proxies:
-            if self._addresses.is_plain_http(site.host, caller, headers.get(b"x-forwarded-proto")):
+        if self.addresses.proxies:
+            if self.addresses.is_plain_http(site.host, caller, headers.get(b"x-forwarded-proto")):
                 return PLAIN_HTTP
-            caller = self._addresses.find_caller(caller, headers.get(b"x-forwarded-for", b"").decode("latin-1"))
+            caller = self.addresses.find_caller(caller, headers.get(b"x-forwarded-for", b"").decode("latin-1"))
         method: str = scope.get("method", "GET")
         path: str = scope["path"]
-        if not _is_own_origin(headers, site.origin, acts=kind == "websocket" or method not in SAFE, path=path):
+        key = read_key(headers, kind) if site.has_pages else None
+        acts = kind == "websocket" or method not in SAFE
+        if not _is_own_origin(headers, site.origin, is_page=key is not None, acts=acts, path=path):
             return WRONG_ORIGIN
-        principal = self._identify(headers, caller)
+        principal = self._identify(headers, key, caller)
+        if site.has_pages and method == "GET" and kind == "http" and b"authorization" not in headers:
+            principal = self._redeem_ticket(scope, principal)
         is_known = principal.sign_in is not None or principal.token is not None
         wait = self._owner_limit.wait(principal.who) if is_known else self._anonymous_limit.wait(rate_limit_key(caller))
         if wait > 0:
@@ -189,21 +207,38 @@ class RequestGuard:
         if route is None:
             return self._no_route(path) if is_known else NOT_SIGNED_IN
         if not principal.has_scope(route.scope):
-            return NOT_SIGNED_IN if principal.token is None else _missing_scope(route.scope)
+            return NOT_SIGNED_IN if principal.token is None else ErrorResponse(missing_scope(route.scope))
         length = headers.get(b"content-length")
         if length is not None and not (length.isdigit() and int(length) <= route.max_body):
             return body_too_large(route.max_body)
         return principal, route
 
-    def _identify(self, headers: Mapping[bytes, bytes], caller: str) -> Principal:
-        authorization = headers.get(b"authorization")
-        if authorization is not None:
-            scheme, _, bearer = authorization.partition(b" ")
-            token = self._tokens.verify(bearer.decode("latin-1")) if scheme.lower() == b"bearer" else None
-            return Principal(token=token, address=caller)
-        secret = read_cookie(headers, COOKIE)
-        sign_in = self._sign_ins.verify(secret) if secret is not None else None
-        return Principal(sign_in=sign_in, address=caller)
+    def _identify(self, headers: Mapping[bytes, bytes], key: str | None, caller: str) -> Principal:
+        if key is not None:
+            return Principal(sign_in=self._sign_ins.verify(key), address=caller)
+        scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
+        token = self._tokens.verify(bearer.decode("latin-1")) if scheme.lower() == b"bearer" else None
+        return Principal(token=token, address=caller)
+
+    def _redeem_ticket(self, scope: Scope, nobody: Principal) -> Principal:
+        query: bytes = scope["query_string"]
+        if self._tickets is None or TICKET not in query:
+            return nobody
+        scope["query_string"] = query.rpartition(TICKET)[0].removesuffix(b"&")  # no route sees it
+        return replace(nobody, sign_in=self._tickets.redeem(scope["raw_path"], query))
+
+    async def _send_to_pages(self, site: _Site, scope: Scope, send: Send) -> None:
+        """Redirect a browser from `localhost` to the name that only the control center has, with path and query."""
+        path: bytes = scope["raw_path"] if scope["raw_path"].startswith(b"/") else b"/"
+        target = path + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+        gone = f"{COOKIE_OF_0_1}=; Path=/; Secure; HttpOnly; Max-Age=0"
+        headers = [
+            (b"location", self.addresses.local_pages.encode() + target),
+            (b"set-cookie", gone.encode()),
+            (b"content-length", b"0"),
+        ]
+        await send({"type": "http.response.start", "status": 307, "headers": site.security_headers.add(headers)})
+        await send({"type": "http.response.body", "body": b""})
 
     def _no_route(self, path: str) -> ErrorResponse:
         methods = self.routes.list_methods(path)
@@ -253,7 +288,13 @@ class RequestGuard:
             await _refuse(refusal, security_headers, scope, send)
 
     async def _pass_socket(
-        self, connection: OpenConnection, security_headers: SecurityHeaders, scope: Scope, receive: Receive, send: Send
+        self,
+        connection: OpenConnection,
+        security_headers: SecurityHeaders,
+        subprotocol: str | None,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
     ) -> None:
         accepted = over = False
 
@@ -265,7 +306,9 @@ class RequestGuard:
 
         async def send_watched(message: Message) -> None:
             nonlocal accepted, over
-            accepted = accepted or message["type"] == "websocket.accept"
+            if message["type"] == "websocket.accept":
+                accepted = True
+                message["subprotocol"] = subprotocol
             over = over or message["type"] == "websocket.close"
             await send(message)
 
@@ -295,14 +338,22 @@ class RequestGuard:
             await _refuse(refusal, security_headers, scope, send)
 
 
-def _is_own_origin(headers: Mapping[bytes, bytes], origin_here: bytes, *, acts: bool, path: str) -> bool:
+def _is_for_a_page(scope: Scope) -> bool:
+    """Whether a request asks for a page of the control center or one of its files, and not for the API or a probe."""
+    if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+        return False
+    path: str = scope["path"]
+    return not (path == "/v1" or path.startswith("/v1/") or path in PROBES)
+
+
+def _is_own_origin(headers: Mapping[bytes, bytes], origin_here: bytes, *, is_page: bool, acts: bool, path: str) -> bool:
     """Whether the request comes from one of our own pages, or not from a browser."""
     origin = headers.get(b"origin")
     if origin is not None:
         return origin == origin_here
     if acts:
-        # A browser that hides its origin sends cookies; a script does not.
-        return b"cookie" not in headers
+        # A page names its origin whenever it acts. A browser that hides it sends cookies; a script does not.
+        return not is_page and b"cookie" not in headers
     # Pages of other sites may not send requests to the API at all, so that timing tells them nothing.
     site = headers.get(b"sec-fetch-site")
     return site is None or site in (b"same-origin", b"none") or not path.startswith("/v1/")
@@ -321,15 +372,6 @@ async def _with_timeout(running: Awaitable[None]) -> None:
         if deadline.expired():
             raise _TooSlow from None
         raise
-
-
-def _missing_scope(scope: RouteScope) -> ErrorResponse:
-    if scope == "browser":
-        return ErrorResponse(
-            FreeholdError("identity.browser-only", "An API token may not do this", hint="Sign in with a browser")
-        )
-    hint = f"Create a token with this scope: freehold token create NAME --scope {scope}"
-    return ErrorResponse(FreeholdError("identity.wrong-scope", f"This token lacks the scope {scope}", hint=hint))
 
 
 def _reraise_unless_revoked(connection: OpenConnection) -> None:
@@ -360,16 +402,6 @@ def _limit_body(receive: Receive, limit: int) -> Receive:
         return message
 
     return receive_counted
-
-
-def read_cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
-    """The value of a cookie; None when it is missing or repeated (another page may have planted one)."""
-    cookies = headers.get(b"cookie")
-    if cookies is None:
-        return None
-    prefix = name.encode() + b"="
-    found = [part for part in map(bytes.strip, cookies.split(b";")) if part.startswith(prefix)]
-    return found[0][len(prefix) :].decode("latin-1") if len(found) == 1 else None
 
 
 async def _refuse(refusal: ErrorResponse, security_headers: SecurityHeaders, scope: Scope, send: Send) -> None:

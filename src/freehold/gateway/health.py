@@ -33,6 +33,13 @@ def make_health_monitor(services: Services, changed: StateChangeHandler) -> Heal
         ]
         return ProbeResult("degraded", f"not ready: {', '.join(not_ready)}") if not_ready else None
 
+    async def disk() -> ProbeResult | None:
+        """A full disk stops neither sign-in nor undo, so it does not hold back readiness here."""
+        found = (await services.keeper.call(GetKeeperStatus())).disk
+        return (
+            None if found.state == "ok" else ProbeResult("failed" if found.state == "full" else "degraded", found.words)
+        )
+
     async def history() -> ProbeResult | None:
         """A degraded history still records and undoes, so it does not hold back readiness here."""
         status = await services.keeper.call(GetHistoryStatus())
@@ -44,6 +51,7 @@ def make_health_monitor(services: Services, changed: StateChangeHandler) -> Heal
         ComponentProbe("timeline", timeline),
         ComponentProbe("keeper", keeper),
         ComponentProbe("history", history, required=False),
+        ComponentProbe("disk", disk, required=False),
         ComponentProbe("computer", services.computer_access.probe_computer),
         ComponentProbe("egress", services.computer_access.probe_egress, required=False),
         *(

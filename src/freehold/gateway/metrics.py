@@ -60,7 +60,7 @@ class RequestMetrics:
             await send(message)
 
         begin = time.perf_counter()
-        with span("http.request", **{"http.request.method": method}) as seen:
+        with span("http.request", {"http.request.method": method}, side="server") as seen:
             try:
                 await self._app(scope, receive, send_and_note)
             finally:

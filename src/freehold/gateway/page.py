@@ -56,12 +56,11 @@ def render_error_page(refusal: ErrorResponse, scope: Scope, headers: Mapping[byt
     path: str = scope["path"]
     if path == "/v1" or path.startswith("/v1/") or b"text/html" not in headers.get(b"accept", b""):
         return None
-    if refusal is NOT_FOUND:
-        hint, link = "The address may be misspelled, or from another version", PageLink("Open the control center", "/")
-    elif refusal is NOT_SIGNED_IN:
-        hint, link = "Sign in to continue", PageLink("Sign in", "/sign-in")
-    else:
+    # A browser opens an address without its key, so it is never known here whether it is signed in.
+    if refusal not in (NOT_FOUND, NOT_SIGNED_IN):
         return None
+    hint = "The address may be misspelled, or from another version"
+    link = PageLink("Open the control center", "/")
     page = render_page(title="Freehold", message=refusal.error.message, hint=hint, status=refusal.status, link=link)
     page.raw_headers.extend(refusal.headers)
     return page

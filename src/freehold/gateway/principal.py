@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from freehold.errors import FreeholdError
 from freehold.gateway.routing import RouteScope
 from freehold.identity.sign_ins import SignIn
 from freehold.identity.tokens import ApiToken
@@ -32,6 +33,19 @@ class Principal:
                 return self.sign_in is not None
             case token_scope:
                 return self.sign_in is not None or (self.token is not None and self.token.allows(token_scope))
+
+    def require(self, scope: RouteScope) -> None:
+        """For what a route does only with a further scope. Raises `identity.wrong-scope`."""
+        if not self.has_scope(scope):
+            raise missing_scope(scope)
+
+
+def missing_scope(scope: RouteScope) -> FreeholdError:
+    """What a token is told that lacks a scope."""
+    if scope == "browser":
+        return FreeholdError("identity.browser-only", "An API token may not do this", hint="Sign in with a browser")
+    hint = f"Create a token with this scope: freehold token create NAME --scope {scope}"
+    return FreeholdError("identity.wrong-scope", f"This token lacks the scope {scope}", hint=hint)
 
 
 def principal_of(scope: Mapping[str, Any]) -> Principal:

@@ -104,6 +104,7 @@ class RouteTable:
     def __init__(self, routes: Iterable[ScopedRoute]) -> None:
         self.routes = tuple(routes)
         self._exact: dict[tuple[str, str, str], ScopedRoute] = {}
+        self._exact_paths: set[tuple[str, str]] = set()
         self._patterns: list[ScopedRoute] = []
         for route in self.routes:
             if "{" in route.path:
@@ -115,10 +116,12 @@ class RouteTable:
                     # The application would run the earlier route, with the scope of the later one.
                     raise RuntimeError(f"{method} {route.path} is hidden by {shadow.path}: declare it earlier")
                 self._exact[route.kind, method, route.path] = route
+            self._exact_paths.add((route.kind, route.path))
 
     def find(self, kind: str, method: str, path: str) -> ScopedRoute | None:
+        """An exact path accepts only its own methods: `GET /v1/history/undo` is not the entry `undo`."""
         route = self._exact.get((kind, method, path))
-        if route is not None:
+        if route is not None or (kind, path) in self._exact_paths:
             return route
         for route in self._patterns:
             if route.kind == kind and method in route.methods and route.route.path_regex.match(path):
@@ -126,8 +129,9 @@ class RouteTable:
         return None
 
     def list_methods(self, path: str) -> list[str]:
-        """The HTTP methods that a path accepts."""
-        return sorted({m for route in self.routes for m in route.methods if self.find("http", m, path) is not None})
+        """The HTTP methods that a path accepts. The guard handles HEAD as GET."""
+        found = {m for route in self.routes for m in route.methods if self.find("http", m, path) is not None}
+        return sorted(found | {"HEAD"} if "GET" in found else found)
 
 
 def read_route_table(routes: Iterable[BaseRoute]) -> RouteTable:

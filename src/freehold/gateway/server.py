@@ -1,44 +1,38 @@
 """The settings of the HTTP server."""
 
+import resource
+from collections.abc import Callable
+
 import uvicorn
-from starlette.types import ASGIApp, Scope
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.http11 import Request
+from starlette.types import ASGIApp
+
+from freehold.connection_slots import ConnectionSlots, SlottedConnection, SlottedSocket
+from freehold.gateway.http_protocol import MAX_CONNECTIONS, ServerHttp, ServerWebSocket
 
 # At a stop, running requests get this long to finish. The keeper's own deadline is longer.
 DRAIN_SECONDS = 5
-MAX_CONNECTIONS = 4096
 
 
-_MESSAGE_LIMIT = "freehold.message-limit"
+class _WebSocket(SlottedSocket, ServerWebSocket):
+    pass
 
 
-class ServerWebSocket(WebSocketsSansIOProtocol):
-    """The server's WebSocket protocol. A route may raise the message limit of one socket."""
+def make_server_config(
+    app: ASGIApp, host: str, port: int, is_proxy: Callable[[str], bool] = lambda _peer: False
+) -> uvicorn.Config:
+    """`is_proxy` knows the peers that stand for many browsers."""
+    places = make_slots(is_proxy)
 
-    def handle_connect(self, event: Request) -> None:
-        super().handle_connect(event)
-        if not self.close_sent:  # otherwise the handshake was refused and there is no scope
-            self.scope["extensions"][_MESSAGE_LIMIT] = {"set": self._set_message_limit}
+    class Http(SlottedConnection, ServerHttp):
+        slots = places
+        head_timeout = None  # ServerHttp has its own
 
-    def _set_message_limit(self, limit: int) -> None:
-        self.conn.max_message_size = limit
-
-
-def raise_message_limit(scope: Scope, limit: int) -> None:
-    """Set the size limit of messages on this socket, in bytes. Does nothing under another server."""
-    extension = scope.get("extensions", {}).get(_MESSAGE_LIMIT)
-    if extension is not None:
-        extension["set"](limit)
-
-
-def make_server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=host,
         port=port,
-        http="httptools",
-        ws=ServerWebSocket,
+        http=Http,
+        ws=_WebSocket,
         ws_max_size=64 * 1024,
         ws_per_message_deflate=False,
         ws_ping_interval=20,
@@ -52,6 +46,11 @@ def make_server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
         # The guard reads forwarded headers: it knows the trusted proxies.
         proxy_headers=False,
         timeout_graceful_shutdown=DRAIN_SECONDS,
-        limit_concurrency=MAX_CONNECTIONS,
-        h11_max_incomplete_event_size=64 * 1024,
     )
+
+
+def make_slots(is_proxy: Callable[[str], bool]) -> ConnectionSlots:
+    """Half of the files that this process may open are for connections, half of these for one peer."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    total = MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft // 2)
+    return ConnectionSlots(total, total // 2, is_proxy)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from freehold.gateway.computer_access import ComputerAccess
 from freehold.gateway.connections import OpenConnections
 from freehold.home import Home
-from freehold.identity.sign_ins import SignIns
+from freehold.identity.sign_ins import SignIns, control_center_url
 from freehold.identity.tokens import ApiTokens
 from freehold.keeper.client import KeeperClient
 from freehold.manifest import LoadedManifest, Manifest
@@ -61,12 +61,9 @@ class Services:
 
     @property
     def base_url(self) -> str:
-        """The address of the control center. AT Protocol redirects browsers to 127.0.0.1, never to localhost."""
+        """The address of the control center."""
         gateway = self.manifest.gateway
-        if gateway.public_url:
-            return gateway.public_url.rstrip("/")
-        name = "localhost" if self.manifest.owner.did is None else "127.0.0.1"
-        return f"http://{name}:{gateway.port}"
+        return control_center_url(gateway.port, gateway.public_url)
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from freehold.agents.tools.command_file import write_command
 from freehold.agents.tools.definitions import HostToolDependencies, make_host_tools
 from freehold.agents.tools.server import HostToolServer
 from freehold.computer.contract.conventions import HOST_TOOLS_PORT
-from freehold.egress.models import ActiveStop
 from freehold.errors import FreeholdError
 from freehold.gateway.computer_access import ComputerAccess
+from freehold.gateway.kill_switch import KillSwitch
 from freehold.gateway.preview.hosts import PreviewHosts, can_preview
 from freehold.gateway.preview.listeners import PortMonitor
 from freehold.gateway.services import Services
@@ -83,12 +83,7 @@ def open_session_service(
         )
     )
 
-    async def stop_all(stop: ActiveStop) -> None:
-        with suppress(FreeholdError):
-            access.egress.end_all_conversations()
-        await sessions.stop_all("The owner stopped all agents" + (f": {stop.why}" if stop.why else ""))
-
-    access.models.on_stop(stop_all)
+    access.models.on_stop(KillSwitch(access, sessions, services.timeline).pull)
     return sessions
 
 

@@ -20,7 +20,7 @@ class SessionTopics:
         self._store = store
         self._last: dict[str, int] = {}
         self._sessions = publisher.topics.add(Topic("sessions"))
-        self._approvals = publisher.topics.add(Topic("approvals"))
+        self._approvals = publisher.topics.add(Topic("approvals", scope="prompt"))
         self._agents = publisher.topics.add(Topic("agents"))
         publisher.topics.add_family("session", self._open_topic)
 
@@ -38,7 +38,7 @@ class SessionTopics:
 
         # Events that were published during the query count too, so that a reader misses none.
         first = max(seq, self._last.get(session, 0))
-        return Topic(f"session:{session}", kept=100, first=first, backlog=read_backlog)
+        return Topic(f"session:{session}", scope="prompt", kept=100, first=first, backlog=read_backlog)
 
     def publish_events(self, session: str, events: list[SessionEventRow]) -> None:
         if events:

@@ -15,11 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.types import Receive, Send
 from starlette.websockets import WebSocket
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import Natural, RequestBody
+from freehold.gateway.principal import Principal, missing_scope, principal_of
 from freehold.gateway.routing import websocket
 from freehold.gateway.topics import EncodedMessage, Topic, Topics
 
@@ -42,21 +44,18 @@ CLOSE_TOO_SLOW = SocketClose(TOO_SLOW, "too slow: reconnect and resume from the 
 CLOSE_INVALID_MESSAGE = SocketClose(INVALID_MESSAGE, "not a valid message for this socket")
 
 
-class SubscribeMessage(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class SubscribeMessage(RequestBody):
     type: Literal["subscribe"]
     topic: str = Field(max_length=200)
-    after: int | None = Field(default=None, ge=0)
+    after: Natural | None = None
 
 
-class UnsubscribeMessage(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class UnsubscribeMessage(RequestBody):
     type: Literal["unsubscribe"]
     topic: str = Field(max_length=200)
 
 
-class PingMessage(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class PingMessage(RequestBody):
     type: Literal["ping"]
 
 
@@ -126,7 +125,7 @@ class SocketRoutes:
             async with asyncio.TaskGroup() as group:
                 tasks = {
                     group.create_task(_ignore_closed(reader.drain(send))),
-                    group.create_task(_listen(reader, self._topics, receive)),
+                    group.create_task(_listen(reader, self._topics, principal_of(socket.scope), receive)),
                     group.create_task(reader.too_slow.wait()),
                 }
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -149,7 +148,7 @@ async def _ignore_closed(sending: Awaitable[None]) -> None:
         await sending
 
 
-async def _listen(reader: SocketReader, topics: Topics, receive: Receive) -> SocketClose | None:
+async def _listen(reader: SocketReader, topics: Topics, principal: Principal, receive: Receive) -> SocketClose | None:
     """Handle messages until the client disconnects (None) or sends an invalid one."""
     while True:
         message = await receive()
@@ -172,10 +171,10 @@ async def _listen(reader: SocketReader, topics: Topics, receive: Receive) -> Soc
                     left.leave(reader)
                     reader.forget(name)
             case SubscribeMessage():
-                await _subscribe(parsed, reader, topics)
+                await _subscribe(parsed, reader, topics, principal)
 
 
-async def _subscribe(request: SubscribeMessage, reader: SocketReader, topics: Topics) -> None:
+async def _subscribe(request: SubscribeMessage, reader: SocketReader, topics: Topics, principal: Principal) -> None:
     if request.topic not in reader.joined and len(reader.joined) >= MAX_TOPICS:
         _refuse(
             reader, request.topic, "socket.too-many-topics", f"A socket can subscribe to at most {MAX_TOPICS} topics"
@@ -184,6 +183,10 @@ async def _subscribe(request: SubscribeMessage, reader: SocketReader, topics: To
     topic = await topics.find(request.topic)
     if topic is None:
         _refuse(reader, request.topic, "socket.unknown-topic", f"The topics are: {', '.join(topics.list_names())}")
+        return
+    if not principal.has_scope(topic.scope):
+        error = missing_scope(topic.scope)
+        _refuse(reader, request.topic, error.code, error.message)
         return
     topic.leave(reader)
     reader.forget(topic.name)

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+from freehold.gateway.routing import RouteScope
+
 EncodedMessage = tuple[int, str]
 
 
@@ -24,18 +26,20 @@ def encode_message(topic: str, seq: int, data: object) -> str:
 class Topic:
     """Messages numbered from 1, of which the last `kept` are stored; or, with `backlog`, numbered by a durable source.
 
-    A reader that asks for older messages than these is told to resync.
+    A reader that asks for older messages than these is told to resync. A reader without the scope may not subscribe.
     """
 
     def __init__(
         self,
         name: str,
         *,
+        scope: RouteScope = "read",
         kept: int = 1_000,
         first: int = 0,
         backlog: Callable[[int], Awaitable[list[EncodedMessage] | None]] | None = None,
     ) -> None:
         self.name = name
+        self.scope = scope
         self.last = first
         self._kept: deque[EncodedMessage] = deque(maxlen=kept)
         self._backlog = backlog

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     Steps = Generator[bool, None, Any]
 
 SOON = False
+MAX_ROWS = 256
+MAX_RECORD = 1024 * 1024
+"""Bytes of one record. The host refuses records of more than four times this."""
 
 
 class BatchOperation(Operation):
@@ -71,7 +74,10 @@ class BatchOperation(Operation):
         self._job.close()
 
     def record(self, answer: dict[str, Any]) -> Steps:
-        line = encode_message(answer) + b"\n"
+        yield from self._send_line(encode_message(answer))
+
+    def _send_line(self, encoded: bytes) -> Steps:
+        line = encoded + b"\n"
         while line:
             room = self._channel.room(1)
             if room <= 0:
@@ -80,8 +86,17 @@ class BatchOperation(Operation):
             self._channel.send(1, line[:room])
             line = line[room:]
 
+    def _send_rows(self, rows: list[Any]) -> Steps:
+        """Send rows in one record, or in several: names and targets of links can be long."""
+        encoded = encode_message({"part": rows})
+        if len(encoded) > MAX_RECORD and len(rows) > 1:
+            yield from self._send_rows(rows[: len(rows) // 2])
+            yield from self._send_rows(rows[len(rows) // 2 :])
+        else:
+            yield from self._send_line(encoded)
+
     def parts(self, rows: Generator[Any, None, None], most: int) -> Steps:
-        """Send rows, 256 in each record. Returns their count, and whether there were more than `most`."""
+        """Send rows, up to 256 in each record. Returns their count, and whether there were more than `most`."""
         count = 0
         batch: list[Any] = []
         for row in rows:
@@ -90,14 +105,14 @@ class BatchOperation(Operation):
                 continue
             if count >= most:
                 rows.close()
-                yield from self.record({"part": batch})
+                yield from self._send_rows(batch)
                 return {"count": count, "more": True}
             batch.append(row)
             count += 1
-            if len(batch) == 256:
-                yield from self.record({"part": batch})
+            if len(batch) == MAX_ROWS:
+                yield from self._send_rows(batch)
                 batch = []
                 yield SOON
         if batch:
-            yield from self.record({"part": batch})
+            yield from self._send_rows(batch)
         return {"count": count, "more": False}

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+MAX_TEXT = 500
+
+
 def _build() -> tuple[Callable[[str], Any], Callable[[Any], str]]:
     try:
         from _json import encode_basestring_ascii, make_encoder, make_scanner
@@ -67,3 +70,8 @@ def decode_message(payload: bytes) -> dict[str, Any]:
 
 def encode_message(value: object) -> bytes:
     return _dumps(value).encode("ascii")
+
+
+def shorten(words: str, most: int = MAX_TEXT) -> str:
+    """Names and requests of the host come back in error texts: they must not make an answer too long."""
+    return words if len(words) <= most else words[:most] + "…"

@@ -14,6 +14,7 @@ import stat
 
 from freehold.guest import tree
 from freehold.guest.batch import SOON, BatchOperation
+from freehold.guest.codec import shorten
 from freehold.guest.spawn import OperationError, to_bytes
 
 TYPE_CHECKING = False
@@ -31,6 +32,8 @@ CODES = {
     "ENOENT": "not-found", "EEXIST": "exists", "ENOTEMPTY": "not-empty", "ENOTDIR": "not-a-folder", "EISDIR": "is-a-folder",
     "EACCES": "permission", "EPERM": "permission", "ENOSPC": "no-space", "EDQUOT": "no-space", "EFBIG": "too-large",
     "ELOOP": "too-many-links", "ENAMETOOLONG": "name-too-long", "EROFS": "read-only", "EMFILE": "busy", "ENFILE": "busy",
+    "EINVAL": "bad-path", "EBUSY": "folder-in-use", "ETXTBSY": "folder-in-use", "ENXIO": "bad-kind", "ENODEV": "bad-kind",
+    "EOPNOTSUPP": "bad-kind", "ESRCH": "not-found",
 }  # fmt: skip
 
 
@@ -38,10 +41,10 @@ def describe_error(error: OSError) -> list[str]:
     import errno
 
     name = errno.errorcode.get(error.errno or 0, "")
-    where = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
+    where = shorten(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes)) else ""
     return [
         "files." + CODES.get(name, "failed"),
-        f"{where}: {error.strerror}" if where else str(error.strerror or error),
+        f"{where}: {error.strerror}" if where else shorten(str(error.strerror or error)),
     ]
 
 
@@ -63,13 +66,13 @@ class FileBatch(BatchOperation):
             except OSError as error:
                 answer = {"error": describe_error(error)}
             except OperationError as error:
-                answer = {"error": [error.code, str(error)]}
+                answer = {"error": [error.code, shorten(str(error))]}
             except MemoryError:
                 answer = {"error": ["files.no-memory", "The computer has not enough memory for this operation"]}
             except RecursionError:
                 answer = {"error": ["files.too-deep", "The folders are nested too deeply"]}
-            except (KeyError, TypeError, ValueError) as error:
-                answer = {"error": ["files.bad-request", f"{type(error).__name__}: {error}"]}
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                answer = {"error": ["files.bad-request", shorten(f"{type(error).__name__}: {error}")]}
             yield from self.record(answer)
         self._channel.finish()
 
@@ -200,7 +203,9 @@ class FileBatch(BatchOperation):
         return tree.describe_entry(os.path.basename(path), found, path)
 
     def list(self, item: dict[str, Any]) -> Steps:
-        return (yield from self.parts(tree.list_folder(self.path(item)), int(item["most"])))
+        most = int(item["most"])
+        rows = tree.list_folder(self.path(item), to_bytes(item.get("after", "")), most)
+        return (yield from self.parts(rows, most))
 
     def walk(self, item: dict[str, Any]) -> Steps:
         rows = tree.walk_folder(

@@ -33,6 +33,7 @@ SHUTDOWN_GRACE = 3.0
 class Guest:
     def __init__(self, listener: int, workspace: bytes, held: Iterable[int]) -> None:
         os.set_inheritable(listener, False)
+        os.set_blocking(2, False)  # the host stops reading what is too much, and a guest that waits for it would hang
         kernel.forbid_inspection()
         self.loop = Loop()
         self.reserved_ports = ReservedPorts(self.loop, held)
@@ -174,6 +175,12 @@ def _close_terminal(guest: Guest, channel: GuestChannel, request: dict[str, Any]
     channel.finish({"ok": True})
 
 
+def _end_sessions(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.session_end import SessionEnd
+
+    return SessionEnd(guest.children, channel)
+
+
 def _shut_down(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
     channel.finish({"ok": True})
     guest.loop.call_after_round(guest.shut_down)
@@ -192,6 +199,7 @@ OPERATIONS: dict[str, Begin] = {
     "terminal.attach": _attach,
     "terminal.close": _close_terminal,
     "terminals": _terminals,
+    "sessions.end": _end_sessions,
     "shutdown": _shut_down,
 }
 

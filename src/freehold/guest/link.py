@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from _socket import MSG_DONTWAIT
 
 from freehold.guest import wire
-from freehold.guest.codec import decode_message, encode_message
-from freehold.guest.loop import HANG_UP, READ, WRITE, log_error
+from freehold.guest.codec import decode_message, encode_message, shorten
+from freehold.guest.loop import HANG_UP, READ, WRITE, log_error, log_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ MAX_UNSENT = 512 * 1024
 BATCH = 64
 RECEIVE = 256 * 1024
 MAX_CHANNELS = 16384
+MAX_NUMBER = 2**32 - 1
+MAX_ERROR_TEXT = 1000
 
 
 class Operation:
@@ -44,7 +45,10 @@ class Operation:
 
 
 class GuestChannel:
-    """The streams of one operation. `credit` is what we may still send, `allowed` what the host may still send."""
+    """The streams of one operation. `credit` is what we may still send, `allowed` what the host may still send.
+
+    Nothing is sent on a closed channel: the host takes such a frame for a breach of the protocol.
+    """
 
     __slots__ = ("allowed", "credit", "is_open", "link", "number", "operation")
 
@@ -65,10 +69,16 @@ class GuestChannel:
 
     def send(self, stream: int, payload: bytes) -> None:
         self.credit[stream] -= len(payload)
-        self.link.send_frame(wire.SIDE if stream else wire.DATA, self.number, payload)
+        self.send_spent(stream, payload)
+
+    def send_spent(self, stream: int, payload: bytes) -> None:
+        """Send bytes whose credit is used already."""
+        if self.is_open:
+            self.link.send_frame(wire.SIDE if stream else wire.DATA, self.number, payload)
 
     def send_end(self, stream: int) -> None:
-        self.link.send_frame(wire.END, self.number, bytes((stream,)))
+        if self.is_open:
+            self.link.send_frame(wire.END, self.number, bytes((stream,)))
 
     def grant(self, stream: int, amount: int) -> None:
         if self.is_open and amount:
@@ -76,7 +86,14 @@ class GuestChannel:
             self.link.send_frame(wire.GRANT, self.number, wire.CREDIT.pack(stream, amount))
 
     def send_message(self, message: dict[str, Any]) -> None:
-        self.link.send_frame(wire.MESSAGE, self.number, encode_message(message))
+        """A message that is too long for a frame ends this operation with an error instead, and not the link."""
+        if not self.is_open:
+            return
+        payload = encode_message(message)
+        if len(payload) > wire.MAX_PAYLOAD:
+            self.fail("computer.too-large", f"The answer has {len(payload)} bytes (at most {wire.MAX_PAYLOAD})")
+            return
+        self.link.send_frame(wire.MESSAGE, self.number, payload)
 
     def finish(self, message: dict[str, Any] | None = None) -> None:
         """Send the last message and close the channel. Idempotent."""
@@ -84,12 +101,13 @@ class GuestChannel:
             return
         if message is not None:
             self.send_message(message)
-        self.is_open = False
-        self.link.send_frame(wire.CLOSE, self.number)
-        self.link.release(self)
+        if self.is_open:  # a message that was too long has closed it
+            self.is_open = False
+            self.link.send_frame(wire.CLOSE, self.number)
+            self.link.release(self)
 
     def fail(self, code: str, message: str) -> None:
-        self.finish({"error": [code, message[:1000]]})
+        self.finish({"error": [code, shorten(message, MAX_ERROR_TEXT)]})
 
 
 class GuestLink:
@@ -137,7 +155,10 @@ class GuestLink:
 
     def open(self, message: dict[str, Any]) -> GuestChannel:
         """Open a channel to the host, for a connection from inside to a port that the host listens on."""
-        self._own += 2
+        while True:
+            self._own = 2 if self._own + 2 > MAX_NUMBER else self._own + 2
+            if self._own not in self.channels:
+                break
         channel = GuestChannel(self, self._own, wire.WINDOW)
         self.channels[channel.number] = channel
         self.accepted += 1
@@ -167,7 +188,7 @@ class GuestLink:
             except Exception as error:
                 log_error(error)
         if reason:
-            os.write(2, f"guest: link closed: {reason}\n".encode(errors="replace"))
+            log_line(f"link closed: {reason}")
         self._gone(self)
 
     def _ready(self, events: int) -> None:
@@ -259,15 +280,19 @@ class GuestLink:
             raise wire.WireError(f"a frame of kind {kind}")
 
     def _accept(self, number: int, payload: bytes) -> None:
-        if number % 2 == 0 or number in self.channels or len(self.channels) >= MAX_CHANNELS:
+        if number % 2 == 0 or number in self.channels:
             raise wire.WireError(f"channel {number} cannot be opened")
         request = decode_message(payload)
         window = request.get("window", wire.WINDOW)
         if not isinstance(window, int) or not 0 < window <= wire.MAX_WINDOW:
             raise wire.WireError("a bad window")
         channel = GuestChannel(self, number, window)
+        full = len(self.channels) >= MAX_CHANNELS
         self.channels[number] = channel
-        channel.operation = self._begin(channel, request)
+        if full:
+            channel.fail("computer.busy", f"{MAX_CHANNELS} operations are running, which is the limit")
+        else:
+            channel.operation = self._begin(channel, request)
 
     def _flush(self) -> None:
         self._scheduled = False

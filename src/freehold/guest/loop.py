@@ -19,6 +19,9 @@ WRITE = select.EPOLLOUT
 HANG_UP = select.EPOLLHUP | select.EPOLLERR
 SLICE = 0.005
 """Seconds that a job may run before the others run."""
+LONGEST_DELAY = 10.0 * 365 * 24 * 3600
+LONGEST_POLL = 3600.0
+MAX_LOG_LINE = 500
 
 
 class Timer:
@@ -62,7 +65,8 @@ class Loop:
                 return
 
     def call_later(self, seconds: float, action: Callable[[], None]) -> Timer:
-        timer = Timer(time.monotonic() + seconds, action)
+        # A delay that is not a number would disorder the timers, and epoll refuses one without end.
+        timer = Timer(time.monotonic() + (seconds if seconds < LONGEST_DELAY else LONGEST_DELAY), action)
         heapq.heappush(self._timers, timer)
         return timer
 
@@ -97,7 +101,7 @@ class Loop:
             heapq.heappop(self._timers)
         if not self._timers:
             return -1
-        return max(0.0, self._timers[0].at - time.monotonic())
+        return min(max(0.0, self._timers[0].at - time.monotonic()), LONGEST_POLL)
 
     def _run_timers(self) -> None:
         if not self._timers:
@@ -130,15 +134,19 @@ class Loop:
 
 
 def log_error(error: BaseException) -> None:
-    """Write one line to stderr, which the backend keeps. Never raises."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{place.tb_frame.f_code.co_name}:{place.tb_lineno}" if place is not None else "?"
+    log_line(f"{type(error).__name__} in {where}: {error}")
+
+
+def log_line(words: str) -> None:
+    """Write one short line to stderr, which the backend keeps. Never raises, and never waits: a full pipe drops it."""
     try:
-        place = error.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = f"{place.tb_frame.f_code.co_name}:{place.tb_lineno}" if place is not None else "?"
         os.write(
             sys.__stderr__.fileno() if sys.__stderr__ else 2,
-            f"guest: {type(error).__name__} in {where}: {error}\n".encode(errors="replace"),
+            f"guest: {words[:MAX_LOG_LINE]}\n".encode(errors="replace"),
         )
     except (OSError, ValueError, MemoryError):
         return

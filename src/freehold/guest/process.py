@@ -37,7 +37,7 @@ class ChildProcesses:
         self._children: dict[int, Callable[[int, struct_rusage], None]] = {}
         self._count = 0
         self._nonce = os.urandom(4).hex()
-        self._domains = LandlockDomains()
+        self.domains = LandlockDomains()
         loop.watch(ended, READ, self._child_ended)
 
     def new_marker(self) -> bytes:
@@ -54,7 +54,7 @@ class ChildProcesses:
     def start(self, request: SpawnRequest, streams: tuple[int, int, int], terminal: bool = False) -> int:
         """As `start_child`. SIGCHLD is not blocked meanwhile and may be missed, so dead processes are reaped afterwards."""
         self.loop.call_after_round(self.reap)
-        return self._domains.run_in(request.apart, lambda: start_child(request, *streams, terminal=terminal))
+        return self.domains.run_in(request.apart, lambda: start_child(request, *streams, terminal=terminal))
 
     def _child_ended(self, events: int) -> None:
         os.read(self._ended, 4096)
@@ -88,16 +88,18 @@ class GuestProcess(Operation):
         self._sources: list[StreamSource] = []
         self._sink: StreamSink | None = None
         self._quiet = bool(message.get("quiet"))
-        self._linger = message.get("linger", LINGER)
-        capture = message.get("capture")
+        linger, timeout, capture = message.get("linger", LINGER), message.get("timeout"), message.get("capture")
+        # Read every field before the process starts: nothing would end one whose request is refused afterwards.
+        self._linger = None if linger is None else max(0.0, float(linger))
+        time_limit = None if timeout is None else max(0.0, float(timeout))
+        capture = None if capture is None else max(0, int(capture))
         self._began = time.monotonic()
         self.pid = self._start(message, capture)
         nursery.adopt(self.pid, self._exited)
         if not self._quiet:
             channel.send_message({"pid": self.pid})
-        timeout = message.get("timeout")
-        if timeout is not None:
-            self._timer = nursery.loop.call_later(max(0.0, float(timeout)), self._late)
+        if time_limit is not None:
+            self._timer = nursery.loop.call_later(time_limit, self._late)
 
     def _start(self, message: dict[str, Any], capture: int | None) -> int:
         nursery, loop = self._nursery, self._nursery.loop
@@ -121,7 +123,7 @@ class GuestProcess(Operation):
             raise OperationError(
                 "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
             ) from None
-        except OperationError:
+        except BaseException:
             for descriptor in pipes:
                 os.close(descriptor)
             raise
@@ -178,7 +180,7 @@ class GuestProcess(Operation):
         if self._timer is not None:
             self._timer.cancel()
         if not self._over() and self._linger is not None:
-            self._timer = self._nursery.loop.call_later(float(self._linger), self._abandon)
+            self._timer = self._nursery.loop.call_later(self._linger, self._abandon)
 
     def _abandon(self) -> None:
         drained = [source.drain() for source in self._sources]

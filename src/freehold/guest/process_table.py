@@ -67,7 +67,8 @@ def kill_tree(leader: int, identity: bytes) -> None:
 
     A process belongs to the command if it descends from the leader, is in a session or process group with one that does,
     or has the command's marker in its environment. A process that cleared its environment, was orphaned, and changed
-    its session before the first scan is not found. It runs until the computer stops.
+    its session before the first scan is not found. It runs until all sessions are ended (session_end.py) or the
+    computer stops.
     """
     own = os.getpid()
     own_session, own_group = os.getsid(0), os.getpgid(0)

@@ -127,17 +127,16 @@ class GuestForward(Operation):
 class ReservedPorts:
     """Ports that only the host serves. The guest listens on them from its start to its end, connected to a host or not.
 
-    Otherwise a program inside could listen there while the gateway restarts, and receive the tokens of sessions. While
-    the host does not serve a port, connections to it are reset.
+    Otherwise a program inside could listen there while the gateway restarts, and receive the tokens of sessions. It
+    listens on every address: a program on [::1] or 127.0.0.2 would get the connections to `localhost` or to that name.
+    There is no network but loopback here. While the host does not serve a port, connections to it are reset.
     """
 
     def __init__(self, loop: Loop, ports: Iterable[int]) -> None:
         self._loop = loop
         self._free: dict[int, _socket.socket] = {}
         for port in ports:
-            held, address = _open({"port": port})
-            held.bind(address)
-            held.listen(BACKLOG)
+            held = _listen_everywhere(port)
             held.setblocking(False)
             self.release(port, held)
 
@@ -151,6 +150,21 @@ class ReservedPorts:
     def release(self, port: int, held: _socket.socket) -> None:
         self._free[port] = held
         self._loop.watch(held.fileno(), READ, lambda events: _reset_connection(held))
+
+
+def _listen_everywhere(port: int) -> _socket.socket:
+    try:
+        held = _socket.socket(_socket.AF_INET6, _socket.SOCK_STREAM)
+    except OSError:  # a kernel without IPv6: nothing else can have an address of it either
+        held = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+        address = "0.0.0.0"  # noqa: S104 - there is only loopback
+    else:
+        held.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
+        address = "::"
+    held.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    held.bind((address, port))
+    held.listen(BACKLOG)
+    return held
 
 
 def _reset_connection(held: _socket.socket) -> None:

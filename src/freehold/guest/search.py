@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from freehold.guest.codec import encode_message
+from freehold.guest.codec import encode_message, shorten
 from freehold.guest.files import describe_error, open_regular
 from freehold.guest.kernel import signals
 from freehold.guest.link import Operation
@@ -34,16 +34,7 @@ class SearchOperation(Operation):
 
     def __init__(self, nursery: ChildProcesses, channel: GuestChannel, message: dict[str, Any]) -> None:
         self._channel = channel
-        import re
-
-        pattern = to_bytes(message["pattern"])
-        try:
-            compiled = re.compile(
-                pattern if message.get("regex") else re.escape(pattern),
-                re.IGNORECASE * bool(message.get("ignore_case")) | re.MULTILINE,
-            )
-        except (re.error, OverflowError, RecursionError) as error:
-            raise OperationError("files.bad-pattern", f"Not a regular expression: {error}") from None
+        to_bytes(message["pattern"])
         path = to_bytes(message["path"])
         path = path if path.startswith(b"/") else nursery.workspace + b"/" + path
         reading, writing = os.pipe()
@@ -56,7 +47,7 @@ class SearchOperation(Operation):
                 "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
             ) from None
         if self._pid == 0:
-            _search_and_exit(writing, path, compiled, message)
+            _search_and_exit(writing, path, message)
         os.close(writing)
         nursery.adopt(self._pid, self._ended)
         self._source = StreamSource(nursery.loop, channel, 1, reading, channel.finish)
@@ -72,15 +63,33 @@ class SearchOperation(Operation):
         self._pid = -1
 
 
-def _search_and_exit(descriptor: int, path: bytes, pattern: re.Pattern[bytes], message: dict[str, Any]) -> None:
+def _search_and_exit(descriptor: int, path: bytes, message: dict[str, Any]) -> None:
+    """Runs in the child. The pattern is read here too: a long one takes seconds."""
     try:
         try:
-            answer: dict[str, Any] = {"ok": _search(descriptor, path, pattern, message)}
+            answer: dict[str, Any] = {"ok": _search(descriptor, path, _read_pattern(message), message)}
         except OSError as error:
             answer = {"error": describe_error(error)}
+        except OperationError as error:
+            answer = {"error": [error.code, shorten(str(error))]}
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            answer = {"error": ["files.bad-request", shorten(f"{type(error).__name__}: {error}")]}
         _write(descriptor, answer)
     finally:
         os._exit(0)
+
+
+def _read_pattern(message: dict[str, Any]) -> re.Pattern[bytes]:
+    import re
+
+    pattern = to_bytes(message["pattern"])
+    try:
+        return re.compile(
+            pattern if message.get("regex") else re.escape(pattern),
+            re.IGNORECASE * bool(message.get("ignore_case")) | re.MULTILINE,
+        )
+    except (re.error, OverflowError, RecursionError) as error:
+        raise OperationError("files.bad-pattern", f"Not a regular expression: {error}") from None
 
 
 def _search(descriptor: int, path: bytes, pattern: re.Pattern[bytes], message: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ RLIMITS = {
     "file_size": resource.RLIMIT_FSIZE,
     "open_files": resource.RLIMIT_NOFILE,
 }
-
+MAX_LIMIT = 2**62
 
 BLOCKED = [signals.SIGTERM, signals.SIGCHLD]
 """Signals that the guest reads from descriptors. Children receive them as usual."""
@@ -63,7 +63,9 @@ class SpawnRequest:
         folder = to_bytes(message.get("cwd") or ".")
         self.folder = workspace + b"/" + folder if not folder.startswith(b"/") else folder
         self.limits = {
-            RLIMITS[name]: int(value) for name, value in (message.get("limits") or {}).items() if name in RLIMITS
+            RLIMITS[name]: min(max(0, int(value)), MAX_LIMIT)
+            for name, value in (message.get("limits") or {}).items()
+            if name in RLIMITS
         }
         program = self.arguments[0]
         if b"/" in program:
@@ -79,14 +81,17 @@ def start_child(request: SpawnRequest, stdin: int, stdout: int, stderr: int, ter
     With `terminal`, stdin is the slave side of a pty and becomes the controlling terminal.
     """
     error_reader, error_writer = os.pipe()
-    former = _lower_limits(request.limits)
+    former: list[tuple[int, tuple[int, int]]] = []
     signals.pthread_sigmask(signals.SIG_UNBLOCK, BLOCKED)
     try:
+        _lower_limits(request.limits, former)
         pid = None if terminal else _start_fast(request, (stdin, stdout, stderr), error_reader, error_writer)
         if pid is None:
             pid = _start_by_fork(request, (stdin, stdout, stderr), error_writer, terminal)
-    except OSError as error:
+    except BaseException as error:
         os.close(error_reader)
+        if not isinstance(error, OSError):
+            raise
         raise OperationError(
             "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
         ) from None
@@ -152,14 +157,12 @@ def _start_by_fork(request: SpawnRequest, streams: tuple[int, int, int], error_w
         os._exit(255)
 
 
-def _lower_limits(limits: dict[int, int]) -> list[tuple[int, tuple[int, int]]]:
-    """Lower our soft limits, which the child inherits. The hard limits stay, so that ours can be restored."""
-    former = []
+def _lower_limits(limits: dict[int, int], former: list[tuple[int, tuple[int, int]]]) -> None:
+    """Lower our soft limits, which the child inherits. The hard limits stay, so that `former` can be restored."""
     for kind, value in limits.items():
         soft, hard = resource.getrlimit(kind)
         former.append((kind, (soft, hard)))
         resource.setrlimit(kind, (_bounded(value, hard), hard))
-    return former
 
 
 def _harden_limit(pid: int, kind: int, value: int) -> None:

@@ -6,7 +6,6 @@ import os
 
 from freehold.guest.kernel import deque
 from freehold.guest.loop import HANG_UP, READ, WRITE
-from freehold.guest.wire import DATA, SIDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class StreamSource:
     def _release(self) -> None:
         """Send the bytes that were held back; their credit is already used."""
         for data in self._held:
-            self._channel.link.send_frame(SIDE if self._stream else DATA, self._channel.number, data)
+            self._channel.send_spent(self._stream, data)
         self._held.clear()
 
 

@@ -8,6 +8,7 @@ import termios
 import time
 from _struct import Struct
 
+from freehold.guest.codec import shorten
 from freehold.guest.link import Operation
 from freehold.guest.loop import READ
 from freehold.guest.process_table import kill_tree, send_signal
@@ -27,12 +28,25 @@ LAG = 64 * 1024
 """Bytes that a viewer may be behind. If all viewers are, the terminal waits; if only some are, they skip output."""
 MAX_TERMINALS = 64
 MAX_ENDED = 16
+MAX_COMMAND_LENGTH = 250
 LINGER = 0.1
 SIZE = Struct("HHHH")
 
 
 def is_valid_size(rows: int, cols: int) -> bool:
     return 0 < rows < 10000 and 0 < cols < 10000
+
+
+def shorten_command(arguments: object) -> list[str]:
+    """A command as it is shown in lists of terminals. The whole would make the list too long for one answer."""
+    shown: list[str] = []
+    left = MAX_COMMAND_LENGTH
+    for argument in arguments if isinstance(arguments, list) else ():
+        if left <= 0:
+            break
+        shown.append(shorten(str(argument), left))
+        left -= len(shown[-1]) + 1
+    return shown
 
 
 class GuestTerminals:
@@ -84,7 +98,7 @@ class GuestTerminal:
         self._status: int | None = None
         self._hung_up = False
         self.exit: dict[str, Any] | None = None
-        self._argv = message.get("argv")
+        self._argv = shorten_command(message.get("argv"))
         self._began = time.time()
         request = SpawnRequest(message, nursery.environment, nursery.workspace, self._identity)
         self.master, slave = os.openpty()
@@ -250,7 +264,9 @@ class TerminalViewer(Operation):
             if isinstance(rows, int) and isinstance(cols, int) and is_valid_size(rows, cols):
                 self._terminal.resize(rows, cols)
         elif "signal" in message:
-            self._terminal.signal(int(message["signal"]))
+            number = message["signal"]
+            if isinstance(number, int) and 0 < number < 65:
+                self._terminal.signal(number)
         elif message.get("close"):
             self._terminal.close()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PIECE = 4 * 1024 * 1024
 PROC = os.stat("/proc").st_dev  # noqa: PTH116 - pathlib is too slow to import here
 """The device of /proc. The guest sees more there than other processes may, so it is never read for them."""
+MAX_PATTERN = 4096
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -39,13 +40,37 @@ def describe_entry(name: bytes, found: os.stat_result, path: bytes | None = None
     return [os.fsdecode(name), kind, found.st_size, found.st_mtime_ns, stat.S_IMODE(mode), target]
 
 
-def list_folder(path: bytes) -> Generator[list[Any] | None, None, None]:
-    with os.scandir(path) as entries:
-        for entry in entries:
+def list_folder(path: bytes, after: bytes, most: int) -> Generator[list[Any] | None, None, None]:
+    """The entries whose names come after `after`, in the order of their bytes: `most` of them, or more."""
+    while True:
+        names, complete = yield from _first_names(path, after, most + 1)
+        for name in names:
+            where = path + b"/" + name
             try:
-                yield describe_entry(entry.name, entry.stat(follow_symlinks=False), entry.path)
+                yield describe_entry(name, os.lstat(where), where)
             except FileNotFoundError:
                 continue  # it was removed meanwhile
+        if complete:
+            return
+        after = names[-1]
+
+
+def _first_names(path: bytes, after: bytes, most: int) -> Generator[None, None, tuple[list[bytes], bool]]:
+    """The first `most` names after a name, and whether these are all. Sorts a part at a time: other requests wait."""
+    names: list[bytes] = []
+    complete = True
+    with os.scandir(path) as entries:
+        for count, entry in enumerate(entries):
+            if entry.name > after:
+                names.append(entry.name)
+            if len(names) >= 4 * most:
+                names.sort()
+                del names[most:]
+                complete = False
+            if count % 1024 == 0:
+                yield None
+    names.sort()
+    return names[:most], complete and len(names) <= most
 
 
 def walk_folder(path: bytes, depth: int, skip: list[bytes]) -> Generator[list[Any] | None, None, None]:
@@ -80,6 +105,8 @@ def match_glob(path: bytes, pattern: bytes) -> Generator[list[Any] | None, None,
     import fnmatch
     import re
 
+    if len(pattern) > MAX_PATTERN:
+        raise OSError(22, f"A pattern may have {MAX_PATTERN} bytes, this one has {len(pattern)}")
     segments: list[Any] = []
     for segment in pattern.split(b"/"):
         if segment == b"**":

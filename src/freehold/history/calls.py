@@ -63,12 +63,13 @@ class NoResult:
 
 @dataclass(frozen=True)
 class InterruptedState:
-    """A restore that had not finished when the keeper ended. `before` and `target` are entries."""
+    """A restore that has begun and not finished. `before` and `target` are entries; `who` asked for it."""
 
     kind: EntryKind
     began: float
     before: int
     target: int
+    who: Author = field(default_factory=Author)
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,14 @@ class PathReason:
 
 
 @dataclass(frozen=True)
+class KeptPath:
+    """A file that stood in the way of a restore and is not stored in history: its path, and where it is kept."""
+
+    path: str
+    kept_as: str
+
+
+@dataclass(frozen=True)
 class RestorePreview:
     """What an undo, redo, restore or revert would do. Nothing has been written.
 
@@ -212,6 +221,7 @@ class RestoreReport:
     summary: str
     unsettled: tuple[PathReason, ...]
     total_unsettled: int
+    set_aside: tuple[KeptPath, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,9 @@ class ContentStore:
             return found
         return self._add(digest, len(data), RAW, data)
 
-    def open_spool(self) -> "ContentSpool":
-        return ContentSpool(self)
+    def open_spool(self, *, compare: bool = False) -> "ContentSpool":
+        """With `compare` nothing is written: `find` tells whether the content is stored already."""
+        return ContentSpool(self, compare)
 
     def _add(self, digest: bytes, size: int, form: int, data: bytes | None) -> int:
         content: int = self._next
@@ -170,8 +171,9 @@ class ContentStore:
 class ContentSpool:
     """Adds one large content piece by piece. Nothing refers to it until `finish`."""
 
-    def __init__(self, contents: ContentStore) -> None:
+    def __init__(self, contents: ContentStore, compare: bool) -> None:
         self._contents = contents
+        self._compare = compare
         self._hasher = blake3()
         self._buffer = b""
         self._chunks: list[int] = []
@@ -180,14 +182,28 @@ class ContentSpool:
     def write(self, data: bytes) -> None:
         self._hasher.update(data)
         self._size += len(data)
+        if self._compare:
+            return
         self._buffer += data
         while len(self._buffer) >= MAX_CHUNK_BYTES:
             self._emit()
+
+    def skip(self, length: int) -> None:
+        """A hole: bytes that are zero and need no space. It is stored as its length."""
+        while self._buffer:
+            self._emit()
+        self._hasher.update(b"hole" + length.to_bytes(8, "little"))
+        self._size += length
+        self._chunks.append(-length)
 
     def _emit(self) -> None:
         length = find_cut(self._buffer)
         self._chunks.append(self._contents.add_chunk(self._buffer[:length]))
         self._buffer = self._buffer[length:]
+
+    def find(self) -> int | None:
+        """The stored content with these bytes."""
+        return self._contents.find(self._hasher.digest())
 
     def finish(self) -> int:
         digest = self._hasher.digest()
@@ -213,14 +229,18 @@ class ContentReader:
         self._decompress = zstandard.ZstdDecompressor().decompress
         self._ahead: dict[int, tuple[bytes, int, int, bytes]] = {}
 
+    def has_content(self, digest: bytes) -> bool:
+        return self._db.execute("SELECT 1 FROM content WHERE hash = ?", (digest,)).fetchone() is not None
+
     def read(self, content: int) -> bytes:
         """The whole content. Raises DamagedContent."""
-        return b"".join(self.pieces(content))
+        return b"".join(bytes(piece) for piece in self.pieces(content))  # bytes(n): n zeros
 
     def read_range(self, content: int, offset: int, length: int) -> bytes:
         """A part of a content, without reading the chunks before it."""
         sizes = self._db.execute(
-            "SELECT chunk.hash, chunk.size, chunk.stored FROM piece JOIN chunk ON chunk.id = piece.chunk WHERE content = ? ORDER BY position",
+            """SELECT chunk.hash, coalesce(chunk.size, -piece.chunk), chunk.stored FROM piece
+            LEFT JOIN chunk ON chunk.id = piece.chunk WHERE content = ? ORDER BY position""",
             (content,),
         ).fetchall()
         if not sizes:
@@ -229,13 +249,16 @@ class ContentReader:
         at = 0
         for digest, size, stored in sizes:
             if at + size > offset and at < offset + length:
-                try:
-                    piece = self.read_chunk(digest, size, stored)
-                except ValueError as error:
-                    raise DamagedContent(content, str(error)) from error
-                found += piece[max(0, offset - at) : offset + length - at]
+                start, end = max(0, offset - at), min(size, offset + length - at)
+                found += self._read_piece(content, digest, size, stored)[start:end] if digest else bytes(end - start)
             at += size
         return bytes(found)
+
+    def _read_piece(self, content: int, digest: bytes, size: int, stored: int) -> bytes:
+        try:
+            return self.read_chunk(digest, size, stored)
+        except ValueError as error:
+            raise DamagedContent(content, str(error)) from error
 
     def prefetch(self, contents: Sequence[int]) -> None:
         """Read these in one query. Each is held until it is read or until the next call."""
@@ -243,8 +266,8 @@ class ContentReader:
         rows = self._db.execute(f"SELECT id, hash, size, form, data FROM content WHERE id IN ({marks})", contents)  # noqa: S608
         self._ahead = {row[0]: row[1:] for row in rows}
 
-    def pieces(self, content: int) -> Iterator[bytes]:
-        """The content in chunks. Raises DamagedContent; for a large content possibly after some chunks."""
+    def pieces(self, content: int) -> Iterator[bytes | int]:
+        """The content in chunks; a number is the length of a hole. Raises DamagedContent, possibly after some chunks."""
         row = self._ahead.pop(content, None)
         if row is None:
             row = self._db.execute("SELECT hash, size, form, data FROM content WHERE id = ?", (content,)).fetchone()
@@ -256,16 +279,18 @@ class ContentReader:
             return
         total = 0
         chunks = self._db.execute(
-            "SELECT chunk.hash, chunk.size, chunk.stored FROM piece LEFT JOIN chunk ON chunk.id = piece.chunk WHERE content = ? ORDER BY position",
+            """SELECT chunk.hash, chunk.size, chunk.stored, piece.chunk FROM piece
+            LEFT JOIN chunk ON chunk.id = piece.chunk WHERE content = ? ORDER BY position""",
             (content,),
         ).fetchall()
-        for chunk_digest, chunk_size, stored in chunks:
+        for chunk_digest, chunk_size, stored, chunk in chunks:
+            if chunk < 0:
+                total -= chunk
+                yield -chunk
+                continue
             if chunk_digest is None:
                 raise DamagedContent(content, "a chunk is not in the store")
-            try:
-                piece = self.read_chunk(chunk_digest, chunk_size, stored)
-            except ValueError as error:
-                raise DamagedContent(content, str(error)) from error
+            piece = self._read_piece(content, chunk_digest, chunk_size, stored)
             total += len(piece)
             yield piece
         if total != size:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from freehold.errors import FreeholdError
 
-SCHEMA_VERSION = 1
-_RESERVE_BYTES = 512 << 10
+SCHEMA_VERSION = 2
+JOURNAL_LIMIT = 16 << 20
+_RESERVE_BYTES = 1 << 20
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -46,13 +47,14 @@ CREATE TABLE version (
     flag INTEGER NOT NULL,
     ino INTEGER NOT NULL,
     ctime INTEGER NOT NULL,
-    nlink INTEGER NOT NULL
+    nlink INTEGER NOT NULL,
+    node INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX version_place ON version (place, born);
 CREATE UNIQUE INDEX version_live ON version (place) WHERE died IS NULL;
 CREATE INDEX version_born ON version (born);
 CREATE INDEX version_died ON version (died) WHERE died IS NOT NULL;
-CREATE INDEX version_ino ON version (ino) WHERE died IS NULL;
+CREATE INDEX version_flag ON version (flag) WHERE died IS NULL AND flag != 0;
 CREATE TABLE content (id INTEGER PRIMARY KEY, hash BLOB NOT NULL, size INTEGER NOT NULL, form INTEGER NOT NULL, data BLOB);
 CREATE UNIQUE INDEX content_hash ON content (hash);
 CREATE TABLE chunk (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, stored INTEGER NOT NULL);
@@ -64,9 +66,60 @@ CREATE TABLE intent (
     before INTEGER NOT NULL,
     target INTEGER NOT NULL,
     token TEXT NOT NULL,
-    paths BLOB NOT NULL
+    paths BLOB NOT NULL,
+    who TEXT NOT NULL DEFAULT '{}',
+    why TEXT NOT NULL DEFAULT '',
+    recorded INTEGER,
+    revert TEXT
 );
 CREATE TABLE notice (code TEXT PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, hint TEXT NOT NULL);
+"""
+
+# The state of a file with several names, once for all of them; `version.node` refers to it. See `linked_files`.
+_LINKED_FILES = """
+CREATE TABLE node_version (
+    id INTEGER PRIMARY KEY,
+    node INTEGER NOT NULL,
+    born INTEGER NOT NULL,
+    died INTEGER,
+    mode INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    content INTEGER,
+    flag INTEGER NOT NULL,
+    ino INTEGER NOT NULL,
+    ctime INTEGER NOT NULL,
+    nlink INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX node_version_node ON node_version (node, born);
+CREATE UNIQUE INDEX node_version_live ON node_version (node) WHERE died IS NULL;
+CREATE INDEX node_version_ino ON node_version (ino) WHERE died IS NULL;
+CREATE INDEX node_version_born ON node_version (born);
+CREATE INDEX node_version_died ON node_version (died) WHERE died IS NOT NULL;
+CREATE INDEX node_version_flag ON node_version (flag) WHERE died IS NULL AND flag != 0;
+CREATE INDEX version_node ON version (node) WHERE node != 0;
+CREATE INDEX version_ino ON version (ino) WHERE died IS NULL AND node = 0;
+"""
+
+# From the schema of Freehold 0.1.0, in which each name of a file had a state of its own.
+_NEW_COLUMNS = """
+ALTER TABLE version ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE intent ADD COLUMN who TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE intent ADD COLUMN why TEXT NOT NULL DEFAULT '';
+ALTER TABLE intent ADD COLUMN recorded INTEGER;
+ALTER TABLE intent ADD COLUMN revert TEXT;
+DROP INDEX version_ino;
+CREATE INDEX version_flag ON version (flag) WHERE died IS NULL AND flag != 0;
+"""
+_OLD_LINKS = """
+CREATE TEMP TABLE linked AS SELECT DISTINCT ino FROM version WHERE nlink > 1 AND mode & 61440 = 32768;
+CREATE INDEX temp.linked_ino ON linked (ino);
+UPDATE version SET node = (SELECT linked.rowid FROM linked WHERE linked.ino = version.ino)
+    WHERE nlink > 1 AND mode & 61440 = 32768;
+INSERT INTO node_version (node, born, mode, mtime, size, content, flag, ino, ctime, nlink)
+    SELECT node, (SELECT coalesce(max(id), 1) FROM entry WHERE complete = 1), mode, mtime, size, content, flag, ino, 0, nlink
+    FROM version WHERE id IN (SELECT max(id) FROM version WHERE died IS NULL AND node != 0 GROUP BY node);
+DROP TABLE linked;
 """
 
 
@@ -79,9 +132,13 @@ def open_database(path: Path) -> sqlite3.Connection:
         if fresh or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
             db.execute("PRAGMA journal_mode = WAL")
-            db.executescript("BEGIN;" + SCHEMA + f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+            db.executescript("BEGIN;" + SCHEMA + _LINKED_FILES + f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
         db.execute("PRAGMA journal_mode = WAL")
         found = db.execute("PRAGMA user_version").fetchone()[0]
+        if found == 1:
+            drop_incomplete_entries(db, ("version",))
+            db.executescript("BEGIN;" + _NEW_COLUMNS + _LINKED_FILES + _OLD_LINKS + "PRAGMA user_version = 2;COMMIT;")
+            found = 2
     except sqlite3.DatabaseError as error:
         db.close()
         raise FreeholdError(
@@ -113,7 +170,7 @@ def _connect(uri: str) -> sqlite3.Connection:
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA cache_size = -8192")
     db.execute("PRAGMA temp_store = MEMORY")
-    db.execute("PRAGMA journal_size_limit = 16777216")
+    db.execute(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT}")
     return db
 
 
@@ -177,13 +234,14 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def drop_incomplete_entries(db: sqlite3.Connection) -> int:
+def drop_incomplete_entries(db: sqlite3.Connection, tables: tuple[str, ...] = ("version", "node_version")) -> int:
     """Delete entries that were never completed; the state before them is intact. Returns their number."""
     half = [row[0] for row in db.execute("SELECT id FROM entry WHERE complete = 0")]
     if half:
         with transaction(db):
             for entry in half:
-                db.execute("DELETE FROM version WHERE born = ?", (entry,))
-                db.execute("UPDATE version SET died = NULL WHERE died = ?", (entry,))
+                for table in tables:
+                    db.execute(f"DELETE FROM {table} WHERE born = ?", (entry,))  # noqa: S608
+                    db.execute(f"UPDATE {table} SET died = NULL WHERE died = ?", (entry,))  # noqa: S608
                 db.execute("DELETE FROM entry WHERE id = ?", (entry,))
     return len(half)

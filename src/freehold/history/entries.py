@@ -6,7 +6,15 @@ from dataclasses import asdict
 from typing import Any
 
 from freehold.errors import FreeholdError
-from freehold.history.model import Author, EntryKind, EntryRecord, HistoryNotice, InterruptedRestore
+from freehold.history.model import (
+    Author,
+    EntryKind,
+    EntryRecord,
+    HistoryNotice,
+    InterruptedRestore,
+    RevertArguments,
+    SessionTurn,
+)
 
 _COLUMNS = "id, at, kind, who, why, added, changed, removed, lines_added, lines_removed, good, equals, notes"
 
@@ -28,6 +36,21 @@ def _entry(row: tuple[Any, ...]) -> EntryRecord:
         equals=equals,
         notes=tuple(json.loads(notes)),
     )
+
+
+def _author_text(who: Author) -> str:
+    return json.dumps({key: value for key, value in asdict(who).items() if value is not None})
+
+
+def _arguments_text(revert: RevertArguments) -> str:
+    choose = [[path.hex(), side] for path, side in revert.choose]
+    return json.dumps({"entry": revert.entry, "since": revert.since, "of": revert.of, "choose": choose})
+
+
+def _read_arguments(text: str) -> RevertArguments:
+    found = json.loads(text)
+    choose = tuple((bytes.fromhex(path), side) for path, side in found["choose"])
+    return RevertArguments(found["entry"], found["since"], SessionTurn(*found["of"]) if found["of"] else None, choose)
 
 
 class EntryLog:
@@ -84,6 +107,10 @@ class EntryLog:
                 SELECT (SELECT min(e.id) FROM entry e WHERE e.complete = 1 AND e.id >= version.born) FROM version JOIN inside ON version.place = inside.id
                 UNION SELECT (SELECT min(e.id) FROM entry e WHERE e.complete = 1 AND e.id >= version.died)
                 FROM version JOIN inside ON version.place = inside.id WHERE version.died IS NOT NULL
+                UNION SELECT (SELECT min(e.id) FROM entry e WHERE e.complete = 1 AND e.id >= node_version.born)
+                FROM version JOIN inside ON version.place = inside.id
+                JOIN node_version ON version.node != 0 AND node_version.node = version.node
+                AND node_version.born >= version.born AND (version.died IS NULL OR node_version.born < version.died)
             ) ORDER BY id DESC LIMIT ?""",  # noqa: S608
             (place, before if before is not None else 1 << 62, limit),
         )
@@ -96,11 +123,16 @@ class EntryLog:
 
     def read_intent(self) -> tuple[InterruptedRestore, str] | None:
         """The restore that has not ended, and the token in the names of its temporary files."""
-        row = self._db.execute("SELECT kind, began, before, target, paths, token FROM intent").fetchone()
+        row = self._db.execute(
+            "SELECT kind, began, before, target, paths, who, why, recorded, revert, token FROM intent"
+        ).fetchone()
         if row is None:
             return None
-        paths = tuple(path for path in bytes(row[4]).split(b"\0") if path)
-        return InterruptedRestore(row[0], row[1], row[2], row[3], paths), row[5]
+        kind, began, before, target, names, who, why, recorded, revert, token = row
+        paths = tuple(path for path in bytes(names).split(b"\0") if path)
+        author = Author(**json.loads(who))
+        arguments = _read_arguments(revert) if revert else None
+        return InterruptedRestore(kind, began, before, target, paths, author, why, recorded, arguments), token
 
     def notices(self) -> list[HistoryNotice]:
         return [
@@ -118,7 +150,7 @@ class EntryWriter(EntryLog):
                 entry,
                 at,
                 kind,
-                json.dumps({key: value for key, value in asdict(who).items() if value is not None}),
+                _author_text(who),
                 why,
                 entry,
             ),
@@ -147,9 +179,17 @@ class EntryWriter(EntryLog):
 
     def add_intent(self, intent: InterruptedRestore, token: str) -> None:
         self._db.execute(
-            "INSERT OR REPLACE INTO intent VALUES (1, ?, ?, ?, ?, ?, ?)",
-            (intent.kind, intent.began, intent.before, intent.target, token, b"\0".join(intent.paths)),
-        )
+            "INSERT OR REPLACE INTO intent VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                intent.kind, intent.began, intent.before, intent.target, token, b"\0".join(intent.paths),
+                _author_text(intent.who), intent.why, intent.recorded,
+                _arguments_text(intent.revert) if intent.revert else None,
+            ),
+        )  # fmt: skip
+
+    def set_interrupted_state(self, entry: int) -> None:
+        """The entry that has the state in which the interrupted restore was left."""
+        self._db.execute("UPDATE intent SET recorded = ?", (entry,))
 
     def remove_intent(self) -> None:
         self._db.execute("DELETE FROM intent")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from freehold.history.model import FinalFate, PathFate, RestorePlan, RestoreStep
+from freehold.history.slices import sort_in_slices
 
 NamePath = tuple[bytes, ...]
 FateGroup = Literal["restored", "removed", "adjusted", "left_alone", "failed"]
@@ -60,17 +61,24 @@ def list_planned_fates(plan: RestorePlan) -> list[PathFate]:
 
 
 def list_final_fates(
-    tried: Mapping[NamePath, RestoreStep], remaining: Sequence[RestoreStep], unsettled: Mapping[NamePath, str]
+    tried: Mapping[NamePath, RestoreStep],
+    remaining: Sequence[RestoreStep],
+    unsettled: Mapping[NamePath, str],
+    set_aside: Mapping[NamePath, str],
 ) -> tuple[PathFate, ...]:
     """The fates after a restore, in path order.
 
-    `remaining` has the steps that a new plan would have; `unsettled` has the reason for each of them.
+    `remaining` has the steps that a new plan would have; `unsettled` has the reason for each of them. `set_aside` has
+    where the file is kept that stood at a path.
     """
     found = {path: _planned(step) for path, step in tried.items() if not step.is_only_folder_time}
+    for path, kept_as in set_aside.items():
+        if path in found:
+            found[path] = found[path]._replace(detail=f"the file that was there is kept as {kept_as}")
     for step in remaining:
         fate: FinalFate = "keep" if step.fate == "keep" else "failed"
         found[step.path] = PathFate(b"/".join(step.path), fate, unsettled[step.path])
-    return tuple(found[path] for path in sorted(found))
+    return tuple(found[path] for path in sort_in_slices(found, lambda path: path))
 
 
 def count_fates(fates: Iterable[PathFate]) -> dict[FateGroup, int]:

@@ -6,16 +6,18 @@ import secrets
 import stat
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from freehold.history.contents import ContentReader
 from freehold.history.folder_builder import write_content
 from freehold.history.model import PathVersion, RestoreStep
-from freehold.history.staging_area import StagingArea, exchange_names, move_name
-from freehold.history.tree_reader import FOLDER_FLAGS, StoredFile, open_path
+from freehold.history.set_aside import PART_SUFFIX, SetAside, name_beside
+from freehold.history.staging_area import TEMPORARY_PREFIX, StagedName, StagingArea, exchange_names, move_name
+from freehold.history.tree_reader import FOLDER_FLAGS, StoredFile, open_path, set_file_mode
 
-TEMPORARY_PREFIX = b".freehold-restore-"
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS)
 
 NamePath = tuple[bytes, ...]
 
@@ -27,92 +29,94 @@ class PathChangedError(Exception):
 class FileWriter:
     """Files are made in `staging`, where no program in the computer can reach them, and moved into place.
 
+    What stands in their place and is not stored in history goes to `aside`. With `force`, so does what was changed since
+    it was recorded; without it, PathChangedError is raised and the path is as it was.
+
     `trusted` has what was written and found in place afterwards, so that the next snapshot need not read it again.
-    `stage_inside` is set when staging is on another mount or full; files are then made beside their target.
-    `leaders` has, for each group of hard links, the path whose file is linked to.
-    `owners` has the uid and gid of each root.
+    `inside` has the roots for which staging cannot be used, because it is on another mount: their files are made beside
+    their targets. `leaders` has, for each group of hard links, the path whose file is linked to; `nodes` the group of
+    each inode that was made. `owners` has the uid and gid of each root.
     """
 
-    def __init__(self, roots: Mapping[bytes, Path], staging: StagingArea, reader: ContentReader, token: str) -> None:
+    def __init__(
+        self,
+        roots: Mapping[bytes, Path],
+        staging: StagingArea,
+        reader: ContentReader,
+        aside: SetAside,
+        token: str,
+        *,
+        force: bool,
+    ) -> None:
         self._roots = roots
         self._staging = staging
         self._reader = reader
+        self._aside = aside
+        self._force = force
         self._prefix = TEMPORARY_PREFIX + token.encode() + secrets.token_hex(4).encode() + b"-"
         self._count = 0
+        self._staged: dict[NamePath, tuple[StagedName, os.stat_result | None]] = {}
+        self._leader_folder: tuple[NamePath, int] | None = None
         self.is_root = os.geteuid() == 0
-        self.stage_inside = False
+        self.inside: set[bytes] = set()
         self.leaders: dict[int, NamePath] = {}
+        self.nodes: dict[int, int] = {}
         self.owners: dict[bytes, tuple[int, int]] = {}
         self.trusted: dict[int, StoredFile] = {}
 
-    def remove(self, parent: int, step: RestoreStep) -> None:
-        name = step.path[-1]
-        assert step.live is not None
-        if step.live.is_folder:
-            try:
-                os.rmdir(name, dir_fd=parent)
-            except OSError as error:
-                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise PathChangedError from error
-                raise
+    # Staging: nothing in the tree changes.
+
+    def stage(self, step: RestoreStep) -> None:
+        """Make the new file, symlink or folder of this step in staging. OSError ENOSPC when the disk is full."""
+        if step.path[0] in self.inside or step.path in self._staged:
             return
-        folder, temporary = self.make_temporary_name(parent)
-        move_name(parent, name, folder, temporary)
-        if not _is_unchanged(os.stat(temporary, dir_fd=folder, follow_symlinks=False), step.live):
-            move_name(folder, temporary, parent, name)
-            raise PathChangedError
-        self._discard(temporary, folder)
+        if step.fate == "folder":
+            self._staged[step.path] = (self._make_folder(-1, step), None)
+        elif step.target is not None and step.fate in ("write", "link") and not self._needs_only_links(step):
+            if step.target.is_link:
+                self._staged[step.path] = (self._make_symlink(-1, step, step.target), None)
+            elif self.leaders.get(get_group(step), step.path) == step.path:
+                self._staged[step.path] = self._make_file(-1, step, step.target)
 
-    def make_folder(self, parent: int, step: RestoreStep) -> None:
-        folder, temporary = self.make_temporary_name(parent)
-        os.mkdir(temporary, 0o700, dir_fd=folder)
-        try:
-            if self.is_root:
-                os.chown(temporary, *self.owners[step.path[0]], dir_fd=folder, follow_symlinks=False)
-            move_name(folder, temporary, parent, step.path[-1])
-        except BaseException:
-            _remove_folder_if_exists(temporary, folder)
-            raise
-
-    def write(self, parent: int, step: RestoreStep) -> None:
-        """A file, a symlink, or one more name of a file that is in place already."""
+    def _take_staged(self, parent: int, step: RestoreStep) -> tuple[StagedName, os.stat_result | None]:
+        found = self._staged.pop(step.path, None)
+        if found is not None and step.path[0] not in self.inside:
+            return found
         assert step.target is not None
-        if step.live is not None:
-            self._check_unchanged(parent, step)
+        if step.target.is_folder:
+            return self._make_folder(parent, step), None
         if step.target.is_link:
-            self._write_symlink(parent, step, step.target)
-            return
-        leader = self.leaders.get(get_group(step))
-        if leader is not None and leader != step.path:
-            self._write_hard_link(parent, step, leader)
-        elif not self._is_right_already(parent, step, step.target):
-            self._write_file(parent, step, step.target)
+            return self._make_symlink(parent, step, step.target), None
+        return self._make_file(parent, step, step.target)
 
-    def set_mode_and_time(self, parent: int, step: RestoreStep) -> None:
-        assert step.target is not None
-        self._check_unchanged(parent, step)
-        target, name = step.target, step.path[-1]
-        if target.is_link:
-            os.utime(name, ns=(target.mtime, target.mtime), dir_fd=parent, follow_symlinks=False)
-            return
-        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-        try:
-            os.fchmod(handle, stat.S_IMODE(target.mode))
-            os.utime(handle, ns=(target.mtime, target.mtime))
-        finally:
-            os.close(handle)
-
-    def make_temporary_name(self, parent: int) -> tuple[int, bytes]:
-        """A handle on the folder for the next new file, and an unused name in it."""
+    def make_temporary_name(self, parent: int, root: bytes) -> StagedName:
+        """The folder for the next new file, and an unused name in it."""
         self._count += 1
         name = b"%s%d" % (self._prefix, self._count)
-        return (parent if self.stage_inside else self._staging.open_folder()), name
+        return StagedName(parent, name, None) if root in self.inside else self._staging.make_name(name)
 
-    def _write_file(self, parent: int, step: RestoreStep, target: PathVersion) -> None:
+    def _make_folder(self, parent: int, step: RestoreStep) -> StagedName:
+        staged = self.make_temporary_name(parent, step.path[0])
+        os.mkdir(staged.name, 0o700, dir_fd=staged.folder)
+        if self.is_root:
+            os.chown(staged.name, *self.owners[step.path[0]], dir_fd=staged.folder, follow_symlinks=False)
+        return staged
+
+    def _make_symlink(self, parent: int, step: RestoreStep, target: PathVersion) -> StagedName:
         assert target.content is not None
-        folder, temporary = self.make_temporary_name(parent)
+        staged = self.make_temporary_name(parent, step.path[0])
+        os.symlink(self._reader.read(target.content), staged.name, dir_fd=staged.folder)
+        if self.is_root:
+            os.chown(staged.name, *self.owners[step.path[0]], dir_fd=staged.folder, follow_symlinks=False)
+        os.utime(staged.name, ns=(target.mtime, target.mtime), dir_fd=staged.folder, follow_symlinks=False)
+        return staged
+
+    def _make_file(self, parent: int, step: RestoreStep, target: PathVersion) -> tuple[StagedName, os.stat_result]:
+        assert target.content is not None
+        staged = self.make_temporary_name(parent, step.path[0])
+        part = staged.name + PART_SUFFIX
         began = time.thread_time()
-        handle = os.open(temporary, _NEW_FILE, 0o600, dir_fd=folder)
+        handle = os.open(part, _NEW_FILE, 0o600, dir_fd=staged.folder)
         self._staging.note_creation_time(time.thread_time() - began)
         try:
             try:
@@ -125,41 +129,86 @@ class FileWriter:
             finally:
                 # Closed before the move: a write event under the final name then comes from another program.
                 os.close(handle)
-            self._swap(folder, temporary, parent, step)
+            os.rename(part, staged.name, src_dir_fd=staged.folder, dst_dir_fd=staged.folder)
         except BaseException:
-            _remove_file_if_exists(temporary, folder)
+            _remove_file_if_exists(part, staged.folder)
             raise
-        self._trust_if_unchanged(step, made, os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False))
+        return staged, made
 
-    def _write_symlink(self, parent: int, step: RestoreStep, target: PathVersion) -> None:
-        assert target.content is not None
-        folder, temporary = self.make_temporary_name(parent)
-        os.symlink(self._reader.read(target.content), temporary, dir_fd=folder)
+    # Changes of the tree.
+
+    def remove(self, parent: int, step: RestoreStep) -> None:
+        name = step.path[-1]
+        assert step.live is not None
+        if step.live.is_folder:
+            try:
+                os.rmdir(name, dir_fd=parent)
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise PathChangedError from error
+                raise
+            return
+        away = self._make_away_name(parent, step)
+        move_name(parent, name, away.folder, away.name)
+        self._let_go(away, parent, step)
+
+    def make_folder(self, parent: int, step: RestoreStep) -> None:
+        staged, _ = self._take_staged(parent, step)
         try:
-            if self.is_root:
-                os.chown(temporary, *self.owners[step.path[0]], dir_fd=folder, follow_symlinks=False)
-            os.utime(temporary, ns=(target.mtime, target.mtime), dir_fd=folder, follow_symlinks=False)
-            self._swap(folder, temporary, parent, step)
+            move_name(staged.folder, staged.name, parent, step.path[-1])
         except BaseException:
-            _remove_file_if_exists(temporary, folder)
+            _remove_folder_if_exists(staged.name, staged.folder)
             raise
+
+    def write(self, parent: int, step: RestoreStep) -> None:
+        """A file, a symlink, or one more name of a file that is in place already."""
+        target = step.target
+        assert target is not None
+        if step.live is not None:
+            self._check_unchanged(parent, step)
+        leader = self.leaders.get(get_group(step), step.path)
+        if leader != step.path:
+            self._write_hard_link(parent, step, leader)
+        elif not self._is_right_already(parent, step, target):
+            staged, made = self._take_staged(parent, step)
+            self._swap(staged, parent, step)
+            if made is not None:
+                self._note_written(step, target, made, os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False))
+
+    def set_mode_and_time(self, parent: int, step: RestoreStep) -> None:
+        assert step.target is not None
+        target, name = step.target, step.path[-1]
+        if target.group and self._has_state(parent, step, target):
+            return  # set through another name of this file
+        self._check_unchanged(parent, step)
+        if target.is_link:
+            os.utime(name, ns=(target.mtime, target.mtime), dir_fd=parent, follow_symlinks=False)
+        else:
+            set_file_mode(parent, name, stat.S_IMODE(target.mode), target.mtime)
 
     def _write_hard_link(self, parent: int, step: RestoreStep, leader: NamePath) -> None:
-        root = os.open(self._roots[leader[0]], FOLDER_FLAGS)
-        try:
-            source = open_path(root, leader[1:-1])
-        finally:
-            os.close(root)
-        folder, temporary = self.make_temporary_name(parent)
-        try:
-            if not stat.S_ISREG(os.stat(leader[-1], dir_fd=source, follow_symlinks=False).st_mode):
-                raise PathChangedError
-            os.link(leader[-1], temporary, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
-            self._swap(folder, temporary, parent, step)
-        finally:
-            # rename() does nothing when both names are links of one file, so the temporary name can still exist.
-            _remove_file_if_exists(temporary, folder)
-            os.close(source)
+        source = self._open_leader_folder(leader[:-1])
+        staged = self.make_temporary_name(parent, step.path[0])
+        if not stat.S_ISREG(os.stat(leader[-1], dir_fd=source, follow_symlinks=False).st_mode):
+            raise PathChangedError
+        os.link(leader[-1], staged.name, src_dir_fd=source, dst_dir_fd=staged.folder, follow_symlinks=False)
+        self._swap(staged, parent, step)
+
+    def _open_leader_folder(self, path: NamePath) -> int:
+        """The last one stays open, because many names may link to the same file."""
+        if self._leader_folder is None or self._leader_folder[0] != path:
+            self.close()
+            root = os.open(self._roots[path[0]], FOLDER_FLAGS)
+            try:
+                self._leader_folder = (path, open_path(root, path[1:]))
+            finally:
+                os.close(root)
+        return self._leader_folder[1]
+
+    def close(self) -> None:
+        if self._leader_folder is not None:
+            os.close(self._leader_folder[1])
+            self._leader_folder = None
 
     # Checks that no unrecorded state is lost.
 
@@ -172,56 +221,128 @@ class FileWriter:
             if live is None or must_remove_first(step):
                 return
             raise PathChangedError from None
-        if live is None or live.is_folder:
+        if live is None or live.is_folder or stat.S_ISDIR(found.st_mode):
             raise PathChangedError
+        if self._force:
+            return  # `_swap` sets it aside
         if not _is_unchanged(found, live) or (live.ctime and live.nlink == 1 and found.st_ctime_ns != live.ctime):
             raise PathChangedError
 
-    def _swap(self, folder: int, temporary: bytes, parent: int, step: RestoreStep) -> None:
-        """Move the staged file into place in one step, then check the displaced file once more before it is removed.
+    def _swap(self, staged: StagedName, parent: int, step: RestoreStep) -> None:
+        """Move the staged file into place in one step; what it displaces is checked once more before it is discarded.
 
         An exchange also avoids the flush that ext4 does when a file is renamed over another one.
         """
         name = step.path[-1]
         if step.live is None or step.live.is_folder:
-            move_name(folder, temporary, parent, name)
+            self._move_in(staged, parent, step)
             return
+        away = staged
         try:
-            exchange_names(folder, temporary, parent, name)
+            if step.live.is_noted_only:
+                # It goes at once to where it is kept, so that a crash cannot lose it.
+                away = self._make_away_name(parent, step)
+                move_name(staged.folder, staged.name, away.folder, away.name)
+            exchange_names(away.folder, away.name, parent, name)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOSYS):
+            if error.errno not in _NO_EXCHANGE:
+                _remove_file_if_exists(away.name, away.folder)
                 raise
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=parent)
-            return
-        if not _is_unchanged(os.stat(temporary, dir_fd=folder, follow_symlinks=False), step.live):
-            exchange_names(folder, temporary, parent, name)
+            staged, away = away, self._make_away_name(parent, step)
+            move_name(parent, name, away.folder, away.name)
+            self._move_in(staged, parent, step)
+        self._let_go(away, parent, step)
+
+    def _move_in(self, staged: StagedName, parent: int, step: RestoreStep) -> None:
+        """To a name that should be free. With `force`, what was made there since is set aside."""
+        try:
+            move_name(staged.folder, staged.name, parent, step.path[-1])
+        except FileExistsError:
+            if not self._force:
+                _remove_file_if_exists(staged.name, staged.folder)
+                raise
+            exchange_names(staged.folder, staged.name, parent, step.path[-1])
+            self._aside.keep(staged, step.path)
+        except OSError:
+            _remove_file_if_exists(staged.name, staged.folder)
+            raise
+
+    def _make_away_name(self, parent: int, step: RestoreStep) -> StagedName:
+        """Where the file that stands in the way goes: to the trash, or to where it is kept when history does not have it."""
+        assert step.live is not None
+        if not step.live.is_noted_only:
+            return self.make_temporary_name(parent, step.path[0])
+        if step.path[0] in self.inside:
+            return name_beside(parent, step.path[-1])
+        return self._aside.make_name(step.path)
+
+    def _let_go(self, away: StagedName, parent: int, step: RestoreStep) -> None:
+        """Discard what was displaced, keep it when history does not have it, or put it back when it was changed since.
+
+        When its name is taken again in the meantime, or with `force`, it is set aside: it is never lost and never left
+        in staging.
+        """
+        assert step.live is not None
+        found = os.stat(away.name, dir_fd=away.folder, follow_symlinks=False)
+        unchanged = _is_unchanged(found, step.live)
+        if step.live.is_noted_only and (unchanged or self._force):
+            self._note_kept(away, step)
+        elif unchanged:
+            self._staging.discard(away)
+        elif self._force or not self._put_back(away, parent, step):
+            self._aside.keep(away, step.path)
+        else:
             raise PathChangedError
-        self._discard(temporary, folder)
+
+    def _put_back(self, away: StagedName, parent: int, step: RestoreStep) -> bool:
+        """Whether the displaced file is at its name again. What the restore had put there is discarded."""
+        name = step.path[-1]
+        with suppress(OSError):
+            if step.target is not None and not must_remove_first(step):
+                exchange_names(away.folder, away.name, parent, name)
+                self._staging.discard(away)
+                return True
+        with suppress(OSError):
+            move_name(away.folder, away.name, parent, name)
+            return True
+        return False
+
+    def _note_kept(self, away: StagedName, step: RestoreStep) -> None:
+        if away.path is None:
+            self._aside.note(step.path, away._replace(path=Path(os.fsdecode(b"/".join((*step.path[:-1], away.name))))))
+        else:
+            self._aside.note(step.path, away)
 
     @staticmethod
-    def _is_right_already(parent: int, step: RestoreStep, target: PathVersion) -> bool:
+    def _has_state(parent: int, step: RestoreStep, target: PathVersion) -> bool:
+        found = os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False)
+        return step.live is not None and _is_unchanged(found, target._replace(ino=step.live.ino))
+
+    @staticmethod
+    def _needs_only_links(step: RestoreStep) -> bool:
+        live, target = step.live, step.target
+        if live is None or target is None:
+            return False
+        return (live.content, live.mode, live.mtime) == (target.content, target.mode, target.mtime)
+
+    def _is_right_already(self, parent: int, step: RestoreStep, target: PathVersion) -> bool:
         """True when only the number of hard links differed and an earlier step has corrected it."""
-        live = step.live
-        if live is None or (live.content, live.mode, live.mtime) != (target.content, target.mode, target.mtime):
+        if not self._needs_only_links(step):
             return False
         found = os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False)
+        if target.group:
+            self.nodes[found.st_ino] = target.group
         return target.group != 0 or found.st_nlink == 1
 
-    def _trust_if_unchanged(self, step: RestoreStep, made: os.stat_result, found: os.stat_result) -> None:
-        assert step.target is not None
-        if (found.st_ino, found.st_mtime_ns, found.st_size, found.st_nlink) == (
-            made.st_ino,
-            made.st_mtime_ns,
-            made.st_size,
-            1,
-        ):
-            self.trusted[step.place] = StoredFile(found, step.target.content, step.target.flag)
-
-    def _discard(self, temporary: bytes, folder: int) -> None:
-        if self.stage_inside:
-            os.unlink(temporary, dir_fd=folder)
-        else:
-            self._staging.discard(temporary)
+    def _note_written(
+        self, step: RestoreStep, target: PathVersion, made: os.stat_result, found: os.stat_result
+    ) -> None:
+        if (found.st_ino, found.st_mtime_ns, found.st_size) != (made.st_ino, made.st_mtime_ns, made.st_size):
+            return
+        if target.group:
+            self.nodes[found.st_ino] = target.group
+        elif found.st_nlink == 1:
+            self.trusted[step.place] = StoredFile(found, target.content, target.flag)
 
 
 def must_remove_first(step: RestoreStep) -> bool:
@@ -237,17 +358,13 @@ def get_group(step: RestoreStep) -> int:
 
 
 def _remove_file_if_exists(name: bytes, folder: int) -> None:
-    try:
+    with suppress(OSError):
         os.unlink(name, dir_fd=folder)
-    except OSError:
-        return
 
 
 def _remove_folder_if_exists(name: bytes, folder: int) -> None:
-    try:
+    with suppress(OSError):
         os.rmdir(name, dir_fd=folder)
-    except OSError:
-        return
 
 
 def _is_unchanged(found: os.stat_result, live: PathVersion) -> bool:

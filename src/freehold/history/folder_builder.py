@@ -1,5 +1,6 @@
 """Builds a missing folder with everything in it in staging, so that it can be moved into place in one step."""
 
+import errno
 import os
 import stat
 import time
@@ -18,10 +19,18 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_content(handle: int, reader: ContentReader, content: int) -> None:
+    """A hole stays a hole: it needs no space."""
     for piece in reader.pieces(content):
+        if isinstance(piece, int):
+            os.ftruncate(handle, os.lseek(handle, piece, os.SEEK_CUR))
+            continue
         view = memoryview(piece)
         while view:
             view = view[os.write(handle, view) :]
+
+
+def is_disk_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class SlowStaging(Exception):
@@ -50,7 +59,7 @@ class FolderBuilder:
         self.failed: dict[NamePath, str] = {}
 
     def build(self, steps: Sequence[RestoreStep], pump: Callable[[], None]) -> None:
-        """`steps` are in path order, the folder itself first. Raises SlowStaging only with `may_move`."""
+        """`steps` are in path order, the folder itself first. Raises SlowStaging only with `may_move`, OSError on a full disk."""
         try:
             for count, step in enumerate(steps):
                 if count % _PREFETCH_STEPS == 0:
@@ -78,6 +87,8 @@ class FolderBuilder:
         except DamagedContent as error:
             self.failed[step.path] = error.message
         except OSError as error:
+            if is_disk_full(error):
+                raise
             self.failed[step.path] = os.strerror(error.errno or 0)
 
     def _make_in(self, step: RestoreStep) -> None:

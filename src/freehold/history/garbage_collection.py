@@ -35,11 +35,11 @@ class GarbageCollector:
             chunks = self._db.execute("SELECT coalesce(sum(stored), 0) FROM chunk").fetchone()[0]
             return int((pages - free) * page + chunks)
 
-    def measure_size(self, quota: int) -> StoreSize:
+    def measure_size(self, quota: int, set_aside: int) -> StoreSize:
         with self._lock:
             entries = self._db.execute("SELECT count(*) FROM entry WHERE complete = 1").fetchone()[0]
             contents, kept = self._db.execute("SELECT count(*), coalesce(sum(size), 0) FROM content").fetchone()
-            return StoreSize(self.measure_used(), quota, entries, contents, kept)
+            return StoreSize(self.measure_used(), quota, entries, contents, kept, set_aside)
 
     def find_protected(self) -> set[int]:
         """Entries that must not be dropped: the newest, the last known good, and those of an interrupted restore."""
@@ -92,9 +92,11 @@ class GarbageCollector:
             before = self._entries.before(entry) or 0
             after = self._db.execute("SELECT min(id) FROM entry WHERE complete = 1 AND id > ?", (entry,)).fetchone()[0]
             with transaction(self._db):
-                self._db.execute(
-                    "DELETE FROM version WHERE born > ? AND born <= ? AND died <= ?", (before, entry, after or entry)
-                )
+                for table in ("version", "node_version"):
+                    self._db.execute(
+                        f"DELETE FROM {table} WHERE born > ? AND born <= ? AND died <= ?",  # noqa: S608
+                        (before, entry, after or entry),
+                    )
                 self._db.execute("DELETE FROM entry WHERE id = ?", (entry,))
                 self._db.execute("UPDATE entry SET equals = id WHERE equals = ?", (entry,))
                 self._db.execute("UPDATE entry SET redo_to = NULL, redo_next = NULL WHERE redo_to = ?", (entry,))
@@ -103,7 +105,8 @@ class GarbageCollector:
     def remove_unreferenced(self) -> None:
         """Delete contents, chunks and places that nothing refers to, and free the disk space."""
         self._in_batches(
-            "SELECT id FROM content WHERE id NOT IN (SELECT content FROM version WHERE content IS NOT NULL) LIMIT ?",
+            """SELECT id FROM content WHERE id NOT IN (SELECT content FROM version WHERE content IS NOT NULL)
+            AND id NOT IN (SELECT content FROM node_version WHERE content IS NOT NULL) LIMIT ?""",
             ("DELETE FROM content WHERE id = ?", "DELETE FROM piece WHERE content = ?"),
         )
         self._in_batches(

@@ -1,5 +1,6 @@
 """`History`: records the states of the persistent folders and restores them. The entry point of this package."""
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +23,11 @@ from freehold.history.diff import FileDiff
 from freehold.history.entries import EntryLog, EntryWriter
 from freehold.history.garbage_collection import GarbageCollector
 from freehold.history.ignore_rules import compile_ignore_rules
+from freehold.history.journal_space import JournalSpace, refuse_restore
 from freehold.history.maintenance import MaintenanceThread
+from freehold.history.memory_pause import postpone_collection
 from freehold.history.model import (
+    FLAG_OVER_RATE,
     UNKNOWN,
     Author,
     AuthorKind,
@@ -42,11 +46,13 @@ from freehold.history.model import (
 )
 from freehold.history.names import find_path
 from freehold.history.notices import Notices
+from freehold.history.rate import AuthorRates
 from freehold.history.retention import Retention
 from freehold.history.retention_clock import RetentionClock
 from freehold.history.revert import Choice
+from freehold.history.set_aside import SetAside, measure_set_aside
 from freehold.history.settings import HistorySettings
-from freehold.history.snapshot import SnapshotWriter
+from freehold.history.snapshot import NO_LIMIT, STORE_ERRORS, SnapshotWriter
 from freehold.history.staging_area import StagingArea
 from freehold.history.states import Places
 from freehold.history.stream import ChangeStream
@@ -56,6 +62,9 @@ from freehold.history.watcher import Watcher
 
 LINE_COUNT_SECONDS = 0.1
 INTERRUPTED_CODE = "history.interrupted"
+RATE_CODE = "history.rate-exceeded"
+UNSTORED_CODE = "history.not-stored"
+SET_ASIDE_CODE = "history.set-aside"
 
 
 class History:
@@ -79,11 +88,13 @@ class History:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._chunks = folder / "chunks"
         self._chunks.mkdir(mode=0o700, exist_ok=True)
-        self._staging = StagingArea(folder / "staging")
         self._lock = threading.RLock()
         allocate_reserve(folder / "reserve")
         self._db = open_database(folder / "history.db")
         incomplete = drop_incomplete_entries(self._db)
+        self.set_aside = folder / "set-aside"
+        self._salvage_staging(folder / "staging")
+        self._staging = StagingArea(folder / "staging")
         self._reading = threading.RLock()
         self._reader_db = open_reader(folder / "history.db")
         self._contents = ContentStore(self._db, self._chunks)
@@ -93,11 +104,20 @@ class History:
             self._db,
             self._contents,
             self.roots,
-            largest=self.settings.largest_file,
             reserve=folder / "reserve",
             ignored=ignored,
         )
-        self._operations = UndoOperations(self._db, self.roots, self._snapshots, self._contents, self._staging, ignored)
+        self._space = JournalSpace(self._db, folder / "history.db", folder / "reserve")
+        self._operations = UndoOperations(
+            self._db,
+            self.roots,
+            self._snapshots,
+            self._contents,
+            self._staging,
+            self._space,
+            self.set_aside,
+            ignored,
+        )
         self._attribution = Attribution()
         self.stream = ChangeStream()
         self._watcher: Watcher | None = None
@@ -111,6 +131,7 @@ class History:
         self._retention = Retention(self._lock, self._collector, clock, self._notices, self._read_quota, grace)
         self._comparison = Comparison(self._reader_db, self._reading, self._entries, self._lock, self.roots, self.read)
         self._snapshots.room = self._measure_room
+        self._rates = AuthorRates(lambda: self.settings.rate_for(folder))
         self._counted = self._entries.newest()
         save_tracked_folders(self._db, tuple(roots), self.settings.ignore)
         self._give_start_notices(incomplete)
@@ -167,15 +188,49 @@ class History:
         Without `who` the author is found from the activities since the last entry.
         """
         with self._lock:
+            self._record_interrupted()
             who, why = (
                 self._attribution.find_author(why) if who == UNKNOWN else (self._attribution.add_concurrent(who), why)
             )
             return self._record_snapshot(kind, who, why)
 
     def _record_snapshot(self, kind: EntryKind, who: Author, why: str) -> SnapshotResult:
-        found = self._snapshots.record_snapshot(kind, who, why)
+        rate = self._rates.measure_room(who) if self._entries.newest() else NO_LIMIT
+        with postpone_collection():
+            found = self._snapshots.record_snapshot(kind, who, why, rate=rate)
         self._attribution.reset()
+        if rate != NO_LIMIT:
+            self._rates.add(who, self._snapshots.added_bytes)
+        self._tell_after_snapshot(who)
         return found
+
+    def _tell_after_snapshot(self, who: Author) -> None:
+        """What the owner must know is told when it happens."""
+        self._retention.tell_if_crossed(self._snapshots.added_bytes)
+        if FLAG_OVER_RATE in self._snapshots.flags:
+            self._rates.note_refused(who)
+            self._notices.add_once(RATE_CODE, self._rates.describe(who), "Stop the agent, or raise history.rate")
+        unstored = self._snapshots.unstored
+        if unstored:
+            more = f" and {len(unstored) - 1} more" if len(unstored) > 1 else ""
+            self._notices.add_once(
+                UNSTORED_CODE,
+                f"{unstored[0]}{more}. If it is changed or deleted, it cannot be brought back. It is tried again",
+                "freehold log shows the entries; raise history.quota in freehold.toml if the quota is reached",
+            )
+
+    def _record_interrupted(self) -> None:
+        """The state in which an interrupted restore was left belongs to who asked for it, as the journal says."""
+        found = self._entries.read_intent()
+        if found is None or found[0].recorded is not None:
+            return
+        intent = found[0]
+        why = f"state after an interrupted {intent.kind}"
+        left = self._snapshots.record_snapshot(
+            "snapshot", intent.who, why, complete=self._entries.set_interrupted_state
+        )
+        if not left.changed:
+            self._entries.set_interrupted_state(left.entry)
 
     def mark(
         self, phase: Literal["before", "after"], kind: EntryKind = "turn", who: Author = UNKNOWN, why: str = ""
@@ -302,20 +357,26 @@ class History:
         """What `undo` would do. Unrecorded changes are recorded first, so that the plan is exact."""
         with self._lock:
             self._record_present("undo")
-            return self._operations.plan("undo", self._operations.undo_target(entry)[1])
+            unfinished = self._find_unfinished("undo", lambda _: entry is None)
+            target = unfinished.target if unfinished else self._operations.undo_target(entry)[1]
+            return self._operations.plan("undo", target)
 
     def undo(self, entry: int | None = None, who: Author = UNKNOWN) -> RestoreResult:
-        """Restore the state before `entry`; by default the state before the last entry that is not undone yet."""
-        return self._restore_files("undo", lambda: self._operations.undo(entry, who))
+        """Restore the state before `entry`; by default the state before the last entry that is not undone yet.
+
+        Without `entry`, an undo that was interrupted is finished: to ask again never undoes an undo.
+        """
+        return self._restore_files("undo", lambda: self._operations.undo(entry, who), who, lambda _: entry is None)
 
     def plan_redo(self) -> RestorePlan:
         with self._lock:
             self._record_present("redo")
-            return self._operations.plan("redo", self._operations.redo_target()[0])
+            unfinished = self._find_unfinished("redo")
+            return self._operations.plan("redo", unfinished.target if unfinished else self._operations.redo_target())
 
     def redo(self, who: Author = UNKNOWN) -> RestoreResult:
-        """Take back the last undo."""
-        return self._restore_files("redo", lambda: self._operations.redo(who))
+        """Take back the last undo. A redo that was interrupted is finished."""
+        return self._restore_files("redo", lambda: self._operations.redo(who), who, lambda _: True)
 
     def plan_restore(self, entry: int, paths: Sequence[str] = ()) -> RestorePlan:
         with self._lock:
@@ -325,7 +386,9 @@ class History:
     def restore(self, entry: int, paths: Sequence[str] = (), who: Author = UNKNOWN) -> RestoreResult:
         """Restore the state of `entry`: all of it, or only these paths."""
         return self._restore_files(
-            "restore", lambda: self._operations.restore(entry, [find_path(path, self.roots) for path in paths], who)
+            "restore",
+            lambda: self._operations.restore(entry, [find_path(path, self.roots) for path in paths], who),
+            who,
         )
 
     def plan_revert(
@@ -354,27 +417,82 @@ class History:
         conflict has no choice.
         """
         return self._restore_files(
-            "revert", lambda: self._operations.revert(entry, self._choices(choose), who, since, of)
+            "revert",
+            lambda: self._operations.revert(entry, self._choices(choose), who, since, of),
+            who,
+            lambda intent: intent.revert is not None and intent.revert.entry == entry,
         )
 
     def _choices(self, choose: Mapping[str, Choice] | None) -> dict[tuple[bytes, ...], Choice]:
         return {find_path(path, self.roots) if path else (): choice for path, choice in (choose or {}).items()}
 
     def _record_present(self, verb: str) -> None:
-        self.snapshot("snapshot", UNKNOWN, f"found before {verb}")
-
-    def _restore_files(self, verb: str, action: Callable[[], RestoreResult]) -> RestoreResult:
-        with self._lock:
-            self._record_present(verb)
-            self._restoring = True
+        """On a full disk the reserve is used for it. When that is not enough, nothing is changed."""
+        why = f"found before {verb}"
+        try:
+            self.snapshot("snapshot", UNKNOWN, why)
+        except FreeholdError as error:
+            if error.code not in STORE_ERRORS:
+                raise
+            self._space.free_space()
             try:
+                self.snapshot("snapshot", UNKNOWN, why)
+            except FreeholdError as again:
+                raise refuse_restore(again) if again.code in STORE_ERRORS else again from error
+
+    def _find_unfinished(
+        self, verb: str, is_same: Callable[[InterruptedRestore], bool] = lambda intent: True
+    ) -> InterruptedRestore | None:
+        """The interrupted restore that asking for this verb once more finishes. The present state is recorded."""
+        found = self._entries.read_intent()
+        if found is None or found[0].kind != verb or not is_same(found[0]):
+            return None
+        intent = found[0]
+        if intent.recorded != self._entries.newest():
+            raise FreeholdError(
+                "history.unfinished",
+                f"The last {verb} was interrupted, and files were changed since",
+                hint="To finish it: freehold history recover --finish. To return to the state before it: freehold history recover --back. To go elsewhere: freehold restore ENTRY",
+            )
+        return intent
+
+    def _restore_files(
+        self,
+        verb: str,
+        action: Callable[[], RestoreResult],
+        who: Author,
+        is_same: Callable[[InterruptedRestore], bool] = lambda intent: False,
+    ) -> RestoreResult:
+        """An interrupted restore that was asked for in the same way is finished instead: see `is_same`."""
+        with self._lock:
+            try:
+                self._record_present(verb)
+                if self._find_unfinished(verb, is_same) is not None:
+                    return self._carry_out(lambda: self._operations.recover(finish=True, who=who))
+                return self._carry_out(action)
+            except (sqlite3.Error, OSError) as error:  # before it began; later errors are explained where they happen
+                raise refuse_restore(error) from error
+
+    def _carry_out(self, action: Callable[[], RestoreResult]) -> RestoreResult:
+        self._restoring = True
+        try:
+            with postpone_collection():
                 outcome = action()
-            finally:
-                self._restoring = False
-            self._notices.remove(INTERRUPTED_CODE)  # the state that an interrupted restore left is an entry now
+        except FreeholdError:
+            self._tell_interrupted()
+            raise
+        finally:
+            self._restoring = False
             if self._maintenance is None:
                 self._staging.empty_trash()
-            return outcome
+        self._notices.remove(INTERRUPTED_CODE)  # the state that an interrupted restore left is an entry now
+        if outcome.set_aside:
+            self._notices.add(
+                SET_ASIDE_CODE,
+                f"{len(outcome.set_aside)} files that history does not have were moved aside by the last {outcome.entry.kind}",
+                f"They are in {self.set_aside}; delete what you do not need",
+            )
+        return outcome
 
     # Size and verification.
 
@@ -387,7 +505,7 @@ class History:
         return max(0, quota + quota // 4 - self._collector.measure_used())
 
     def size(self) -> StoreSize:
-        return self._collector.measure_size(self._read_quota())
+        return self._collector.measure_size(self._read_quota(), measure_set_aside(self.set_aside))
 
     def collect(self, *, now: float | None = None) -> CollectionResult:
         """Thin old entries and free their space. Entries are dropped for the quota only after the owner was told."""
@@ -404,7 +522,19 @@ class History:
     # Tasks of the maintenance thread.
 
     def take_quiet_snapshot(self, why: str) -> None:
-        self.snapshot("quiet", UNKNOWN, why)
+        """Not while an author is over its rate: what was recorded before it is enough to undo its work."""
+        with self._lock:
+            if not self._rates.is_exceeded(self._attribution.find_author("")[0]):
+                self._notices.remove(RATE_CODE)
+                self.snapshot("quiet", UNKNOWN, why)
+
+    def retry_unstored(self) -> None:
+        """Try again to store what could not be stored before."""
+        with self._lock:
+            if Places(self._db).list_flagged(1):
+                self.snapshot("quiet", UNKNOWN, "")
+            else:
+                self._notices.remove(UNSTORED_CODE)
 
     def empty_staging(self) -> None:
         self._staging.empty_trash()
@@ -433,9 +563,8 @@ class History:
     def recover(self, *, finish: bool, who: Author = UNKNOWN) -> RestoreResult:
         """Finish an interrupted restore, or return to the state before it."""
         with self._lock:
-            outcome = self._operations.recover(finish=finish, who=who)
-            self._notices.remove(INTERRUPTED_CODE)
-            return outcome
+            self._record_present("recover")
+            return self._carry_out(lambda: self._operations.recover(finish=finish, who=who))
 
     def notices(self) -> list[HistoryNotice]:
         with self._reading:
@@ -447,12 +576,26 @@ class History:
                 "history.half-taken",
                 "A snapshot was interrupted when the keeper last ended. It was dropped; the state before it is intact",
             )
+        self._tell_interrupted()
+
+    def _tell_interrupted(self) -> None:
         found = self._entries.read_intent()
         if found is not None:
             intent = found[0]
             self._notices.add(
                 INTERRUPTED_CODE,
-                f"The {intent.kind} to entry {intent.target} was interrupted when the keeper last ended. "
+                f"The {intent.kind} to entry {intent.target} was interrupted and has not finished. "
                 f"Entry {intent.before} has the state before it",
                 "To finish it: freehold history recover --finish. To return to the state before: freehold history recover --back",
             )
+
+    def _salvage_staging(self, staging: Path) -> None:
+        """What an interrupted restore had displaced and history does not have is set aside before staging is emptied."""
+        found = EntryLog(self._db).read_intent()
+        if found is None or not staging.is_dir():
+            return
+        aside = SetAside(self.set_aside, found[0].kind, found[1])
+        reader = ContentReader(self._db, self._chunks)
+        for folder in staging.iterdir():
+            aside.salvage(folder, reader.has_content)
+        aside.close()

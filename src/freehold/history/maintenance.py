@@ -15,10 +15,12 @@ from freehold.history.watcher import Watcher
 COLLECT_INTERVAL = 3600.0
 _CHECK_INTERVAL = 1.0
 _RETRY_DELAY = 30.0
+_UNSTORED_INTERVAL = 15.0
 
 
 class MaintenanceTasks(Protocol):
     def take_quiet_snapshot(self, why: str) -> None: ...
+    def retry_unstored(self) -> None: ...
     def collect_on_schedule(self) -> None: ...
     def count_lines(self) -> None: ...
     def empty_staging(self) -> None: ...
@@ -40,7 +42,7 @@ class MaintenanceThread:
         self._on_notice = on_notice
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="history-maintenance", daemon=True)
-        self._scanned = self._collected = time.monotonic()
+        self._scanned = self._collected = self._retried = time.monotonic()
 
     def start(self) -> None:
         self._thread.start()
@@ -72,6 +74,9 @@ class MaintenanceThread:
             and now - self._watcher.last_activity >= self._settings.quiet
         ):
             self._tasks.take_quiet_snapshot("")
+        if now - self._retried >= _UNSTORED_INTERVAL:
+            self._retried = now
+            self._tasks.retry_unstored()
         if now - self._collected >= COLLECT_INTERVAL:
             self._collected = now
             self._tasks.collect_on_schedule()

@@ -10,15 +10,17 @@ RequestOrigin = Literal["browser", "token", "session", "ssh", "recovery_page", "
 
 FLAG_COMPLETE = 0
 FLAG_CHANGING = 1  # stored, but the file changed during every attempt to read it
-FLAG_TOO_LARGE = 2  # only the name and the size are recorded
+FLAG_TOO_LARGE = 2  # only the name and the size are recorded; in stores of Freehold 0.1.0
 FLAG_UNREADABLE = 3  # only the name and the size are recorded
 FLAG_OVER_QUOTA = 4  # only the name and the size are recorded
+FLAG_OVER_RATE = 5  # only the name and the size are recorded
 
 FLAG_WORDS = {
     FLAG_CHANGING: "changed while it was read",
     FLAG_TOO_LARGE: "is larger than the limit of history",
     FLAG_UNREADABLE: "could not be read",
     FLAG_OVER_QUOTA: "did not fit into the quota",
+    FLAG_OVER_RATE: "is beyond what its author may add to history in an hour",
 }
 
 
@@ -103,6 +105,8 @@ class PathVersion(NamedTuple):
     ino: int
     ctime: int
     nlink: int
+    node: int = 0
+    """The id of the file when it has several names; its state is then stored once for all of them."""
 
     @property
     def is_folder(self) -> bool:
@@ -131,8 +135,8 @@ class PathVersion(NamedTuple):
 
     @property
     def group(self) -> int:
-        """Files with the same group are hard links of one inode; 0 when there is only one name."""
-        return self.ino if self.nlink > 1 and self.is_file else 0
+        """Names with the same group are hard links of one file; 0 when there is only one name."""
+        return self.node if self.is_file else 0
 
 
 ChangeWord = Literal["added", "changed", "removed"]
@@ -217,6 +221,8 @@ class RestoreResult:
     entry: EntryRecord
     fates: tuple[PathFate, ...]
     unsettled: tuple[tuple[bytes, str], ...] = ()
+    set_aside: tuple[tuple[bytes, str], ...] = ()
+    """Files that stood in the way and are not stored in history: the path that each had, and where it is kept."""
 
     @property
     def done(self) -> int:
@@ -243,14 +249,30 @@ class HistoryNotice:
 
 
 @dataclass(frozen=True)
+class RevertArguments:
+    """What a revert was asked to take back: an entry, or everything after `since` up to it, or only one turn of that."""
+
+    entry: int
+    since: int | None = None
+    of: SessionTurn | None = None
+    choose: tuple[tuple[bytes, str], ...] = ()
+    """Paths in conflict with the chosen side; the empty path means every one."""
+
+
+@dataclass(frozen=True)
 class InterruptedRestore:
-    """A restore that had not ended when the process ended."""
+    """A restore that has begun and not ended, as the journal has it: what was asked, and by whom."""
 
     kind: EntryKind
     began: float
     before: int
     target: int
     paths: tuple[bytes, ...] = field(default=())
+    who: Author = UNKNOWN
+    why: str = ""
+    recorded: int | None = None
+    """The entry that has the state in which it was left; None while that state is not recorded."""
+    revert: RevertArguments | None = None
 
 
 @dataclass(frozen=True)
@@ -263,6 +285,8 @@ class StoreSize:
     contents: int
     kept_bytes: int
     """The size of all contents without compression and deduplication of chunks."""
+    set_aside: int
+    """Files that a restore moved out of its way. They are not part of `used`; the owner deletes them."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,11 @@ class Notices:
             self._entries.add_notice(notice)
         self.on_notice(notice)
 
+    def add_once(self, code: str, message: str, hint: str = "") -> None:
+        """Unless it was given already and its cause is still there."""
+        if code not in self.read_times():
+            self.add(code, message, hint)
+
     def remove(self, code: str) -> None:
         """Idempotent."""
         with self._lock, suppress(sqlite3.OperationalError), transaction(self._db):

@@ -4,6 +4,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from freehold.history.model import FLAG_WORDS, Fate, PathVersion, RestoreStep
+from freehold.history.slices import sort_in_slices
 from freehold.history.states import Places
 
 _SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -16,8 +17,7 @@ def plan_restore(places: Places, target: int, now: int, paths: Sequence[tuple[by
         if paths and not any(path[: len(prefix)] == prefix for prefix in paths):
             continue
         steps.append(_step(path, place, live, wanted))
-    steps.sort(key=lambda step: step.path)
-    return steps
+    return sort_in_slices(steps, lambda step: step.path)
 
 
 def plan_places(places: Places, wanted: Iterable[tuple[int, PathVersion | None]]) -> list[RestoreStep]:
@@ -28,8 +28,7 @@ def plan_places(places: Places, wanted: Iterable[tuple[int, PathVersion | None]]
         if live is target or (live is not None and target is not None and live.is_same_as(target)):
             continue
         steps.append(_step(places.path(place), place, live, target))
-    steps.sort(key=lambda step: step.path)
-    return steps
+    return sort_in_slices(steps, lambda step: step.path)
 
 
 def _step(path: tuple[bytes, ...], place: int, live: PathVersion | None, target: PathVersion | None) -> RestoreStep:
@@ -48,20 +47,22 @@ def describe_version(version: PathVersion) -> str:
 
 
 def _fate(live: PathVersion | None, target: PathVersion | None) -> tuple[Fate, str]:
-    if live is not None and live.is_noted_only and not live.is_folder:
-        # What could not be restored afterwards is never removed.
-        return "keep", f"{describe_version(live)} is not stored in history"
+    """The original always comes back. What history cannot bring back afterwards is kept, outside of the folders."""
+    stands = live is not None and live.is_noted_only
+    kept = f"in place of {describe_version(live)}, which is kept" if live is not None and stands else ""
     if target is None:
-        return "remove", ""
+        if live is not None and stands and not live.is_file:
+            return "keep", f"{describe_version(live)} is not stored in history"
+        return "remove", f"{describe_version(live)}, which is kept" if live is not None and stands else ""
     if target.is_noted_only:
         return "keep", f"it was {describe_version(target)}, whose content was not stored"
     if target.is_folder:
         if live is None or not live.is_folder:
-            return "folder", "" if live is None else f"in place of {describe_version(live)}"
+            return "folder", kept or ("" if live is None else f"in place of {describe_version(live)}")
         return ("mode", oct(stat.S_IMODE(target.mode))) if live.mode != target.mode else ("time", "")
     fate: Fate = "link" if target.group else "write"
-    if live is None:
-        return fate, ""
+    if live is None or stands:
+        return fate, kept
     if stat.S_IFMT(live.mode) != stat.S_IFMT(target.mode):
         return fate, f"in place of {describe_version(live)}"
     if (live.content, live.size, live.group) == (target.content, target.size, target.group):

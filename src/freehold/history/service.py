@@ -110,7 +110,7 @@ class HistoryService:
         found = self._history.interrupted()
         interrupted = None
         if found is not None:
-            interrupted = calls.InterruptedState(found.kind, found.began, found.before, found.target)
+            interrupted = calls.InterruptedState(found.kind, found.began, found.before, found.target, found.who)
         return calls.HistoryStatus(
             newest=self._history.newest(),
             watching=self._history.degraded is None,
@@ -289,6 +289,10 @@ def _unsettled(pair: tuple[bytes, str]) -> calls.PathReason:
     return calls.PathReason(show_name(pair[0]), pair[1])
 
 
+def _kept_path(pair: tuple[bytes, str]) -> calls.KeptPath:
+    return calls.KeptPath(show_name(pair[0]), pair[1])
+
+
 def _as_text_keys(counts: Mapping[FateGroup, int]) -> dict[str, int]:
     return {str(group): count for group, count in counts.items()}
 
@@ -319,4 +323,5 @@ def _report(result: RestoreResult) -> calls.RestoreReport:
         summary=summarize_fates(counts, planned=False),
         unsettled=bound_list(result.unsettled[:MAX_LISTED_PATHS], _unsettled),
         total_unsettled=len(result.unsettled),
+        set_aside=bound_list(result.set_aside[:MAX_LISTED_PATHS], _kept_path),
     )

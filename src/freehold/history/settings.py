@@ -13,8 +13,8 @@ class HistorySettings:
     """Bytes that the store may use; None means 5 GiB or a tenth of the disk, whichever is less."""
     quiet: float = 30.0
     """Seconds without a write after which changes become an entry; 0 disables this."""
-    largest_file: int = GIB
-    """Of larger files only the name and the size are recorded."""
+    rate: int | None = None
+    """Bytes that one agent may add in an hour; None means half of the quota. The owner's own changes have no such limit."""
     scan_every: float = 3600.0
     """Seconds between full scans, for changes without events (mmap, a hard link from outside)."""
     scan_without_watch: float = 60.0
@@ -29,3 +29,6 @@ class HistorySettings:
             return self.quota
         disk = os.statvfs(folder)
         return min(5 * GIB, disk.f_blocks * disk.f_frsize // 10)
+
+    def rate_for(self, folder: Path) -> int:
+        return self.rate if self.rate is not None else self.quota_for(folder) // 2

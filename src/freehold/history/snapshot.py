@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from freehold.errors import FreeholdError
 from freehold.history.contents import ContentStore, StoreWriteError
@@ -19,7 +20,18 @@ from freehold.history.watcher import Watcher
 
 NamePath = tuple[bytes, ...]
 
+NO_LIMIT = 1 << 62
+STORE_ERRORS = frozenset({"history.disk-full", "history.store-failed"})
+"""The codes of `explain_store_error`."""
 _LARGE_SNAPSHOT_BYTES = 2 << 20
+_MAX_RETRIED = 200
+
+
+class TrustedFiles(NamedTuple):
+    """What a restore has just written: files by place, and the nodes of the inodes that it made."""
+
+    files: dict[int, StoredFile]
+    nodes: dict[int, int]
 
 
 class SnapshotWriter:
@@ -31,20 +43,21 @@ class SnapshotWriter:
         contents: ContentStore,
         roots: Mapping[bytes, Path],
         *,
-        largest: int,
         reserve: Path,
         ignored: IgnoreMatcher | None,
     ) -> None:
         self._db = db
         self._contents = contents
         self._roots = roots
-        self._largest = largest
         self._entries = EntryWriter(db)
         self._incomplete = False
         self._reserve = reserve
         self._ignored = ignored
         self.watcher: Watcher | None = None
-        self.room: Callable[[], int] = lambda: 1 << 62
+        self.room: Callable[[], int] = lambda: NO_LIMIT
+        self.unstored: list[str] = []
+        """What the last snapshot could not store, and why."""
+        self.flags: set[int] = set()
 
     def record_snapshot(
         self,
@@ -55,19 +68,26 @@ class SnapshotWriter:
         always: bool = False,
         only: Iterable[NamePath] | None = None,
         trusted: Mapping[int, StoredFile] | None = None,
+        adopted: Mapping[int, int] | None = None,
+        rate: int = NO_LIMIT,
+        rows_only: bool = False,
         complete: Callable[[int], None] = lambda entry: None,
     ) -> SnapshotResult:
         """Record the state of the folders now. An entry is made when something differs, or `always`.
 
-        Without a watcher, `only` limits the scan to these paths. `complete` runs in the transaction that makes the entry
-        visible. After a failure the previous entries are intact and the next snapshot scans everything.
+        Without a watcher, `only` limits the scan to these paths. `trusted` and `adopted` say what a restore has just
+        written. `rate` is how many bytes the author may add; with `rows_only` no content is added at all. `complete` runs
+        in the transaction that makes the entry visible. After a failure the previous entries are intact and the next
+        snapshot scans everything.
         """
         if self._incomplete:
             drop_incomplete_entries(self._db)
             self._incomplete = False
         entry = self._entries.newest() + 1
         try:
-            return self._record(entry, kind, who, why, always, only, trusted, complete)
+            limits = SnapshotLimits(0 if rows_only else self.room(), rate)
+            written = TrustedFiles(dict(trusted or {}), dict(adopted or {}))
+            return self._record(entry, kind, who, why, always, only, limits, written, complete)
         except BaseException as error:
             self._roll_back()
             if self.watcher is not None:
@@ -85,7 +105,8 @@ class SnapshotWriter:
         why: str,
         always: bool,
         only: Iterable[NamePath] | None,
-        trusted: Mapping[int, StoredFile] | None,
+        limits: SnapshotLimits,
+        written: TrustedFiles,
         complete: Callable[[int], None],
     ) -> SnapshotResult:
         begun = False
@@ -106,20 +127,21 @@ class SnapshotWriter:
         dirty = self.watcher.drain_events() if self.watcher is not None else None
         self._db.execute("BEGIN IMMEDIATE")
         self._contents.written_bytes = 0
-        limits = SnapshotLimits(self._largest, self.room())
+        trusted = written.files
         if trusted and dirty is not None:
             trusted = self._select_untouched(trusted, dirty.written)
-        scan = TreeScan(self._db, self._contents, self._roots, entry, limits, trusted, save, self._ignored)
+        scan = TreeScan(
+            self._db, self._contents, self._roots, entry, limits, trusted, save, self._ignored, written.nodes
+        )
         if dirty is not None and dirty.everything is None:
-            paths = (
-                dict.fromkeys(dirty.paths, False) | dict.fromkeys(only or (), False) | dict.fromkeys(dirty.deep, True)
-            )
-            scan.scan_paths(paths.items())
+            paths = dict.fromkeys([*self._list_unstored(), *dirty.paths, *(only or ())], False)
+            scan.scan_paths((paths | dict.fromkeys(dirty.deep, True)).items())
         elif dirty is None and only is not None:
             scan.scan_paths((path, False) for path in only)
         else:
             scan.scan_all()
         found = scan.recorder
+        self.unstored, self.flags = found.notes, found.flags
         made = found.differs or always
         if made:
             begin()
@@ -134,6 +156,16 @@ class SnapshotWriter:
             # Otherwise each of the next small snapshots would have to move a part of the large journal.
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return SnapshotResult(entry if made else entry - 1, made)
+
+    @property
+    def added_bytes(self) -> int:
+        """How many bytes the last snapshot has added, about."""
+        return self._contents.written_bytes
+
+    def _list_unstored(self) -> list[NamePath]:
+        """Paths whose content could not be stored before: the reason may be gone."""
+        places = Places(self._db)
+        return [places.path(place) for place in places.list_flagged(_MAX_RETRIED)]
 
     def _select_untouched(
         self, trusted: Mapping[int, StoredFile], written: frozenset[NamePath] | None

@@ -10,9 +10,12 @@ import struct
 import time
 from collections import deque
 from pathlib import Path
+from typing import NamedTuple
 
 from freehold.history.tree_reader import FOLDER_FLAGS
 
+TEMPORARY_PREFIX = b".freehold-restore-"
+"""Names of what a restore makes begin with this."""
 _GET_FLAGS, _SET_FLAGS, _SPREAD = 0x80086601, 0x40086602, 0x00020000
 _CREATIONS_PER_CHECK = 32
 _SLOW_SECONDS = 0.000_15
@@ -43,36 +46,52 @@ def prepare_staging(folder: Path) -> None:
         os.close(handle)
 
 
+class StagedName(NamedTuple):
+    """A name in a folder of the staging area, or beside the target where the staging area cannot be used."""
+
+    folder: int
+    name: bytes
+    path: Path | None
+    """None beside the target."""
+
+
 class StagingArea:
-    """One folder is used until file creation in it becomes slow, then another one. The caller holds the lock."""
+    """One folder is used until file creation in it becomes slow, then another one. The caller holds the lock.
+
+    What is staged stays until it is moved or discarded, or until `release`.
+    """
 
     def __init__(self, folder: Path) -> None:
         prepare_staging(folder)
-        self._folder = folder
+        self.folder = folder
         self._is_slow = False
         self._creations = self._creating = 0.0
-        self._path: Path | None = None
-        self._handle = -1
+        self._open: list[tuple[Path, int]] = []
         self._trash: deque[Path] = deque()
 
-    def open_folder(self) -> int:
-        """A handle on the folder for the next file."""
-        if self._path is None or self._is_slow:
-            self._leave()
+    def make_name(self, name: bytes) -> StagedName:
+        """A place for the next file."""
+        if not self._open or self._is_slow:
             self._is_slow = False
             self._creations = self._creating = 0.0
-            self._path, self._handle = self._make_folder()
-        return self._handle
+            self._open.append(self._make_folder())
+        path, handle = self._open[-1]
+        return StagedName(handle, name, path / os.fsdecode(name))
 
     def _make_folder(self) -> tuple[Path, int]:
         """A new folder in which file creation is fast; after several tries any new folder."""
         for left in reversed(range(_MAX_FOLDERS_TRIED)):
             # ext4 chooses the location by the name: the same name would be placed next to the files of the last restore.
-            path = self._folder / secrets.token_hex(8)
+            path = self.folder / secrets.token_hex(8)
             path.mkdir(mode=0o700)
             handle = os.open(path, FOLDER_FLAGS)
-            if left == 0 or _creation_time(handle) < _FAST_SECONDS:
-                return path, handle
+            try:
+                if left == 0 or _creation_time(handle) < _FAST_SECONDS:
+                    return path, handle
+            except BaseException:
+                os.close(handle)
+                self._trash.append(path)
+                raise
             os.close(handle)
             path.rmdir()
         raise AssertionError("the last attempt always returns")
@@ -89,15 +108,27 @@ class StagingArea:
             self._is_slow = self._creating / self._creations > _SLOW_SECONDS
             self._creations = self._creating = 0.0
 
-    def discard(self, name: bytes) -> None:
-        """Mark a file for deletion. It is deleted later, because the owner waits for the restore."""
-        if self._path is not None:
-            self._trash.append(self._path / os.fsdecode(name))
+    def discard(self, staged: StagedName) -> None:
+        """Delete it. In the staging area this is done later, because the owner waits for the restore."""
+        if staged.path is None:
+            os.unlink(staged.name, dir_fd=staged.folder)
+        else:
+            self._trash.append(staged.path)
+
+    def release(self) -> None:
+        """The restore has ended: what is still staged is not needed any more."""
+        for path, handle in self._open:
+            os.close(handle)
+            self._trash.append(path)
+        self._open.clear()
 
     def empty_trash(self) -> None:
         """Delete what was discarded. Safe to call from another thread, also during a restore."""
         while self._trash:
-            path = self._trash.popleft()
+            try:
+                path = self._trash.popleft()
+            except IndexError:
+                return  # another thread has taken the last one
             try:
                 path.unlink()
             except IsADirectoryError:
@@ -106,14 +137,8 @@ class StagingArea:
                 continue
 
     def close(self) -> None:
-        self._leave()
+        self.release()
         self.empty_trash()
-
-    def _leave(self) -> None:
-        if self._path is not None:
-            os.close(self._handle)
-            self._trash.append(self._path)
-            self._path = None
 
 
 def _creation_time(folder: int) -> float:

@@ -9,18 +9,32 @@ from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.history.model import ChangeWord, PathChange, PathVersion
+from freehold.history.slices import sort_in_slices
 
-VERSION_COLUMNS = (
-    "version.id, version.place, version.born, version.died, version.mode, version.mtime, version.size, "
-    "version.content, version.flag, version.ino, version.ctime, version.nlink"
-)
 LIVE = "version.died IS NULL"
+_OWN = ("id", "place", "born", "died")
+_SHARED = ("mode", "mtime", "size", "content", "flag", "ino", "ctime", "nlink")
+
+
+def _columns(version: str, node: str) -> str:
+    """The columns of a `PathVersion`. A file with several names has one state for all of them."""
+    own = [f"{version}.{name}" for name in _OWN]
+    shared = [f"CASE WHEN {node}.id IS NULL THEN {version}.{name} ELSE {node}.{name} END" for name in _SHARED]
+    return ", ".join([*own, *shared, f"{version}.node"])
+
+
+_LIVE_COLUMNS = _columns("version", "node")
+_LIVE_NODE = "LEFT JOIN node_version AS node ON version.node != 0 AND node.node = version.node AND node.died IS NULL"
 _WIDTH = len(PathVersion._fields)
 _COMPARED = f"""
-    SELECT place.id, place.parent, place.name, {VERSION_COLUMNS.replace("version.", "first.")}, {VERSION_COLUMNS.replace("version.", "second.")}
+    SELECT place.id, place.parent, place.name, {_columns("first", "first_node")}, {_columns("second", "second_node")}
     FROM (
         SELECT place FROM version WHERE born > :low AND born <= :high
         UNION SELECT place FROM version WHERE died > :low AND died <= :high
+        UNION SELECT version.place FROM node_version JOIN version ON version.node != 0 AND version.node = node_version.node
+        WHERE node_version.born > :low AND node_version.born <= :high
+        UNION SELECT version.place FROM node_version JOIN version ON version.node != 0 AND version.node = node_version.node
+        WHERE node_version.died > :low AND node_version.died <= :high
     ) AS touched
     JOIN place ON place.id = touched.place
     LEFT JOIN version AS first ON first.id = (
@@ -29,11 +43,15 @@ _COMPARED = f"""
     LEFT JOIN version AS second ON second.id = (
         SELECT id FROM version WHERE place = touched.place AND born <= :other ORDER BY born DESC LIMIT 1
     )
+    LEFT JOIN node_version AS first_node ON first.node != 0 AND first_node.node = first.node
+        AND first_node.born <= :one AND (first_node.died IS NULL OR first_node.died > :one)
+    LEFT JOIN node_version AS second_node ON second.node != 0 AND second_node.node = second.node
+        AND second_node.born <= :other AND (second_node.died IS NULL OR second_node.died > :other)
     WHERE NOT (
         first.id IS NOT NULL AND second.id IS NOT NULL
         AND (first.died IS NULL OR first.died > :one) AND (second.died IS NULL OR second.died > :other)
         AND first.mode = second.mode AND first.mtime = second.mtime AND first.size = second.size
-        AND first.content IS second.content AND first.nlink = 1 AND second.nlink = 1
+        AND first.content IS second.content AND first.node = 0 AND second.node = 0
     )
 """  # noqa: S608
 
@@ -71,12 +89,15 @@ class Places:
         return tuple(reversed(parts))
 
     def live(self, place: int) -> PathVersion | None:
-        row = self._db.execute(f"SELECT {VERSION_COLUMNS} FROM version WHERE place = ? AND {LIVE}", (place,)).fetchone()  # noqa: S608
+        row = self._db.execute(
+            f"SELECT {_LIVE_COLUMNS} FROM version {_LIVE_NODE} WHERE place = ? AND {LIVE}",  # noqa: S608
+            (place,),
+        ).fetchone()
         return PathVersion._make(row) if row else None
 
     def live_children(self, place: int) -> list[PathVersion]:
         rows = self._db.execute(
-            f"SELECT {VERSION_COLUMNS} FROM place JOIN version ON version.place = place.id AND {LIVE} WHERE place.parent = ?",  # noqa: S608
+            f"SELECT {_LIVE_COLUMNS} FROM place JOIN version ON version.place = place.id AND {LIVE} {_LIVE_NODE} WHERE place.parent = ?",  # noqa: S608
             (place,),
         )
         return [PathVersion._make(row) for row in rows]
@@ -84,7 +105,7 @@ class Places:
     def inside(self, place: int) -> tuple[dict[bytes, PathVersion], dict[bytes, int]]:
         """The names in a folder that exist now, and those that existed before."""
         rows = self._db.execute(
-            f"SELECT place.id, place.name, {VERSION_COLUMNS} FROM place LEFT JOIN version ON version.place = place.id AND {LIVE} WHERE place.parent = ?",  # noqa: S608
+            f"SELECT place.id, place.name, {_LIVE_COLUMNS} FROM place LEFT JOIN version ON version.place = place.id AND {LIVE} {_LIVE_NODE} WHERE place.parent = ?",  # noqa: S608
             (place,),
         )
         live: dict[bytes, PathVersion] = {}
@@ -99,8 +120,10 @@ class Places:
     def at(self, place: int, entry: int) -> PathVersion | None:
         """The version of a place in the state of an entry."""
         row = self._db.execute(
-            f"SELECT {VERSION_COLUMNS} FROM version WHERE place = ? AND born <= ? ORDER BY born DESC LIMIT 1",  # noqa: S608
-            (place, entry),
+            f"""SELECT {_LIVE_COLUMNS} FROM version LEFT JOIN node_version AS node ON version.node != 0
+            AND node.node = version.node AND node.born <= :entry AND (node.died IS NULL OR node.died > :entry)
+            WHERE place = :place AND version.born <= :entry ORDER BY version.born DESC LIMIT 1""",  # noqa: S608
+            {"place": place, "entry": entry},
         ).fetchone()
         if row is None or (row[3] is not None and row[3] <= entry):
             return None
@@ -130,12 +153,27 @@ class Places:
         for _, path, before, after in self.compare(old, new):
             word: ChangeWord = "added" if before is None else "removed" if after is None else "changed"
             found.append(PathChange(b"/".join(path), word, before, after))
-        found.sort(key=lambda change: change.path)
-        return found
+        return sort_in_slices(found, lambda change: change.path)
 
-    def find_live_with_inode(self, ino: int) -> list[PathVersion]:
-        rows = self._db.execute(f"SELECT {VERSION_COLUMNS} FROM version WHERE {LIVE} AND ino = ?", (ino,))  # noqa: S608
-        return [PathVersion._make(row) for row in rows]
+    def list_live_names(self, node: int, limit: int = -1) -> list[int]:
+        """The places of a file with several names, where it is now."""
+        rows = self._db.execute("SELECT place FROM version WHERE node = ? AND died IS NULL LIMIT ?", (node, limit))
+        return [row[0] for row in rows]
+
+    def list_single_names(self, ino: int) -> list[int]:
+        """The places that had this inode when it had one name."""
+        rows = self._db.execute("SELECT place FROM version WHERE ino = ? AND died IS NULL AND node = 0", (ino,))
+        return [row[0] for row in rows]
+
+    def list_flagged(self, limit: int) -> list[int]:
+        """Places whose present content is not stored, or may be half written: each is read again by the next snapshot."""
+        rows = self._db.execute(
+            """SELECT place FROM version WHERE died IS NULL AND flag != 0 AND node = 0
+            UNION ALL SELECT (SELECT place FROM version WHERE version.node = node_version.node AND died IS NULL LIMIT 1)
+            FROM node_version WHERE died IS NULL AND flag != 0 LIMIT ?""",
+            (limit,),
+        )
+        return [row[0] for row in rows if row[0] is not None]
 
 
 def _alive(row: tuple[Any, ...], entry: int) -> PathVersion | None:

@@ -9,7 +9,14 @@ from pathlib import Path
 from freehold.history.contents import ContentStore
 from freehold.history.ignore_rules import IgnoreMatcher
 from freehold.history.model import FLAG_COMPLETE, PathVersion
-from freehold.history.tree_reader import FOLDER_FLAGS, SnapshotLimits, StoredFile, open_folder, open_path, store_file
+from freehold.history.slices import sort_in_slices
+from freehold.history.tree_reader import (
+    SnapshotLimits,
+    StoredFile,
+    WidenedModes,
+    is_same_state,
+    store_file,
+)
 from freehold.history.version_recorder import VersionRecorder
 
 _MAX_OPEN_FOLDERS = 64
@@ -33,6 +40,7 @@ class TreeScan:
         trusted: Mapping[int, StoredFile] | None = None,
         save: Callable[[], None] = lambda: None,
         ignored: IgnoreMatcher | None = None,
+        adopted: Mapping[int, int] | None = None,
     ) -> None:
         self._db = db
         self._contents = contents
@@ -40,15 +48,22 @@ class TreeScan:
         self._limits = limits
         self._trusted = trusted or {}
         self._ignored = ignored
-        self.recorder = VersionRecorder(db, contents, entry, save, ignores=ignored is not None)
+        self.recorder = VersionRecorder(db, contents, entry, save, ignores=ignored is not None, adopted=adopted or {})
+        self._links: dict[int, StoredFile] = {}
+        self._modes = WidenedModes()
         self._places = self.recorder.places
 
     def scan_all(self) -> None:
         """Scan everything under every root."""
-        for name in self._roots:
-            self._scan_root(name)
-        self.recorder.record_folder_times()
-        self.recorder.flush()
+        try:
+            for name in self._roots:
+                self._scan_root(name)
+            self.recorder.flush()
+            self._finish_links(set())
+            self.recorder.record_folder_times()
+            self.recorder.flush()
+        finally:
+            self._modes.put_back()
 
     def scan_paths(self, dirty: Iterable[tuple[NamePath, bool]]) -> None:
         """Scan only these paths; a path with True also with everything below it."""
@@ -62,12 +77,15 @@ class TreeScan:
             names = by_folder.setdefault(path[:-1], {})
             names[path[-1]] = names.get(path[-1], False) or deep
         done: set[NamePath] = set()
-        for folder in sorted(by_folder):
-            self._scan_names(folder, by_folder[folder], done)
-        self.recorder.flush()
-        self._scan_hard_links(done)
-        self.recorder.record_folder_times()
-        self.recorder.flush()
+        try:
+            for folder in sort_in_slices(by_folder, lambda path: path):
+                self._scan_names(folder, by_folder[folder], done)
+            self.recorder.flush()
+            self._finish_links(done)
+            self.recorder.record_folder_times()
+            self.recorder.flush()
+        finally:
+            self._modes.put_back()
 
     # Roots.
 
@@ -75,7 +93,7 @@ class TreeScan:
         place, fresh = self.recorder.find_or_add_place(0, name)
         row = None if fresh else self._places.live(place)
         try:
-            handle = os.open(self._roots[name], FOLDER_FLAGS)
+            handle = self._modes.open_root(self._roots[name])
         except FileNotFoundError:
             self.recorder.record_removal(place, row)
             return
@@ -93,7 +111,7 @@ class TreeScan:
         if place is None or row is None:
             return False
         try:
-            handle = os.open(self._roots[name], FOLDER_FLAGS)
+            handle = self._modes.open_root(self._roots[name])
         except OSError:
             return False
         try:
@@ -104,19 +122,31 @@ class TreeScan:
 
     # Dirty paths.
 
-    def _scan_hard_links(self, done: set[NamePath]) -> None:
-        """A write or unlink through one name of a file concerns all its names, but the kernel reports only one."""
-        inodes = self.recorder.inodes
-        while inodes:
-            ino = inodes.pop()
-            for (place,) in self._db.execute(
-                "SELECT place FROM version WHERE died IS NULL AND ino = ?", (ino,)
-            ).fetchall():
-                if not self.recorder.has_seen(place):
-                    path = self._places.path(place)
-                    self._scan_names(path[:-1], {path[-1]: False}, done)
+    def _finish_links(self, done: set[NamePath]) -> None:
+        """Look at the other names of each file that got its second name or lost one. A scan of everything has seen them.
 
-    def _scan_names(self, folder: NamePath, names: dict[bytes, bool], done: set[NamePath]) -> None:
+        The kernel reports each name that is made or removed, so one of the names that are left is enough.
+        """
+        links = self.recorder.links
+        looked_at: set[int] = set()
+        while links.touched or links.joined:
+            if links.joined:
+                names = self._places.list_single_names(links.joined.pop())
+            else:
+                node = links.touched.pop()
+                names = self._places.list_live_names(node, 1)
+                if not names:
+                    links.end(node)
+            for place in names:
+                if self.recorder.is_partial and place not in looked_at:
+                    looked_at.add(place)
+                    path = self._places.path(place)
+                    self._scan_names(path[:-1], {path[-1]: False}, done, again=True)
+                    self.recorder.flush()
+
+    def _scan_names(
+        self, folder: NamePath, names: dict[bytes, bool], done: set[NamePath], *, again: bool = False
+    ) -> None:
         if not folder:
             for name in self._roots.keys() & names.keys():
                 self.recorder.flush()
@@ -142,7 +172,7 @@ class TreeScan:
             if not self.recorder.has_seen(place):
                 self.recorder.record(place, row, StoredFile(above, None, FLAG_COMPLETE), folder)
             for name, deep in names.items():
-                self._scan_name(reached, above.st_dev, place, name, deep, folder)
+                self._scan_name(reached, above.st_dev, place, name, deep, folder, again=again)
         finally:
             os.close(reached)
 
@@ -152,19 +182,21 @@ class TreeScan:
         if root is None:
             return folder[:1]
         try:
-            handle = os.open(root, FOLDER_FLAGS)
+            handle = self._modes.open_root(root)
         except OSError:
             return folder[:1]
         for depth, part in enumerate(folder[1:], 2):
             try:
-                handle, upper = open_folder(handle, part), handle
+                handle, upper = self._modes.open_folder(handle, part), handle
             except OSError:
                 os.close(handle)
                 return folder[:depth]
             os.close(upper)
         return handle
 
-    def _scan_name(self, handle: int, dev: int, parent: int, name: bytes, deep: bool, folder: NamePath) -> None:
+    def _scan_name(
+        self, handle: int, dev: int, parent: int, name: bytes, deep: bool, folder: NamePath, *, again: bool
+    ) -> None:
         path = (*folder, name)
         try:
             found = os.stat(name, dir_fd=handle, follow_symlinks=False)
@@ -179,7 +211,7 @@ class TreeScan:
             self.recorder.folders_with_ignored.add(parent)
             return
         place, fresh = self.recorder.find_or_add_place(parent, name)
-        if self.recorder.has_seen(place) and not deep:
+        if self.recorder.has_seen(place) and not deep and not again:
             return
         row = None if fresh else self._places.live(place)
         if self._record_name(handle, name, found, place, row, path) and (deep or row is None or not row.is_folder):
@@ -187,7 +219,7 @@ class TreeScan:
 
     def _scan_below(self, handle: int, name: bytes, place: int, fresh: bool, path: NamePath, dev: int) -> None:
         try:
-            inner = open_folder(handle, name)
+            inner = self._modes.open_folder(handle, name)
         except OSError:
             return  # it was replaced, and that is an event of its own
         try:
@@ -216,13 +248,13 @@ class TreeScan:
                 name, inner_place, inner_fresh = waiting.pop()
                 if upper < 0:
                     try:
-                        upper = open_path(handle, tuple(names))
+                        upper = self._modes.open_path(handle, tuple(names))
                     except OSError:
                         waiting.clear()
                         continue
                     frames[-1] = (upper, waiting)
                 try:
-                    inner = open_folder(upper, name)
+                    inner = self._modes.open_folder(upper, name)
                 except OSError:
                     continue  # replaced or removed since; its event or the next scan covers it
                 names.append(name)
@@ -292,16 +324,31 @@ class TreeScan:
             and row.size == found.st_size
             and row.mode == mode
             and row.nlink == found.st_nlink
+            and not (row.flag and self._limits.refuse(found, 0) is None)
         ):
             self.recorder.mark_seen(place)
             return False
-        stored = self._find_trusted(place, found) or store_file(self._contents, self._limits, handle, name, found)
+        stored = self._find_trusted(place, found) or self._store(handle, name, found, row)
         if stored is None or stat.S_ISDIR(stored.stat.st_mode):
             # It is gone, or it became a folder since it was listed: its event or the next scan finds that folder.
             self.recorder.record_removal(place, row)
         else:
             self.recorder.record(place, row, stored, path)
         return False
+
+    def _store(self, handle: int, name: bytes, found: os.stat_result, row: PathVersion | None) -> StoredFile | None:
+        """A file with several names is read once in a scan."""
+        linked = found.st_nlink > 1 and stat.S_ISREG(found.st_mode)
+        known = self._links.get(found.st_ino) if linked else None
+        if known is not None and is_same_state(known.stat, found):
+            return known
+        same = (
+            row is not None and row.content is not None and (row.size, row.mtime) == (found.st_size, found.st_mtime_ns)
+        )
+        stored = store_file(self._contents, self._limits, handle, name, found, may_be_stored=same)
+        if linked and stored is not None:
+            self._links[stored.stat.st_ino] = stored
+        return stored
 
     def _find_trusted(self, place: int, found: os.stat_result) -> StoredFile | None:
         """What a restore has just written need not be read again while it is the same inode with the same times."""

@@ -49,14 +49,15 @@ def verify_store(db: sqlite3.Connection, chunks: Path) -> VerificationResult:
         for content in ids:
             last = content
             try:
-                total += sum(len(piece) for piece in reader.pieces(content))
+                total += sum(len(piece) for piece in reader.pieces(content) if not isinstance(piece, int))
             except DamagedContent as error:
                 damages.append(ContentDamage(content, error.reason, _find_affected(db, content)))
             except sqlite3.DatabaseError as error:
                 damages.append(ContentDamage(content, str(error), _find_affected(db, content)))
             done += 1
     for (content,) in db.execute(
-        "SELECT DISTINCT content FROM version WHERE content IS NOT NULL AND content NOT IN (SELECT id FROM content)"
+        """SELECT content FROM version WHERE content IS NOT NULL AND content NOT IN (SELECT id FROM content)
+        UNION SELECT content FROM node_version WHERE content IS NOT NULL AND content NOT IN (SELECT id FROM content)"""
     ).fetchall():
         damages.append(ContentDamage(content, "it is not in the store", _find_affected(db, content)))
     return VerificationResult(done, total, tuple(damages))
@@ -73,7 +74,10 @@ def _find_affected(db: sqlite3.Connection, content: int) -> tuple[AffectedPath, 
     places = Places(db)
     try:
         rows = db.execute(
-            "SELECT place, born, died FROM version WHERE content = ? LIMIT ?", (content, MAX_PLACES)
+            """SELECT place, born, died FROM version WHERE content = :content AND node = 0
+            UNION ALL SELECT version.place, node_version.born, node_version.died FROM node_version
+            JOIN version ON version.node = node_version.node WHERE node_version.content = :content LIMIT :limit""",
+            {"content": content, "limit": MAX_PLACES},
         ).fetchall()
         found = []
         for place, born, died in rows:

@@ -3,9 +3,10 @@
 import sqlite3
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from freehold.history.contents import ContentStore
+from freehold.history.linked_files import LinkedFiles
 from freehold.history.model import FLAG_CHANGING, FLAG_COMPLETE, FLAG_WORDS, PathVersion
 from freehold.history.names import show_name
 from freehold.history.states import Places
@@ -17,6 +18,8 @@ _FLUSH_ROWS = 4000
 _FLUSH_BYTES = 4 << 20
 _SAVE_BYTES = 64 << 20
 _MAX_NOTES = 20
+_ROW_BYTES = 120
+"""What a row of a place or a version needs on disk with its indexes, about."""
 
 NamePath = tuple[bytes, ...]
 
@@ -30,7 +33,14 @@ class VersionRecorder:
     """
 
     def __init__(
-        self, db: sqlite3.Connection, contents: ContentStore, entry: int, save: Callable[[], None], *, ignores: bool
+        self,
+        db: sqlite3.Connection,
+        contents: ContentStore,
+        entry: int,
+        save: Callable[[], None],
+        *,
+        ignores: bool,
+        adopted: Mapping[int, int],
     ) -> None:
         self._db = db
         self._contents = contents
@@ -46,16 +56,21 @@ class VersionRecorder:
         self._seen: set[int] | None = None
         self._times: dict[int, tuple[PathVersion, PathVersion]] = {}
         self._began = time.time_ns() - _CLOCK_TICK_NS
-        self.inodes: set[int] = set()
-        """Inodes of files with several names, of which one name was recorded."""
+        self.links = LinkedFiles(db, entry, adopted)
         self.folders_with_ignored: set[int] = set()
         self.differs = False
         self.added = self.changed = self.removed = 0
         self.notes: list[str] = []
+        self.flags: set[int] = set()
 
     def remember_seen(self) -> None:
         """Needed when a place can be reached twice. A scan of everything reaches each place once."""
         self._seen = set()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether only some paths are scanned."""
+        return self._seen is not None
 
     def mark_seen(self, place: int) -> None:
         if self._seen is not None:
@@ -83,23 +98,26 @@ class VersionRecorder:
         """`row` is the last known version of the place; `stored` is what was found there."""
         self.mark_seen(place)
         found = stored.stat
-        ctime = found.st_ctime_ns if found.st_ctime_ns < self._began and stored.flag != FLAG_CHANGING else 0
+        noted = stored.content is None and stored.flag != FLAG_COMPLETE  # it was not read, so nothing was missed
+        known = (found.st_ctime_ns < self._began or stored.forced or noted) and stored.flag != FLAG_CHANGING
+        ctime = found.st_ctime_ns if known else 0
         folder = stat.S_ISDIR(found.st_mode)
-        new = PathVersion(
-            self._next_version, place, self._entry, None, found.st_mode, found.st_mtime_ns, 0 if folder else found.st_size,
-            stored.content, stored.flag, found.st_ino, ctime, 1 if folder else found.st_nlink,
-        )  # fmt: skip
-        if self._seen is not None and not folder and (found.st_nlink > 1 or (row is not None and row.nlink > 1)):
-            self.inodes.add(found.st_ino)
-            if row is not None and row.nlink > 1:
-                self.inodes.add(row.ino)
+        if stored.flag != FLAG_COMPLETE:
+            self.flags.add(stored.flag)
         if stored.flag != FLAG_COMPLETE and len(self.notes) < _MAX_NOTES:
             self.notes.append(f"{show_name(b'/'.join(path))} {FLAG_WORDS[stored.flag]}")
-        if row is not None and row.is_same_as(new):
-            if (row.ino, row.ctime, row.nlink) != (new.ino, new.ctime, new.nlink):
+        node = self._record_node(row, stored, ctime) if found.st_nlink > 1 and stat.S_ISREG(found.st_mode) else 0
+        if node and row is not None and row.node == node:
+            return
+        new = PathVersion(
+            self._next_version, place, self._entry, None, found.st_mode, found.st_mtime_ns, 0 if folder else found.st_size,
+            stored.content, stored.flag, found.st_ino, ctime, 1 if folder else found.st_nlink, node,
+        )  # fmt: skip
+        if row is not None and (row.is_same_as(new) or _is_same_noted(row, new)):
+            if row[7:] != new[7:]:
                 self._db.execute(
-                    "UPDATE version SET ino = ?, ctime = ?, nlink = ? WHERE id = ?",
-                    (new.ino, new.ctime, new.nlink, row.id),
+                    "UPDATE version SET content = ?, flag = ?, ino = ?, ctime = ?, nlink = ? WHERE id = ?",
+                    (*new[7:12], row.id),
                 )
             return
         if self._ignores:
@@ -116,6 +134,13 @@ class VersionRecorder:
         self.differs = True
         self._next_version += 1
         self._new_versions.append(new)
+
+    def _record_node(self, row: PathVersion | None, stored: StoredFile, ctime: int) -> int:
+        before = row.node if row is not None and not self.is_partial else 0
+        node, changed = self.links.record(stored, ctime, before)
+        self.changed += changed
+        self.differs = self.differs or changed > 0
+        return node
 
     def record_folder_times(self) -> None:
         """A folder's own time is not a change when an ignored file in it may be the cause; it is recorded only with others."""
@@ -134,8 +159,6 @@ class VersionRecorder:
         self._times.pop(place, None)
         if row.is_folder:
             self.record_removal_below(place)
-        if self._seen is not None and row.nlink > 1:
-            self.inodes.add(row.ino)
         self.removed += 1
         self.differs = True
         self._end_version(row)
@@ -152,11 +175,11 @@ class VersionRecorder:
                 self.differs = True
                 if row.is_folder:
                     below.append(row.place)
-                elif row.nlink > 1:
-                    self.inodes.add(row.ino)
                 self._end_version(row)
 
     def _end_version(self, row: PathVersion) -> None:
+        if row.node:
+            self.links.touched.add(row.node)
         if row.born == self._entry:
             self.flush()
             self._db.execute("DELETE FROM version WHERE id = ?", (row.id,))
@@ -172,11 +195,23 @@ class VersionRecorder:
     def flush(self) -> None:
         if self._contents.pending_bytes or self._new_places or self._new_versions:
             self._unsaved += self._contents.pending_bytes
+            self._contents.written_bytes += _ROW_BYTES * (len(self._new_places) + len(self._new_versions))
             self._contents.flush()
             self._db.executemany("INSERT INTO place VALUES (?, ?, ?)", self._new_places)
-            self._db.executemany("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._new_versions)
+            self._db.executemany(
+                "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._new_versions
+            )
             self._new_places.clear()
             self._new_versions.clear()
             if self._unsaved > _SAVE_BYTES:
                 self._unsaved = 0
                 self._save()
+
+
+def _is_same_noted(row: PathVersion, new: PathVersion) -> bool:
+    """The content could not be stored before and is stored now, of a file that did not change since."""
+    if row.content is not None or new.content is None or not row.flag or not row.ctime:
+        return False
+    return (row.mode, row.mtime, row.size, row.ino, row.ctime, row.node) == (
+        new.mode, new.mtime, new.size, new.ino, new.ctime, new.node,
+    )  # fmt: skip

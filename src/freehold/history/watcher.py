@@ -12,7 +12,7 @@ from pathlib import Path
 from freehold.history import inotify
 from freehold.history.model import ChangeWord
 from freehold.history.stream import MAX_BATCH_CHANGES, ChangeStream
-from freehold.history.tree_reader import FOLDER_FLAGS, open_folder, open_path
+from freehold.history.tree_reader import WidenedModes
 
 MAX_DIRTY = 20_000
 _PAUSE_MS = 10  # between two reads, so that a burst arrives in a few batches
@@ -233,35 +233,44 @@ class Watcher:
         os.eventfd_write(self._wake, 1)
 
     def _watch_root(self, name: bytes, root: Path) -> None:
+        modes = WidenedModes()
         try:
-            handle = os.open(root, FOLDER_FLAGS)
+            handle = modes.open_root(root)
         except OSError:
             return
-        self._tops[name] = self._watch_tree(handle, None, name, announce=False)
+        try:
+            self._tops[name] = self._watch_tree(handle, None, name, modes, announce=False)
+        finally:
+            modes.put_back()
 
     def _adopt(self, parent: _Folder, path: NamePath) -> None:
         """Watch a new folder and everything in it."""
-        root = self._roots[path[0]]
+        modes = WidenedModes()
         try:
-            top = os.open(root, FOLDER_FLAGS)
+            top = modes.open_root(self._roots[path[0]])
         except OSError:
             return
         try:
-            handle = open_path(top, path[1:])
+            handle = modes.open_path(top, path[1:])
         except OSError:
+            modes.put_back()
             return  # gone or replaced again; that is another event
         finally:
             os.close(top)
         try:
             self._forget(parent.folders.pop(path[-1], None))
-            parent.folders[path[-1]] = self._watch_tree(handle, parent, path[-1], announce=True)
+            parent.folders[path[-1]] = self._watch_tree(handle, parent, path[-1], modes, announce=True)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 self._drop_watches()
                 self.degraded = "the kernel limit for inotify is reached (sysctl fs.inotify.max_user_watches)"
             self._everything = "a folder could not be watched"
+        finally:
+            modes.put_back()
 
-    def _watch_tree(self, handle: int, parent: _Folder | None, name: bytes, *, announce: bool) -> _Folder:
+    def _watch_tree(
+        self, handle: int, parent: _Folder | None, name: bytes, modes: WidenedModes, *, announce: bool
+    ) -> _Folder:
         """Closes the handle. The watch is set before the folder is listed, so nothing is missed in between."""
         assert self._inotify is not None
         top: _Folder | None = None
@@ -272,7 +281,7 @@ class Watcher:
                 at, above, called, below = waiting.pop()
                 if at < 0:
                     try:
-                        at = open_path(anchor, below)
+                        at = modes.open_path(anchor, below)
                     except OSError:
                         continue
                 try:
@@ -286,7 +295,7 @@ class Watcher:
                     many = len(waiting) + len(inner) > 256
                     for each in inner:
                         try:
-                            waiting.append((-1 if many else open_folder(at, each), folder, each, (*below, each)))
+                            waiting.append((-1 if many else modes.open_folder(at, each), folder, each, (*below, each)))
                         except OSError:
                             continue
                 finally:

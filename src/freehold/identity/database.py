@@ -14,7 +14,7 @@ from pathlib import Path
 from freehold.errors import FreeholdError
 from freehold.home import ensure_private_folder
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # `sessions` holds sign-ins and `sign_ins` holds unfinished sign-in attempts: stored names that cannot change.
 _SCHEMA = """
@@ -68,6 +68,11 @@ class IdentityDatabase:
             if version == 0:
                 for statement in _SCHEMA.strip().split(";\n"):
                     connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            elif version == 1:
+                # The cookies of version 0.1 were sent to every port of this machine, also to apps behind a forward.
+                connection.execute("DELETE FROM sessions")
+                increment_revocations(connection)
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             elif version != SCHEMA_VERSION:
                 raise FreeholdError(

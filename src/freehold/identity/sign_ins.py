@@ -19,16 +19,22 @@ from freehold.identity.cache import hash_secret
 from freehold.identity.database import increment_revocations
 from freehold.identity.store import IdentityStore
 
-COOKIE = "__Host-freehold"
-RECOVERY_COOKIE = "__Host-freehold-recovery"  # of the recovery page: cookies ignore the port, so it needs its own name
+CONTROL_CENTER_NAME = "freehold.localhost"
+RECOVERY_NAME = "recovery.localhost"
+"""Names of this machine that only the control center and the recovery page have. Other programs use `localhost`."""
+RECOVERY_COOKIE = "__Host-freehold-recovery"
+COOKIE_OF_0_1 = "__Host-freehold"
+"""Version 0.1 signed browsers in with this cookie. It is only deleted now: a browser sends cookies to every port."""
 
 SignInMethod = Literal["atproto", "link", "recovery"]
-LinkPurpose = Literal["browser", "keeper"]
+LinkPurpose = Literal["browser", "keeper", "atproto"]
+"""`atproto` is not a link of the owner's: it carries a finished AT Protocol sign-in to the page that keeps the key."""
 
 DAY = 86_400.0
 IDLE_SECONDS = 7 * DAY
 ABSOLUTE_SECONDS = 30 * DAY
 LINK_TTL = 600.0
+HANDOVER_TTL = 60.0
 MAX_SIGN_INS = 100
 MAX_LINKS = 16
 USE_WRITE_INTERVAL = 60.0
@@ -73,9 +79,9 @@ class SignIns(IdentityStore[SignIn]):
     def create(
         self, did: str | None, *, label: str, address: str, method: SignInMethod, replaces: str | None = None
     ) -> tuple[SignIn, str]:
-        """Sign in one browser. Returns the sign-in and the secret for its cookie, which is not stored.
+        """Sign in one browser. Returns the sign-in and its secret, which is not stored here.
 
-        `replaces` is the secret of the cookie that the browser had before. That sign-in ends in the same transaction.
+        `replaces` is the id of the sign-in that the browser had before. That one ends in the same transaction.
         """
         now = self._clock()
         secret = secrets.token_urlsafe(32)
@@ -90,7 +96,7 @@ class SignIns(IdentityStore[SignIn]):
             expires=now + self._absolute,
         )
         with self._database.transaction() as connection:
-            if replaces is not None and _delete(connection, "hash = ?", hash_secret(replaces)):
+            if replaces is not None and _delete(connection, "id = ?", replaces):
                 increment_revocations(connection)
             self._insert(connection, sign_in, secret, now)
         self._cache.clear()
@@ -144,6 +150,7 @@ class SignIns(IdentityStore[SignIn]):
         """A token that signs in one browser, once. For `keeper` it is a code that is short enough to type.
 
         A link for `browser` is refused when an owner DID is configured: then the owner signs in with AT Protocol.
+        Create one for `atproto` only after the owner has proven the DID.
         """
         if purpose == "browser" and self.owner is not None:
             raise FreeholdError(
@@ -168,7 +175,7 @@ class SignIns(IdentityStore[SignIn]):
         self, token: str, *, label: str, address: str, purpose: LinkPurpose = "browser", replaces: str | None = None
     ) -> tuple[SignIn, str] | None:
         """Exchange a link for a sign-in. Of all attempts in all processes, at most one succeeds."""
-        if purpose == "browser" and self.owner is not None:
+        if (purpose == "browser" and self.owner is not None) or (purpose == "atproto" and self.owner is None):
             return None
         now = self._clock()
         with self._database.transaction() as connection:
@@ -178,7 +185,7 @@ class SignIns(IdentityStore[SignIn]):
             ).fetchall()
         if not taken:
             return None
-        method: SignInMethod = "recovery" if purpose == "keeper" else "link"
+        method = _METHODS[purpose]
         return self.create(self.owner, label=label, address=address, method=method, replaces=replaces)
 
     # Revocations
@@ -245,7 +252,27 @@ class SignIns(IdentityStore[SignIn]):
         return sign_in.did == self.owner and now < sign_in.expires and now - sign_in.seen < self._idle
 
 
+_METHODS: dict[LinkPurpose, SignInMethod] = {"browser": "link", "keeper": "recovery", "atproto": "atproto"}
 _SELECT = "SELECT id, did, label, address, method, created, seen FROM sessions"
+
+
+def control_center_url(port: int, public_url: str | None) -> str:
+    """The address of the control center for the owner's browser."""
+    return public_url.rstrip("/") if public_url else f"http://{CONTROL_CENTER_NAME}:{port}"
+
+
+def recovery_url(port: int) -> str:
+    """The address of the recovery page for a browser on this machine."""
+    return f"http://{RECOVERY_NAME}:{port}"
+
+
+def split_secret(secret: str) -> tuple[str, str]:
+    """The two halves of a recovery secret, 120 random bits or more each: for the cookie, and for the address.
+
+    A browser sends a cookie to every port of its host, and an address to one. Neither half is enough.
+    """
+    middle = len(secret) // 2
+    return secret[:middle], secret[middle:]
 
 
 def _delete(connection: sqlite3.Connection, where: str, *values: object) -> int:

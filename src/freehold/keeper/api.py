@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from freehold import __version__
 from freehold.errors import FreeholdError
 from freehold.keeper import calls
+from freehold.keeper.disk_space import measure_disks
 from freehold.keeper.history_host import HistoryHost
 from freehold.keeper.methods import RpcMethods
 from freehold.keeper.plan_reader import PlanReader
@@ -47,6 +48,7 @@ class KeeperApi:
         """Everything that `freehold status` shows."""
         keeper, plan = self.keeper, self.plan
         events = await asyncio.to_thread(keeper.record.tail, EVENTS_IN_STATUS)
+        disk = await asyncio.to_thread(measure_disks, (keeper.home.root, keeper.home.workspace))
         computer = self._computer_status()
         return calls.KeeperStatus(
             version=__version__,
@@ -64,6 +66,7 @@ class KeeperApi:
             advice=plan.advice,
             isolation=computer.isolation,
             usage=computer.usage,
+            disk=disk,
             timeline_trouble=keeper.record.trouble,
             events=tuple(calls.RecordedEvent(**vars(event) | {"data": dict(event.data)}) for event in events),
         )

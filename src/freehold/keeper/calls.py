@@ -132,6 +132,20 @@ class RecordedEvent:
     previous: str
 
 
+DiskState = Literal["ok", "low", "full"]
+
+
+@dataclass(frozen=True)
+class DiskStatus:
+    """The disk of a home, in bytes. `words` say how much is free."""
+
+    folder: str
+    free: int
+    size: int
+    state: DiskState
+    words: str
+
+
 @dataclass(frozen=True)
 class KeeperStatus:
     """Everything that `freehold status` shows. `timeline_trouble` says why events cannot be written now."""
@@ -151,6 +165,7 @@ class KeeperStatus:
     advice: tuple[ManifestAdvice, ...]
     isolation: IsolationStatus | None
     usage: ComputerUsage | None
+    disk: DiskStatus
     timeline_trouble: str | None
     events: tuple[RecordedEvent, ...]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.keeper.wire import MAX_REPLY, decode_message, encode_message, error_from_body, not_running_error
+from freehold.observe.tracing import trace_parent
 from freehold.typed_call import AnyRequest, TypedCall, TypedStream, decode_item, decode_reply, encode_request
 
 if TYPE_CHECKING:
@@ -112,7 +113,10 @@ class KeeperClient:
 
 
 def _encode(request: AnyRequest) -> bytes:
-    return encode_message({"id": 1, "method": request.method, "params": encode_request(request)})
+    """With the span of the caller, so that the keeper's span belongs to the same trace."""
+    message: dict[str, Any] = {"id": 1, "method": request.method, "params": encode_request(request)}
+    parent = trace_parent()
+    return encode_message(message if parent is None else {**message, "trace": parent})
 
 
 def _read_reply(call: TypedCall[Reply], line: bytes) -> Reply:

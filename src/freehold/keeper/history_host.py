@@ -123,7 +123,10 @@ class HistoryHost:
         folders = {"workspace": self._home.workspace, "home": self._home.agent_home}
         roots = {name: path for name, path in folders.items() if name in self._plan.history_folders}
         settings = HistorySettings(
-            quota=self._plan.history_quota, quiet=self._plan.history_quiet, ignore=self._plan.history_ignore
+            quota=self._plan.history_quota,
+            rate=self._plan.history_rate,
+            quiet=self._plan.history_quiet,
+            ignore=self._plan.history_ignore,
         )
         history = History(self._home.history, roots, settings, on_notice=self._record_notice)
         try:

@@ -7,6 +7,7 @@ the keeper would hold for as long as it runs.
 from dataclasses import dataclass
 
 from freehold.features.declaration import FeatureProgram
+from freehold.identity.sign_ins import control_center_url, recovery_url
 from freehold.keeper.calls import ManifestAdvice
 
 
@@ -50,17 +51,15 @@ class KeeperPlan:
     history_folders: tuple[str, ...]
     history_ignore: tuple[str, ...]
     history_quota: int | None
+    history_rate: int | None
     history_quiet: float
     advice: tuple[ManifestAdvice, ...]
 
     @property
     def gateway_url(self) -> str:
         """The address for the owner's browser."""
-        if self.public_url:
-            return self.public_url.rstrip("/")
-        # AT Protocol redirects browsers to 127.0.0.1, never to the name localhost.
-        return f"http://{'localhost' if self.owner is None else '127.0.0.1'}:{self.gateway_port}"
+        return control_center_url(self.gateway_port, self.public_url)
 
     @property
     def keeper_url(self) -> str:
-        return f"http://{'localhost' if self.owner is None else '127.0.0.1'}:{self.keeper_port}"
+        return recovery_url(self.keeper_port)

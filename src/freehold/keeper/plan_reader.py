@@ -100,6 +100,7 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         history_folders=tuple(manifest.history.folders),
         history_ignore=(*IGNORED_PATTERNS, *manifest.history.ignore),
         history_quota=manifest.history.quota,
+        history_rate=manifest.history.rate,
         history_quiet=manifest.history.quiet,
         advice=tuple(
             ManifestAdvice(one.code, one.message, one.hint) for one in loaded.problems if one.severity == "warning"

@@ -10,22 +10,35 @@ from freehold.keeper.processes import read_command
 
 
 def bind_port(host: str, port: int, setting: str) -> list[socket.socket]:
-    """Listening sockets for an address. For loopback both IPv4 and IPv6, so that `localhost` always works."""
+    """Listening sockets for an address. For loopback both IPv4 and IPv6: a browser uses either for the same name.
+
+    A program that had the other one (`ssh -L` takes what is free) would be the same site as ours for a browser.
+    """
     first = _bind(host, port, setting)
-    sockets = [first]
-    other = {"127.0.0.1": "::1", "::1": "127.0.0.1"}.get(host)
-    if other is not None:
-        try:
-            sockets.append(_listen(other, first.getsockname()[1]))
-        except OSError:  # no IPv6 here, or the port is taken there: the first address is enough
-            return sockets
-    return sockets
+    other = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1"}.get(host)
+    if other is None or not _has_address(other):
+        return [first]
+    try:
+        return [first, _bind(other, first.getsockname()[1], setting)]
+    except FreeholdError:
+        first.close()
+        raise
 
 
 def check_port(host: str, port: int, setting: str) -> None:
     """Raise `keeper.port-taken` when a program of Freehold could not listen there."""
     if port:
-        _bind(host, port, setting).close()
+        for listener in bind_port(host, port, setting):
+            listener.close()
+
+
+def _has_address(host: str) -> bool:
+    """Whether this machine has the address. Some have no IPv6."""
+    try:
+        _listen(host, 0).close()
+    except OSError:
+        return False
+    return True
 
 
 def find_listener(port: int) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 from freehold.errors import FreeholdError
 from freehold.keeper.methods import RpcMethods
 from freehold.keeper.wire import MAX_REPLY, MAX_REQUEST, decode_message, encode_message
+from freehold.observe.tracing import span
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +137,8 @@ class RpcServer:
                 return None
             params = message.get("params", {})
             if (call := self._methods.calls.get(name)) is not None:
-                return self._track(group.create_task(replies.call(identity, name, call(params))))
+                work = _traced(name, message.get("trace"), call(params))
+                return self._track(group.create_task(replies.call(identity, name, work)))
             if (stream := self._methods.streams.get(name)) is not None:
                 task = self._track(group.create_task(replies.stream(identity, name, stream(params))))
                 streams.add(task)
@@ -146,6 +148,12 @@ class RpcServer:
         except FreeholdError as error:
             await replies.error(identity, error)
         return None
+
+
+async def _traced(name: str, parent: object, work: Awaitable[Any]) -> Any:
+    """The work in a span whose parent is the span of the caller."""
+    with span(f"keeper {name}", parent=parent if isinstance(parent, str) else None, side="server"):
+        return await work
 
 
 class _ReplyWriter:

@@ -50,5 +50,7 @@ def _log_bug(home: Home) -> FreeholdError:
     with LogWriter(home.logs, LogLimits(), time.time) as log_writer:
         log_writer.note("keeper", "error", f"the keeper failed [{error_id}]\n{traceback.format_exc()}")
     return FreeholdError(
-        "keeper.bug", "An internal error ended the keeper", hint=f"See freehold logs keeper, error {error_id}"
+        "keeper.bug",
+        "An internal error ended the keeper",
+        hint=f"freehold logs keeper --error {error_id} shows the cause",
     )

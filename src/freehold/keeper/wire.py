@@ -40,7 +40,7 @@ def error_from_body(body: dict[str, Any]) -> FreeholdError:
     hint = str(body.get("hint") or "")
     error_id = body.get("error_id")
     if error_id:
-        hint = (hint + " " if hint else "") + f"See freehold logs keeper, error {error_id}"
+        hint = (hint + " " if hint else "") + f"freehold logs keeper --error {error_id} shows the cause"
     return FreeholdError(str(body.get("code", "keeper.failed")), str(body.get("message", "")), hint=hint)
 
 

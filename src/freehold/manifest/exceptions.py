@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from freehold.manifest.addresses import host_of, is_loopback, is_private, split_rule
+from freehold.manifest.agent_modes import is_asking_mode, names_unasked, switches_asking_off
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath
 from freehold.manifest.sections.computer import Backend
@@ -13,9 +14,6 @@ BACKENDS: frozenset[Backend] = frozenset({"bubblewrap"})
 
 AGENTS: frozenset[str] = frozenset({"builtin", "claude", "codex", "gemini", "opencode"})
 """The agents that need no description in the manifest."""
-
-UNASKED_MODES = frozenset({"auto", "bypasspermissions", "dontask", "full-access", "fullaccess", "never", "yolo"})
-"""Session modes, lower case, in which an agent does not ask before it acts."""
 
 Uses = Iterator[tuple[KeyPath, str]]
 
@@ -28,6 +26,8 @@ class SecurityRelevantUse:
     why: str
     uses: Callable[[Manifest], Uses]
     """The keys that use it, each with its value."""
+    could_use: Callable[[Manifest], bool] = lambda manifest: False
+    """Whether something may need it that only shows when it runs."""
 
 
 def _public_keeper(manifest: Manifest) -> Uses:
@@ -48,8 +48,18 @@ def _private_egress(manifest: Manifest) -> Uses:
 
 def _unasked_agent(manifest: Manifest) -> Uses:
     for name, agent in manifest.agents.named.items():
-        if agent.mode and agent.mode.lower() in UNASKED_MODES:
+        if agent.mode is not None and not is_asking_mode(name, agent.mode):
             yield ("agents", name, "mode"), agent.mode
+        for flag in agent.command:
+            if flag.startswith("-") and switches_asking_off(flag):
+                yield ("agents", name, "command"), flag
+        for variable, value in agent.env.items():
+            if names_unasked(variable, value) or (value and value != "0" and switches_asking_off(variable)):
+                yield ("agents", name, "env", variable), value
+
+
+def _may_have_no_asking_mode(manifest: Manifest) -> bool:
+    return any(name not in AGENTS for name in manifest.agents.named)
 
 
 def _plain_model(manifest: Manifest) -> Uses:
@@ -69,7 +79,12 @@ EXCEPTIONAL: Mapping[str, SecurityRelevantUse] = {
             "public-metrics", "metrics tell anyone what runs here, and have no sign-in", _public_metrics
         ),
         SecurityRelevantUse("private-egress", "the agent would reach this machine or its network", _private_egress),
-        SecurityRelevantUse("unasked-agent", "the agent would act without asking the owner", _unasked_agent),
+        SecurityRelevantUse(
+            "unasked-agent",
+            "with this the agent is not known to ask, and could act without asking the owner",
+            _unasked_agent,
+            _may_have_no_asking_mode,
+        ),
         SecurityRelevantUse("plain-model", "the provider's key would travel unencrypted", _plain_model),
     )
 }

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from freehold.connection_slots import ConnectionSlots
 from freehold.errors import FreeholdError
 from freehold.observe.metrics import MetricsRegistry, registry
 
@@ -23,10 +24,13 @@ async def serve_metrics(
 ) -> AsyncIterator[int]:
     """Serve `GET /metrics` until the block ends. Yields the port (useful with port 0)."""
     running: set[asyncio.Task[None]] = set()
+    slots = ConnectionSlots(MAX_CONNECTIONS, MAX_CONNECTIONS // 2)
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(running) >= MAX_CONNECTIONS:
+        peer = writer.get_extra_info("peername")
+        slot = slots.take(peer[0] if isinstance(peer, tuple) else "", writer.transport.abort)
+        if task is None or slot is None:
             writer.close()
             return
         running.add(task)
@@ -34,6 +38,7 @@ async def serve_metrics(
             await _handle_request(reader, writer, host, metrics, refresh)
         finally:
             running.discard(task)
+            slot.release()
             writer.close()
 
     try:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +54,8 @@ def command(
     """Open a shell in the computer, or run a command there.
 
     This creates a key on this machine with a certificate that is valid for at most a day and is renewed automatically.
-    You can put options of ssh before the command.
+    You can put options of ssh before the command. Open what -L forwards at http://localhost:PORT. The local port may not
+    be one of the control center or of the recovery page.
 
     \b
     Examples:
@@ -85,7 +87,9 @@ def command(
         return
     if isinstance(issuer, LocalIssuer):
         issuer.require_running()
-    argv = key_store.ssh_command(*_split(words))
+    options, remote_command = _split(words)
+    check_forwards(options, issuer.page_ports)
+    argv = key_store.ssh_command(options, remote_command)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - ssh replaces this process
     except FileNotFoundError:
@@ -111,6 +115,24 @@ def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
         ):
             options.append(rest.pop(0))
     return options, rest
+
+
+def check_forwards(options: list[str], page_ports: frozenset[int]) -> None:
+    """Refuse `-L` at a local port of our own pages: a browser would take the app for the control center itself."""
+    for place, option in enumerate(options):
+        before, found, value = option.partition("L")
+        if not found or not option.startswith("-") or any(letter in _OPTIONS_WITH_VALUE for letter in before):
+            continue
+        spec = value or (options[place + 1] if place + 1 < len(options) else "")
+        numbers = [
+            int(part) for part in re.split(r"[:/]", re.sub(r"^(?:\[[^]]*\]|\*)[:/]", "", spec)) if part.isdigit()
+        ]
+        if not spec.startswith("/") and numbers and numbers[0] in page_ports:
+            raise FreeholdError(
+                "ssh.port",
+                f"Port {numbers[0]} on this machine belongs to Freehold's own pages",
+                hint=f"Choose another local port, for example: freehold ssh -L {numbers[0] + 10000}:localhost:{numbers[-1]}",
+            )
 
 
 def _manage_keys(issuer: "LocalIssuer | RemoteIssuer", revoke: str | None, as_json: bool) -> None:

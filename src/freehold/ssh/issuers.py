@@ -31,6 +31,11 @@ class LocalIssuer:
     def name(self) -> str:
         return f"home {self._home.root}"
 
+    @property
+    def page_ports(self) -> frozenset[int]:
+        """The ports of this machine at which a browser opens the control center and the recovery page."""
+        return frozenset({self._manifest.gateway.port, self._manifest.keeper.port})
+
     def certify(self, public_key: str, seconds: int | None) -> ClientCertificate:
         with Timeline(self._home.timeline) as timeline:
             issuer = CredentialIssuer(self._home, self._manifest, CredentialStore(timeline))
@@ -79,6 +84,12 @@ class RemoteIssuer:
     @property
     def name(self) -> str:
         return f"url {self._url}"
+
+    @property
+    def page_ports(self) -> frozenset[int]:
+        """Its control center may be opened through a tunnel, at a port of this machine."""
+        port = urlsplit(self._url).port
+        return frozenset({port}) if port is not None and is_local(self._url) else frozenset()
 
     def certify(self, public_key: str, seconds: int | None) -> ClientCertificate:
         from freehold.client import Freehold

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import RequestBody, UrlId
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 from freehold.ssh.client_config import render_client_config
@@ -54,15 +55,13 @@ class SshCredentialBody(BaseModel):
     revoked: bool
 
 
-class RequestSshCertificateBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class RequestSshCertificateBody(RequestBody):
     public_key: str = Field(min_length=20, max_length=4096, description="One line, as in id_ed25519.pub.")
     hours: float | None = Hours
     label: str = Field(default="", max_length=80, description="Its name in the list.")
 
 
-class RequestSshKeyBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class RequestSshKeyBody(RequestBody):
     kind: Literal["ed25519", "rsa"] = "ed25519"
     hours: float | None = Hours
     label: str = Field(default="", max_length=80)
@@ -191,7 +190,7 @@ class SshRoutes:
         )
 
     @delete("/v1/ssh/certificates/{credential}", scope="admin")
-    async def revoke_ssh_certificate(self, credential: str, request: Request) -> SshRevokedBody:
+    async def revoke_ssh_certificate(self, credential: UrlId, request: Request) -> SshRevokedBody:
         """Revoke a certificate or key."""
         who = principal_of(request.scope).who
         if not await asyncio.to_thread(self._issuer.credentials.revoke, credential, who=who):

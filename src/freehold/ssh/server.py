@@ -5,6 +5,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,8 +30,12 @@ from freehold.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
-# None has a known weakness; the first two also resist quantum computers.
-KEY_EXCHANGES = ("mlkem768x25519-sha256", "sntrup761x25519-sha512", "curve25519-sha256", "curve25519-sha256@libssh.org")
+# None has a known weakness; the first also resists quantum computers.
+KEY_EXCHANGES = (
+    "mlkem768x25519-sha256",
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+)
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com")
 MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com")
 SIGNATURES = ("ssh-ed25519", "sk-ssh-ed25519@openssh.com", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256")
@@ -128,7 +133,7 @@ async def _listen(home: Home, settings: SshSettings, state: SshServerState) -> a
         server_factory=lambda: SshConnection(state),
         server_host_keys=[host_key],
         server_version=f"Freehold_{__version__}",
-        kex_algs=[name for name in KEY_EXCHANGES if name.encode() in asyncssh.kex.get_kex_algs()],
+        kex_algs=list(KEY_EXCHANGES),
         encryption_algs=list(CIPHERS),
         mac_algs=list(MACS),
         compression_algs=["none"],
@@ -170,7 +175,21 @@ async def _answer_probes(home: Home, state: SshServerState) -> asyncio.Server:
     path = socket_path(home)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108 - left behind by a killed server
-    return await asyncio.start_unix_server(answer, path)
+    return await asyncio.start_unix_server(answer, sock=_bind_private(path))
+
+
+def _bind_private(path: str) -> socket.socket:
+    """A socket with mode 0600 from the start: between bind and chmod others could connect."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
 
 
 async def _watch_expiry(state: SshServerState) -> None:

@@ -222,24 +222,21 @@ class ScriptedModel:
 
     async def _stream(self, reply: ScriptedReply, stream: SocketStream, fault: Fault | None) -> bool:
         api = reply.conversation.api
-        fields = [
-            ("Content-Type", "text/event-stream"),
-            ("Cache-Control", "no-cache"),
-            ("Transfer-Encoding", "chunked"),
-        ]
+        fields = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache")]
+        body = http1.BodyEncoder("chunked")
         pause = reply.step.pause if isinstance(reply.step, Say) else 0.0
-        await stream.write(http1.encode_head("HTTP/1.1 200 OK", fields))
+        await stream.write(http1.encode_response(200, "OK", fields, "chunked"))
         for number, event in enumerate(encode_stream(reply)):
             if number == 3 and fault == "cut":
                 return False
             if number == 3 and fault == "malformed":
-                await stream.write(http1.encode_chunk(b"data: {not json\n\n"))
-            await stream.write(http1.encode_chunk(encode_event(api, event)))
+                await stream.write(body.encode(b"data: {not json\n\n"))
+            await stream.write(body.encode(encode_event(api, event)))
             if pause:
                 await asyncio.sleep(pause)
         if api == "chat":
-            await stream.write(http1.encode_chunk(b"data: [DONE]\n\n"))
-        await stream.write(http1.LAST_CHUNK)
+            await stream.write(body.encode(b"data: [DONE]\n\n"))
+        await stream.write(body.end())
         return True
 
 
@@ -288,9 +285,9 @@ async def _send(
     cut: bool = False,
 ) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    fields = [("Content-Type", "application/json"), ("Content-Length", str(len(data))), *extra]
+    fields = [("Content-Type", "application/json"), *extra]
     await stream.write(
-        http1.encode_head(f"HTTP/1.1 {status} Scripted", fields) + (data[: len(data) // 2] if cut else data)
+        http1.encode_response(status, "Scripted", fields, len(data)) + (data[: len(data) // 2] if cut else data)
     )
 
 

@@ -79,7 +79,8 @@ def _corrupt(path: Path, error: sqlite3.Error) -> FreeholdError:
     return FreeholdError(
         "timeline.corrupt",
         f"{path} is damaged: {error}",
-        hint=f"See what is left with freehold timeline verify. To start a new timeline: mv {path} {path}.damaged",
+        hint=f"See what is left with freehold timeline verify. To start a new timeline, move it away with "
+        f"its anchor: mv {path} {path}.damaged; mv {path.parent}/vault/timeline-head {path.parent}/vault/timeline-head.old",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.timeline import database
+from freehold.timeline.anchor import HeadAnchor
 from freehold.timeline.errors import explain_sqlite_error
 from freehold.timeline.event import Json, TimelineEvent, check_kind, check_who, digest, encode_data
 from freehold.timeline.verification import ChainProblem, verify_chain
@@ -35,6 +36,7 @@ class Transaction:
     def __init__(self, connection: sqlite3.Connection, clock: Callable[[], datetime]) -> None:
         self._connection = connection
         self._clock = clock
+        self._last: tuple[int, str] | None = None
 
     def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
         return self._connection.execute(sql, parameters)
@@ -52,6 +54,7 @@ class Transaction:
             (seq, at, kind, who, text, previous, chained),
         )
         self._connection.execute("UPDATE head SET seq = ?, hash = ?", (seq, chained))
+        self._last = (seq, chained)
         return TimelineEvent(seq, at, kind, who, json.loads(text), chained, previous)
 
 
@@ -68,6 +71,7 @@ class Timeline:
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._holder: int | None = None
+        self._anchor = HeadAnchor(self.path)
         with self._explained():
             self._writer = None if readonly else database.open_writer(self.path)
             try:
@@ -99,8 +103,11 @@ class Timeline:
             self._holder = threading.get_ident()
             try:
                 database.begin_write(self._writer)
-                yield Transaction(self._writer, self._clock)
+                transaction = Transaction(self._writer, self._clock)
+                yield transaction
                 self._writer.execute("COMMIT")
+                if transaction._last is not None:
+                    self._anchor.advance(self._writer, *transaction._last)
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
@@ -164,10 +171,11 @@ class Timeline:
     ) -> list[ChainProblem]:
         """Every changed, missing or reordered event; an empty list when there is no problem.
 
+        The end is compared with the anchor in the vault, so that a tail that was cut off is missed.
         `progress` is called with the number of checked events and of all events. `known` is a sequence number and its
         hash from another place: with it, a chain that was rewritten completely is found as well.
         """
-        return verify_chain(self.path, progress, known)
+        return verify_chain(self.path, progress, known, self._anchor)
 
     def close(self) -> None:
         """Waits for a running transaction. Idempotent."""
@@ -175,6 +183,7 @@ class Timeline:
             self._reader.close()
             if self._writer is not None:
                 self._writer.close()
+            self._anchor.close()
 
     def __enter__(self) -> "Timeline":
         return self

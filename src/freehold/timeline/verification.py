@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from freehold.errors import FreeholdError
 from freehold.timeline import database
+from freehold.timeline.anchor import AnchoredHead, HeadAnchor, InvalidAnchor
 from freehold.timeline.errors import explain_sqlite_error
 from freehold.timeline.event import GENESIS, digest
 
@@ -44,9 +46,17 @@ class _Row:
 
 
 def verify_chain(
-    path: Path, progress: Callable[[int, int], None] | None = None, known: tuple[int, str] | None = None
+    path: Path,
+    progress: Callable[[int, int], None] | None = None,
+    known: tuple[int, str] | None = None,
+    anchor: HeadAnchor | None = None,
 ) -> list[ChainProblem]:
     walk = _ChainWalk(known)
+    try:
+        # Before the events: those that are written meanwhile are behind the anchor then.
+        walk.anchored = anchor.read() if anchor is not None else None
+    except (InvalidAnchor, FreeholdError) as error:
+        walk.note("changed", 0, 0, f"the anchor of the last event cannot be used: {error}")
     try:
         connection = database.open_reader(path)
     except sqlite3.Error as error:
@@ -69,6 +79,7 @@ def verify_chain(
 class _ChainWalk:
     def __init__(self, known: tuple[int, str] | None) -> None:
         self.known = known
+        self.anchored: AnchoredHead | None = None
         self.expected = 1
         self._link: str | None = GENESIS
         self._known_seen = known is None
@@ -120,6 +131,8 @@ class _ChainWalk:
         else:
             self._broken.append(row)
             self._link = None
+        if self.anchored is not None and seq == self.anchored.seq and row.hash != self.anchored.hash:
+            self.note("rewritten", seq, seq, f"event {seq} is not the one that is anchored in the vault")
         if self.known is not None and seq == self.known[0]:
             self._known_seen = True
             if row.hash != self.known[1]:
@@ -144,6 +157,10 @@ class _ChainWalk:
             self.note("changed", head[0] + 1, last, f"events after {head[0]} were not written by the timeline")
         elif self._link is not None and head[1] != self._link:
             self.note("changed", last, last, f"event {last} is not the one that was written last")
+        anchored = self.anchored
+        if anchored is not None and anchored.seq > max(last, head[0] if head and type(head[0]) is int else 0):
+            what = f"events after {last} are missing: event {anchored.seq} is anchored in the vault"
+            self.note("missing", self.expected, anchored.seq, what)
         if not self._known_seen and self.known is not None:
             self.note(
                 "rewritten", self.known[0], self.known[0], f"event {self.known[0]}, whose hash is known, is missing"

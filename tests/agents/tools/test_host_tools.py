@@ -61,7 +61,7 @@ async def test_the_log_is_read_without_asking_and_undo_is_asked(freehold: Runnin
         entry = (await freehold.call("GET", "/v1/history?path=workspace/precious.txt"))["entries"][0]["id"]
         await freehold.prompt(session, f'CALL history_undo {{"entry": {entry}}}')
         asked = await watch.until("approval", state="pending")
-        assert "precious.txt" in asked["data"]["details"]["input"]
+        assert "precious.txt" in asked["data"]["parts"][0]["text"]
         assert freehold.file("precious.txt").exists()
         await freehold.call("POST", f"/v1/approvals/{asked['data']['id']}", answer="once")
         await watch.until("turn.ended")
@@ -143,6 +143,52 @@ async def test_only_the_owner_opens_a_host(freehold: RunningFreehold) -> None:
         await watch.until("turn.ended")
     assert "The user allowed example.org:443" in watch.text()
     assert "example.org" in json.dumps((await freehold.call("GET", "/v1/egress"))["rules"])
+
+
+async def test_no_rule_for_an_agents_own_tools_opens_a_host(freehold: RunningFreehold) -> None:
+    """An agent names its own tool `fetch` and the host as its path. "Always" for that is not "always" for egress."""
+    rules = [
+        {"effect": "allow", "kind": kind, "pattern": "example.net:443", "exact": True} for kind in ("fetch", "other")
+    ]
+    await freehold.call("PUT", "/v1/approvals/policy", rules=rules)
+    session = await freehold.open("builtin")
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, 'CALL request_egress {"host": "example.net", "why": "the manual"}')
+        asked = await watch.answer("always")
+        assert (asked["data"]["kind"], asked["data"]["options"]) == (
+            "host",
+            ["once", "conversation", "always", "reject"],
+        )
+        await watch.until("turn.ended")
+        (rule,) = [
+            one for one in (await freehold.call("GET", "/v1/egress"))["rules"] if "example.net" in json.dumps(one)
+        ]
+        # The permission is a rule of egress and nothing else: when the owner removes that, the agent must ask again.
+        kept = (await freehold.call("GET", "/v1/approvals/policy"))["rules"]
+        assert [one["kind"] for one in kept] == ["fetch", "other"]
+        assert rule["verdict"] == "allow"
+    await freehold.call("PUT", "/v1/approvals/policy", rules=[])
+
+
+async def test_the_log_tells_no_session_what_another_was_asked(freehold: RunningFreehold) -> None:
+    other, session = await freehold.open("builtin"), await freehold.open("builtin")
+    token = f"Bearer {await token_of(freehold, session)}"
+    for who, words in ((other, "WRITE theirs.txt their-secret-words"), (session, "WRITE mine.txt my-own-words")):
+        async with freehold.watch_new(who) as watch:
+            await freehold.prompt(who, words)
+            await watch.answer("once")
+            await watch.until("turn.ended")
+    (entry,) = [
+        one["id"]
+        for one in (await freehold.call("GET", "/v1/history?path=workspace/theirs.txt"))["entries"]
+        if one["kind"] == "turn"
+    ]
+    await freehold.call("POST", "/v1/history/revert", entry=entry)
+    for tool in ("history_log", "timeline_search"):
+        told = await post(freehold, call(tool, limit=100), Authorization=token)
+        assert "my-own-words" in told
+        assert "their-secret-words" not in told
+        assert other not in told
 
 
 async def test_the_command_inside_does_the_same(freehold: RunningFreehold) -> None:

@@ -18,8 +18,9 @@ from freehold.identity.atproto.fetcher import NetworkOverrides
 from freehold.identity.atproto.flow import SIGN_IN_COOKIE, OAuthFlow
 from freehold.identity.atproto.oauth_client import CALLBACK, JWKS, METADATA, OAuthClient
 from freehold.identity.atproto.problems import SignInProblem
-from freehold.identity.sign_ins import COOKIE, SignIns
+from freehold.identity.sign_ins import SignIns
 
+COOKIE = "__Host-test-sign-in"
 POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'"
 
 SCRIPT = """
@@ -130,7 +131,7 @@ class SignInApp:
             label=request.headers.get("user-agent", ""),
             address=request.client.host if request.client else "",
             method="atproto",
-            replaces=request.cookies.get(COOKIE),
+            replaces=None if (old := self.sign_ins.verify(request.cookies.get(COOKIE, ""))) is None else old.id,
         )
         response = RedirectResponse("/", 303)
         _set_cookie(response, COOKIE, secret, None)

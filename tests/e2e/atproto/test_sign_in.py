@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import Response
 from tests.e2e.atproto.conftest import SignInSetup
+from tests.e2e.atproto.sign_in_app import COOKIE
 
 from freehold.errors import FreeholdError
 from freehold.identity.atproto.flow import SIGN_IN_COOKIE
 from freehold.identity.atproto.resolver import resolve_handle
-from freehold.identity.sign_ins import COOKIE
 
 pytestmark = pytest.mark.shared_processes
 

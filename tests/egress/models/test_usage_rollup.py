@@ -31,8 +31,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
             for minute in range(20):
                 for session in ("s1", "s2"):
                     at = OLD + timedelta(days=day, minutes=minute)
-                    found.close(None, spell(at, session=session, cost=0.5 if minute % 2 else None), 5, [])
-        found.close(None, spell(NOW, model="gpt-5"), 5, [])
+                    found.close(spell(at, session=session, cost=0.5 if minute % 2 else None), 5, [])
+        found.close(spell(NOW, model="gpt-5"), 5, [])
         yield found
 
 
@@ -67,9 +67,9 @@ def test_recent_usage_keeps_its_turns_and_a_second_rollup_changes_nothing(ledger
 def test_a_running_request_is_never_rolled_up(ledger: Ledger) -> None:
     at = spell(OLD)
     opened = UsageRecord(at.provider, at.model, "s9", "7", at.tokens, None, True, "open", at.at)
-    number = ledger.open(opened)
+    ledger.close(opened, 0, [])
     roll_up_usage(ledger.timeline, NOW)
-    assert ledger.timeline.query("SELECT turn, outcome FROM models_usage WHERE id = ?", (number,)) == [("7", "open")]
+    assert ledger.timeline.query("SELECT turn, outcome FROM models_usage WHERE session = 's9'") == [("7", "open")]
 
 
 async def test_a_gateway_rolls_up_usage_when_it_starts(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ async def test_a_gateway_rolls_up_usage_when_it_starts(tmp_path: Path) -> None:
         ensure_tables(timeline)
         for minute in range(10):
             old = datetime.now(UTC) - ROLL_UP_AFTER - timedelta(days=2, minutes=minute * 0.01)
-            Ledger(timeline).close(None, spell(old), 5, [])
+            Ledger(timeline).close(spell(old), 5, [])
     async with run_gateway(tmp_path) as gateway:
         async for _ in gateway.timeline.follow(0):
             if lines(gateway.models.ledger) < 10:

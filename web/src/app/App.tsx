@@ -7,6 +7,7 @@ import { SignInPage } from "../features/sign-in/SignInPage";
 import { ErrorBoundary } from "../ui/ErrorBoundary";
 import { Notice } from "../ui/Notice";
 import { ToastProvider } from "../ui/Toasts";
+import { EmergencyPage } from "./EmergencyPage";
 import { Shell } from "./Shell";
 
 type Access =
@@ -28,10 +29,13 @@ export function App() {
         else setAccess({ state: "unreachable", problem: problemOf(error) });
       });
   }, []);
-  const onSignedIn = useCallback(() => {
-    if (location.pathname === "/sign-in") history.replaceState(null, "", "/");
-    check();
-  }, [check]);
+  const onSignedIn = useCallback(
+    (page = "/") => {
+      if (location.pathname === "/sign-in") history.replaceState(null, "", page);
+      check();
+    },
+    [check],
+  );
   const onSignedOut = useCallback(() => setAccess({ state: "signed-out" }), []);
 
   useEffect(() => {
@@ -63,11 +67,13 @@ export function App() {
           </ErrorBoundary>
         );
       return (
-        <ConnectionProvider onSignedOut={onSignedOut}>
-          <ToastProvider>
-            <Shell me={access.me} onSignedOut={onSignedOut} />
-          </ToastProvider>
-        </ConnectionProvider>
+        <ErrorBoundary name="Freehold" fallback={<EmergencyPage recovery={access.me.recovery} />}>
+          <ConnectionProvider onSignedOut={onSignedOut}>
+            <ToastProvider>
+              <Shell me={access.me} onSignedOut={onSignedOut} />
+            </ToastProvider>
+          </ConnectionProvider>
+        </ErrorBoundary>
       );
     case "unreachable":
       return (

@@ -44,7 +44,8 @@ function Frame({ me, onSignedOut }: ShellProps) {
   const [dialog, setDialog] = useState<"palette" | "shortcuts" | null>(null);
   const page = pageAt(path);
   const PageComponent = componentAt(path);
-  const permissionRequests = useApprovals().requests.length;
+  const { requests } = useApprovals();
+  const permissionRequests = requests.length;
   const networkRequests = networkRequestsOf(useEgress().state).length;
   const commands = useCommands({ onSignedOut, onShowShortcuts: () => setDialog("shortcuts") });
   useShortcuts(setDialog);
@@ -67,14 +68,18 @@ function Frame({ me, onSignedOut }: ShellProps) {
       <div className="app-content">
         <ConnectionBar recovery={me.recovery} />
         <KillSwitchBar />
-        <PendingRequests />
+        <ErrorBoundary name="The list of requests" content={requests}>
+          <PendingRequests />
+        </ErrorBoundary>
         <main id="page" tabIndex={-1} data-page={page?.path.slice(1) ?? ""}>
           <ErrorBoundary key={page?.path ?? path} name={page?.title ?? "This page"}>
             <PageComponent onSignedOut={onSignedOut} />
           </ErrorBoundary>
         </main>
       </div>
-      <Notifications permissionRequests={permissionRequests} networkRequests={networkRequests} page={page?.title} />
+      <ErrorBoundary name="Notifications" fallback={null}>
+        <Notifications permissionRequests={permissionRequests} networkRequests={networkRequests} page={page?.title} />
+      </ErrorBoundary>
       {dialog === "palette" && <CommandPalette commands={commands} onClose={() => setDialog(null)} />}
       {dialog === "shortcuts" && <ShortcutsDialog onClose={() => setDialog(null)} />}
     </div>

@@ -20,6 +20,6 @@ export function recoveryAccess(recovery: string, hostname: string): RecoveryAcce
   return {
     kind: "tunnel",
     command: `ssh -L ${port}:localhost:${port} ${hostname}`,
-    href: `http://localhost:${port}/`,
+    href: recovery,
   };
 }

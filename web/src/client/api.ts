@@ -3,7 +3,7 @@
 /** Sign-in with the owner's account. */
 export interface AccountSignIn {
   handle: string | null;
-  /** The origin where the sign-in must begin: AT Protocol servers redirect to 127.0.0.1, not to localhost. */
+  /** The origin of the control center, where the sign-in must begin. */
   origin: string;
 }
 
@@ -13,13 +13,28 @@ export interface AddEgressRule {
   pattern: string;
 }
 
-/** An agent. `asks` is false when it acts without asking for permission. `problem` says why it cannot start. */
+/** An answer that the agent itself offers. `sent_for` says for which answer of the owner it is sent to the agent. */
+export interface AgentAnswer {
+  name: string;
+  kind: string;
+  sent_for: "allow" | "reject" | null;
+}
+
+/**
+ * An agent. `problem` says why it cannot start.
+ *
+ * `asks` is true when it is known to ask before it acts, by its last session or because Freehold knows it; false when
+ * it is not; null when only its first session can show it. `mode` is the one of that session, or the one it will be
+ * put into. `may_act_unasked`: the manifest grants it the exception `unasked-agent`.
+ */
 export interface AgentInfo {
   name: string;
   title: string;
   installed: boolean;
   version: string | null;
-  asks: boolean;
+  asks: boolean | null;
+  mode: string | null;
+  may_act_unasked: boolean;
   default: boolean;
   problem: string | null;
 }
@@ -37,7 +52,11 @@ export interface AgentRemoved {
   name: string;
 }
 
-/** The result of a test turn: seconds to each step, memory in bytes, and the capabilities that the agent reports. */
+/**
+ * The result of a test turn: seconds to each step, memory in bytes, and the capabilities that the agent reports.
+ *
+ * `kind` is the model API that it used. `asks`: it is known to ask before it acts, in the `mode` it was put into.
+ */
 export interface AgentTrial {
   name: string;
   version: string;
@@ -48,6 +67,9 @@ export interface AgentTrial {
   turn: number;
   memory: number;
   words: string;
+  kind: string;
+  mode: string | null;
+  asks: boolean;
 }
 
 export interface Alive {
@@ -58,6 +80,8 @@ export interface AnswerApproval {
   answer: "once" | "conversation" | "always" | "reject";
   /** For a question: the text or the choice (with the answer `once`). Otherwise: the next prompt. */
   note?: string | null;
+  /** The digest of the call that was seen. The answer is refused if another call waits. */
+  digest?: string | null;
 }
 
 export interface AnswerDevice {
@@ -70,8 +94,11 @@ export interface AnswerNetworkRequest {
 }
 
 /**
- * A permission request. `details` has the exact command or change, with hidden characters made visible.
+ * A permission request. `parts` has everything that the call carries; `digest` identifies all of it.
  *
+ * `complete` is false when `hidden_bytes` of it are not shown. `names_nothing`: it names neither a command nor a
+ * path. `runs_by_itself`: it touches a file that something runs by itself. `asked_again`: the call changed while the
+ * former question waited, and that answer did not count. `details` has the command and its folder, for programs.
  * When `details.kind` is "question" the agent asks for text: `details.input` is the question, `details.options` are
  * the choices, and `details.free_text` says whether other text is accepted. With neither, the answer is yes or no.
  * `note` is the owner's text. `options` are the answers that this request accepts.
@@ -89,6 +116,14 @@ export interface ApprovalInfo {
   kind: string;
   title: string;
   details: Record<string, unknown>;
+  digest: string;
+  parts: RequestPart[];
+  complete: boolean;
+  hidden_bytes: number;
+  names_nothing: boolean;
+  runs_by_itself: boolean;
+  asked_again: boolean;
+  agent_options: AgentAnswer[];
 }
 
 /** Deny wins over ask, and ask over allow. Without a matching rule the owner is asked. */
@@ -103,7 +138,8 @@ export interface BeginSignIn {
 }
 
 /**
- * One limit of a provider or of all (`*`). `unpriced` requests have an unknown price and are not counted in money.
+ * One limit of a provider or of all (`*`). `unpriced` requests have an unknown price and are not counted in money;
+ * `assumed` ones count as the dearest of their provider.
  *
  * `reached`: requests were refused or cut for it, and will be until it is lifted or raised.
  */
@@ -114,6 +150,7 @@ export interface BudgetState {
   of: number;
   spent: number;
   unpriced: number;
+  assumed: number;
   lifted: boolean;
   reached: boolean;
 }
@@ -201,6 +238,11 @@ export interface DoctorState {
   last: DoctorReport | null;
 }
 
+/** An address of the API that a browser opens without a header. */
+export interface Download {
+  address: string;
+}
+
 /**
  * The mode, the rules in force, the network requests that wait and the last decisions.
  *
@@ -258,9 +300,12 @@ export interface FileEntry {
   etag: string;
 }
 
+/** Entries of a folder, in the order of the bytes of their names. `next` is null on the last page. */
 export interface FileList {
   path: string;
   entries: FileEntry[];
+  /** Send it as `after` for the next page. */
+  next: string | null;
 }
 
 export interface FileSearchResult {
@@ -319,6 +364,14 @@ export interface HistoryEntry {
   /** The entry whose state this one has; its own id unless it is an undo or redo. */
   equals: number;
   notes: string[];
+}
+
+/** What history has to tell the owner: what it could not store, moved aside, or is about to drop. */
+export interface HistoryNotice {
+  code: string;
+  message: string;
+  hint: string;
+  at: number;
 }
 
 /** What was done: its own entry, the fate of each path, and each path that does not have the planned state. */
@@ -618,12 +671,33 @@ export interface Readiness {
   missing?: MissingRequirement[];
 }
 
+/** An empty object. */
 export interface Redo {
 }
 
 export interface RemoveFile {
   path: string;
   recursive?: boolean;
+}
+
+/**
+ * One part of a permission request, with hidden characters made visible.
+ *
+ * A diff has `old` and `new`; every other part has `text`. `resolved` is where `path` really leads, when that is
+ * another place. `hidden_bytes` of this part are not shown. `runs_by_itself` says what runs the file or the command's
+ * word without anybody starting it. `warning` is a sentence for the owner.
+ */
+export interface RequestPart {
+  kind: "command" | "folder" | "environment" | "stdin" | "diff" | "path" | "text" | "input" | "resource" | "terminal" | "meta";
+  label: string;
+  text: string;
+  path: string | null;
+  resolved: string | null;
+  old: string | null;
+  new: string | null;
+  hidden_bytes: number;
+  runs_by_itself: string | null;
+  warning: string | null;
 }
 
 export interface RequestSshCertificate {
@@ -740,6 +814,7 @@ export interface SessionEvents {
  * One conversation with one agent. `seq` is the number of its last event.
  *
  * `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
+ * `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
  */
 export interface SessionInfo {
   id: string;
@@ -754,6 +829,8 @@ export interface SessionInfo {
   seq: number;
   parent: string | null;
   unread: boolean;
+  mode: string | null;
+  asks: boolean | null;
 }
 
 /** Sessions, last changed first. Send `next` as `cursor` for more. */
@@ -797,10 +874,6 @@ export interface ShownFile {
   more?: boolean;
 }
 
-export interface SignInDone {
-  done?: boolean;
-}
-
 /** One signed-in browser. */
 export interface SignInInfo {
   id: string;
@@ -827,6 +900,18 @@ export interface SignInOptions {
 /** The address that the browser must open next. */
 export interface SignInRedirect {
   redirect: string;
+}
+
+/** This browser is signed in. */
+export interface SignedIn {
+  /** The page keeps it in its own storage and sends it as `Authorization: Sign-In KEY`. */
+  key: string;
+  /** The page to open now: one of our own. */
+  return_to: string;
+}
+
+export interface SignedOut {
+  done?: boolean;
 }
 
 /** The certificate, and the configuration that a client needs to use it. */
@@ -890,12 +975,17 @@ export interface StopAgents {
   why?: string;
 }
 
-/** Whether the kill switch is on, since when, who pulled it and why. */
+/**
+ * Whether the kill switch is on, since when, who pulled it and why.
+ *
+ * `summary` says what it ended, what keeps running and what it could not end. None while it is at work.
+ */
 export interface StopState {
   stopped: boolean;
   at: string | null;
   who: string | null;
   why: string | null;
+  summary: string | null;
 }
 
 /** A message or thought that is still streaming and not an event yet. The rest follows as deltas. */
@@ -976,7 +1066,12 @@ export interface Undo {
   entry?: number | null;
 }
 
-/** Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price. */
+/**
+ * Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price.
+ *
+ * `assumed` requests have no price in the table and count as the dearest of their provider. For `estimated` requests the
+ * provider reported no tokens; one that was broken off counts with the most that it allowed.
+ */
 export interface UsageLine {
   key: (string | null)[];
   requests: number;
@@ -985,6 +1080,8 @@ export interface UsageLine {
   cached: number;
   cost: number | null;
   priced: number;
+  assumed: number;
+  estimated: number;
 }
 
 /** Rows grouped by day; day, provider and model; provider and model; provider; session; or session and turn. Newest first. */

@@ -1,5 +1,7 @@
 /** Requests to the gateway. Knows no React. */
 
+import { authorization } from "./signInKey";
+
 export interface Problem {
   code: string;
   message: string;
@@ -57,10 +59,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function send(path: string, init: RequestInit): Promise<Response> {
+type Init = Omit<RequestInit, "headers"> & { headers?: Record<string, string> };
+
+async function send(path: string, init: Init): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...init });
+    response = await fetch(path, { ...init, headers: { ...authorization(), ...init.headers } });
   } catch {
     throw new RequestFailed(0, UNREACHABLE);
   }
@@ -96,4 +100,16 @@ export async function upload<T>(
     headers: { "content-type": "application/octet-stream", ...headers },
   });
   return parseJson(await response.text()) as T;
+}
+
+/** Starts a download as a link does. The browser streams it to the disk, so its size does not matter. */
+export async function downloadAs(path: string, name: string): Promise<void> {
+  // A link has no headers, so it carries a ticket. The ticket is for the address as the browser will write it.
+  const { pathname, search } = new URL(path, location.origin);
+  const body = { address: pathname + search };
+  const { address } = await request<{ address: string }>("/v1/download-tickets", { method: "POST", body });
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
 }

@@ -1,5 +1,7 @@
 /** The one socket to the gateway. It carries many topics and resumes them after a break. Knows no React. */
 
+import { openSocket } from "./signInKey";
+
 export type ConnectionState = "connecting" | "live" | "reconnecting" | "signed-out";
 
 export interface TopicListener {
@@ -223,6 +225,5 @@ export class LiveSocket {
 }
 
 export function browserSocket(): Wire {
-  const scheme = location.protocol === "https:" ? "wss" : "ws";
-  return new WebSocket(`${scheme}://${location.host}/v1/socket`) as unknown as Wire;
+  return openSocket("/v1/socket") as unknown as Wire;
 }

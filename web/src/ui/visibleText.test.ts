@@ -9,3 +9,7 @@ test("a command cannot hide what it does", () => {
 test("text of any language stays as it is", () => {
   expect(visibleText("grüße 世界 שלום 👍 e\u0301")).toBe("grüße 世界 שלום 👍 e\u0301");
 });
+
+test("more marks than a letter can have are spelled out", () => {
+  expect(visibleText(`e\u0301${"a"}${"\u0301".repeat(18)}b`)).toBe(`e\u0301a${"\u0301".repeat(16)}⟨U+0301⟩⟨U+0301⟩b`);
+});

@@ -6,6 +6,7 @@ messages that it does not know. See docs/adr/0011.
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
@@ -14,10 +15,16 @@ from freehold.errors import FreeholdError
 MAX_LINE = 16 * 1024 * 1024
 MAX_INVALID_LINES = 20
 MAX_OPEN_REQUESTS = 64
+MAX_DEPTH = 100
+MAX_CONTAINERS = 100_000
+"""Lists and objects in one message."""
 
 Json = dict[str, Any]
 Later = Callable[[], Awaitable[Json]]
 """Produces the answer to a request; may take as long as it needs."""
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""A half of a character, escaped. No text that is stored can hold one alone."""
 
 TraceLine = Callable[[str, bytes], None]
 """Receives each line with its direction, `in` or `out`."""
@@ -122,11 +129,11 @@ class JsonRpcPeer:
         if self._trace is not None:
             self._trace("in", line)
         try:
-            message = json.loads(line)
+            message = _decode(line)
         except (ValueError, RecursionError):
             message = None
         self.messages_received += 1
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or _is_too_nested(line, message):
             self._count_invalid_line()
             return
         method, number, params = message.get("method"), message.get("id"), message.get("params")
@@ -183,6 +190,33 @@ class JsonRpcPeer:
             self._trace("out", line)
         async with self._writing:
             await self._pipe.write(line)
+
+
+def _decode(line: bytes) -> Any:
+    """Raises `ValueError` or `RecursionError`. Bytes and escapes that are no characters are replaced."""
+    message = json.loads(line.decode("utf-8", "replace"))
+    if _SURROGATE.search(line):
+        text = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        message = json.loads(text.decode("utf-8", "replace"))
+    return message
+
+
+def _is_too_nested(line: bytes, message: Json) -> bool:
+    """Whether some code that reads or writes the message again could fail on its nesting."""
+    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return False
+    level: list[Any] = [message]
+    left = MAX_CONTAINERS
+    for _ in range(MAX_DEPTH):
+        found: list[Any] = []
+        for one in level:
+            inside = one.values() if isinstance(one, dict) else one
+            found += [each for each in inside if isinstance(each, (dict, list))]
+        left -= len(found)
+        if not found or left < 0:
+            return left < 0
+        level = found
+    return True
 
 
 def _error_text(error: object) -> str:

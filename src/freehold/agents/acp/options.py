@@ -5,17 +5,48 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
-from freehold.agents.acp.program import AgentProgram
-from freehold.errors import FreeholdError
-from freehold.manifest.exceptions import UNASKED_MODES
+from freehold.manifest.agent_modes import is_asking_mode, list_asking_modes, names_unasked
 
 MAX_CHOICES = 200
 MAX_OPTIONS = 50
+_HARMLESS_CATEGORIES = ("model", "thought_level")
 
 
-def is_unattended_mode(mode: str) -> bool:
-    """Whether an agent in this mode acts without asking."""
-    return mode.lower().replace("_", "").replace("-", "") in {one.replace("-", "") for one in UNASKED_MODES}
+@dataclass(frozen=True)
+class ModePolicy:
+    """In which modes one agent may be. `wanted` is the mode of the catalogue or the manifest.
+
+    `asks_without_modes`: it is known to ask although it reports no modes. `unasked_allowed`: the owner has granted the
+    exception `unasked-agent`.
+    """
+
+    agent: str
+    wanted: str | None = None
+    asks_without_modes: bool = False
+    unasked_allowed: bool = False
+
+    def asks_in(self, mode: str | None) -> bool:
+        """Whether the agent is known to ask in this mode. None: it reports no mode."""
+        return self.asks_without_modes if mode is None else is_asking_mode(self.agent, mode)
+
+    def permits(self, mode: str | None) -> bool:
+        return self.unasked_allowed or self.asks_in(mode)
+
+    def permits_value(self, option: Json, value: str | bool) -> bool:
+        """Whether this option may get this value."""
+        if option["category"] == "mode":
+            return isinstance(value, str) and self.permits(value)
+        return self.unasked_allowed or not _lets_act_unasked(option, value)
+
+    def list_modes(self) -> tuple[str, ...]:
+        """The modes in which the agent asks, the best first."""
+        return list_asking_modes(self.agent)
+
+
+def _lets_act_unasked(option: Json, value: object) -> bool:
+    if option["category"] in _HARMLESS_CATEGORIES or not isinstance(value, (str, bool)):
+        return False
+    return names_unasked(option["id"], value) or names_unasked(option["name"], value)
 
 
 @dataclass
@@ -47,77 +78,53 @@ class AgentOptions:
             if one["category"] == "mode" and isinstance(one["value"], str):
                 self.mode, self.modes = one["value"], self.modes or one["choices"]
 
+    def read_mode(self, mode: str) -> None:
+        """The agent is in this mode now."""
+        self.mode = mode
+        for one in self.config:
+            if one["category"] == "mode" and has_choice(one["choices"], mode):
+                one["value"] = mode
+
     def apply_update(self, update: Json) -> bool:
         """Applies a session update. Returns whether it was about options."""
         kind = update.get("sessionUpdate")
         if kind == "current_mode_update":
-            self.mode = _text(update.get("currentModeId")) or self.mode
+            self.read_mode(_text(update.get("currentModeId")) or "?")
         elif kind == "config_option_update":
             self.read_config(update.get("configOptions"))
         else:
             return False
         return True
 
-    def as_json(self, *, asks: bool) -> Json:
-        """Modes in which the agent acts without asking are left out."""
+    def asks(self, policy: ModePolicy) -> bool:
+        """Whether the agent is known to ask now: in its mode, and with every option as it is set."""
+        modes = [one["value"] for one in self.config if one["category"] == "mode"]
+        return all(policy.asks_in(mode) for mode in (self.mode, *modes)) and not any(
+            _lets_act_unasked(one, one["value"]) for one in self.config if one["category"] != "mode"
+        )
+
+    def find_mode_option(self, mode: str) -> Json | None:
+        """The option that sets this mode, of an agent that has one."""
+        found = (one for one in self.config if one["category"] == "mode" and has_choice(one["choices"], mode))
+        return next(found, None)
+
+    def as_json(self, policy: ModePolicy) -> Json:
+        """What the owner may choose. Modes in which the agent is not known to ask are left out."""
         return {
             "mode": self.mode,
-            "modes": [one for one in self.modes if not is_unattended_mode(one["id"])],
+            "modes": [one for one in self.modes if policy.permits(one["id"])],
             "model": self.model,
             "models": self.models,
             "config": [
-                {**one, "choices": [each for each in one["choices"] if not is_unattended_mode(each["id"])]}
-                if one["category"] == "mode"
-                else one
+                {**one, "choices": [each for each in one["choices"] if policy.permits_value(one, each["id"])]}
                 for one in self.config
             ],
-            "asks": asks,
+            "asks": self.asks(policy),
         }
 
 
-async def set_option(program: AgentProgram, session: str, options: AgentOptions, name: str, value: str | bool) -> None:
-    """Sets one option. Raises `session.no-option` when the agent does not offer it."""
-    known = next((one for one in options.config if one["id"] == name), None)
-    is_mode = name == "mode" or (known is not None and known["category"] == "mode")
-    if is_mode and isinstance(value, str) and is_unattended_mode(value):
-        raise FreeholdError(
-            "session.unasked-mode.permission",
-            f"In the mode {value!a:.60} the agent acts without asking",
-            hint="Add permission rules for what you trust instead: PUT /v1/approvals/policy",
-        )
-    if known is not None:
-        if known["choices"] and not _has_choice(known["choices"], str(value)):
-            raise _no_option(name, value)
-        options.read_config((await program.set_option(session, name, value)).get("configOptions"))
-        for one in options.config:
-            if one["id"] == name:
-                one["value"] = value
-        if is_mode:
-            options.mode = str(value)
-    elif name == "mode" and isinstance(value, str) and _has_choice(options.modes, value):
-        await program.set_mode(session, value)
-        options.mode = value
-    elif name == "model" and isinstance(value, str) and _has_choice(options.models, value):
-        await program.set_model(session, value)
-        options.model = value
-    else:
-        raise _no_option(name, value)
-
-
-async def enter_asking_mode(program: AgentProgram, session: str, options: AgentOptions, mode: str | None) -> bool:
-    """Sets the mode in which this agent asks, if it has one. Returns whether the agent asks in its mode now."""
-    if mode is not None and options.mode != mode and _has_choice(options.modes, mode):
-        await program.set_mode(session, mode)
-        options.mode = mode
-    return options.mode is None or not is_unattended_mode(options.mode)
-
-
-def _has_choice(choices: list[Json], value: str) -> bool:
-    return any(one["id"] == value for one in choices)
-
-
-def _no_option(name: str, value: object) -> FreeholdError:
-    return FreeholdError("session.no-option", f"The agent does not offer {str(value)!a:.60} for {name!a:.60}")
+def has_choice(choices: list[Json], value: str | bool) -> bool:
+    return any(one["id"] == str(value) for one in choices)
 
 
 def _text(value: object) -> str | None:

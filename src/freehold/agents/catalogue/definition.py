@@ -34,9 +34,9 @@ Configure = Callable[[ModelEndpoint | None], LaunchEnvironment]
 
 @dataclass(frozen=True)
 class AgentDefinition:
-    """One agent. `asks` says whether it asks the owner before risky steps when it is in `mode`.
+    """One agent. It is put into `mode`, in which it asks the owner before risky steps.
 
-    `kinds` are the model APIs that it can use, the best first; empty means that it needs no model from Freehold.
+    `asks_without_modes`: it asks although it may report no modes. `kinds` are the model APIs that it can use, the best first; empty means that it needs no model from Freehold.
     `expands_variables` means that the agent replaces `${NAME}` in the header of an MCP server by the variable of its
     environment. The token is then not written there, because such an agent passes the header on in a command line.
     `session_meta` is sent with each session request beyond the protocol.
@@ -46,7 +46,7 @@ class AgentDefinition:
     title: str
     package: str | None
     command: tuple[str, ...]
-    asks: bool = True
+    asks_without_modes: bool = False
     mode: str | None = None
     kinds: tuple[ProviderKind, ...] = ()
     needs_model: bool = False

@@ -12,8 +12,9 @@ from pathlib import Path
 from freehold.agents.catalogue.definition import AgentDefinition
 from freehold.agents.catalogue.install_command import Progress, run_command
 from freehold.computer.contract.conventions import GUEST_PYTHON
-from freehold.errors import FreeholdError
 from freehold.home import Home
+
+LOCK = "requirements.lock"
 
 
 def is_builtin(agent: AgentDefinition) -> bool:
@@ -35,19 +36,27 @@ def install_pypi_agent(home: Home, agent: AgentDefinition, package: str, staging
     A source package would run its own code to be built, so only wheels are accepted.
     """
     site = staging / "site"
+    progress("choosing versions", 0, 0)
+    if is_builtin(agent):
+        _copy_builtin(site)
+    else:
+        _install_wheels(home, package, staging, site, progress)
+    # The folder is read-only inside, so Python could not keep compiled files. Compiling does not run the code.
+    run_command([GUEST_PYTHON, "-m", "compileall", "-q", "-s", str(staging), str(site)], staging, lambda: None)
+    if is_builtin(agent):
+        return builtin_version()
+    return f"sha256:{hashlib.sha256((staging / LOCK).read_bytes()).hexdigest()}"
+
+
+def _install_wheels(home: Home, package: str, staging: Path, site: Path, progress: Progress) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     options = ["--only-binary=:all:", f"--target={site}", f"--cache-dir={home.agents / '.cache/pip'}"]
     options.append(f"--python-version={_python_version_inside()}")
-    lock = staging / "requirements.lock"
-    progress("choosing versions", 0, 0)
-    if is_builtin(agent):
-        _copy_builtin(site, lock)
-    else:
-        report = staging / "report.json"
-        dry_run = [*pip, "install", "--dry-run", "--quiet", f"--report={report}", *options, package]
-        run_command(dry_run, staging, lambda: None)
-        lock.write_text("".join(_locked(json.loads(report.read_bytes()))))
-        report.unlink()
+    report, lock = staging / "report.json", staging / LOCK
+    dry_run = [*pip, "install", "--dry-run", "--quiet", f"--report={report}", *options, package]
+    run_command(dry_run, staging, lambda: None)
+    lock.write_text("".join(_locked(json.loads(report.read_bytes()))))
+    report.unlink()
     total = sum("==" in line for line in lock.read_text().splitlines())
 
     def report_progress() -> None:
@@ -55,11 +64,6 @@ def install_pypi_agent(home: Home, agent: AgentDefinition, package: str, staging
 
     install = [*pip, "install", "--quiet", "--require-hashes", "--no-deps", *options, "-r", str(lock)]
     run_command(install, staging, report_progress)
-    # The folder is read-only inside, so Python could not keep compiled files. Compiling does not run the code.
-    run_command([GUEST_PYTHON, "-m", "compileall", "-q", "-s", str(staging), str(site)], staging, lambda: None)
-    if is_builtin(agent):
-        return builtin_version()
-    return f"sha256:{hashlib.sha256(lock.read_bytes()).hexdigest()}"
 
 
 def _locked(report: dict[str, list[dict[str, dict[str, str]]]]) -> Iterator[str]:
@@ -68,17 +72,11 @@ def _locked(report: dict[str, list[dict[str, dict[str, str]]]]) -> Iterator[str]
         yield f"{one['metadata']['name']}=={one['metadata']['version']} --hash=sha256:{hashes['sha256']}\n"  # type: ignore[index]
 
 
-def _copy_builtin(site: Path, lock: Path) -> None:
-    source = importlib.resources.files("freehold") / "builtin"
-    locked = source / "requirements.lock"
-    if not locked.is_file():
-        raise FreeholdError(
-            "agent.not-found", "This Freehold does not contain the built-in agent", hint="Install another agent"
-        )
-    with importlib.resources.as_file(source) as folder:
+def _copy_builtin(site: Path) -> None:
+    """The built-in agent needs no package: its code is a part of this Freehold."""
+    with importlib.resources.as_file(importlib.resources.files("freehold") / "builtin") as folder:
         shutil.copytree(folder, site / "freehold" / "builtin", ignore=shutil.ignore_patterns("__pycache__"))
     (site / "freehold" / "__init__.py").write_text("")
-    lock.write_bytes(locked.read_bytes())
 
 
 def _python_version_inside() -> str:

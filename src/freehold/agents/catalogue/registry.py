@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from freehold.agents.acp.options import ModePolicy
 from freehold.agents.catalogue.definition import AgentDefinition, LaunchEnvironment, ModelEndpoint
 from freehold.agents.catalogue.shipped import ALL_KINDS, SHIPPED_AGENTS, configure_any
 from freehold.errors import FreeholdError
 from freehold.manifest import Manifest
+from freehold.manifest.agent_modes import ASKING_MODES, is_asking_mode, may_act_unasked
 from freehold.manifest.sections.agents import AgentSection
 
 
@@ -25,6 +27,19 @@ def find_agent(manifest: Manifest, name: str) -> AgentDefinition:
             "agent.not-found", f"There is no agent {name!a:.80}", hint=f"The agents are: {', '.join(sorted(agents))}"
         )
     return agents[name]
+
+
+def mode_policy(manifest: Manifest, agent: AgentDefinition) -> ModePolicy:
+    """In which modes this agent may work."""
+    unasked = may_act_unasked(manifest, agent.name)
+    return ModePolicy(agent.name, agent.mode, agent.asks_without_modes, unasked_allowed=unasked)
+
+
+def is_known_to_ask(agent: AgentDefinition) -> bool | None:
+    """Before its first session: whether it asks before it acts. None when only a session can show it."""
+    if agent.mode is not None and not is_asking_mode(agent.name, agent.mode):
+        return False
+    return True if agent.asks_without_modes or agent.name in ASKING_MODES else None
 
 
 def choose_provider(agent: AgentDefinition, manifest: Manifest) -> str | None:
@@ -48,7 +63,7 @@ def choose_provider(agent: AgentDefinition, manifest: Manifest) -> str | None:
 
 
 def _apply_section(name: str, section: AgentSection, shipped: AgentDefinition | None) -> AgentDefinition:
-    base = shipped or AgentDefinition(name, name, None, (), asks=True, kinds=ALL_KINDS, configure=configure_any)
+    base = shipped or AgentDefinition(name, name, None, (), kinds=ALL_KINDS, configure=configure_any)
 
     def configure(endpoint: ModelEndpoint | None) -> LaunchEnvironment:
         configured = base.configure(endpoint)

@@ -90,6 +90,8 @@ def _codex(endpoint: ModelEndpoint | None) -> LaunchEnvironment:
         'approval_policy = "on-request"',
         'sandbox_mode = "read-only"',
         "check_for_update_on_startup = false",
+        # Otherwise every request offers the provider's own search, which Freehold refuses.
+        'web_search = "disabled"',
         f"developer_instructions = {json.dumps(_CODEX_RULE)}",
     ]
     tables = ["[analytics]", "enabled = false", "[features]"]
@@ -172,6 +174,7 @@ SHIPPED_AGENTS = (
         "OpenCode",
         f"npm:opencode-linux-{_MACHINE}@1.18.33",
         (f"{AGENTS_PATH}/opencode/node_modules/opencode-linux-{_MACHINE}/bin/opencode", "acp"),
+        asks_without_modes=True,
         kinds=("openai-compatible", "openai", "anthropic"),
         needs_model=True,
         configure=_opencode,

@@ -9,9 +9,10 @@ from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.event_log import append_events, current_instant
 from freehold.agents.sessions.permission_request import PermissionRequest
 from freehold.agents.sessions.permission_rule_store import add_rule
-from freehold.agents.sessions.permission_rules import PermissionRule
+from freehold.agents.sessions.permission_rules import MAX_PATTERN, PermissionRule
 from freehold.agents.sessions.reach import ALL_ANSWERS, Answer, read_answer
 from freehold.agents.sessions.rows import DraftEvent, SessionEventRow
+from freehold.agents.sessions.stored_request import read_shown
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline, Transaction
 
@@ -60,6 +61,7 @@ class ApprovalRow:
             "note": self.note,
             "options": _options(self.data),
             **_shown(self.data),
+            "digest": self.digest,
         }
 
 
@@ -96,13 +98,7 @@ class ApprovalStore:
 
     def add(self, session: str, turn: int | None, request: PermissionRequest) -> Change:
         approval = secrets.token_urlsafe(12)
-        data: Json = {
-            "tool": request.tool,
-            "kind": request.kind,
-            "title": request.title,
-            "details": request.details,
-            "subjects": list(request.subjects),
-        }
+        data: Json = {**request.as_json(), "subjects": list(request.subjects), "lasting": request.lasting}
         with self._timeline.transaction() as tx:
             tx.execute(
                 "INSERT INTO agents_approval (id, session, turn, at, digest, data, state, live) "
@@ -115,9 +111,17 @@ class ApprovalStore:
             tx.append("approval.asked", {**brief, "digest": request.digest}, who="agent")
         return self.get(approval), events
 
-    def answer(self, approval: str, answer: Answer, note: str | None, who: str) -> Change:
+    def answer(self, approval: str, answer: Answer, note: str | None, who: str, digest: str | None = None) -> Change:
         """Raises `approval.not-found`, `approval.wrong-answer`, or `approval.conflict` when it is not pending."""
         found = self.get(approval)
+        if digest is not None and digest != found.digest:
+            raise FreeholdError("approval.conflict", "This answer is for another call than the one that waits")
+        if answer not in _options(found.data):
+            raise FreeholdError(
+                "approval.wrong-answer",
+                f"This request cannot be answered {answer!r}",
+                hint=f"It accepts: {', '.join(_options(found.data))}",
+            )
         stored_note = _check_note(found, answer, note) if found.is_question else None
         # When the agent has ended, a yes waits until it makes the same request again.
         state = "answered" if found.live or answer == "reject" else "granted"
@@ -128,7 +132,8 @@ class ApprovalStore:
             ).rowcount
             if not changed:
                 raise FreeholdError("approval.conflict", "This approval was answered or withdrawn already")
-            if answer in ("conversation", "always"):
+            # What a host tool was allowed is remembered where it holds, and must end there too.
+            if answer in ("conversation", "always") and found.data["kind"] != "host":
                 session = found.session if answer == "conversation" else None
                 for subject in found.data["subjects"]:
                     add_rule(tx, PermissionRule("allow", found.data["kind"], subject, True, session), who=who)
@@ -211,9 +216,11 @@ def _event(approval: str, data: Json, state: str, answer: Answer | None = None, 
 
 
 def _shown(data: Json) -> Json:
-    return {key: data[key] for key in ("tool", "kind", "title", "details")}
+    return {key: value for key, value in read_shown(data).items() if key not in ("subjects", "lasting")}
 
 
 def _options(data: Json) -> list[Answer]:
-    """A lasting answer needs a subject that a rule can name."""
-    return list(ALL_ANSWERS) if data["subjects"] else ["once", "reject"]
+    """A lasting answer needs subjects that a rule can name, and a call that was shown whole."""
+    named = data["subjects"] and all(len(subject) <= MAX_PATTERN for subject in data["subjects"])
+    lasts = named and data.get("lasting", True) and data.get("complete", True)
+    return list(ALL_ANSWERS) if lasts else ["once", "reject"]

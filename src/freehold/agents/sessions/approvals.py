@@ -36,7 +36,7 @@ class Approvals:
 
         Cancelling this leaves the approval pending: the owner can still answer it after a restart.
         """
-        effect = await run_blocking(self.rules.decide, session, request.kind, request.subjects)
+        effect = await run_blocking(self.rules.decide, session, request)
         if effect == "allow":
             return PermissionAnswer("once")
         if effect == "deny":
@@ -64,12 +64,15 @@ class Approvals:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)
 
-    async def answer(self, approval: str, answer: Answer, *, who: str, note: str | None = None) -> ApprovalRow:
+    async def answer(
+        self, approval: str, answer: Answer, *, who: str, note: str | None = None, digest: str | None = None
+    ) -> ApprovalRow:
         """Stores the answer. Raises `approval.not-found`, or `approval.conflict` when there is one already.
 
         `note` is stored with a question only. It must be one of its choices unless the question accepts free text.
+        `digest` is of the call that the owner saw.
         """
-        answered, events = await run_blocking(self.store.answer, approval, answer, note, who)
+        answered, events = await run_blocking(self.store.answer, approval, answer, note, who, digest)
         await self._publish(answered, events)
         waiting = self._waiting.get(approval)
         if waiting is not None and not waiting.done():

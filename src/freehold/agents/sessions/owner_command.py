@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from freehold.agents.acp.json_rpc import Json
 from freehold.computer import Computer
-from freehold.computer.contract.conventions import WORKSPACE
+from freehold.computer.contract.conventions import OWNER_COMMANDS, WORKSPACE
 from freehold.computer.library.process import Process
 
 COMMAND_TIMEOUT = 600.0
@@ -18,6 +18,11 @@ FENCE = "````"
 def is_owner_command(agent: str, text: str) -> bool:
     """Whether Freehold runs this prompt. The built-in agent runs such commands itself and remembers the output."""
     return agent != "builtin" and text.startswith("!") and bool(text[1:].strip())
+
+
+def runs_command(text: str) -> bool:
+    """Whether some agent, or Freehold itself, takes a prompt with this text for a shell command of the owner."""
+    return text.lstrip().startswith("!")
 
 
 class OwnerCommand:
@@ -36,7 +41,9 @@ class OwnerCommand:
         """Runs it to its end. Returns the stop reason of the turn."""
         self._update_tool_call("tool_call", status="in_progress", rawInput={"command": self._command})
         argv = ["/bin/bash", "-lc", self._command]
-        async with await computer.spawn(argv, cwd=WORKSPACE, timeout=COMMAND_TIMEOUT, merge_stderr=True) as process:
+        async with await computer.spawn(
+            argv, cwd=WORKSPACE, timeout=COMMAND_TIMEOUT, merge_stderr=True, apart=OWNER_COMMANDS
+        ) as process:
             process.close_stdin()
             stopping = asyncio.ensure_future(self._stopped.wait())
             reading = asyncio.ensure_future(self._read(process))

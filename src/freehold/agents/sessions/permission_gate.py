@@ -1,27 +1,45 @@
-"""Answers the permission requests of one agent, and ends an agent that changes a command after it was allowed."""
+"""Answers the permission requests of one agent, and ends an agent that changes a call after it was allowed."""
 
 from collections.abc import Callable
 from functools import partial
 
 from freehold.agents.acp.json_rpc import AgentError, Json, Later
 from freehold.agents.sessions.approvals import Approvals
-from freehold.agents.sessions.permission_request import PermissionRequest, request_for
+from freehold.agents.sessions.call_input import CallInput, read_input
+from freehold.agents.sessions.permission_request import (
+    AskedCall,
+    PermissionRequest,
+    build_request,
+    describe_paths,
+    find_option,
+)
+from freehold.agents.sessions.real_paths import ResolvePaths
 from freehold.agents.sessions.session_log import SessionLog
 from freehold.agents.sessions.tool_call import MAX_ID, ToolCall
+from freehold.agents.threads import run_blocking
 
 _CANCELLED: Json = {"outcome": {"outcome": "cancelled"}}
+_OWN_FIELDS = frozenset({"sessionId", "toolCall", "options"})
 
 
 class PermissionGate:
     """`kill` ends the agent. `waiting` counts the requests that wait for the owner."""
 
-    def __init__(self, session: str, log: SessionLog, approvals: Approvals, kill: Callable[[AgentError], None]) -> None:
+    def __init__(
+        self,
+        session: str,
+        log: SessionLog,
+        approvals: Approvals,
+        kill: Callable[[AgentError], None],
+        resolve: ResolvePaths,
+    ) -> None:
         self._session = session
         self._log = log
         self._approvals = approvals
         self._kill = kill
-        self._allowed: dict[str, str | None] = {}
-        """The commands that were allowed in this turn, by tool call."""
+        self._resolve = resolve
+        self._allowed: dict[str, CallInput] = {}
+        """The input of each tool call that was allowed in this turn."""
         self._cancelled = False
         self.waiting = 0
 
@@ -38,52 +56,63 @@ class PermissionGate:
         self._log.transcript.finish_message()
         call = params.get("toolCall")
         tool = self._log.transcript.join_tool_call(call) if isinstance(call, dict) else None
-        return partial(self._decide, tool, None if tool is None else request_for(tool), params.get("options"))
+        if tool is None:
+            return self._cancel
+        more = {name: value for name, value in params.items() if name not in _OWN_FIELDS and value is not None}
+        tool.waiting += 1
+        return partial(self._decide, tool, AskedCall(tool.id, dict(tool.whole), more, params.get("options")))
 
     def check_update(self, update: Json) -> None:
-        """Ends the agent when the update changes a command that was allowed."""
+        """Ends the agent when the update changes the input of a call that was allowed."""
         name = update.get("toolCallId")
-        if not isinstance(name, str) or name[:MAX_ID] not in self._allowed:
+        allowed = self._allowed.get(name[:MAX_ID]) if isinstance(name, str) else None
+        if allowed is None or update.get("rawInput") is None:
             return
-        name = name[:MAX_ID]
-        allowed, tool = self._allowed[name], self._log.transcript.tool_calls.get(name)
-        found = request_for(tool).details.get("command") if tool is not None else allowed
-        if allowed is not None and found is not None and found != allowed:
+        found = read_input(update["rawInput"])
+        if found.differs_from(allowed):
             self._kill(
                 AgentError(
                     "approval.changed",
-                    f"The agent was stopped: it was allowed {allowed[:300]!r} and changed that to {str(found)[:300]!r}",
+                    f"The agent was stopped: it was allowed {_describe(allowed)} and changed that to {_describe(found)}",
                 )
             )
 
-    async def _decide(self, tool: ToolCall | None, request: PermissionRequest | None, options: object) -> Json:
-        """Waits for the owner. When the tool call changed in the meantime, the owner is asked again."""
-        if tool is None or request is None or self._log.turn is None or self._cancelled:
-            return _CANCELLED
+    async def _decide(self, tool: ToolCall, call: AskedCall) -> Json:
+        """Waits for the owner. When the call changed in the meantime, the answer does not count: it is asked again."""
         self.waiting += 1
         try:
+            request = await self._read(call)
             while True:
+                if self._log.turn is None or self._cancelled:
+                    return _CANCELLED
                 reply = await self._approvals.ask(self._session, self._log.turn, request)
                 if reply is None:
                     return _CANCELLED
-                current = request_for(tool)
-                if current.digest == request.digest:
+                call = AskedCall(call.tool, dict(tool.whole), call.more, call.options)
+                current = await self._read(call, asked_again=True)
+                if reply.answer == "reject" or current.digest == request.digest:
                     break
                 request = current
         finally:
             self.waiting -= 1
-        option = _find_option(options, "reject_once" if reply.answer == "reject" else "allow_once")
+            tool.waiting -= 1
+        option = find_option(call.options, "reject_once" if reply.answer == "reject" else "allow_once")
         if option is None:
             return _CANCELLED
         if reply.answer != "reject":
-            self._allowed[tool.id] = request.details.get("command")
+            self._allowed[tool.id] = call.input
         await self._log.publish_session()
         return {"outcome": {"outcome": "selected", "optionId": option}}
 
+    async def _read(self, call: AskedCall, *, asked_again: bool = False) -> PermissionRequest:
+        written, _ = await run_blocking(call.list_paths)
+        real = await self._resolve([call.find_absolute(path) for path in written])
+        named = await run_blocking(describe_paths, call, real)
+        return await run_blocking(partial(build_request, call, named, asked_again=asked_again))
 
-def _find_option(options: object, kind: str) -> str | None:
-    """The agent's id for an answer. The agent never gets a lasting yes: Freehold keeps the permission rules."""
-    for one in options if isinstance(options, list) else []:
-        if isinstance(one, dict) and one.get("kind") == kind and isinstance(one.get("optionId"), str):
-            return str(one["optionId"])
-    return None
+    async def _cancel(self) -> Json:
+        return _CANCELLED
+
+
+def _describe(given: CallInput) -> str:
+    return repr((given.subject or ", ".join(given.paths) or "a call without a command")[:300])

@@ -1,6 +1,7 @@
 """Permission rules in SQLite, on the host and out of the agents' reach."""
 
 from freehold.agents.sessions.event_log import current_instant
+from freehold.agents.sessions.permission_request import PermissionRequest
 from freehold.agents.sessions.permission_rules import MAX_RULES, Effect, PermissionRule, check_rule, decide
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline, Transaction
@@ -19,9 +20,10 @@ class PermissionRuleStore:
             for effect, kind, pattern, exact, session, id in rows
         ]
 
-    def decide(self, session: str, kind: str, subjects: tuple[str, ...]) -> Effect:
+    def decide(self, session: str, request: PermissionRequest) -> Effect:
         """What the rules for every session and those of this session say."""
-        return decide([rule for rule in self.all() if rule.session in (None, session)], kind, subjects)
+        rules = [rule for rule in self.all() if rule.session in (None, session)]
+        return decide(rules, request.kind, request.subjects, exact_only=request.exact_only, aliases=request.aliases)
 
     def replace(self, rules: list[PermissionRule], *, who: str) -> list[PermissionRule]:
         """Replaces all rules that hold for every session. Rules of single sessions stay."""

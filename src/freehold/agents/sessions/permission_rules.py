@@ -1,7 +1,7 @@
 """Permission rules: what agents may do without asking, and what they may never do."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, Literal
@@ -52,19 +52,30 @@ class PermissionRule:
         }
 
 
-def decide(rules: Sequence[PermissionRule], kind: str, subjects: tuple[str, ...]) -> Effect:
+def decide(
+    rules: Sequence[PermissionRule],
+    kind: str,
+    subjects: tuple[str, ...],
+    *,
+    exact_only: Collection[str] = (),
+    aliases: tuple[str, ...] = (),
+) -> Effect:
     """Deny wins over ask, and ask over allow. Denied when any subject is; allowed only when every subject is.
 
-    What no rule matches is asked.
+    Of `exact_only` a rule must be exact to allow it. Rules that deny or ask also look at `aliases`. What no rule
+    matches is asked.
     """
-    if any(rule.effect == "deny" and rule.matches(kind, each) for rule in rules for each in subjects or ("",)):
+    names = tuple(dict.fromkeys((*subjects, *aliases)))
+    if any(rule.effect == "deny" and rule.matches(kind, each) for rule in rules for each in names or ("",)):
         return "deny"
-    if any(rule.effect == "ask" and rule.matches(kind, each) for rule in rules for each in subjects):
+    if any(rule.effect == "ask" and rule.matches(kind, each) for rule in rules for each in names):
         return "ask"
     allowing = [rule for rule in rules if rule.effect == "allow"]
-    if subjects and all(any(rule.matches(kind, each) for rule in allowing) for each in subjects):
-        return "allow"
-    return "ask"
+
+    def is_allowed(subject: str) -> bool:
+        return any(rule.matches(kind, subject) for rule in allowing if rule.exact or subject not in exact_only)
+
+    return "allow" if subjects and all(map(is_allowed, subjects)) else "ask"
 
 
 def check_rule(rule: PermissionRule) -> None:

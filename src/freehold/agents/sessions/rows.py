@@ -32,6 +32,9 @@ class SessionRow:
     chosen: Json
     parent: str | None
     unread: bool
+    mode: str | None = None
+    asks: bool | None = None
+    """Whether its agent is known to ask before it acts; None before the agent's first start."""
 
     def as_json(self) -> Json:
         hidden = ("named", "acp", "turns", "chosen")

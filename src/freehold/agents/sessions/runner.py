@@ -2,19 +2,23 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from freehold.agents.acp.json_rpc import AgentError, Json, Later
-from freehold.agents.acp.options import AgentOptions, enter_asking_mode, is_unattended_mode, set_option
+from freehold.agents.acp.option_change import enter_asking_mode, set_option
+from freehold.agents.acp.options import AgentOptions, ModePolicy
 from freehold.agents.acp.program import AgentProgram, run_agent
 from freehold.agents.catalogue.definition import AgentDefinition, ModelEndpoint
-from freehold.agents.catalogue.registry import choose_provider, find_agent
+from freehold.agents.catalogue.registry import choose_provider, find_agent, mode_policy
 from freehold.agents.sessions.dependencies import SessionDependencies
 from freehold.agents.sessions.owner_command import OwnerCommand, is_owner_command
 from freehold.agents.sessions.permission_gate import PermissionGate
 from freehold.agents.sessions.prompt import UnsupportedPromptError, build_blocks, summarise_transcript
-from freehold.agents.sessions.rows import TurnRow
+from freehold.agents.sessions.real_paths import RealPath, resolve_in_computer
+from freehold.agents.sessions.rows import SessionRow, TurnRow
 from freehold.agents.sessions.session_log import SessionLog
+from freehold.agents.sessions.turn_trace import trace_turn
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 
@@ -42,14 +46,16 @@ class SessionRunner:
         self._idle_timeout = idle
         self.session = session
         self._log = SessionLog(dependencies, session)
-        self._permissions = PermissionGate(session, self._log, dependencies.approvals, self.kill)
+        self._permissions = PermissionGate(session, self._log, dependencies.approvals, self.kill, self._resolve_paths)
         self._program: AgentProgram | None = None
         self._owner_command: OwnerCommand | None = None
         self._acp_session = ""
         self._options = AgentOptions()
         self._options_changed = False
         self._option_lock = asyncio.Lock()
-        self._asks = True
+        self._policy = ModePolicy("")
+        self._mode_set = False
+        """Whether the agent was put into its mode. From then on it must not leave the modes in which it asks."""
         self._woken = asyncio.Event()
         self._cancelled = asyncio.Event()
         self._kill_reason: AgentError | None = None
@@ -106,7 +112,8 @@ class SessionRunner:
         if self._program is None:
             raise FreeholdError("session.not-running", "The agent is not running", hint="Send it a prompt first")
         async with self._option_lock:
-            await set_option(self._program, self._acp_session, self._options, name, value)
+            await set_option(self._program, self._acp_session, self._options, self._policy, name, value)
+            self._check_mode()
             await self._append_options()
 
     async def fork(self) -> str | None:
@@ -179,7 +186,8 @@ class SessionRunner:
                 if turn is not None and is_owner_command(agent.name, turn.prompt["text"]):
                     await self._run_owner_command(turn)
                 elif turn is not None:
-                    await self._run_turn(program, turn)
+                    with trace_turn(self.session, turn.turn, agent.name, None if endpoint is None else endpoint.model):
+                        await self._run_turn(program, turn)
                 elif not await self._wait_for_work(program):
                     return
 
@@ -224,6 +232,7 @@ class SessionRunner:
     async def _open_session(self, program: AgentProgram, agent: AgentDefinition) -> None:
         """Loads the agent's own session if it can. Otherwise opens a new one that gets the transcript."""
         row = await run_blocking(self._store.get, self.session)
+        self._options, self._mode_set = AgentOptions(), False
         capabilities = program.capabilities
         servers = self._dependencies.host.mcp_servers(
             self.session, http=capabilities.mcp_http, expands_variables=agent.expands_variables
@@ -246,13 +255,26 @@ class SessionRunner:
             self._acp_session = answer["sessionId"]
             self._preface = summarise_transcript(await run_blocking(self._store.events, self.session, last=True))
         self._options.read_session(answer)
-        in_asking_mode = await enter_asking_mode(program, self._acp_session, self._options, agent.mode)
-        self._asks = agent.asks and in_asking_mode
+        await self._set_options(program, agent, row)
+        await run_blocking(self._store.save_agent_state, self.session, acp=self._acp_session)
+
+    async def _set_options(self, program: AgentProgram, agent: AgentDefinition, row: SessionRow) -> None:
+        """Raises `agent.unasked` when the agent has no mode in which it is known to ask, and the owner allows none."""
+        self._policy = mode_policy(self._dependencies.manifest, agent)
+        await enter_asking_mode(program, self._acp_session, self._options, self._policy, row.mode)
         for name, value in row.chosen.items():
             with suppress(FreeholdError):
-                await set_option(program, self._acp_session, self._options, name, value)
-        await run_blocking(self._store.save_agent_state, self.session, acp=self._acp_session)
+                await set_option(program, self._acp_session, self._options, self._policy, name, value)
+        self._mode_set = True
         await self._append_options()
+        if not self._is_permitted():
+            offered = ", ".join(ascii(one["id"])[:60] for one in self._options.modes[:20]) or "none"
+            raise AgentError(
+                "agent.unasked",
+                f"{agent.title} was not started: it is not known to ask before it acts. Its modes: {offered}",
+                hint=f"If one of them asks, set it as mode in [agents.{agent.name}]; this and an agent that never asks "
+                "need [security.exceptions.unasked-agent] with a reason",
+            )
 
     # Turns
 
@@ -329,17 +351,10 @@ class SessionRunner:
     # What the agent sends: the listener of `run_agent`
 
     def updated(self, update: Json) -> None:
-        self._log.transcript.add_update(update)
+        self._log.collect_update(update)
         if self._options.apply_update(update):
             self._options_changed = True
-            mode = self._options.mode
-            if mode is not None and is_unattended_mode(mode):
-                self.kill(
-                    AgentError(
-                        "agent.unasked-mode",
-                        f"The agent was stopped: it changed to the mode {mode!a:.60}, in which it acts without asking",
-                    )
-                )
+            self._check_mode()
         self._permissions.check_update(update)
 
     async def paused(self) -> None:
@@ -348,7 +363,8 @@ class SessionRunner:
         self._log.publish_deltas()
         if self._options_changed:
             self._options_changed = False
-            events.append(("options", self._options.as_json(asks=self._asks)))
+            events.append(("options", self._options.as_json(self._policy)))
+            await self._save_mode()
         if events:
             await self._log.append(self.turn, events)
         if any(kind == "info" for kind, _ in events):
@@ -357,5 +373,31 @@ class SessionRunner:
     def permission(self, params: Json) -> Later:
         return self._permissions.request(params)
 
+    async def _resolve_paths(self, paths: Sequence[str]) -> list[RealPath | None]:
+        try:
+            return await resolve_in_computer(self._dependencies.computer(), paths)
+        except FreeholdError:
+            return [None] * len(paths)
+
+    def _is_permitted(self) -> bool:
+        return self._policy.unasked_allowed or self._options.asks(self._policy)
+
+    def _check_mode(self) -> None:
+        """Ends an agent that has left the modes in which it is known to ask."""
+        if self._mode_set and not self._is_permitted():
+            self.kill(
+                AgentError(
+                    "agent.unasked-mode",
+                    f"The agent was stopped: it changed to the mode {self._options.mode!a:.60}, in which it is not known "
+                    "to ask before it acts",
+                )
+            )
+
     async def _append_options(self) -> None:
-        await self._log.append(self.turn, [("options", self._options.as_json(asks=self._asks))])
+        await self._log.append(self.turn, [("options", self._options.as_json(self._policy))])
+        await self._save_mode()
+
+    async def _save_mode(self) -> None:
+        asks = self._options.asks(self._policy)
+        if self._mode_set and await run_blocking(self._store.save_mode, self.session, self._options.mode, asks=asks):
+            await self._log.publish_session()

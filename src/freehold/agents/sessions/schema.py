@@ -40,4 +40,8 @@ SCHEMA = (
         place INTEGER NOT NULL, mime TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (session, turn, place)
     );
     """,
+    """
+    ALTER TABLE agents_session ADD COLUMN mode TEXT;
+    ALTER TABLE agents_session ADD COLUMN asks INTEGER;
+    """,
 )

@@ -17,6 +17,8 @@ from freehold.agents.sessions.runner import IDLE_TIMEOUT, SessionRunner
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.history.calls import ForgetAuthors, PlanRestore, RequestAuthor, RestoreEntry
+from freehold.observe.agent_spans import prompt_key
+from freehold.observe.tracing import keep_parent
 from freehold.strict_json import encode
 
 MAX_RUNNING = 120
@@ -64,17 +66,19 @@ class SessionService:
         approvals = self.dependencies.approvals.store
         await run_blocking(approvals.mark_all_orphaned)
         for session, turn in await run_blocking(self._store.turns.list_unfinished):
-            error = FreeholdError(
-                "session.interrupted",
-                "Freehold was restarted in the middle of this turn",
-                hint="The prompt was not sent again. Send another prompt to continue",
-            )
-            ended: Json = {"stop_reason": "interrupted", "error": dict(error.body()), "changes": None, "usage": None}
-            status: Status = "needs_you" if await run_blocking(approvals.list_pending, session) else "failed"
-            drafts: list[DraftEvent] = [("error", ended["error"]), ("turn.ended", ended)]
-            events = await run_blocking(self._store.append, session, turn, drafts, status=status, ended=True)
-            self._watchers.publish_events(session, events)
-            await self._publish_session(session)
+            await self._end_interrupted(session, turn, "Freehold was restarted in the middle of this turn")
+
+    async def _end_interrupted(self, session: str, turn: int, why: str) -> None:
+        error = FreeholdError(
+            "session.interrupted", why, hint="The prompt was not sent again. Send another prompt to continue"
+        )
+        approvals = self.dependencies.approvals.store
+        ended: Json = {"stop_reason": "interrupted", "error": dict(error.body()), "changes": None, "usage": None}
+        status: Status = "needs_you" if await run_blocking(approvals.list_pending, session) else "failed"
+        drafts: list[DraftEvent] = [("error", ended["error"]), ("turn.ended", ended)]
+        events = await run_blocking(self._store.append, session, turn, drafts, status=status, ended=True)
+        self._watchers.publish_events(session, events)
+        await self._publish_session(session)
 
     # Sessions
 
@@ -194,6 +198,7 @@ class SessionService:
         await self._publish_session(session)
         if turn.state != "queued":
             return turn.turn, False
+        keep_parent(prompt_key(session, turn.turn))
         if when == "steer" and runner is not None and busy:
             await runner.cancel()
         self._wake(session)
@@ -216,10 +221,15 @@ class SessionService:
         await run_blocking(self._store.save_agent_state, session, chosen={**row.chosen, name: value})
         return await self.get(session)
 
-    async def answer(self, approval: str, answer: Answer, *, who: str, note: str | None = None) -> ApprovalRow:
-        """Answers an approval. The note is sent as the next prompt; for a question it is the answer itself."""
+    async def answer(
+        self, approval: str, answer: Answer, *, who: str, note: str | None = None, digest: str | None = None
+    ) -> ApprovalRow:
+        """Answers an approval. The note is sent as the next prompt; for a question it is the answer itself.
+
+        With a `digest` the answer counts only for the call that has it.
+        """
         await self.ready.wait()
-        answered = await self.dependencies.approvals.answer(approval, answer, who=who, note=note)
+        answered = await self.dependencies.approvals.answer(approval, answer, who=who, note=note, digest=digest)
         await self._publish_session(answered.session)
         if not answered.live:
             # The agent that asked has ended, so only a prompt can deliver the answer.
@@ -241,6 +251,13 @@ class SessionService:
         for session in await run_blocking(self._store.turns.list_queued_sessions):
             await self._drop_queued(session)
             await self._publish_session(session)
+
+    async def wait_ended(self, seconds: float) -> None:
+        """Waits until no agent runs any more, or for so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for runner in list(self._runners.values()):
+                    await runner.stopped.wait()
 
     async def _stop_runner(self, session: str, reason: str) -> None:
         runner = self._runners.get(session)
@@ -311,6 +328,10 @@ class SessionService:
             # A bug in one session must not end the others. What was queued is not tried again.
             log.exception("a session ended with an unexpected error", extra={"session": runner.session})
             await self._drop_queued(runner.session)
+            await self.dependencies.approvals.withdraw(runner.session)
+            for session, turn in await run_blocking(self._store.turns.list_unfinished):
+                if session == runner.session:
+                    await self._end_interrupted(session, turn, "This turn ended with an error of Freehold")
         finally:
             self._runners.pop(runner.session, None)
             runner.ready.set()

@@ -7,8 +7,11 @@ from freehold.agents.sessions.dependencies import SessionDependencies
 from freehold.agents.sessions.rows import DraftEvent, Status, TurnRow
 from freehold.agents.sessions.transcript import TranscriptBuilder
 from freehold.agents.sessions.turn_summary import TurnSummary
+from freehold.agents.sessions.turn_trace import ToolSpans
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
+from freehold.observe.agent_spans import set_usage
+from freehold.observe.tracing import current_span
 
 
 class SessionLog:
@@ -20,11 +23,19 @@ class SessionLog:
         self.transcript = TranscriptBuilder()
         self.summary = TurnSummary(dependencies, session)
         self.turn: int | None = None
+        self._tool_spans = ToolSpans(session)
 
     def add_update(self, update: Json) -> None:
         """Adds an update and publishes its deltas at once."""
-        self.transcript.add_update(update)
+        self.collect_update(update)
         self.publish_deltas()
+
+    def collect_update(self, update: Json) -> None:
+        """Adds an update."""
+        self.transcript.add_update(update)
+        tool = self.transcript.tool_calls.get(str(update.get("toolCallId")))
+        if tool is not None and self.turn is not None:
+            self._tool_spans.follow(tool)
 
     def publish_deltas(self) -> None:
         for delta in self.transcript.pop_deltas():
@@ -67,9 +78,17 @@ class SessionLog:
             status = "needs_you"
         cost = usage["cost"] if isinstance(usage["cost"], float) else None
         self._dependencies.models.set_turn(self._session, None)
+        self._trace_end(usage, error)
         await self.append(turn, [*events, ("turn.ended", ended)], status=status, cost=cost, ended=True)
         self.turn = None
         await self.publish_session()
+
+    def _trace_end(self, usage: Json, error: FreeholdError | None) -> None:
+        self._tool_spans.end_turn()
+        seen = current_span()
+        set_usage(seen, usage["input"] or 0, usage["output"] or 0)
+        if error is not None:
+            seen.set("error.type", error.code)
 
     def _explain(self, error: FreeholdError | None) -> FreeholdError | None:
         """The model gateway knows better than the agent why a request failed: some agents say only "internal error"."""

@@ -11,13 +11,14 @@ from freehold.agents.sessions.event_log import append_events, current_instant, t
 from freehold.agents.sessions.reach import read_approval_event
 from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, SessionRow, Status
 from freehold.agents.sessions.schema import SCHEMA
+from freehold.agents.sessions.stored_request import read_shown
 from freehold.agents.sessions.turn_store import TurnStore
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
 _SESSION = (
     "SELECT id, title, named, agent, model, status, created, updated, archived, cost, acp, seq, turns, chosen, parent, "
-    "news > seen FROM agents_session"
+    "news > seen, mode, asks FROM agents_session"
 )
 
 
@@ -119,6 +120,24 @@ class SessionStore:
             if chosen is not None:
                 tx.execute("UPDATE agents_session SET chosen = ? WHERE id = ?", (json.dumps(chosen), session))
 
+    def save_mode(self, session: str, mode: str | None, *, asks: bool) -> bool:
+        """The mode in which the agent is now, and whether it is known to ask in it. Returns whether that is new."""
+        row = self.get(session)
+        if (row.mode, row.asks) == (mode, asks):
+            return False
+        with self.timeline.transaction() as tx:
+            tx.execute("UPDATE agents_session SET mode = ?, asks = ? WHERE id = ?", (mode, asks, session))
+            tx.append("agent.mode", {"session": session, "agent": row.agent, "mode": mode, "asks": asks})
+        return True
+
+    def find_last_mode(self, agent: str) -> tuple[str | None, bool] | None:
+        """The mode of the agent in its last session, and whether it asked in it. None before its first session."""
+        rows = self.timeline.query(
+            "SELECT mode, asks FROM agents_session WHERE agent = ? AND asks IS NOT NULL ORDER BY updated DESC LIMIT 1",
+            (agent,),
+        )
+        return (rows[0][0], bool(rows[0][1])) if rows else None
+
     def append(
         self,
         session: str,
@@ -210,10 +229,11 @@ def _session(row: tuple[Any, ...]) -> SessionRow:
         archived=bool(found.archived),
         chosen=json.loads(row[13]),
         unread=bool(found.unread),
+        asks=None if found.asks is None else bool(found.asks),
     )
 
 
 def _event(row: tuple[Any, ...]) -> SessionEventRow:
     seq, at, turn, kind, stored = row
     data = json.loads(stored)
-    return SessionEventRow(seq, at, turn, kind, read_approval_event(data) if kind == "approval" else data)
+    return SessionEventRow(seq, at, turn, kind, read_shown(read_approval_event(data)) if kind == "approval" else data)

@@ -1,6 +1,10 @@
-"""One tool call of an agent, joined from its updates. Values of the wrong type are ignored, and texts are cut."""
+"""One tool call of an agent, joined from its updates.
+
+What the transcript shows of it is cut, and values of the wrong type are left out. `whole` has all of it, as it came.
+"""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +18,8 @@ MAX_PATH = 4096
 MAX_ID = 200
 KINDS = frozenset({"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"})
 STATUSES = frozenset({"pending", "in_progress", "completed", "failed"})
+_NOT_OF_THE_CALL = frozenset({"sessionUpdate", "toolCallId", "status", "rawOutput"})
+"""Fields of an update that say nothing of what the call is about to do."""
 
 
 @dataclass
@@ -27,6 +33,13 @@ class ToolCall:
     locations: list[str] = field(default_factory=list)
     content: list[Json] = field(default_factory=list)
     raw_input: Any = None
+    whole: Json = field(default_factory=dict)
+    """The last value of each field that describes the call. A value is replaced, never changed."""
+    size: int = 0
+    """Characters of `whole` as JSON."""
+    waiting: int = 0
+    """How many permission requests about this call wait for an answer."""
+    _sizes: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> Json:
         shown: Json = {
@@ -44,12 +57,13 @@ class ToolCall:
     def apply_update(self, update: Json) -> bool:
         """Returns whether the title, the kind or the status changed."""
         before = (self.title, self.kind, self.status)
+        self._keep_whole(update)
         if isinstance(update.get("title"), str):
             self.title = update["title"][:MAX_TITLE]
-        if update.get("kind") in KINDS:
-            self.kind = update["kind"]
-        if update.get("status") in STATUSES:
-            self.status = update["status"]
+        self.kind = read_kind(update) or self.kind
+        status = update.get("status")
+        if isinstance(status, str) and status in STATUSES:
+            self.status = status
         if isinstance(update.get("locations"), list):
             paths = [one.get("path") for one in update["locations"][:MAX_PARTS] if isinstance(one, dict)]
             self.locations = [path[:MAX_PATH] for path in paths if isinstance(path, str)]
@@ -59,6 +73,31 @@ class ToolCall:
             raw = update["rawInput"]
             self.raw_input = raw if len(json.dumps(raw)) <= MAX_RAW else {"cut": json.dumps(raw)[:MAX_RAW]}
         return before != (self.title, self.kind, self.status)
+
+    def _keep_whole(self, update: Json) -> None:
+        is_progress = update.get("sessionUpdate") == "tool_call_update"
+        for name, value in update.items():
+            # `_meta` of a progress report is about the report.
+            if value is None or name in _NOT_OF_THE_CALL or (is_progress and name == "_meta"):
+                continue
+            self.whole[name] = joined = _join(name, self.whole.get(name), value)
+            self._sizes[name] = len(name) + len(json.dumps(joined))
+        self.size = sum(self._sizes.values())
+
+
+def read_kind(update: Mapping[str, Any]) -> str | None:
+    """None when it is missing or not one of the protocol."""
+    kind = update.get("kind")
+    return kind if isinstance(kind, str) and kind in KINDS else None
+
+
+def _join(name: str, before: Any, value: Any) -> Any:
+    """The input and the paths of a call only grow: an agent cannot take back what it has said of them by leaving it out."""
+    if name == "rawInput" and isinstance(before, dict) and isinstance(value, dict):
+        return {**before, **value}
+    if name == "locations" and isinstance(before, list) and isinstance(value, list):
+        return [*before, *(one for one in value if one not in before)] if len(before) <= MAX_PARTS else value
+    return value
 
 
 def read_content(one: object) -> Json | None:

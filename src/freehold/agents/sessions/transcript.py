@@ -5,12 +5,14 @@ Agents are not trusted: values of the wrong type are ignored, and every text has
 
 import json
 
-from freehold.agents.acp.json_rpc import Json
+from freehold.agents.acp.json_rpc import AgentError, Json
 from freehold.agents.sessions.rows import DraftEvent
 from freehold.agents.sessions.tool_call import MAX_ID, MAX_RAW, ToolCall, read_block_text
 
 MAX_TEXT = 512 * 1024
 MAX_TOOL_CALLS = 2_000
+MAX_KEPT = 64 * 1024 * 1024
+"""Characters of all tool calls together. The oldest are dropped, except those that the owner is asked about."""
 _CHUNKS = {"agent_message_chunk": "message", "agent_thought_chunk": "thought"}
 _HANDLED_ELSEWHERE = ("user_message_chunk", "usage_update", "current_mode_update", "config_option_update")
 
@@ -31,6 +33,7 @@ class TranscriptBuilder:
         self._count = 0
         self._changed: dict[str, ToolCall] = {}
         self._commands: list[Json] = []
+        self._kept = 0
 
     def add_update(self, update: Json) -> None:
         kind = update.get("sessionUpdate")
@@ -60,7 +63,7 @@ class TranscriptBuilder:
         if not isinstance(name, str) or not name:
             return None
         tool = self._find_tool_call(name[:MAX_ID])
-        tool.apply_update(call)
+        self._apply_update(tool, call)
         return tool
 
     def finish_message(self) -> None:
@@ -128,7 +131,7 @@ class TranscriptBuilder:
         if self._open is not None:
             self.finish_message()
         tool = self._find_tool_call(name[:MAX_ID])
-        if tool.apply_update(update) and tool.status in ("completed", "failed"):
+        if self._apply_update(tool, update) and tool.status in ("completed", "failed"):
             # At once, so that it comes before the next message.
             self._changed.pop(tool.id, None)
             self._events.append(("tool", tool.as_json()))
@@ -139,9 +142,25 @@ class TranscriptBuilder:
         tool = self.tool_calls.get(name)
         if tool is None:
             if len(self.tool_calls) >= MAX_TOOL_CALLS:
-                self.tool_calls.pop(next(iter(self.tool_calls)))
+                self._drop_oldest(None)
             tool = self.tool_calls[name] = ToolCall(name)
         return tool
+
+    def _apply_update(self, tool: ToolCall, update: Json) -> bool:
+        before = tool.size
+        changed = tool.apply_update(update)
+        self._kept += tool.size - before
+        while self._kept > MAX_KEPT:
+            self._drop_oldest(tool)
+        return changed
+
+    def _drop_oldest(self, current: ToolCall | None) -> None:
+        """A call that waits for the owner stays, so that every later change of it is seen."""
+        oldest = next((one for one in self.tool_calls.values() if not one.waiting and one is not current), None)
+        if oldest is None:
+            raise AgentError("agent.too-large", f"The tool calls that wait are larger than {MAX_KEPT} characters")
+        self._kept -= oldest.size
+        del self.tool_calls[oldest.id]
 
     def _add_title(self, update: Json) -> None:
         if isinstance(update.get("title"), str) and update["title"].strip():

@@ -1,12 +1,11 @@
 """The host tools. Those that only read answer at once; those that act ask the owner first."""
 
-import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from freehold.agents.sessions.permission_request import MAX_SHOWN_TITLE, PermissionRequest
+from freehold.agents.sessions.permission_request import PermissionRequest, make_text_request
 from freehold.agents.sessions.reach import Reach
 from freehold.agents.threads import run_blocking
 from freehold.agents.tools.tool import HostTool, Json, ToolCaller
@@ -15,6 +14,7 @@ from freehold.egress.policy import parse_pattern
 from freehold.egress.service import EgressService
 from freehold.errors import FreeholdError
 from freehold.history.calls import ListEntries, PlanUndo, RequestAuthor, UndoChanges
+from freehold.history.model import EntryRecord
 from freehold.keeper.calls import KeeperCaller
 from freehold.strict_json import encode
 from freehold.timeline import Timeline
@@ -23,8 +23,12 @@ MAX_LISTED = 100
 MAX_SEARCHED = 2_000
 MAX_CHOICES = 12
 OPEN_KINDS = ("history.", "computer.", "service.", "egress.")
-"""Timeline events about the computer. Of all other kinds a session sees only its own events."""
+"""Timeline events about the computer, which a session sees unless they belong to another one.
 
+Of all other kinds it sees only its own events.
+"""
+
+_AUTHORS = {"terminal": "a terminal", "ssh": "SSH", "owner": "the user", "unknown": "", "agent": "another conversation"}
 _TEXT: Json = {"type": "string", "maxLength": 1000}
 _LIMIT: Json = {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "description": "How many at most."}
 _PORT: Json = {"type": "integer", "minimum": 1, "maximum": 65535}
@@ -59,7 +63,7 @@ def _make_history_log(dependencies: HostToolDependencies) -> HostTool:
         found = await dependencies.keeper.call(ListEntries(given.get("path"), given.get("limit", 20)))
         rows = [
             f"{one.id}  {datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M}  {one.kind}  "
-            f"+{one.added} ~{one.changed} -{one.removed}  {one.why[:200]}"
+            f"+{one.added} ~{one.changed} -{one.removed}  {_tell_reason(one, caller.session)}"
             for one in found.entries
         ]
         return "\n".join(rows) or "There are no entries yet."
@@ -73,13 +77,22 @@ def _make_history_log(dependencies: HostToolDependencies) -> HostTool:
     )
 
 
+def _tell_reason(entry: EntryRecord, session: str) -> str:
+    """The prompt of a turn is told to its own session only: it may hold what the owner told another agent."""
+    if entry.who.by == "unknown" and entry.who.session is None:
+        return entry.why[:200]  # Freehold's own words
+    if entry.who.session == session and entry.who.by == "agent":
+        return entry.why[:200] if entry.kind == "turn" else "this conversation"
+    return _AUTHORS[entry.who.by] if entry.who.session is None else "another conversation"
+
+
 def _make_history_undo(dependencies: HostToolDependencies) -> HostTool:
     async def undo(caller: ToolCaller, given: Json) -> str:
         preview = PlanUndo(given.get("entry"))
         plan = await dependencies.keeper.call(preview)
         shown = json.dumps(encode(plan), indent=1, ensure_ascii=False)
         title = f"Undo entry {given['entry']}" if "entry" in given else "Undo the last change to the files"
-        await _ask_permission(caller, "other", title, {"input": make_visible(shown)[:20_000]}, ())
+        await _ask_permission(caller, make_text_request("host", title, shown))
         # Exactly what was shown is undone, or nothing.
         if await dependencies.keeper.call(preview) != plan:
             raise FreeholdError("tool.changed.conflict", "The files have changed since the user was asked")
@@ -99,7 +112,8 @@ def _make_timeline_search(dependencies: HostToolDependencies) -> HostTool:
         query = given.get("query", "").lower()
         rows = []
         for event in events:
-            if not event.kind.startswith(OPEN_KINDS) and event.data.get("session") != caller.session:
+            session = event.data.get("session")
+            if session != caller.session and (session is not None or not event.kind.startswith(OPEN_KINDS)):
                 continue
             line = f"{event.at} {event.kind} {json.dumps(dict(event.data), ensure_ascii=False)[:500]}"
             if query in line.lower():
@@ -145,7 +159,7 @@ async def _ask_owner(caller: ToolCaller, given: Json) -> str:
         "options": list(dict.fromkeys(make_visible(one.strip(), lines=False) for one in given.get("choices", []))),
         "free_text": given.get("free_text", False),
     }
-    reply = await caller.ask(_make_request("other", question.splitlines()[0][:300], details, ()))
+    reply = await caller.ask(make_text_request("other", question.splitlines()[0][:300], question, details=details))
     if reply is None:
         raise FreeholdError("tool.no-answer", "The user has not answered")
     note = f": {reply.note}" if reply.note else "."
@@ -170,8 +184,9 @@ def _make_request_egress(dependencies: HostToolDependencies) -> HostTool:
             f"This conversation: {target}, for this conversation only.",
             f"Always: {target}, for every program in the computer.",
         )
-        details = {"input": "\n".join((target, make_visible(given["why"]), "", *reaches))}
-        reach = await _ask_permission(caller, "fetch", f"Connect to {target}", details, (target,))
+        words = "\n".join((target, given["why"], "", *reaches))
+        # Agents cannot give a tool of their own this kind: no rule for those answers this request.
+        reach = await _ask_permission(caller, make_text_request("host", f"Connect to {target}", words, (target,)))
         who = f"session:{caller.session}"
         if reach == "always":
             await egress.add_rule("allow", target, who=who)
@@ -215,15 +230,9 @@ def _make_preview_address(dependencies: HostToolDependencies) -> HostTool:
     )
 
 
-async def _ask_permission(caller: ToolCaller, kind: str, title: str, details: Json, subjects: tuple[str, ...]) -> Reach:
+async def _ask_permission(caller: ToolCaller, request: PermissionRequest) -> Reach:
     """Raises `tool.rejected.permission`."""
-    reply = await caller.ask(_make_request(kind, title, details, subjects))
+    reply = await caller.ask(request)
     if reply is None or reply.answer == "reject":
         raise FreeholdError("tool.rejected.permission", "The user said no")
     return reply.answer
-
-
-def _make_request(kind: str, title: str, details: Json, subjects: tuple[str, ...]) -> PermissionRequest:
-    identity = json.dumps([kind, title, details], sort_keys=True)
-    digest = hashlib.sha256(identity.encode()).hexdigest()
-    return PermissionRequest(kind, make_visible(title, lines=False)[:MAX_SHOWN_TITLE], details, subjects, digest)

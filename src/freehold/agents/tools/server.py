@@ -73,18 +73,23 @@ class HostToolServer:
         return {TOKEN_VARIABLE: self.token_for(session)}
 
     async def handle(self, stream: ByteStream) -> None:
+        """A request that is not valid HTTP is answered with 400, and its connection ends: what follows has no clear start."""
         reader = PushbackReader(stream)
-        while True:
+        keeps_open = True
+        while keeps_open:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
                     request = await http1.read_request(reader)
                     body = await _body(reader, request)
             except TimeoutError:
                 return
+            except FreeholdError as error:
+                if error.code != "egress.cut-short":
+                    await stream.write(_encode_answer(400, _error(None, -32700, error.message), keeps_open=False))
+                return
+            keeps_open = request.keeps_open and request.method != "HEAD"
             status, answer = await self._answer(request, body)
-            data = b"" if answer is None else json.dumps(answer).encode()
-            fields = [("content-type", "application/json"), ("content-length", str(len(data)))]
-            await stream.write(http1.encode_head(f"HTTP/1.1 {status} {_REASONS[status]}", fields) + data)
+            await stream.write(_encode_answer(status, answer, keeps_open=keeps_open))
 
     async def _answer(self, request: http1.HttpRequest, body: bytes | None) -> tuple[int, Json | None]:
         if request.target != "/mcp":
@@ -158,8 +163,16 @@ class HostToolServer:
         return [tool.as_json() for tool in self._tools.values()]
 
 
+def _encode_answer(status: int, answer: Json | None, *, keeps_open: bool) -> bytes:
+    data = b"" if answer is None else json.dumps(answer).encode()
+    fields = [("content-type", "application/json"), *([] if keeps_open else [("connection", "close")])]
+    return http1.encode_response(status, _REASONS[status], fields, len(data)) + data
+
+
 async def _body(reader: PushbackReader, request: http1.HttpRequest) -> bytes | None:
     """None when it is too large."""
+    if request.method not in http1.METHODS_WITH_BODY and request.framing() != 0:
+        raise http1.malformed(f"a {request.method[:16]} request must not have a body")
     data = bytearray()
     async for piece in http1.read_body(reader, request.framing()):
         if len(data) <= MAX_BODY:

@@ -1,8 +1,6 @@
 """The tools of the built-in agent."""
 
-from pydantic_ai import Tool
-
-from freehold.builtin.tool_context import ToolContext
+from freehold.builtin.tool import BuiltinTool, describe_function
 from freehold.builtin.tools.commands import process, run
 from freehold.builtin.tools.files import edit, list_folder, read, write
 from freehold.builtin.tools.patches import apply_patch
@@ -12,18 +10,18 @@ from freehold.builtin.tools.text_search import search
 from freehold.builtin.tools.web import fetch
 
 
-def all_tools() -> list[Tool[ToolContext]]:
+def all_tools() -> list[BuiltinTool]:
     """Tools that change something run one at a time, so that what the owner was shown is still true."""
     return [
-        Tool(read),
-        Tool(list_folder, name="list"),
-        Tool(search),
-        Tool(write, sequential=True),
-        Tool(edit, sequential=True),
-        Tool(apply_patch, sequential=True),
-        Tool(run, sequential=True),
-        Tool(process, sequential=True),
-        Tool(plan),
-        Tool(fetch),
-        Tool(skill),
+        describe_function(read),
+        describe_function(list_folder, name="list"),
+        describe_function(search),
+        describe_function(write, sequential=True),
+        describe_function(edit, sequential=True),
+        describe_function(apply_patch, sequential=True),
+        describe_function(run, sequential=True),
+        describe_function(process, sequential=True),
+        describe_function(plan),
+        describe_function(fetch),
+        describe_function(skill),
     ]

@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-from pydantic_ai import RunContext
-
 from freehold.builtin.jobs import Job
 from freehold.builtin.tool_call import ToolError, shorten
 from freehold.builtin.tool_context import ToolContext
@@ -13,7 +11,7 @@ MAX_JOBS = 16
 MAX_TIMEOUT = 3600
 
 
-async def run(ctx: RunContext[ToolContext], command: str, timeout: int = 120, background: bool = False) -> str:
+async def run(ctx: ToolContext, command: str, timeout: int = 120, background: bool = False) -> str:
     """Run a command with bash in the workspace. Returns its output and its exit code.
 
     Args:
@@ -21,9 +19,9 @@ async def run(ctx: RunContext[ToolContext], command: str, timeout: int = 120, ba
         timeout: Seconds after which it is stopped.
         background: Leave it running (a server, a watcher) and continue at once. Use process to see it.
     """
-    session = ctx.deps.session
+    session = ctx.session
     given = {"command": command, "timeout": timeout, "background": background}
-    async with ctx.deps.start_call(ctx.tool_call_id, command, "execute", given) as tool_call:
+    async with ctx.start_call(command, "execute", given) as tool_call:
         if background and sum(job.exit_code is None for job in session.jobs.values()) >= MAX_JOBS:
             raise ToolError(f"{MAX_JOBS} commands are running in the background already; stop one with process")
         await tool_call.ask_permission()
@@ -47,9 +45,7 @@ async def run(ctx: RunContext[ToolContext], command: str, timeout: int = 120, ba
         return await tool_call.end(words.strip(), failed=bool(job.exit_code))
 
 
-async def process(
-    ctx: RunContext[ToolContext], name: str, action: Literal["status", "wait", "stop"], timeout: int = 30
-) -> str:
+async def process(ctx: ToolContext, name: str, action: Literal["status", "wait", "stop"], timeout: int = 30) -> str:
     """See, wait for or stop a command that runs in the background.
 
     Args:
@@ -57,9 +53,9 @@ async def process(
         action: What to do.
         timeout: Seconds to wait for its end at most.
     """
-    jobs = ctx.deps.session.jobs
+    jobs = ctx.session.jobs
     given = {"name": name, "action": action}
-    async with ctx.deps.start_call(ctx.tool_call_id, f"{action.capitalize()} {name}", "execute", given) as tool_call:
+    async with ctx.start_call(f"{action.capitalize()} {name}", "execute", given) as tool_call:
         if name not in jobs:
             raise ToolError(f"There is no {name}. The background commands are: {', '.join(jobs) or 'none'}")
         job = jobs[name]

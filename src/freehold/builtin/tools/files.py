@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from pydantic_ai import RunContext
-
 from freehold.builtin.tool_call import ToolError, make_diff
 from freehold.builtin.tool_context import ToolContext
 
@@ -12,7 +10,7 @@ MAX_LINE = 2000
 MAX_ENTRIES = 500
 
 
-async def read(ctx: RunContext[ToolContext], path: str, offset: int = 1, limit: int = 1500) -> str:
+async def read(ctx: ToolContext, path: str, offset: int = 1, limit: int = 1500) -> str:
     """Read a text file. Each line comes with its number and a tab before it.
 
     Args:
@@ -20,8 +18,8 @@ async def read(ctx: RunContext[ToolContext], path: str, offset: int = 1, limit: 
         offset: The first line to read, counted from 1.
         limit: How many lines to read at most.
     """
-    async with ctx.deps.start_call(ctx.tool_call_id, f"Read {path}", "read", {"path": path}, [path]) as tool_call:
-        place, _ = ctx.deps.session.resolve_path(path)
+    async with ctx.start_call(f"Read {path}", "read", {"path": path}, [path]) as tool_call:
+        place, _ = ctx.session.resolve_path(path)
         lines = read_text(place).splitlines()
         chosen = lines[max(offset, 1) - 1 :][: max(limit, 1)]
         numbered = [f"{number}\t{line[:MAX_LINE]}" for number, line in enumerate(chosen, max(offset, 1))]
@@ -31,15 +29,15 @@ async def read(ctx: RunContext[ToolContext], path: str, offset: int = 1, limit: 
         return await tool_call.end("\n".join(numbered) or "[the file is empty]")
 
 
-async def write(ctx: RunContext[ToolContext], path: str, content: str) -> str:
+async def write(ctx: ToolContext, path: str, content: str) -> str:
     """Write a whole file, new or not. To change a part of a file, use edit or apply_patch.
 
     Args:
         path: The file, relative to the workspace or absolute.
         content: The complete new text.
     """
-    async with ctx.deps.start_call(ctx.tool_call_id, f"Write {path}", "edit", {"path": path}, [path]) as tool_call:
-        place, inside = ctx.deps.session.resolve_path(path)
+    async with ctx.start_call(f"Write {path}", "edit", {"path": path}, [path]) as tool_call:
+        place, inside = ctx.session.resolve_path(path)
         old = read_text(place) if place.exists() else None
         shown = [make_diff(str(place), old, content)]
         await tool_call.ask_permission(shown, inside=inside)
@@ -48,7 +46,7 @@ async def write(ctx: RunContext[ToolContext], path: str, content: str) -> str:
         return f"Wrote {path} ({len(content.splitlines())} lines)"
 
 
-async def edit(ctx: RunContext[ToolContext], path: str, old: str, new: str, every: bool = False) -> str:
+async def edit(ctx: ToolContext, path: str, old: str, new: str, every: bool = False) -> str:
     """Replace a piece of a file that matches exactly, spaces included.
 
     Args:
@@ -57,8 +55,8 @@ async def edit(ctx: RunContext[ToolContext], path: str, old: str, new: str, ever
         new: The new text.
         every: Replace every occurrence.
     """
-    async with ctx.deps.start_call(ctx.tool_call_id, f"Edit {path}", "edit", {"path": path}, [path]) as tool_call:
-        place, inside = ctx.deps.session.resolve_path(path)
+    async with ctx.start_call(f"Edit {path}", "edit", {"path": path}, [path]) as tool_call:
+        place, inside = ctx.session.resolve_path(path)
         text = read_text(place)
         found = text.count(old) if old else 0
         if not found:
@@ -75,15 +73,15 @@ async def edit(ctx: RunContext[ToolContext], path: str, old: str, new: str, ever
         return f"Replaced {found} occurrence{'s' if found > 1 else ''} in {path}"
 
 
-async def list_folder(ctx: RunContext[ToolContext], path: str = ".", depth: int = 2) -> str:
+async def list_folder(ctx: ToolContext, path: str = ".", depth: int = 2) -> str:
     """List a folder. Folders end with a slash. The content of .git and node_modules is left out.
 
     Args:
         path: The folder, relative to the workspace or absolute.
         depth: How many levels to go down.
     """
-    async with ctx.deps.start_call(ctx.tool_call_id, f"List {path}", "read", {"path": path}, [path]) as tool_call:
-        place, _ = ctx.deps.session.resolve_path(path)
+    async with ctx.start_call(f"List {path}", "read", {"path": path}, [path]) as tool_call:
+        place, _ = ctx.session.resolve_path(path)
         if not place.is_dir():
             raise ToolError(f"{path} is not a folder")
         rows: list[str] = []

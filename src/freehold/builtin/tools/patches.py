@@ -1,7 +1,5 @@
 """apply_patch."""
 
-from pydantic_ai import RunContext
-
 from freehold.builtin.json_rpc import Json
 from freehold.builtin.patch import PatchedFile, apply_patch_text
 from freehold.builtin.tool_call import ToolError, make_diff
@@ -9,7 +7,7 @@ from freehold.builtin.tool_context import ToolContext
 from freehold.builtin.tools.files import read_text, replace_text
 
 
-async def apply_patch(ctx: RunContext[ToolContext], patch: str) -> str:
+async def apply_patch(ctx: ToolContext, patch: str) -> str:
     """Change several places or files at once. If one part does not apply, nothing is changed.
 
     The format is
@@ -28,7 +26,7 @@ async def apply_patch(ctx: RunContext[ToolContext], patch: str) -> str:
     Args:
         patch: The patch.
     """
-    session = ctx.deps.session
+    session = ctx.session
 
     def read(path: str) -> str | None:
         place, _ = session.resolve_path(path)
@@ -40,10 +38,10 @@ async def apply_patch(ctx: RunContext[ToolContext], patch: str) -> str:
         outcomes, problem = [], trouble
     paths = [outcome.path for outcome in outcomes]
     title = f"Patch {', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}" if paths else "Patch"
-    async with ctx.deps.start_call(ctx.tool_call_id, title, "edit", {"patch": patch}, paths) as tool_call:
+    async with ctx.start_call(title, "edit", {"patch": patch}, paths) as tool_call:
         if problem is not None:
             raise problem
-        shown = [_shown(ctx.deps, outcome) for outcome in outcomes]
+        shown = [_shown(ctx, outcome) for outcome in outcomes]
         await tool_call.ask_permission(shown, inside=all(session.resolve_path(path)[1] for path in paths))
         for outcome in outcomes:
             if read(outcome.path) != outcome.old:

@@ -1,26 +1,24 @@
 """plan."""
 
-from typing import Literal
-
-from pydantic import BaseModel
-from pydantic_ai import RunContext
+from typing import Literal, NotRequired, TypedDict
 
 from freehold.builtin.tool_context import ToolContext
 
 
-class PlanEntry(BaseModel):
+class PlanEntry(TypedDict):
     """One item of a plan."""
 
     content: str
-    status: Literal["pending", "in_progress", "completed"] = "pending"
-    priority: Literal["high", "medium", "low"] = "medium"
+    status: NotRequired[Literal["pending", "in_progress", "completed"]]
+    priority: NotRequired[Literal["high", "medium", "low"]]
 
 
-async def plan(ctx: RunContext[ToolContext], entries: list[PlanEntry]) -> str:
+async def plan(ctx: ToolContext, entries: list[PlanEntry]) -> str:
     """Show the user the plan of a task with several steps, and its progress. Give the complete plan each time.
 
     Args:
         entries: The items in order.
     """
-    await ctx.deps.send_update({"sessionUpdate": "plan", "entries": [entry.model_dump() for entry in entries]})
-    return f"{sum(entry.status == 'completed' for entry in entries)} of {len(entries)} done"
+    rows = [{"status": "pending", "priority": "medium", **entry} for entry in entries]
+    await ctx.send_update({"sessionUpdate": "plan", "entries": rows})
+    return f"{sum(row['status'] == 'completed' for row in rows)} of {len(rows)} done"

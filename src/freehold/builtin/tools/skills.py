@@ -1,20 +1,18 @@
 """skill."""
 
-from pydantic_ai import RunContext
-
 from freehold.builtin.skills import find_skills
 from freehold.builtin.tool_call import ToolError
 from freehold.builtin.tool_context import ToolContext
 
 
-async def skill(ctx: RunContext[ToolContext], name: str) -> str:
+async def skill(ctx: ToolContext, name: str) -> str:
     """Load the instructions of a skill that fits the task, before you start.
 
     Args:
         name: The name of the skill.
     """
-    async with ctx.deps.start_call(ctx.tool_call_id, f"Skill {name}", "read", {"name": name}) as tool_call:
-        skills = find_skills(ctx.deps.session.cwd)
+    async with ctx.start_call(f"Skill {name}", "read", {"name": name}) as tool_call:
+        skills = find_skills(ctx.session.cwd)
         if name not in skills:
             raise ToolError(f"There is no skill {name}. The skills are: {', '.join(skills) or 'none'}")
         chosen = skills[name]

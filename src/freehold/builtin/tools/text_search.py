@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic_ai import RunContext
-
 from freehold.builtin.tool_call import ToolError
 from freehold.builtin.tool_context import ToolContext
 
@@ -17,7 +15,7 @@ MAX_FILE = 1024 * 1024
 _LEFT_OUT = {".git", "node_modules", "__pycache__", ".venv", ".cache"}
 
 
-async def search(ctx: RunContext[ToolContext], pattern: str, path: str = ".", files: str = "*") -> str:
+async def search(ctx: ToolContext, pattern: str, path: str = ".", files: str = "*") -> str:
     """Find lines in files with a regular expression. Each result is path:line: text.
 
     Args:
@@ -26,15 +24,15 @@ async def search(ctx: RunContext[ToolContext], pattern: str, path: str = ".", fi
         files: Only files whose name matches this pattern, such as *.py.
     """
     given = {"pattern": pattern, "path": path, "files": files}
-    async with ctx.deps.start_call(ctx.tool_call_id, f"Search {pattern!r}", "search", given, [path]) as tool_call:
+    async with ctx.start_call(f"Search {pattern!r}", "search", given, [path]) as tool_call:
         try:
             wanted = re.compile(pattern)
         except re.error as error:
             raise ToolError(f"The regular expression is not valid: {error}") from None
-        place, _ = ctx.deps.session.resolve_path(path)
+        place, _ = ctx.session.resolve_path(path)
         if not place.exists():
             raise ToolError(f"{path} does not exist")
-        found = await asyncio.to_thread(lambda: list(_find_lines(wanted, place, files, ctx.deps.session.cwd)))
+        found = await asyncio.to_thread(lambda: list(_find_lines(wanted, place, files, ctx.session.cwd)))
         if len(found) > MAX_FOUND:
             found = [*found[:MAX_FOUND], f"[more than {MAX_FOUND} results; use a narrower pattern]"]
         return await tool_call.end("\n".join(found) or "[nothing found]")

@@ -1,12 +1,11 @@
 """fetch."""
 
+import asyncio
 import html
 import re
 from html.parser import HTMLParser
 
-import httpx2
-from pydantic_ai import RunContext
-
+from freehold.builtin.http_client import HttpError, open_request
 from freehold.builtin.tool_call import ToolError, shorten
 from freehold.builtin.tool_context import ToolContext
 
@@ -19,19 +18,21 @@ _SILENT = {"script", "style", "noscript", "svg", "template"}
 _BREAKS = {"p", "div", "br", "li", "tr", "pre", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6"}
 
 
-async def fetch(ctx: RunContext[ToolContext], url: str) -> str:
+async def fetch(ctx: ToolContext, url: str) -> str:
     """Get a page or a text file from the web. Pages are returned as plain text. The user decides which hosts can be reached.
 
     Args:
         url: An http or https address.
     """
-    async with ctx.deps.start_call(ctx.tool_call_id, f"Fetch {url}", "fetch", {"url": url}) as tool_call:
+    async with ctx.start_call(f"Fetch {url}", "fetch", {"url": url}) as tool_call:
         if not url.startswith(("http://", "https://")):
             raise ToolError(f"The address must begin with http:// or https://, not {url[:40]!r}")
         try:
             kind, data = await _get(url)
-        except httpx2.HTTPError as error:
-            raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from None
+        except HttpError as error:
+            raise ToolError(f"{url} cannot be fetched: {error}") from None
+        except TimeoutError:
+            raise ToolError(f"{url} cannot be fetched: it took longer than {FETCH_TIMEOUT:g} seconds") from None
         text = data.decode(errors="replace")
         words = read_page(text) if "html" in kind else text
         await tool_call.end(f"{len(data)} bytes")
@@ -40,17 +41,13 @@ async def fetch(ctx: RunContext[ToolContext], url: str) -> str:
 
 async def _get(url: str) -> tuple[str, bytes]:
     async with (
-        httpx2.AsyncClient(timeout=FETCH_TIMEOUT, follow_redirects=True) as client,
-        client.stream("GET", url) as answer,
+        asyncio.timeout(FETCH_TIMEOUT),
+        open_request("GET", url, {"User-Agent": "freehold", "Accept": "*/*"}, follow_redirects=True) as answer,
     ):
-        data = bytearray()
-        async for piece in answer.aiter_bytes():
-            data += piece
-            if len(data) > MAX_BYTES:
-                break
-        if answer.status_code >= 400:
-            raise ToolError(f"{url} answered {answer.status_code}: {data[:500].decode(errors='replace')}")
-        return answer.headers.get("content-type", ""), bytes(data[:MAX_BYTES])
+        data = await answer.read(MAX_BYTES)
+        if answer.status >= 400:
+            raise ToolError(f"{url} answered {answer.status}: {data[:500].decode(errors='replace')}")
+        return answer.headers.get("content-type", ""), data
 
 
 def read_page(source: str) -> str:

@@ -2,7 +2,8 @@
 
 A full scan runs only if free space or inodes of the file system went down, or if the computer was busy for a while. At
 the limit no file inside can grow, and deleting still works. Processes that go beyond it nevertheless (with empty files,
-or by filling holes through a mapping) are killed.
+or by filling holes through a mapping) are killed. Files that were deleted and are still open count too
+(deleted_files.py), and so does every name of a file. Reserving blocks without writing is refused by seccomp.py.
 """
 
 import contextlib
@@ -11,10 +12,12 @@ import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from freehold.computer.bubblewrap.deleted_files import DeletedFiles, measure_deleted
 from freehold.computer.bubblewrap.processes import ComputerProcesses
+from freehold.computer.bubblewrap.project_quota import ProjectQuota
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.contract.spec import GIB, MIB, Limits
 
@@ -33,13 +36,20 @@ _scan_lock = threading.Lock()
 
 @dataclass(frozen=True)
 class DiskUsage:
+    """`size` includes `deleted`: what deleted files use that processes keep open. `inodes` counts names.
+
+    `uncountable` says why there may be more; empty if everything was counted.
+    """
+
     size: int = 0
     inodes: int = 0
     too_deep: bool = False
+    deleted: int = 0
+    uncountable: str = ""
 
 
 def measure_disk(folders: Sequence[Path]) -> DiskUsage:
-    """The disk use of the folders. Follows no link, counts a hard-linked file once and a hole as nothing."""
+    """The disk use of the folders. Follows no link; counts the blocks of a hard-linked file once and each of its names."""
     count = _Count()
     with _scan_lock:
         for folder in folders:
@@ -65,12 +75,12 @@ def _walk(descriptor: int, depth: int, count: _Count) -> None:
                     found = entry.stat(follow_symlinks=False)
                 except OSError:
                     continue
+                count.inodes += 1
                 if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
                     name = (found.st_dev, found.st_ino)
                     if name in count.linked:
                         continue
                     count.linked.add(name)
-                count.inodes += 1
                 count.size += found.st_blocks * 512
                 if stat.S_ISDIR(found.st_mode):
                     if depth == MAX_DEPTH:
@@ -106,8 +116,15 @@ def _open_folder(name: str, parent: int | None, mode: int) -> Iterator[int]:
 class DiskGuard:
     """`check` is called repeatedly by one thread. `use` is the last measurement."""
 
-    def __init__(self, folders: Sequence[Path], limits: Limits, processes: ComputerProcesses) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        limits: Limits,
+        processes: ComputerProcesses,
+        quota: ProjectQuota | None = None,
+    ) -> None:
         self._folders = folders
+        self._quota = quota
         self._limits = limits
         self._processes = processes
         self._free = (0, 0)
@@ -116,6 +133,7 @@ class DiskGuard:
         self._ran = 0.0
         self._warned: set[str] = set()
         self._ceiling: DiskUsage | None = None
+        self._was_uncountable = False
         self.use: DiskUsage | None = None
 
     @property
@@ -133,20 +151,32 @@ class DiskGuard:
             return
         self._ran = ran or 0.0
         self._free = self._read_free_space()
-        self.use = measure_disk(self._folders)
+        self.use = self._measure()
         self._measured = time.monotonic()
         self._took = self._measured - now
         yield from self._find_events(self.use)
 
+    def _measure(self) -> DiskUsage:
+        named = measure_disk(self._folders)
+        # The first time only the guest runs, which has no such files, and the owner waits for the computer.
+        deleted = DeletedFiles() if self.use is None else measure_deleted(self._processes, self._folders)
+        # A socket may hold many descriptors for a moment: only what lasts counts.
+        lasting = deleted.uncountable if self._was_uncountable and self._quota is None else ""
+        self._was_uncountable = bool(deleted.uncountable) and self._quota is None
+        size = max(named.size + deleted.size, self._quota.measure() if self._quota is not None else 0)
+        return replace(named, size=size, deleted=deleted.size, uncountable=lasting)
+
     def _is_due(self, now: float, busy: bool) -> bool:
-        if self.use is None:
+        if self.use is None or self._was_uncountable:
             return True
+        space, inodes = (before - after for before, after in zip(self._free, self._read_free_space(), strict=True))
+        room, places = self._limits.disk - self.use.size, self._limits.inodes - self.use.inodes
+        if space >= room > 0:
+            return True  # enough is gone to have reached the limit
         if now - self._measured < 5 * self._took:
             return False
         if self._ceiling is not None:
             return True
-        space, inodes = (before - after for before, after in zip(self._free, self._read_free_space(), strict=True))
-        room, places = self._limits.disk - self.use.size, self._limits.inodes - self.use.inodes
         if space > max(64 * 1024, min(room // 4, 256 * MIB)) or inodes > max(16, places // 4):
             return True
         # Other programs that free space on the same disk can hide writes, so measure once in a while anyway.
@@ -180,6 +210,8 @@ class DiskGuard:
                 self._warned.discard(limit)
         if use.too_deep:
             reached.append(("inodes", use.inodes, self._limits.inodes))
+        if use.uncountable and not any(limit == "disk" for limit, _, _ in reached):
+            reached.append(("disk", use.size, self._limits.disk))
         yield from self._enforce(use, reached)
 
     def _enforce(self, use: DiskUsage, reached: list[tuple[str, int, int]]) -> Iterator[LimitEvent]:
@@ -190,7 +222,7 @@ class DiskGuard:
                 use.size + max(self._limits.disk // 20, MIB), use.inodes + max(self._limits.inodes // 20, 64)
             )
             for limit, used, allowed in reached:
-                why = f"folders are nested deeper than {MAX_DEPTH}" if use.too_deep else f"{used} of {allowed} are used"
+                why = _explain(limit, used, allowed, use)
                 yield LimitEvent("reached", limit, used, allowed, f"{why}: files cannot grow until some are deleted")
         elif self._ceiling is not None and (use.size > self._ceiling.size or use.inodes > self._ceiling.inodes):
             killed = self._processes.kill_all_but_guest()
@@ -202,8 +234,17 @@ class DiskGuard:
                 allowed,
                 f"the folders grew beyond the limit: {killed} processes were killed",
             )
-        elif self._ceiling is not None and not use.too_deep:
+        elif self._ceiling is not None and not use.too_deep and not use.uncountable:
             below = use.size < self._limits.disk * RELEASE_SHARE and use.inodes < self._limits.inodes * RELEASE_SHARE
             if below:
                 self._ceiling = None
                 self._processes.release_writes()
+
+
+def _explain(limit: str, used: int, allowed: int, use: DiskUsage) -> str:
+    if limit == "inodes" and use.too_deep:
+        return f"folders are nested deeper than {MAX_DEPTH}"
+    if limit == "disk" and use.uncountable:
+        return f"{use.uncountable}, and their files cannot be counted"
+    kept = f", {use.deleted} by deleted files that processes keep open" if limit == "disk" and use.deleted else ""
+    return f"{used} of {allowed} are used{kept}"

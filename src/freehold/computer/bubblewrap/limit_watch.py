@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from freehold.computer.bubblewrap.cgroups import Cgroup
 from freehold.computer.bubblewrap.disk_guard import LONG_PAUSE, SHORT_PAUSE, WARNING_SHARE, DiskGuard
 from freehold.computer.bubblewrap.processes import ComputerProcesses
+from freehold.computer.bubblewrap.project_quota import ProjectQuota
 from freehold.computer.contract.report import LimitEvent, LimitMechanism, MachineUsage
 from freehold.computer.contract.spec import Limits
 
@@ -17,7 +18,7 @@ REPORT_INTERVAL = 10.0
 MAX_EVENT_AGE = 1.0
 
 
-def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, LimitMechanism]:
+def describe_mechanisms(cgroup: Cgroup | None, quota: ProjectQuota | None = None) -> Mapping[str, LimitMechanism]:
     """The mechanism that enforces each limit."""
 
     def grouped(controller: str, otherwise: LimitMechanism) -> LimitMechanism:
@@ -31,7 +32,7 @@ def describe_mechanisms(cgroup: Cgroup | None) -> Mapping[str, LimitMechanism]:
         "cpus": grouped("cpu", "affinity"),
         "open_files": "rlimit",
         "file_size": "rlimit",
-        "disk": "watch",
+        "disk": "watch" if quota is None else "project quota",
         "inodes": "watch",
         "output": "guest",
         "cpu_time": "guest",

@@ -131,7 +131,7 @@ class BubblewrapMachine:
             try:
                 spec = self._order.spec
                 processes = ComputerProcesses(sandbox.guest, self._order.uid, sandbox.cgroup, spec.limits.file_size)
-                disk = DiskGuard((spec.workspace, spec.home), spec.limits, processes)
+                disk = DiskGuard((spec.workspace, spec.home), spec.limits, processes, sandbox.quota)
                 self._watch = LimitWatch(spec.limits, sandbox.cgroup, processes, disk, self._report)
                 self._call_in_loop(lambda: _resolve(self._started, sandbox))
                 status = self._watch_until_end(sandbox, self._watch)

@@ -22,6 +22,7 @@ from freehold.computer.bubblewrap.layout import (
 )
 from freehold.computer.bubblewrap.limit_watch import apply_rlimits, describe_mechanisms
 from freehold.computer.bubblewrap.ownership import chown_tree
+from freehold.computer.bubblewrap.project_quota import ProjectQuota, use_project_quota
 from freehold.computer.bubblewrap.requirements import (
     SESSIONS_APART,
     SandboxTools,
@@ -73,6 +74,7 @@ class Sandbox:
     helper: subprocess.Popen[bytes]
     guest: int
     cgroup: Cgroup | None
+    quota: ProjectQuota | None
     isolation: Isolation
 
     def kill(self) -> None:
@@ -99,7 +101,9 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
     cgroup = make_cgroup(order.spec.limits, parents)
     helper: subprocess.Popen[bytes] | None = None
     try:
-        mechanisms = describe_mechanisms(cgroup)
+        # Before the thread enters a mount namespace of its own.
+        quota = use_project_quota((order.spec.workspace, order.spec.home), order.spec.limits)
+        mechanisms = describe_mechanisms(cgroup, quota)
         filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
         helper, child_info = _start_bwrap(order, tools, filters, cgroup, _gather_sources(order))
         guest = _find_guest(helper, child_info, tools)
@@ -110,7 +114,8 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
             helper.kill()
         _remove(helper, cgroup)
         raise
-    return Sandbox(helper, guest, cgroup, Isolation("bubblewrap", tools.version, f"uid {order.uid}", walls, mechanisms))
+    isolation = Isolation("bubblewrap", tools.version, f"uid {order.uid}", walls, mechanisms)
+    return Sandbox(helper, guest, cgroup, quota, isolation)
 
 
 def _remove(helper: subprocess.Popen[bytes] | None, cgroup: Cgroup | None) -> None:

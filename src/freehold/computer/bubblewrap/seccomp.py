@@ -27,6 +27,14 @@ CLONE_NEW = {
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_MAX = 1, 2, 10, 16, 64
 NETLINK_ROUTE = 0
 RLIMIT_CORE = 4
+CLONE_FILES, CLONE_THREAD = 0x00000400, 0x00010000
+CLOSE_RANGE_UNSHARE = 2
+FALLOC_PUNCH_HOLE = 2
+# Ways of `ioctl` to reserve blocks (XFS_IOC_ALLOCSP, RESVSP, ZERO_RANGE and their variants, which work on other file
+# systems too), and to make a file reserve more than is written (FS_IOC_FSSETXATTR).
+RESERVING_IOCTLS = (*(0x40305800 | number for number in (10, 11, 36, 37, 40, 41, 42, 43, 57)), 0x401C5820)
+# A lease makes every other reader of the file wait, history among them. F_SETDELEG is the same for folders.
+LEASES = (1024, 1040)
 GUEST, PRIO_USER = 1, 2
 LARGEST_SEGMENT, MAX_SEMAPHORES = 64 * 1024, 256
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
@@ -105,6 +113,7 @@ def _arguments(seccomp: Any) -> Any:
     # A debugger may trace a child that asks for it (TRACEME), and no other process.
     for request in (PTRACE_ATTACH, PTRACE_SEIZE):
         _add(seccomp, rules, refuse, "ptrace", masked(0, INT, request))
+    _add_disk_rules(seccomp, rules)
     for name, place in (("mknod", 1), ("mknodat", 2)):
         for kind in (stat.S_IFCHR, stat.S_IFBLK):
             _add(seccomp, rules, refuse, name, masked(place, 0o170000, kind))
@@ -118,6 +127,28 @@ def _arguments(seccomp: Any) -> Any:
     beyond_route = seccomp.Arg(2, seccomp.GT, NETLINK_ROUTE)
     _add(seccomp, rules, absent, "socket", masked(0, INT, AF_NETLINK), beyond_route)
     return rules
+
+
+def _add_disk_rules(seccomp: Any, rules: Any) -> None:
+    """What would hide disk use from the watcher, or take a disk faster than it can look. See disk_guard.py."""
+
+    def masked(place: int, mask: int, value: int) -> Any:
+        return seccomp.Arg(place, seccomp.MASKED_EQ, mask, value)
+
+    # Blocks reserved without writing: terabytes in milliseconds, beyond the end of the file, and RLIMIT_FSIZE does not
+    # hold them. Programs fall back to writing, as on file systems without preallocation. Holes may be punched.
+    absent = seccomp.ERRNO(errno.EOPNOTSUPP)
+    _add(seccomp, rules, absent, "fallocate", masked(1, FALLOC_PUNCH_HOLE, 0))
+    for bit in range(2, 32):
+        _add(seccomp, rules, absent, "fallocate", masked(1, 1 << bit, 1 << bit))
+    for request in RESERVING_IOCTLS:
+        _add(seccomp, rules, absent, "ioctl", masked(1, INT, request))
+    for command in LEASES:
+        _add(seccomp, rules, seccomp.ERRNO(errno.EINVAL), "fcntl", masked(1, INT, command))
+    # The watcher reads the open files of a process, not of each of its threads: a thread has no table of its own.
+    invalid = seccomp.ERRNO(errno.EINVAL)
+    _add(seccomp, rules, invalid, "clone", masked(0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD))
+    _add(seccomp, rules, invalid, "close_range", masked(2, CLOSE_RANGE_UNSHARE, CLOSE_RANGE_UNSHARE))
 
 
 def _add(seccomp: Any, rules: Any, action: int, name: str, *conditions: Any) -> None:

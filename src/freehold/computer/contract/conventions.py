@@ -14,6 +14,9 @@ AGENT_HOME = "/home/agent"
 AGENT_UID = 1000
 AGENT_GID = 1000
 
+OWNER_COMMANDS = "owner commands"
+"""The group (`apart`) of commands that the owner runs in a session. The kill switch ends what they leave behind."""
+
 LOOPBACK = "127.0.0.1"
 EGRESS_PORT = 3128
 MODEL_PORT = 3129

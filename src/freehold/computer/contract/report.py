@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-LimitMechanism = Literal["cgroup v2", "cgroup v1", "rlimit", "watch", "tmpfs", "affinity", "guest"]
+LimitMechanism = Literal["cgroup v2", "cgroup v1", "rlimit", "watch", "project quota", "tmpfs", "affinity", "guest"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Isolation:
 
     `runs_as` says in words what the computer is on the host, for example "uid 64242". `walls` are the
     walls that the backend has verified. `limits` names the mechanism that enforces each limit: "watch" is a watcher on
-    the host that acts within a second, "affinity" can be undone by a program inside, and "guest" is enforced by the
+    the host that acts within a second, "project quota" adds the count of the file system to it, "affinity" can be undone by a program inside, and "guest" is enforced by the
     guest for each command. A limit that is not listed is not enforced.
     """
 

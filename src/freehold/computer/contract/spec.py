@@ -18,8 +18,9 @@ class Limits:
     cpus        processor cores, may be a fraction
     open_files  open files of one process
     file_size   size of the largest file
-    disk        bytes that the persistent folders (workspace and home) use on the disk
-    inodes      files and folders in the persistent folders
+    disk        bytes that the persistent folders (workspace and home) use on the disk, deleted files that are still
+                open included
+    inodes      names of files and folders in the persistent folders: each hard link counts
     output      bytes kept of the stdout of one command, and as many of its stderr
     cpu_time    processor seconds of one command
     wall_time   seconds that one command may run

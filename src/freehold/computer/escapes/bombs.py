@@ -213,6 +213,58 @@ escaped("960 MiB of holes were filled")
 """,
     ),
     Bomb(
+        "disk-deleted-files",
+        "fills the disk with a file that was deleted and is still open",
+        "disk",
+        r"""
+import resource
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+file = open("/workspace/deleted", "wb", buffering=0)
+os.unlink("/workspace/deleted")
+for _ in range(60 * 16):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.getrlimit(resource.RLIMIT_FSIZE)[1],) * 2)
+    try:
+        file.write(bytes(1 << 16))
+    except OSError:
+        pass
+    time.sleep(0.005)
+escaped("60 MiB that no folder shows were kept")
+""",
+    ),
+    Bomb(
+        "disk-deleted-mappings",
+        "fills the disk with a deleted file that is only mapped",
+        "disk",
+        r"""
+import mmap
+file = open("/workspace/mapped", "w+b")
+os.unlink("/workspace/mapped")
+file.truncate(60 << 20)
+mapping = mmap.mmap(file.fileno(), 60 << 20)
+file.close()
+for offset in range(0, 60 << 20, 4096):
+    mapping[offset] = 1
+    if offset % (1 << 18) == 0:
+        mapping.flush()
+        time.sleep(0.02)
+escaped("60 MiB that no folder shows were kept")
+""",
+    ),
+    Bomb(
+        "names",
+        "gives one file so many names that no program can list them",
+        "inodes",
+        r"""
+os.mkdir("/workspace/names")
+os.close(os.open("/workspace/file", os.O_CREAT | os.O_WRONLY))
+for number in range(40000):
+    os.link("/workspace/file", f"/workspace/names/{number}")
+    if number % 100 == 0:
+        time.sleep(0.01)
+escaped("40,000 names")
+""",
+    ),
+    Bomb(
         "inodes",
         "fills the disk with empty files",
         "inodes",

@@ -78,6 +78,7 @@ def in_child(act):
 """
 
 NOTHING = "there was nothing to try"
+SURVIVOR = "survivor"
 EPILOGUE = f"""
 print("REFUSED", "; ".join(reasons) or {NOTHING!r}, flush=True)
 """
@@ -88,13 +89,15 @@ class EscapeAttempt:
     """`claim` says what must not be possible; `program` is Python (after PRELUDE) that tries it.
 
     With `beside_another` a process of another session runs at the same time. `bait["neighbour"]` is its pid, and it
-    must survive the attempt.
+    must survive the attempt. With `then_stop` the kill switch is pulled when the program has ended: no process that it
+    left behind, by the name SURVIVOR, may be there afterwards.
     """
 
     name: str
     claim: str
     program: str
     beside_another: bool = False
+    then_stop: bool = False
 
 
 @dataclass(frozen=True)

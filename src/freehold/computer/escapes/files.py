@@ -187,4 +187,36 @@ if resource.getrlimit(resource.RLIMIT_CORE) != (1, 1):
 refused("the limit stays at the value for which the kernel starts no handler")
 """,
     ),
+    EscapeAttempt(
+        "reserved-space",
+        "takes space on the disk without writing: faster than anyone looks, and outside of the file's size",
+        r"""
+import fcntl, tempfile
+folder = "/workspace" if os.path.isdir("/workspace") else tempfile.gettempdir()
+path = f"{folder}/reserved-{os.getpid()}"
+file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+os.unlink(path)
+libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+def reserve(mode):
+    if libc.fallocate(file, mode, 0, 1 << 20) != 0:
+        raise OSError(ctypes.get_errno(), "fallocate")
+for mode in (0, 1, 0x10, 0x11):
+    attempt(f"fallocate with mode {mode}", reserve, mode)
+for number in (36, 40, 42, 57):
+    attempt(f"ioctl X {number}", fcntl.ioctl, file, 0x40305800 | number, struct.pack("=hhiqqiI16x", 0, 0, 0, 0, 1 << 20, 0, 0))
+""",
+    ),
+    EscapeAttempt(
+        "leases",
+        "takes a lease on a file, so that history has to wait before it can read it",
+        r"""
+import fcntl, tempfile
+folder = "/workspace" if os.path.isdir("/workspace") else tempfile.gettempdir()
+path = f"{folder}/leased-{os.getpid()}"
+file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+os.unlink(path)
+attempt("a write lease", fcntl.fcntl, file, 1024, fcntl.F_WRLCK)
+attempt("a read lease", fcntl.fcntl, file, 1024, fcntl.F_RDLCK)
+""",
+    ),
 )

@@ -127,4 +127,20 @@ for name in ("shm", "msg", "sem"):
         escaped(f"/proc/sysvipc/{name} is not empty")
 """,
     ),
+    EscapeAttempt(
+        "host-ports",
+        "listens where sessions show their tokens to the host",
+        r"""
+for port in (3128, 3129, 3130):
+    for address in ("127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "::"):
+        for option in (0, socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as taken:
+                if option:
+                    taken.setsockopt(socket.SOL_SOCKET, option, 1)
+                def listen():
+                    taken.bind((address, port))
+                    taken.listen()
+                attempt(f"{address} {port}", listen)
+""",
+    ),
 )

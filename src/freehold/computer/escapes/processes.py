@@ -119,4 +119,31 @@ attempt("nice -5", os.setpriority, os.PRIO_PROCESS, 0, -5)
 attempt("real time", os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(1))
 """,
     ),
+    EscapeAttempt(
+        "daemons-after-stop",
+        "leaves processes behind that survive the kill switch",
+        r"""
+def detach(number):
+    # Two forks, a Unix session of its own, no descriptors, no environment.
+    if os.fork():
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    for descriptor in range(3):
+        os.close(descriptor)
+    os.environ.clear()
+    libc.prctl(15, b"survivor", 0, 0, 0)
+    if number == 1:
+        libc.prctl(4, 0, 0, 0, 0)
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(120)
+    os._exit(0)
+for number in range(3):
+    detach(number)
+refused("started")
+""",
+        then_stop=True,
+    ),
 )

@@ -9,7 +9,14 @@ from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.escapes.bait import ENVIRONMENT_NAME, Bait
 from freehold.computer.escapes.bombs import SMALL, Bomb
-from freehold.computer.escapes.escape import NOTHING, EscapeAttempt, Verdict, build_command, judge_escape
+from freehold.computer.escapes.escape import (
+    NOTHING,
+    SURVIVOR,
+    EscapeAttempt,
+    Verdict,
+    build_command,
+    judge_escape,
+)
 from freehold.computer.escapes.neighbours import NEIGHBOUR
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.process import CommandResult
@@ -23,6 +30,8 @@ async def try_escape(escape: EscapeAttempt, bait: Bait, computer: Computer) -> V
     """Run an attempt. A computer that no longer answers afterwards counts as an escape."""
     if escape.beside_another:
         verdict = await _try_beside_another(escape, bait, computer)
+    elif escape.then_stop:
+        verdict = await _try_then_stop(escape, bait, computer)
     else:
         verdict = judge_escape(escape, bait, await computer.run(build_command(escape, bait), timeout=60))
     trouble = await _find_unresponsive(computer)
@@ -42,6 +51,25 @@ async def _try_beside_another(escape: EscapeAttempt, bait: Bait, computer: Compu
             if await process.stdout.read() != b"here\n":
                 return Verdict(escape.name, escape.claim, "escaped", "the process of the other session was killed")
     return verdict
+
+
+async def _try_then_stop(escape: EscapeAttempt, bait: Bait, computer: Computer) -> Verdict:
+    async def find_survivors() -> list[int]:
+        return [one.pid for one in await computer.processes() if one.name == SURVIVOR and one.state != "Z"]
+
+    verdict = judge_escape(escape, bait, await computer.run(build_command(escape, bait), timeout=60, apart="attacker"))
+    if verdict.outcome != "refused":
+        return verdict
+    before = await find_survivors()
+    if not before:
+        return Verdict(escape.name, escape.claim, "unclear", "its processes were gone before the stop")
+    await computer.end_sessions()
+    after = await find_survivors()
+    if after:
+        return Verdict(
+            escape.name, escape.claim, "escaped", f"{len(after)} of {len(before)} processes survived the stop"
+        )
+    return Verdict(escape.name, escape.claim, "refused", f"all {len(before)} processes were ended")
 
 
 async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer) -> Verdict:

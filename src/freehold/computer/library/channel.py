@@ -106,9 +106,18 @@ class Channel:
         self.closed_by_guest = True
         self._wake()
         if not self.closed_by_host:
-            self.receiver.closed()
+            try:
+                self.receiver.closed()
+            except FreeholdError as error:
+                self.refuse(error)
             if not self.closed_by_host:
                 self.close()
+
+    def refuse(self, error: FreeholdError) -> None:
+        """The guest's answer is not valid: end this operation with the error. The other channels go on."""
+        if not self.closed_by_host:
+            self.close()
+            self.receiver.lost(error)
 
     def fail(self, error: FreeholdError) -> None:
         """The link was lost."""

@@ -22,9 +22,11 @@ from freehold.computer.library.pool import ComputerPool
 from freehold.computer.library.process import Command, CommandResult, Process, describe_command_limits
 from freehold.computer.library.process_list import (
     ComputerStats,
+    EndedSessions,
     ProcessNode,
     RunningProcess,
     build_process_tree,
+    read_ended_sessions,
     read_running_process,
     read_socket_owner,
 )
@@ -228,8 +230,9 @@ class Computer:
     ) -> Process:
         """Start a command and get its streams. Without a `timeout` it has no time limit.
 
-        `apart` names a group. Commands of one group may inspect and signal each other. Commands of another group can
-        do neither; commands without a group can signal all. Without Landlock in the kernel there is no separation.
+        `apart` names a group: a session. Commands of one group may inspect and signal each other. Commands of another
+        group can do neither; commands without a group can signal all. Without Landlock in the kernel there is no
+        separation. `end_sessions` ends all groups.
         """
         request = processes.build_spawn_request(
             command,
@@ -276,6 +279,10 @@ class Computer:
         (outcome,) = await send_batch(self._connection.link, {"op": "processes"}, 1)
         outcome.value()
         return [read_running_process(row) for row in outcome.rows]
+
+    async def end_sessions(self) -> EndedSessions:
+        """Kill everything that commands with `apart` started, daemons included. What the owner started keeps running."""
+        return read_ended_sessions(await send_request(self._connection.link, {"op": "sessions.end"}))
 
     async def socket_holders(self, sockets: Collection[int]) -> dict[int, int]:
         """A process that holds each of these sockets, by inode number as in /proc/net. Sockets without one are left out."""

@@ -25,6 +25,13 @@ class FileEntry(NamedTuple):
     target: str | None
 
 
+class FilePage(NamedTuple):
+    """Some entries of a folder, in the order of the bytes of their names. `more` says that others follow."""
+
+    entries: list[FileEntry]
+    more: bool
+
+
 class SearchHit(NamedTuple):
     """A line that matched. `path` is relative to the folder that was searched; `line` and `column` start at 1."""
 

@@ -5,6 +5,7 @@ Errors are `files.not-found`, `files.exists`, `files.not-a-folder`, `files.is-a-
 `files.permission`, `files.no-space`, `files.read-only`, `files.name-too-long`, `files.too-large`, `files.failed`.
 """
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from freehold.computer.library.batch import MAX_BYTES, MAX_ROWS, WINDOW, BatchCo
 from freehold.computer.library.connection import ComputerConnection
 from freehold.computer.library.file_entry import (
     FileEntry,
+    FilePage,
     PathLike,
     SearchResult,
     path_to_text,
@@ -109,17 +111,23 @@ class Files:
         return outcome.error is None
 
     async def list(self, path: PathLike = ".", *, limit: int = MAX_ROWS) -> Entries:
-        """The entries of a folder, sorted by name. At most `limit`."""
-        entries = _entries(await self._one({"do": "list", "path": path_to_text(path), "most": limit}, most_rows=limit))
-        entries.sort(key=lambda entry: entry.name)
-        return entries
+        """The entries of a folder, in the order of the bytes of their names. At most `limit`."""
+        return (await self.list_page(path, limit=limit)).entries
+
+    async def list_page(self, path: PathLike = ".", *, after: PathLike = "", limit: int) -> FilePage:
+        """The first `limit` entries whose names come after `after`."""
+        item = {"do": "list", "path": path_to_text(path), "after": path_to_text(after), "most": limit}
+        outcome = await self._one(item, most_rows=limit)
+        answer = outcome.value()
+        return FilePage(_entries(outcome)[:limit], isinstance(answer, dict) and answer.get("more") is True)
 
     async def walk(
         self, path: PathLike = ".", *, depth: int | None = None, skip: Iterable[str] = (), limit: int = MAX_ROWS
     ) -> Entries:
         """Everything below a folder, each folder before its contents. Names in `skip` are left out at any depth."""
         item = {"do": "walk", "path": path_to_text(path), "depth": depth, "skip": list(skip), "most": limit}
-        return _entries(await self._one(item, most_rows=limit))
+        outcome = await self._one(item, most_rows=limit)
+        return await asyncio.to_thread(_entries, outcome)  # there may be hundreds of thousands
 
     async def glob(self, pattern: str, path: PathLike = ".", *, limit: int = MAX_ROWS) -> Entries:
         """The entries below a folder that match: `*`, `?`, `[...]`, and `**` for any depth. Hidden names need a dot in the pattern."""

@@ -28,7 +28,13 @@ def protocol_error(what: str) -> FreeholdError:
     return FreeholdError(
         "link.protocol",
         f"The computer sent invalid data on the link: {what}",
-        hint="The link was closed. If this happens again, stop the computer and look at its log",
+        hint="If this happens again, stop the computer and look at its log",
+    )
+
+
+def busy_error(what: str) -> FreeholdError:
+    return FreeholdError(
+        "computer.busy", f"The computer is too busy for this request: {what}", hint="Try again in a moment"
     )
 
 

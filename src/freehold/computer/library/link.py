@@ -14,17 +14,41 @@ from freehold.computer.library.heartbeat import PING_EVERY, Heartbeat, LinkHealt
 from freehold.errors import FreeholdError
 
 MAX_UNSETTLED = 4096
-"""Channels that the host closed and the guest did not. The limit keeps a guest from filling the host's memory."""
+"""Channels that the host closed and the guest did not. Beyond it no new one is opened: the guest has to catch up."""
 MAX_GUEST_CHANNELS = 1024
 MAX_UNSENT = 64 * 1024 * 1024
-"""Bytes that wait for a guest which answers pings but reads nothing else."""
+"""Bytes that wait for a guest that reads slowly. Beyond it new requests are refused."""
+MAX_NUMBER = 2**32 - 1
 
 AcceptChannel = Callable[["Link", int, dict[str, Any]], None]
-"""Called when the guest opens a channel; must `adopt` it or raise a protocol error."""
+"""Called when the guest opens a channel. Must `adopt` it; an error refuses this channel."""
+
+
+class UnwantedChannel:
+    """Receives what arrives on a channel that the host has refused: nothing is kept."""
+
+    def data(self, stream: int, payload: memoryview) -> None:
+        return
+
+    def end(self, stream: int) -> None:
+        return
+
+    def message(self, message: dict[str, Any]) -> None:
+        return
+
+    def closed(self) -> None:
+        return
+
+    def lost(self, error: FreeholdError) -> None:
+        return
 
 
 class Link(asyncio.BufferedProtocol):
-    """Created by `Link.connect`. When it has ended, `ended` holds the reason and every open channel has failed with it."""
+    """Created by `Link.connect`. When it has ended, `ended` holds the reason and every open channel has failed with it.
+
+    A guest that breaks the framing or sends more than it was granted loses the link. An answer that is too long or
+    malformed ends its own operation only.
+    """
 
     def __init__(self, *, accept: AcceptChannel | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._decoder = frames.FrameDecoder()
@@ -32,7 +56,6 @@ class Link(asyncio.BufferedProtocol):
         self._channels: dict[int, Channel] = {}
         self._accept = accept
         self._next = -1
-        self._guest_next = 0
         self._guest_open = 0
         self._unsettled = 0
         self._resumed: asyncio.Future[None] | None = None
@@ -80,8 +103,10 @@ class Link(asyncio.BufferedProtocol):
         if window != frames.WINDOW:
             request = {**request, "window": window}
         payload = frames.encode_message(request)
-        self._next += 2
-        channel = Channel(self, self._next, receiver, window)
+        self._check_room()
+        if self._unsettled >= MAX_UNSETTLED:
+            raise frames.busy_error(f"{self._unsettled} requests that were given up have not ended yet")
+        channel = Channel(self, self._take_number(), receiver, window)
         self._channels[channel.number] = channel
         self.send(frames.OPEN, channel.number, payload)
         return channel
@@ -90,8 +115,18 @@ class Link(asyncio.BufferedProtocol):
         if self._transport is None or self.ended.done():
             return
         self._transport.write(frames.encode_frame(kind, channel, payload))
-        if self._resumed is not None and self._transport.get_write_buffer_size() > MAX_UNSENT:
-            self.cut(FreeholdError("link.lost", f"The computer has not read {MAX_UNSENT} bytes that were sent to it"))
+
+    def _check_room(self) -> None:
+        """Raises `computer.busy` while a guest has not read what was sent before. The link and its channels stay."""
+        if self._transport is not None and self._transport.get_write_buffer_size() > MAX_UNSENT:
+            raise frames.busy_error(f"it has not read {MAX_UNSENT} bytes that were sent to it")
+
+    def _take_number(self) -> int:
+        """The next odd number that is free; after the largest it begins again."""
+        while True:
+            self._next = 1 if self._next + 2 > MAX_NUMBER else self._next + 2
+            if self._next not in self._channels:
+                return self._next
 
     async def drain(self) -> None:
         """Wait until the socket accepts data again; writers continue in the order in which they came."""
@@ -106,8 +141,6 @@ class Link(asyncio.BufferedProtocol):
             return
         if channel.closed_by_host:
             self._unsettled += 1
-            if self._unsettled > MAX_UNSETTLED:
-                self.cut(protocol_error("it does not close channels that the host has closed"))
 
     def cut(self, error: FreeholdError) -> None:
         """End the link with this error. Idempotent."""
@@ -193,18 +226,9 @@ class Link(asyncio.BufferedProtocol):
             channel.allowed[stream] -= len(payload)
             if channel.allowed[stream] < 0:
                 raise protocol_error(f"more bytes than granted on channel {number}")
-            if channel.closed_by_host:
-                return
-            channel.receiver.data(stream, payload)
-        elif kind == frames.MESSAGE:
-            message = frames.decode_message(bytes(payload))
-            if not channel.closed_by_host:
-                channel.receiver.message(message)
-        elif kind == frames.END:
-            if bytes(payload) not in (b"\0", b"\1"):
-                raise protocol_error("the end of an unknown stream")
-            if not channel.closed_by_host:
-                channel.receiver.end(payload[0])
+            self._deliver(channel, kind, payload)
+        elif kind in (frames.MESSAGE, frames.END):
+            self._deliver(channel, kind, payload)
         elif kind == frames.GRANT:
             self._add_credit(channel, payload)
         elif kind == frames.CLOSE:
@@ -214,6 +238,22 @@ class Link(asyncio.BufferedProtocol):
             self.settle(channel)
         else:
             raise protocol_error(f"a frame of kind {kind} on channel {number}")
+
+    def _deliver(self, channel: Channel, kind: int, payload: memoryview) -> None:
+        """Hand an answer to its receiver. One that it cannot read ends this channel and no other."""
+        if channel.closed_by_host:
+            return
+        try:
+            if kind == frames.MESSAGE:
+                channel.receiver.message(frames.decode_message(bytes(payload)))
+            elif kind != frames.END:
+                channel.receiver.data(kind - frames.DATA, payload)
+            elif bytes(payload) in (b"\0", b"\1"):
+                channel.receiver.end(payload[0])
+            else:
+                raise protocol_error("the end of an unknown stream")
+        except FreeholdError as error:
+            channel.refuse(error)
 
     def _add_credit(self, channel: Channel, payload: memoryview) -> None:
         try:
@@ -225,14 +265,17 @@ class Link(asyncio.BufferedProtocol):
         channel.add_credit(stream, amount)
 
     def _accept_guest_channel(self, number: int, payload: bytes) -> None:
-        """The guest opens a channel. Its numbers are even and ascending, and it may open a limited number."""
-        if number % 2 or number <= self._guest_next or self._accept is None:
+        """The guest opens a channel. Its numbers are even, and it may open a limited number."""
+        if number % 2 or number == 0 or number in self._channels or self._accept is None:
             raise protocol_error(f"it opened channel {number}, which it may not open")
         if self._guest_open >= MAX_GUEST_CHANNELS:
             raise protocol_error(f"it opened more than {MAX_GUEST_CHANNELS} channels")
-        self._guest_next = number
         self._guest_open += 1
-        self._accept(self, number, frames.decode_message(payload))
+        try:
+            self._accept(self, number, frames.decode_message(payload))
+        except FreeholdError:
+            # For example for a listener that the host has closed at this moment.
+            self.adopt(number, UnwantedChannel()).close()
 
     def adopt(self, number: int, receiver: Receiver) -> Channel:
         """Accept a channel that the guest opened."""

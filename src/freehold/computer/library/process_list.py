@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from freehold.computer.contract.spec import Limits
+from freehold.computer.library import reply
 from freehold.computer.library.frames import protocol_error
 
 
@@ -46,6 +47,63 @@ class ComputerStats:
         """The used share of a limit, from 0 to 1."""
         used, limit = getattr(self, name), getattr(self.limits, name)
         return used / limit if used is not None and limit else None
+
+
+class RemainingProcess(NamedTuple):
+    """A process that still runs after all sessions were ended. `state` is that of the kernel, such as "D" or "S"."""
+
+    pid: int
+    command: str
+    state: str
+
+
+@dataclass(frozen=True)
+class EndedSessions:
+    """What ending all sessions did: `ended` processes of agents are gone.
+
+    `left` are processes of agents that were killed and do not go, because the kernel waits for a device. `kept` counts
+    the processes of the owner. Those of them that no terminal, service or command holds any more are `detached`.
+    """
+
+    ended: int
+    left: tuple[RemainingProcess, ...]
+    kept: int
+    detached: tuple[RemainingProcess, ...]
+
+    def describe(self) -> str:
+        """In words: what was ended, what was not, and what was left alone."""
+        killed = f" ({_count(self.ended, 'process')} killed)" if self.ended else ""
+        words = [f"No process of an agent runs any more{killed}."]
+        if self.left:
+            words = [f"Killed, but waiting for a device and not gone yet: {_name_all(self.left)}{killed}."]
+        if self.kept:
+            words.append(f"Your own terminals, services and commands keep running ({_count(self.kept, 'process')}).")
+        if self.detached:
+            words.append(f"No terminal, service or command holds these any more: {_name_all(self.detached)}.")
+        return " ".join(words)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}es"
+
+
+def _name_all(processes: tuple[RemainingProcess, ...]) -> str:
+    return ", ".join(f"{one.pid} ({one.command})" for one in processes)
+
+
+def read_ended_sessions(answer: Any) -> EndedSessions:
+    if not isinstance(answer, dict):
+        raise protocol_error("the reply about ended sessions is not an object")
+    left, detached = (
+        tuple(map(_read_remaining, reply.read_list(answer, name, most=100))) for name in ("left", "detached")
+    )
+    return EndedSessions(reply.read_int(answer, "ended"), left, reply.read_int(answer, "kept"), detached)
+
+
+def _read_remaining(row: Any) -> RemainingProcess:
+    if type(row) is list and tuple(map(type, row)) == (int, str, str):
+        return RemainingProcess(row[0], reply.escape_unprintable(row[1][:200]), row[2][:1])
+    raise protocol_error("a malformed remaining process")
 
 
 def read_running_process(row: Any) -> RunningProcess:

@@ -5,6 +5,8 @@ from typing import Any
 from freehold.computer.library.frames import protocol_error
 from freehold.errors import FreeholdError
 
+MAX_ERROR_TEXT = 2000
+
 Message = dict[str, Any]
 
 
@@ -41,16 +43,17 @@ def read_list(message: Message, name: str, *, most: int = 100_000) -> list[Any]:
 
 
 def read_error(message: Message) -> FreeholdError | None:
-    """The error in the message, or None. Only codes of `computer.` and `files.` are accepted."""
+    """The error in the message, or None. Only codes of `computer.` and `files.` are accepted; a long text is cut."""
     found = message.get("error")
     if found is None:
         return None
     if not isinstance(found, list) or len(found) != 2 or not all(isinstance(part, str) for part in found):
         raise protocol_error("an error without code and message")
     code, words = found
-    if not code.startswith(("computer.", "files.")) or len(code) > 60 or len(words) > 2000:
-        raise protocol_error("an error with an unknown code or a long message")
-    return FreeholdError(code, escape_unprintable(words), hint=_HINTS.get(code, ""))
+    if not code.startswith(("computer.", "files.")) or len(code) > 60 or not code.isprintable():
+        raise protocol_error("an error with an unknown code")
+    shown = words if len(words) <= MAX_ERROR_TEXT else words[:MAX_ERROR_TEXT] + "…"
+    return FreeholdError(code, escape_unprintable(shown), hint=_HINTS.get(code, ""))
 
 
 def escape_unprintable(words: str) -> str:

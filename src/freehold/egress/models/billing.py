@@ -7,22 +7,25 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from freehold.egress.models.budget import RESERVED_OUTPUT, BudgetReached, Budgets, CrossedLimit, Reservation, Spending
+from freehold.egress.models.budget import BudgetReached, Budgets, CrossedLimit, Reservation, Spending
 from freehold.egress.models.ledger import ActiveStop, Ledger, UsageRecord, now_text
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.metrics import ModelMetrics
 from freehold.egress.models.model_request import ModelRequest
+from freehold.egress.models.open_requests import OpenRequests
 from freehold.egress.models.paths import Route
 from freehold.egress.models.placeholders import PlaceholderGrant
-from freehold.egress.models.prices import Prices, Rates
-from freehold.egress.models.usage import TokenCounts
+from freehold.egress.models.prices import Cost, Prices, Rates
+from freehold.egress.models.usage import ModelUsage, TokenCounts
 from freehold.errors import FreeholdError
 from freehold.timeline import Json
 
 log = logging.getLogger(__name__)
 
-RECORD_AFTER = 0.25
-"""Seconds after which a request that still runs is recorded."""
+MAX_OUTPUT = 128_000
+"""Output tokens of one response when neither the request nor the price table says how many there can be."""
+MAX_NAMED_OUTPUT = 1_000_000
+"""More than this is not reserved, whatever the request says."""
 REFUSAL_INTERVAL = 60.0
 """Seconds between two recorded refusals of one kind: an agent may try a thousand times a second."""
 
@@ -30,8 +33,19 @@ UNREACHABLE = "models.unreachable"
 BLOCKING = frozenset({"models.budget-reached", "models.no-key", UNREACHABLE})
 
 
+@dataclass(frozen=True)
+class Most:
+    """The most that a request can cost: all the output that it allows, at the dearest price that may apply."""
+
+    tokens: TokenCounts
+    cost: Cost | None
+
+
 class Bill:
-    """The cost of one model request. Open until the response has ended."""
+    """The cost of one model request. Open until the response has ended.
+
+    A request that was sent counts at its most until the provider has reported what it used.
+    """
 
     def __init__(
         self,
@@ -41,6 +55,7 @@ class Bill:
         request: ModelRequest,
         reservation: Reservation,
         prices: Prices,
+        most: Most,
     ) -> None:
         self.meter: Meter | None = None
         self.outcome = "failed"
@@ -50,21 +65,27 @@ class Bill:
         self._request = request
         self._reservation = reservation
         self._prices = prices
+        self._most = most
         self._began = time.monotonic()
         self.closed = asyncio.Event()
         billing.open_bills.setdefault(grant.session, set()).add(self)
-        self._at = now_text()
-        self._timer: asyncio.TimerHandle | None = None
-        self._opening: asyncio.Task[int] | None = None
+        self._at = now_text("microseconds")
+        self._number: int | None = None
 
-    def begin(self) -> None:
-        """The request was sent. It is recorded a little later, so that a quick response does not wait for the disk."""
-        self._timer = asyncio.get_running_loop().call_later(RECORD_AFTER, self._open)
+    async def begin(self) -> None:
+        """Records the request at its most, before it is sent: it counts even if this process is killed.
 
-    def _open(self) -> None:
-        held = TokenCounts(self._request.estimate, min(self._request.max_output, RESERVED_OUTPUT))
-        record = self._record(held, "open", True)
-        self._opening = asyncio.get_running_loop().create_task(asyncio.to_thread(self._billing.ledger.open, record))
+        Raises `models.not-recorded`.
+        """
+        record = self._record(self._most.tokens, self._most.cost, "open", estimated=True)
+        try:
+            self._number = self._billing.open_requests.begin(record)
+        except OSError as error:
+            raise FreeholdError(
+                "models.not-recorded",
+                f"The request was not sent, because its cost cannot be recorded: {error.strerror or error}",
+                hint="The owner finds the reason with: freehold status",
+            ) from error
 
     def answer(self) -> None:
         """The provider responded, so it is no longer unreachable."""
@@ -74,33 +95,46 @@ class Bill:
 
     def check(self) -> None:
         """Raises `models.budget-reached`."""
-        assert self.meter is not None
-        seen = self.meter.seen
-        self._reservation.seen = Spending(seen.total, self._cost(seen) or 0.0)
+        seen = self._seen()
+        cost = self._cost(seen)
+        self._reservation.seen = Spending(seen.total, cost.dollars if cost is not None else 0.0)
         try:
             self._billing.budgets.check(self._reservation, datetime.now(UTC))
         except BudgetReached as error:
             self._billing.blocked[self._session] = error
             raise
 
+    def usage(self) -> ModelUsage:
+        """What was seen so far."""
+        seen = self._seen() if self._number is not None else TokenCounts()
+        cost = self._cost(seen)
+        dollars = cost.dollars if cost is not None else None
+        assumed = cost is not None and cost.assumed
+        return ModelUsage(1, seen, dollars, dollars or 0.0, int(assumed), int(self._number is not None))
+
+    def belongs_to(self, turn: str | None) -> bool:
+        return turn is None or turn == self._turn
+
     def close(self) -> None:
         """Counts the cost at once, and records it in the background."""
-        tokens, estimated = self._tokens()
-        record = self._record(tokens, self.outcome, estimated)
-        crossed = self._billing.budgets.settle(self._reservation, tokens.total, record.cost, datetime.now(UTC))
-        if self._timer is not None:
-            self._timer.cancel()
+        tokens, cost, estimated = self._settle()
+        record = self._record(tokens, cost, self.outcome, estimated=estimated)
+        used = Spending(tokens.total, record.cost or 0.0, int(record.cost is None), int(record.assumed))
+        crossed = self._billing.budgets.settle(self._reservation, used, datetime.now(UTC))
         seconds = time.monotonic() - self._began
-        self._billing.metrics.answered(record, seconds, priced=self._rates() is not None)
+        self._billing.metrics.answered(record, seconds, priced=self._prices.lists(self._model))
+        if record.assumed:
+            self._billing.report_missing_price(self._provider, self._model, self._tier)
         milliseconds = int(seconds * 1000)
         self._billing.run_to_end(self._write(record, milliseconds, crossed))
 
     async def _write(self, record: UsageRecord, milliseconds: int, crossed: list[CrossedLimit]) -> None:
-        """If the process dies before this, the open record counts with the reserved tokens."""
+        """If the process dies before this, what `begin` wrote counts."""
         try:
-            number = await self._opening if self._opening is not None else None
-            await asyncio.to_thread(self._billing.ledger.close, number, record, milliseconds, crossed)
-        except FreeholdError as error:
+            await asyncio.to_thread(self._billing.ledger.close, record, milliseconds, crossed)
+            if self._number is not None:
+                self._billing.open_requests.end(self._number)
+        except (FreeholdError, OSError) as error:
             log.warning("the cost of a model request cannot be recorded: %s", error)
         finally:
             self.closed.set()
@@ -109,38 +143,66 @@ class Bill:
             if not bills:
                 del self._billing.open_bills[self._session]
 
-    def _tokens(self) -> tuple[TokenCounts, bool]:
-        if self.meter is not None:
-            return self.meter.seen, not self.meter.final
-        if self.outcome in ("cancelled", "stopped"):
-            return TokenCounts(self._request.estimate), True  # it was sent, and the provider charges for it
-        return TokenCounts(), False
+    def _settle(self) -> tuple[TokenCounts, Cost | None, bool]:
+        """Tokens, cost, and whether they are estimated."""
+        if self._number is None or self.outcome.startswith("status-"):
+            return TokenCounts(), Cost(0.0), False
+        if self.meter is not None and self.meter.final:
+            return self.meter.seen, self._cost(self.meter.seen), False
+        # A response that ended without a report, or that we cut for the budget, was seen whole.
+        if self.meter is not None and (self.meter.ended or self.outcome == "budget-reached"):
+            seen = self._seen()
+            return seen, self._cost(seen), True
+        seen = self._seen()
+        most = TokenCounts(max(seen.input, self._most.tokens.input), max(seen.output, self._most.tokens.output))
+        rates = self._rates()
+        return most, rates.most(most, long_cache=self._request.long_cache) if rates is not None else None, True
 
-    def _record(self, tokens: TokenCounts, outcome: str, estimated: bool) -> UsageRecord:
+    def _seen(self) -> TokenCounts:
+        """What was reported or has passed so far. An estimate is never above the most."""
+        if self.meter is None:
+            return TokenCounts(self._request.estimate)
+        seen, reported = self.meter.seen, self.meter.tokens or TokenCounts()
+        output = max(reported.output, min(seen.output, self._most.tokens.output))
+        return TokenCounts(seen.input, output, seen.cached, seen.written)
+
+    def _record(self, tokens: TokenCounts, cost: Cost | None, outcome: str, *, estimated: bool) -> UsageRecord:
         return UsageRecord(
             self._provider,
             self._model,
             self._session,
             self._turn,
             tokens,
-            self._cost(tokens),
+            cost.dollars if cost is not None else None,
             estimated,
             outcome,
             self._at,
+            cost is not None and cost.assumed,
         )
 
     @property
     def _model(self) -> str:
         return (self.meter.model if self.meter is not None else None) or self._request.model
 
-    def _cost(self, tokens: TokenCounts) -> float | None:
+    @property
+    def _tier(self) -> str | None:
+        """The tier that the provider says it used; without its word the dearest that the request allows."""
+        told = self.meter.tier if self.meter is not None else None
+        return told or self._prices.dearest_tier(self._request.model, self._request.tier)
+
+    def _cost(self, tokens: TokenCounts) -> Cost | None:
         if not tokens.total:
-            return 0.0
+            return Cost(0.0)
         rates = self._rates()
-        return rates.cost(tokens) if rates is not None else None
+        if rates is None:
+            return None
+        cost = rates.cost(tokens, self.meter.kinds) if self.meter is not None else rates.cost(tokens)
+        return Cost(cost.dollars * self._request.surcharge, cost.assumed)
 
     def _rates(self) -> Rates | None:
-        return self._prices.find(self._model) or self._prices.find(self._request.model)
+        """By the model that responded. A name that is not listed may be another name of the one that was asked."""
+        told = self._model
+        return self._prices.find(told if self._prices.lists(told) else self._request.model, self._tier)
 
 
 class NoBill:
@@ -149,7 +211,7 @@ class NoBill:
     meter: Meter | None = None
     outcome = ""
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         return
 
     def answer(self) -> None:
@@ -167,6 +229,7 @@ class Billing:
     """Bills of all requests, the budgets they count against, and the kill switch."""
 
     ledger: Ledger
+    open_requests: OpenRequests
     budgets: Budgets
     prices: Callable[[str], Prices]
     run_to_end: Callable[[Coroutine[None, None, None]], object]
@@ -181,6 +244,17 @@ class Billing:
         self.blocked: dict[str, FreeholdError] = {}
         """By session, the last problem that only the owner can solve."""
         self._day = ""
+        self._missing_prices: set[tuple[str, str, str | None]] = set()
+
+    def report_missing_price(self, provider: str, model: str, tier: str | None) -> None:
+        """Logs once that a price is missing."""
+        key = (provider, model, tier)
+        if key not in self._missing_prices and len(self._missing_prices) < 1_000:
+            self._missing_prices.add(key)
+            log.warning(
+                "the price table has no price for %s of %s in the tier %s: it counts as the dearest of the provider",
+                *(model, provider, tier or "default"),
+            )
 
     def check_not_stopped(self) -> None:
         """Raises `models.stopped`."""
@@ -198,15 +272,23 @@ class Billing:
         now = datetime.now(UTC)
         await self._begin_day(now)
         prompt = TokenCounts(request.estimate)
-        held = TokenCounts(request.estimate, min(request.max_output, RESERVED_OUTPUT))
         rates = prices.find(request.model)
-        reservation = self.budgets.reserve(
+        most = find_most(request, prices)
+        reservation = await self.budgets.reserve(
             provider.name,
-            Spending(prompt.total, (rates.cost(prompt) if rates else None) or 0.0),
-            Spending(held.total, (rates.cost(held) if rates else None) or 0.0),
+            Spending(prompt.total, rates.cost(prompt).dollars if rates else 0.0),
+            Spending(most.tokens.total, most.cost.dollars if most.cost is not None else 0.0),
             now,
         )
-        return Bill(self, route, grant, request, reservation, prices)
+        return Bill(self, route, grant, request, reservation, prices, most)
+
+    def running_usage(self, session: str, turn: str | None) -> ModelUsage:
+        """What was seen so far of the session's requests that still run."""
+        found = ModelUsage(0, TokenCounts(), 0.0)
+        for bill in self.open_bills.get(session, ()):
+            if bill.belongs_to(turn):
+                found += bill.usage()
+        return found
 
     async def wait_closed(self, session: str) -> None:
         """Waits until every request that the session has made so far is recorded."""
@@ -241,6 +323,22 @@ class Billing:
 
     async def begin(self) -> None:
         await self._begin_day(datetime.now(UTC))
+
+
+def find_most(request: ModelRequest, prices: Prices) -> Most:
+    """The most that a request can cost, over all models that may respond to it."""
+    found: list[Most] = []
+    for model in (request.model, *request.alternatives):
+        rates = prices.find(model, prices.dearest_tier(model, request.tier))
+        window = rates.window if rates is not None and rates.window else MAX_NAMED_OUTPUT
+        one = min(window, MAX_OUTPUT if request.max_output is None else request.max_output)
+        tokens = TokenCounts(request.estimate, one * request.responses)
+        cost = None
+        if rates is not None:
+            dearest = rates.most(tokens, long_cache=request.long_cache)
+            cost = Cost(dearest.dollars * request.surcharge, dearest.assumed)
+        found.append(Most(tokens, cost))
+    return max(found, key=lambda most: (most.cost.dollars if most.cost is not None else 0.0, most.tokens.total))
 
 
 def stopped_error() -> FreeholdError:

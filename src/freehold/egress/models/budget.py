@@ -1,5 +1,6 @@
 """Budgets: their limits, the spending so far, and what running requests have reserved."""
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
@@ -10,8 +11,8 @@ ALL = "*"
 """The scope of a budget for all providers together."""
 
 WARN_AT = 0.8
-RESERVED_OUTPUT = 1024
-"""Output tokens reserved before a response comes. More are counted as it streams."""
+FREE_TIMEOUT = 60.0
+"""Seconds that a request waits for what others have reserved."""
 
 LimitName = Literal["day_cost", "month_cost", "day_tokens", "month_tokens"]
 LIMIT_NAMES: tuple[LimitName, ...] = get_args(LimitName)
@@ -33,16 +34,21 @@ class BudgetLimits:
 
 @dataclass
 class Spending:
-    """Tokens and dollars of one scope in one period. `unpriced` counts requests of unknown price."""
+    """Tokens and dollars of one scope in one period.
+
+    `unpriced` counts requests of unknown price, `assumed` those that count as the dearest of their provider.
+    """
 
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    assumed: int = 0
 
-    def add(self, tokens: int, cost: float | None) -> None:
-        self.tokens += tokens
-        self.cost += cost or 0.0
-        self.unpriced += cost is None
+    def add(self, other: "Spending") -> None:
+        self.tokens += other.tokens
+        self.cost += other.cost
+        self.unpriced += other.unpriced
+        self.assumed += other.assumed
 
     def of(self, what: LimitName) -> float:
         return self.cost if what.endswith("cost") else float(self.tokens)
@@ -58,6 +64,8 @@ class CrossedLimit:
     limit: float
     spent: float
     reached: bool
+    waits: bool = False
+    """Whether it is only reserved, by requests that still run."""
 
 
 @dataclass(eq=False)
@@ -69,6 +77,7 @@ class Reservation:
     seen: Spending = field(default_factory=Spending)
 
     def counted(self, what: LimitName) -> float:
+        """What it can still become: its most, until it has ended."""
         return max(self.held.of(what), self.seen.of(what))
 
 
@@ -85,6 +94,7 @@ class Budgets:
         self.lifted: set[tuple[str, LimitName, str]] = set()
         self._spent: dict[tuple[str, str], Spending] = {}
         self._running: set[Reservation] = set()
+        self._freed = asyncio.Event()
 
     def load(self, scope: str, period: str, spent: Spending) -> None:
         self._spent[scope, period] = spent
@@ -92,18 +102,45 @@ class Budgets:
     def spent(self, scope: str, period: str) -> Spending:
         return self._spent.get((scope, period)) or Spending()
 
-    def reserve(self, provider: str, prompt: Spending, held: Spending, now: datetime) -> Reservation:
-        """Reserves `held`. Raises `models.budget-reached` when too little is left for the prompt alone."""
-        for scope in (provider, ALL):
-            for what, limit in self._enforced(scope, now):
-                used = self.spent(scope, period_of(what, now)).of(what) + sum(
-                    running.counted(what) for running in self._running if scope in (running.provider, ALL)
-                )
-                if used >= limit or used + prompt.of(what) > limit:
-                    raise BudgetReached(CrossedLimit(scope, what, period_of(what, now), limit, used, reached=True))
+    async def reserve(self, provider: str, prompt: Spending, held: Spending, now: datetime) -> Reservation:
+        """Reserves `held`, the most that a request can cost.
+
+        When only the reservations of other requests are in the way, it waits for them to end. Raises
+        `models.budget-reached` when too little is left for the prompt alone, or nothing became free in time.
+        """
+        try:
+            async with asyncio.timeout(FREE_TIMEOUT):
+                while True:
+                    freed = self._freed
+                    crossed = self._crossed(provider, prompt, now)
+                    if crossed is None:
+                        break
+                    if not crossed.waits:
+                        raise BudgetReached(crossed)
+                    await freed.wait()
+        except TimeoutError as error:
+            assert crossed is not None
+            raise BudgetReached(crossed) from error
         reservation = Reservation(provider, held)
         self._running.add(reservation)
         return reservation
+
+    def _crossed(self, provider: str, prompt: Spending, now: datetime) -> CrossedLimit | None:
+        """The limit that leaves no room for a request, or None. One that is used up comes before one that is held."""
+        found = None
+        for scope in (provider, ALL):
+            for what, limit in self._enforced(scope, now):
+                spent = self.spent(scope, period_of(what, now)).of(what)
+                held = spent + sum(
+                    running.counted(what) for running in self._running if scope in (running.provider, ALL)
+                )
+                if held >= limit or held + prompt.of(what) > limit:
+                    is_spent = spent >= limit or spent + prompt.of(what) > limit
+                    crossed = CrossedLimit(scope, what, period_of(what, now), limit, spent, True, waits=not is_spent)
+                    if is_spent:
+                        return crossed
+                    found = crossed
+        return found
 
     def check(self, reservation: Reservation, now: datetime) -> None:
         """Raises `models.budget-reached` when the running requests have used up a budget."""
@@ -115,20 +152,22 @@ class Budgets:
                 if used >= limit:
                     raise BudgetReached(CrossedLimit(scope, what, period_of(what, now), limit, used, reached=True))
 
-    def settle(self, reservation: Reservation, tokens: int, cost: float | None, now: datetime) -> list[CrossedLimit]:
-        """Counts the real cost of a request. Returns the limits that are now nearly or fully used. Idempotent."""
+    def settle(self, reservation: Reservation, used: Spending, now: datetime) -> list[CrossedLimit]:
+        """Counts what a request has used. Returns the limits that are now nearly or fully used. Idempotent."""
         if reservation not in self._running:
             return []
         self._running.discard(reservation)
+        self._freed.set()
+        self._freed = asyncio.Event()
         crossed = []
         for scope in (reservation.provider, ALL):
             for period in {period_of("day_cost", now), period_of("month_cost", now)}:
-                self._spent.setdefault((scope, period), Spending()).add(tokens, cost)
+                self._spent.setdefault((scope, period), Spending()).add(used)
             for what, limit in self._enforced(scope, now):
                 period = period_of(what, now)
-                used = self.spent(scope, period).of(what)
-                if used >= WARN_AT * limit:
-                    crossed.append(CrossedLimit(scope, what, period, limit, used, used >= limit))
+                spent = self.spent(scope, period).of(what)
+                if spent >= WARN_AT * limit:
+                    crossed.append(CrossedLimit(scope, what, period, limit, spent, spent >= limit))
         return crossed
 
     def _enforced(self, scope: str, now: datetime) -> list[tuple[LimitName, float]]:
@@ -148,9 +187,10 @@ class BudgetReached(FreeholdError):
         money = crossed.limit_name.endswith("cost")
         amount = f"{crossed.limit:g} US dollars" if money else f"{crossed.limit:,.0f} tokens"
         whose = "all models" if crossed.scope == ALL else crossed.scope
+        state = "is reserved by requests that still run" if crossed.waits else "is reached"
         super().__init__(
             "models.budget-reached",
-            f"The owner's budget is reached: {amount} for {whose} {'today' if day else 'this month'}",
+            f"The owner's budget {state}: {amount} for {whose} {'today' if day else 'this month'}",
             hint=f"The owner can ignore it for the rest of the {'day' if day else 'month'} with: freehold usage lift, "
             f"or raise {crossed.limit_name}",
         )

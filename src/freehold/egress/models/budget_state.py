@@ -16,6 +16,7 @@ class BudgetState:
     limit: float
     spent: float
     unpriced: int
+    assumed: int
     lifted: bool
 
 
@@ -27,5 +28,5 @@ def list_budget_states(budgets: Budgets, now: datetime | None = None) -> list[Bu
             period = period_of(what, now)
             spent = budgets.spent(scope, period)
             lifted = (scope, what, period) in budgets.lifted
-            found.append(BudgetState(scope, what, period, limit, spent.of(what), spent.unpriced, lifted))
+            found.append(BudgetState(scope, what, period, limit, spent.of(what), spent.unpriced, spent.assumed, lifted))
     return found

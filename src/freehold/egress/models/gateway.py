@@ -14,6 +14,7 @@ from freehold.egress.models.billing import stopped_error as stopped_error
 from freehold.egress.models.budget import ALL, BudgetLimits, Budgets, LimitName
 from freehold.egress.models.keys import Keys
 from freehold.egress.models.ledger import CHANGES, ActiveStop, Ledger, ensure_tables
+from freehold.egress.models.open_requests import FILE_NAME, OpenRequests
 from freehold.egress.models.placeholders import Endpoint, Placeholders
 from freehold.egress.models.prices import Prices
 from freehold.egress.models.provider import Provider
@@ -61,7 +62,8 @@ class ModelGateway:
         self._placeholders = Placeholders()
         self._upstreams = upstreams or UpstreamPool()
         self._tasks = asyncio.TaskGroup()
-        self._billing = Billing(self.ledger, self.budgets, prices, self._tasks.create_task)
+        self._open_requests = OpenRequests(timeline.path.with_name(FILE_NAME))
+        self._billing = Billing(self.ledger, self._open_requests, self.budgets, prices, self._tasks.create_task)
         self._keys = Keys(vault, environ)
         self._server = ModelRequestServer(
             self.providers, self._placeholders, self._keys, self._upstreams, self._billing
@@ -69,6 +71,7 @@ class ModelGateway:
         self._callbacks: list[OnStop] = []
         self._changing = asyncio.Lock()
         self._ready = asyncio.Event()
+        self._stopping: asyncio.Task[None] | None = None
 
     @property
     def stopped(self) -> ActiveStop | None:
@@ -121,13 +124,15 @@ class ModelGateway:
     async def usage_of(self, session: str, turn: str | None = None) -> ModelUsage:
         """What a session, or one turn of it, has used so far.
 
-        Waits a moment for requests that are ending. One that still runs counts with its reserved tokens.
+        Waits a moment for requests that are ending. One that still runs counts with what was seen of it; budgets
+        count it at its most.
         """
         await self.wait_ready()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSING_TIMEOUT):
                 await self._billing.wait_closed(session)
-        return await asyncio.to_thread(self.ledger.usage, session, turn)
+        recorded = await asyncio.to_thread(self.ledger.usage, session, turn)
+        return recorded + self._billing.running_usage(session, turn)
 
     def end_session(self, session: str) -> None:
         """Revokes the session's placeholders and cuts its running requests. Idempotent."""
@@ -142,10 +147,18 @@ class ModelGateway:
     # For the owner
 
     async def stop(self, *, who: str = "owner", why: str = "") -> None:
-        """The kill switch: cuts running requests, refuses new ones, and calls the callbacks."""
+        """The kill switch: cuts running requests, refuses new ones, and returns when the callbacks have ended."""
         await self.wait_ready()
         await asyncio.to_thread(self.ledger.stop, who=who, why=why)
         await self._reload()
+        if self._stopping is not None:
+            await asyncio.wait((self._stopping,))
+
+    async def read_stop(self) -> ActiveStop | None:
+        """The kill switch as it is stored now, also when another process has just changed it."""
+        await self.wait_ready()
+        await self._reload()
+        return self.stopped
 
     async def resume(self, *, who: str = "owner") -> None:
         await self.wait_ready()
@@ -190,11 +203,11 @@ class ModelGateway:
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(ensure_tables, self._timeline)
-        await asyncio.to_thread(self.ledger.close_lost)
+        await asyncio.to_thread(self._count_lost)
         last = await asyncio.to_thread(self._timeline.last)
+        await self._tasks.__aenter__()
         await self._reload()
         await self._billing.begin()
-        await self._tasks.__aenter__()
         self._ready.set()
         self._background = [
             self._tasks.create_task(
@@ -212,6 +225,12 @@ class ModelGateway:
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
         await self._tasks.__aexit__(*((kind, error, trace) if cancelled else (None, None, None)))
         await self._upstreams.close()
+        self._open_requests.close()
+
+    def _count_lost(self) -> None:
+        """Blocking."""
+        self.ledger.close_lost(self._open_requests.load())
+        self._open_requests.clear()
 
     async def _roll_up_daily(self) -> None:
         while True:
@@ -233,10 +252,13 @@ class ModelGateway:
             self.budgets.lifted = lifted
             is_new = now_stopped is not None and self._billing.stopped != now_stopped
             self._billing.stopped = now_stopped
-        if now_stopped is None or not is_new:
-            return
-        self._server.cut_all(stopped_error())
-        results = await asyncio.gather(*(callback(now_stopped) for callback in self._callbacks), return_exceptions=True)
+            if now_stopped is not None and is_new:
+                self._server.cut_all(stopped_error())
+                # Nothing waits for it here: the owner may lift it, or change a budget, while agents still end.
+                self._stopping = self._tasks.create_task(self._call_back(now_stopped))
+
+    async def _call_back(self, stop: ActiveStop) -> None:
+        results = await asyncio.gather(*(callback(stop) for callback in self._callbacks), return_exceptions=True)
         for problem in results:
             if isinstance(problem, Exception):
                 log.error("a callback of the kill switch failed", exc_info=problem)

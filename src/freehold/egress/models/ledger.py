@@ -1,7 +1,7 @@
 """The store of usage, budgets and the kill switch, in the timeline's file, with an event a change."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -35,6 +35,8 @@ SCHEMA = (
     """,
     # A row may stand for several requests (`usage_rollup`).
     "ALTER TABLE models_usage ADD COLUMN requests INTEGER NOT NULL DEFAULT 1",
+    # How many of them count as the dearest of their provider.
+    "ALTER TABLE models_usage ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0",
 )
 CHANGES = ("models.stopped", "models.resumed", "models.budget_changed", "models.budget_lifted")
 """The events after which the model gateway reads its state again."""
@@ -49,12 +51,13 @@ _GROUPS: Mapping[ReportGrouping, tuple[str, ...]] = {
 }
 _SUMS = (
     "coalesce(sum(requests), 0), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), "
-    "coalesce(sum(written), 0), coalesce(sum(cost), 0), coalesce(sum((cost IS NULL) * requests), 0)"
+    "coalesce(sum(written), 0), coalesce(sum(cost), 0), coalesce(sum((cost IS NULL) * requests), 0), "
+    "coalesce(sum(assumed), 0), coalesce(sum(estimated), 0)"
 )
 
 
-def now_text() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def now_text(timespec: Literal["milliseconds", "microseconds"] = "milliseconds") -> str:
+    return datetime.now(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class UsageRecord:
     estimated: bool
     outcome: str
     at: str = field(default_factory=now_text)
+    assumed: bool = False
+    """Whether the price is not in the table, and the dearest of the provider was taken."""
 
 
 @dataclass(frozen=True)
@@ -99,23 +104,11 @@ class Ledger:
 
     timeline: Timeline
 
-    def open(self, record: UsageRecord) -> int:
-        """Records a running request with its reserved cost, so that it counts even if the process dies."""
-        with self.timeline.transaction() as tx:
-            return _insert(tx, record)
-
-    def close(
-        self, number: int | None, record: UsageRecord, milliseconds: int, crossed: list[CrossedLimit]
-    ) -> list[CrossedLimit]:
-        """Records the real cost with its event. Returns those of `crossed` that were not reported before.
-
-        `number` is the result of `open`, or None for a request that ended before it was opened.
-        """
+    def close(self, record: UsageRecord, milliseconds: int, crossed: list[CrossedLimit]) -> list[CrossedLimit]:
+        """Records the cost of a request with its event. Returns those of `crossed` that were not reported before."""
         tokens = record.tokens
         with self.timeline.transaction() as tx:
-            if number is not None:
-                tx.execute("DELETE FROM models_usage WHERE id = ?", (number,))
-            _insert(tx, record, number)
+            _insert(tx, record)
             data: dict[str, Json] = {
                 "provider": record.provider,
                 "model": record.model,
@@ -126,6 +119,7 @@ class Ledger:
                 "cached": tokens.cached,
                 "cost": record.cost,
                 "estimated": record.estimated,
+                "assumed": record.assumed,
                 "outcome": record.outcome,
                 "milliseconds": milliseconds,
             }
@@ -141,13 +135,21 @@ class Ledger:
         """Limits by scope, name and period for which something was refused or cut."""
         return self._marked("reached")
 
-    def close_lost(self) -> int:
-        """Marks requests that a killed gateway left open. They stay counted with their reserved tokens."""
+    def close_lost(self, lost: Sequence[UsageRecord] = ()) -> int:
+        """Records requests that a killed gateway left open. They count at their most. Idempotent."""
         with self.timeline.transaction() as tx:
-            lost = tx.execute("UPDATE models_usage SET outcome = 'lost' WHERE outcome = 'open'").rowcount
-            if lost:
-                tx.append("models.requests_lost", {"count": lost})
-            return lost
+            # Rows of a Freehold that recorded running requests here.
+            count = tx.execute("UPDATE models_usage SET outcome = 'lost' WHERE outcome = 'open'").rowcount
+            for record in lost:
+                # It may have been recorded just before the end. No two requests of a session begin at once.
+                same = (record.at, record.session, record.provider)
+                sql = "SELECT 1 FROM models_usage WHERE at = ? AND session = ? AND provider = ?"
+                if tx.execute(sql, same).fetchone() is None:
+                    _insert(tx, replace(record, outcome="lost"))
+                    count += 1
+            if count:
+                tx.append("models.requests_lost", {"count": count})
+            return count
 
     def spent(self, now: datetime) -> dict[tuple[str, str], Spending]:
         """By scope and period, for the current day and month."""
@@ -155,22 +157,22 @@ class Ledger:
         for what in ("day_cost", "month_cost"):
             period = period_of(what, now)
             rows = self.timeline.query(
-                "SELECT provider, sum(input + output), coalesce(sum(cost), 0), sum((cost IS NULL) * requests)"
-                " FROM models_usage"
+                "SELECT provider, sum(input + output), coalesce(sum(cost), 0), sum((cost IS NULL) * requests),"
+                " sum(assumed) FROM models_usage"
                 " WHERE at >= ? AND at < ? GROUP BY provider",
                 (period, period + "~"),
             )
             whole = Spending()
-            for provider, tokens, cost, unpriced in rows:
-                found[provider, period] = Spending(tokens, cost, unpriced)
-                whole = Spending(whole.tokens + tokens, whole.cost + cost, whole.unpriced + unpriced)
+            for provider, *sums in rows:
+                found[provider, period] = Spending(*sums)
+                whole.add(found[provider, period])
             found[ALL, period] = whole
         return found
 
     def usage(self, session: str, turn: str | None = None) -> ModelUsage:
-        """The usage of a session, or of one turn of it."""
+        """The usage of a session, or of one turn of it, without requests that still run."""
         where, values = ("session = ?", [session]) if turn is None else ("session = ? AND turn = ?", [session, turn])
-        sql = f"SELECT {_SUMS} FROM models_usage WHERE {where}"  # noqa: S608 - constant text only
+        sql = f"SELECT {_SUMS} FROM models_usage WHERE {where} AND outcome != 'open'"  # noqa: S608 - constant text only
         return _usage(self.timeline.query(sql, values)[0])
 
     def report(self, by: ReportGrouping, *, since: str = "", limit: int = 1000) -> list[UsageReportRow]:
@@ -234,14 +236,13 @@ class Ledger:
         return ActiveStop(*rows[0]) if rows else None
 
 
-def _insert(tx: Transaction, record: UsageRecord, number: int | None = None) -> int:
+def _insert(tx: Transaction, record: UsageRecord) -> None:
     tokens = record.tokens
     counts = (tokens.input, tokens.output, tokens.cached, tokens.written)
-    made = tx.execute(
-        "INSERT INTO models_usage (id, at, provider, model, session, turn, input, output, cached, written, cost,"
-        " estimated, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    tx.execute(
+        "INSERT INTO models_usage (at, provider, model, session, turn, input, output, cached, written, cost,"
+        " estimated, outcome, assumed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            number,
             record.at,
             record.provider,
             record.model,
@@ -251,15 +252,16 @@ def _insert(tx: Transaction, record: UsageRecord, number: int | None = None) -> 
             record.cost,
             int(record.estimated),
             record.outcome,
+            int(record.assumed),
         ),
     )
-    return int(made.lastrowid or 0)
 
 
 def _usage(sums: tuple[int | float, ...]) -> ModelUsage:
-    requests, given, output, cached, written, cost, unpriced = sums
+    requests, given, output, cached, written, cost, unpriced, assumed, estimated = sums
     tokens = TokenCounts(int(given), int(output), int(cached), int(written))
-    return ModelUsage(int(requests), tokens, None if unpriced else float(cost), float(cost))
+    known = None if unpriced else float(cost)
+    return ModelUsage(int(requests), tokens, known, float(cost), int(assumed), int(estimated))
 
 
 def _report_once(tx: Transaction, crossed: CrossedLimit) -> bool:

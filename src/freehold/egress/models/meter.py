@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from freehold.egress.models.paths import Api
-from freehold.egress.models.usage import TokenCounts
+from freehold.egress.models.usage import PLAIN, TokenCounts, TokenKinds
 
 MAX_LINE = 4 * 1024 * 1024
 MAX_WHOLE = 16 * 1024 * 1024
@@ -27,15 +27,19 @@ class Meter:
         self._rest = bytearray()
         self._skipping = False
         self._output_bytes = 0
-        self._whole = False
         self.tokens: TokenCounts | None = None
+        self.kinds = PLAIN
         self.final = False
         """Whether the provider has reported the final counts."""
+        self.ended = False
+        """Whether the whole response was read."""
         self.model: str | None = None
+        self.tier: str | None = None
+        """The service tier that the provider says it used."""
 
     @property
     def seen(self) -> TokenCounts:
-        estimated = self._output_bytes // BYTES_A_TOKEN
+        estimated = self._output_bytes // BYTES_A_TOKEN if self._streamed or self.ended else 0
         if self.tokens is None:
             return TokenCounts(self._estimate, estimated)
         if self.final:
@@ -45,6 +49,7 @@ class Meter:
 
     def feed(self, piece: bytes) -> None:
         if not self._streamed:
+            self._output_bytes += len(piece)
             if not self._skipping:
                 self._rest += piece
                 self._skipping = len(self._rest) > MAX_WHOLE
@@ -62,13 +67,14 @@ class Meter:
             self._skipping = True
 
     def end(self) -> None:
-        """The response has ended."""
+        """The response has ended as it should."""
         if not self._streamed and not self._skipping:
             self._read(bytes(self._rest))
-            self.final = self.tokens is not None
         elif self._streamed and self._rest and not self._skipping:
             self._line(bytes(self._rest))
         self._rest.clear()
+        self.ended = True
+        self.final = self.tokens is not None
 
     def _line(self, line: bytes) -> None:
         if not line.startswith(b"data:"):
@@ -96,18 +102,19 @@ class Meter:
             self.model = model[:200]
         usage = message.get("usageMetadata") if self._api == "gemini" else message.get("usage")
         if isinstance(usage, dict):
+            self.tier = _tier(message, usage) or self.tier
             self.tokens = _READERS[self._api](usage, self.tokens or TokenCounts())
+            self.kinds = _read_kinds(usage)
             self.final = self._is_final(event)
 
     def _is_final(self, event: Mapping[str, Any]) -> bool:
+        """Whether no later event can report more. Some providers report what they have so far with every event."""
         if self._api == "messages":
-            return event.get("type") in ("message_delta", "message")
-        if self._api == "gemini":
-            candidates = event.get("candidates")
-            return isinstance(candidates, list) and any(
-                isinstance(each, dict) and "finishReason" in each for each in candidates
-            )
-        return True
+            delta = event.get("delta")
+            return event.get("type") == "message_delta" and isinstance(delta, dict) and bool(delta.get("stop_reason"))
+        if self._api == "responses":
+            return event.get("type") in ("response.completed", "response.incomplete", "response.failed")
+        return self._api == "chat" and not event.get("choices")
 
 
 def _count(usage: Mapping[str, Any], *names: str) -> int:
@@ -121,6 +128,45 @@ def _count(usage: Mapping[str, Any], *names: str) -> int:
     return 0
 
 
+def _tier(message: Mapping[str, Any], usage: Mapping[str, Any]) -> str | None:
+    if usage.get("speed") == "fast":
+        return "fast"
+    for found in (message.get("service_tier"), usage.get("service_tier"), usage.get("serviceTier")):
+        if isinstance(found, str):
+            return found.lower()
+    traffic = usage.get("trafficType")
+    if isinstance(traffic, str):
+        return next((tier for tier in ("priority", "flex") if tier in traffic.lower()), None)
+    return None
+
+
+def _read_kinds(usage: Mapping[str, Any]) -> TokenKinds:
+    """The tokens with a price of their own, under the names of all APIs."""
+    return TokenKinds(
+        written_1h=_count(usage, "cache_creation.ephemeral_1h_input_tokens"),
+        input_audio=_count(usage, "prompt_tokens_details.audio_tokens", "input_tokens_details.audio_tokens")
+        or _of_modality(usage, "promptTokensDetails", "AUDIO"),
+        cached_audio=_of_modality(usage, "cacheTokensDetails", "AUDIO"),
+        output_audio=_count(usage, "completion_tokens_details.audio_tokens", "output_tokens_details.audio_tokens")
+        or _of_modality(usage, "candidatesTokensDetails", "AUDIO"),
+        input_image=_count(usage, "prompt_tokens_details.image_tokens", "input_tokens_details.image_tokens")
+        or _of_modality(usage, "promptTokensDetails", "IMAGE"),
+        output_image=_of_modality(usage, "candidatesTokensDetails", "IMAGE"),
+        reasoning=_count(usage, "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens")
+        or _count(usage, "thoughtsTokenCount"),
+        searches=_count(usage, "server_tool_use.web_search_requests", "num_search_queries", "num_sources_used"),
+    )
+
+
+def _of_modality(usage: Mapping[str, Any], name: str, modality: str) -> int:
+    details = usage.get(name)
+    return sum(
+        _count(each, "tokenCount")
+        for each in (details if isinstance(details, list) else [])
+        if isinstance(each, Mapping) and each.get("modality") == modality
+    )
+
+
 def _openai(usage: Mapping[str, Any], before: TokenCounts) -> TokenCounts:
     return TokenCounts(
         _count(usage, "prompt_tokens", "input_tokens"),
@@ -131,17 +177,26 @@ def _openai(usage: Mapping[str, Any], before: TokenCounts) -> TokenCounts:
             "input_tokens_details.cached_tokens",
             "prompt_cache_hit_tokens",
         ),
+        _count(usage, "prompt_tokens_details.cache_write_tokens", "input_tokens_details.cache_write_tokens"),
     )
 
 
 def _anthropic(usage: Mapping[str, Any], before: TokenCounts) -> TokenCounts:
-    """Reported in two parts: input with the first event, output with the last, which may repeat the input."""
-    cached = _count(usage, "cache_read_input_tokens")
-    written = _count(usage, "cache_creation_input_tokens")
-    asked = _count(usage, "input_tokens") + cached + written
+    """Reported in two parts: input with the first event, output with the last, which may repeat the input.
+
+    What the provider did on the way, such as summing up a long conversation, is in `iterations` only.
+    """
+    steps = usage.get("iterations")
+    parts = [each for each in steps if isinstance(each, Mapping)] if isinstance(steps, list) else []
+
+    def counted(name: str) -> int:
+        return max(_count(usage, name), sum(_count(each, name) for each in parts))
+
+    cached, written = counted("cache_read_input_tokens"), counted("cache_creation_input_tokens")
+    asked = counted("input_tokens") + cached + written
     if not asked:
         asked, cached, written = before.input, before.cached, before.written
-    return TokenCounts(asked, max(before.output, _count(usage, "output_tokens")), cached, written)
+    return TokenCounts(asked, max(before.output, counted("output_tokens")), cached, written)
 
 
 def _gemini(usage: Mapping[str, Any], before: TokenCounts) -> TokenCounts:

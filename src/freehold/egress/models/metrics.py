@@ -22,10 +22,10 @@ class ModelMetrics:
             "freehold_model_tokens_total", "Tokens in and out; `input` includes cached ones.", [*by_model, "kind"]
         )
         self._cost = metrics.counter(
-            "freehold_model_cost_dollars_total", "US dollars of requests whose price is known.", by_model
+            "freehold_model_cost_dollars_total", "US dollars, as far as prices are known or assumed.", by_model
         )
         self._unpriced = metrics.counter(
-            "freehold_model_unpriced_requests_total", "Requests of unknown price.", ["provider"]
+            "freehold_model_unpriced_requests_total", "Requests whose price is not in the table.", ["provider"]
         )
         self._seconds = metrics.histogram(
             "freehold_model_request_seconds",
@@ -43,9 +43,9 @@ class ModelMetrics:
         self._requests.inc(1, **labels, outcome=record.outcome)
         for kind in ("input", "output", "cached"):
             self._tokens.inc(getattr(record.tokens, kind), **labels, kind=kind)
-        if record.cost is None:
+        if record.cost is None or record.assumed:
             self._unpriced.inc(provider=record.provider)
-        else:
+        if record.cost is not None:
             self._cost.inc(record.cost, **labels)
         self._seconds.observe(seconds, provider=record.provider)
 

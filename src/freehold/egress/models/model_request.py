@@ -1,6 +1,5 @@
 """The body of a model request: parsed strictly, checked, and encoded anew, so the provider reads what was checked."""
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,52 +8,69 @@ from typing import Any
 from freehold.egress.http1 import HttpRequest
 from freehold.egress.models.meter import BYTES_A_TOKEN
 from freehold.egress.models.paths import Route
+from freehold.egress.models.request_forms import alternative_models, check_request
+from freehold.egress.models.request_json import encode_request_json, malformed, parse_request_json
 from freehold.errors import FreeholdError
 
 MAX_BYTES = 32 * 1024 * 1024
 IMAGE_TOKENS = 1_600
 """About how many tokens an image costs, whatever its size."""
+CHOSEN_REGION = 1.1
+"""What Anthropic multiplies its prices by when a request chooses where it is computed."""
 _BINARY = 4096
-URLS = "urls"
-"""A word of the manifest's `allow`: the provider may fetch URLs that a request names."""
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """The body that will be sent, and an estimate of its tokens."""
+    """The body that will be sent, and what it can cost."""
 
     body: bytes
     model: str
     streamed: bool
     estimate: int
-    max_output: int
+    """About how many tokens the prompt has."""
+    max_output: int | None
+    """How many output tokens the request allows for one response; None when it does not say."""
+    responses: int = 1
+    """How many responses it asks for."""
+    tier: str | None = None
+    """The service tier that it asks for."""
+    alternatives: tuple[str, ...] = ()
+    """Models that may respond in the place of `model`."""
+    surcharge: float = 1.0
+    """By how much all its prices are multiplied."""
+    long_cache: bool = False
+    """Whether it asks for a cache that is kept for an hour, which costs more."""
 
 
 def read_model_request(request: HttpRequest, route: Route, body: bytes) -> ModelRequest:
-    """Raises `models.malformed`, `models.too-large` or `models.reaches-out`."""
+    """Raises `models.malformed`, `models.too-large`, `models.unknown-field` or `models.reaches-out`."""
     body = _decoded(request, body)
-    if route.api is None:
+    if route.form is None:
         return ModelRequest(body, "", False, 0, 0)
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _malformed("its body is not JSON") from error
-    if not isinstance(content, dict):
-        raise _malformed("its body is not a JSON object")
-    _check_reach(content, body, urls=URLS in route.provider.allow)
-    model: object
+    content = parse_request_json(body)
+    model = check_request(route, content)
+    if route.api is None:
+        return ModelRequest(encode_request_json(content), model, False, 0, 0)
+    streamed = content.get("stream") is True
     if route.api == "gemini":
-        model, action = route.path.partition("?")[0].rpartition("/")[2].rsplit(":", 1)
-        streamed = action.startswith("stream")
-    else:
-        model, streamed = content.get("model"), content.get("stream") is True
-    if not isinstance(model, str):
-        raise _malformed("it names no model")
-    if route.api == "chat" and streamed:
+        streamed = route.path.partition("?")[0].rpartition(":")[2].startswith("stream")
+    elif route.form in ("chat", "completion") and streamed:
         options = content.get("stream_options")
         # Without this a streamed chat does not report its tokens.
         content["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-    return ModelRequest(_encoded(content), model[:200], streamed, _estimate(body, content), _max_output(content))
+    return ModelRequest(
+        encode_request_json(content),
+        model,
+        streamed,
+        _estimate(body, content),
+        0 if route.form in ("embedding", "embed") else _max_output(content),
+        _count_responses(content),
+        _tier(content),
+        tuple(alternative_models(content)),
+        1.0 if content.get("inference_geo") in (None, "global") else CHOSEN_REGION,
+        b'"1h"' in body,
+    )
 
 
 def _decoded(request: HttpRequest, body: bytes) -> bytes:
@@ -64,10 +80,10 @@ def _decoded(request: HttpRequest, body: bytes) -> bytes:
         return body
     decoders = {"gzip": _gunzip, "zstd": _unzstd}
     if len(codings) > 1 or not codings <= decoders.keys():
-        raise _malformed("its content encoding is not supported")
+        raise malformed("its content encoding is not supported")
     decoded = decoders[codings.pop()](body)
     if decoded is None:
-        raise _malformed("its body does not match its content encoding")
+        raise malformed("its body does not match its content encoding")
     if len(decoded) > MAX_BYTES:
         raise too_large()
     return decoded
@@ -89,63 +105,6 @@ def _unzstd(body: bytes) -> bytes | None:
         return zstandard.ZstdDecompressor(max_window_size=MAX_BYTES).stream_reader(body).read(MAX_BYTES + 1)
     except zstandard.ZstdError:
         return None
-
-
-def _encoded(content: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half a surrogate pair is valid in JSON but not in UTF-8
-        return json.dumps(content, separators=(",", ":")).encode()
-
-
-def _check_reach(content: Mapping[str, Any], body: bytes, *, urls: bool) -> None:
-    """Refuses requests that make the provider call other servers, or respond where the cost is not counted."""
-    if content.get("background") is True:
-        raise _reaches_out("runs in the background, where its cost cannot be counted")
-    if urls:
-        return
-    if content.get("mcp_servers"):
-        raise _reaches_out("names a server that the provider should call (mcp_servers)")
-    tools = content.get("tools")
-    for tool in tools if isinstance(tools, list) else []:
-        if isinstance(tool, dict):
-            kind = str(tool.get("type"))
-            if kind == "mcp" or kind.startswith("web_fetch") or {"urlContext", "url_context"} & tool.keys():
-                raise _reaches_out("gives the provider a tool that fetches any URL")
-    # Most requests contain none of these keys and need no search.
-    if any(word in body for word in _ADDRESS_KEYS) and any(_names_address(item) for item in _objects(content)):
-        raise _reaches_out("gives a URL that the provider should fetch; send the content itself")
-
-
-_ADDRESS_KEYS = (b'"image_url"', b'"file_url"', b'"fileUri"', b'"file_uri"', b'"url"')
-
-
-def _names_address(part: Mapping[str, Any]) -> bool:
-    image = part.get("image_url")
-    found = [part.get("file_url"), part.get("fileUri"), part.get("file_uri")]
-    found.append(image.get("url") if isinstance(image, dict) else image)
-    if part.get("type") == "url":
-        found.append(part.get("url"))
-    return any(isinstance(item, str) and item.lstrip()[:5].lower().startswith(("http:", "https")) for item in found)
-
-
-def _objects(value: object) -> Iterator[Mapping[str, Any]]:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            yield item
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item)
-
-
-def _reaches_out(why: str) -> FreeholdError:
-    return FreeholdError(
-        "models.reaches-out",
-        f"The request {why}: that would bypass the owner's egress rules",
-        hint=f'The owner can add "{URLS}" to allow of this provider in freehold.toml',
-    )
 
 
 def _estimate(body: bytes, content: Mapping[str, Any]) -> int:
@@ -170,22 +129,52 @@ def _texts(value: object) -> Iterator[str]:
             waiting.extend(item)
 
 
-def _max_output(content: Mapping[str, Any]) -> int:
-    config = content.get("generationConfig")
-    for place, name in (
-        (content, "max_tokens"),
-        (content, "max_completion_tokens"),
-        (content, "max_output_tokens"),
-        (config, "maxOutputTokens"),
-    ):
-        value = place.get(name) if isinstance(place, Mapping) else None
-        if isinstance(value, int) and value > 0:
-            return value
-    return 4096
+def _config(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Gemini's settings, under either of its spellings."""
+    found = content.get("generationConfig", content.get("generation_config"))
+    return found if isinstance(found, dict) else {}
 
 
-def _malformed(why: str) -> FreeholdError:
-    return FreeholdError("models.malformed", f"The model request is not valid: {why}")
+def _positive(*values: object) -> int | None:
+    return next(
+        (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0), None
+    )
+
+
+def _max_output(content: Mapping[str, Any]) -> int | None:
+    """The largest of the limits that the request names: providers differ in which of two they follow."""
+    config = _config(content)
+    named = [
+        _positive(value)
+        for value in (
+            content.get("max_tokens"),
+            content.get("max_completion_tokens"),
+            content.get("max_output_tokens"),
+            config.get("maxOutputTokens"),
+            config.get("max_output_tokens"),
+        )
+    ]
+    return max((value for value in named if value is not None), default=None)
+
+
+def _count_responses(content: Mapping[str, Any]) -> int:
+    config = _config(content)
+    prompts = content.get("prompt")
+    of_each = max(
+        _positive(content.get("n")) or 1,
+        _positive(content.get("best_of")) or 1,
+        _positive(config.get("candidateCount"), config.get("candidate_count")) or 1,
+    )
+    # A list of texts, or of lists of tokens, is answered once for each; a list of tokens is one prompt.
+    many = isinstance(prompts, list) and any(isinstance(item, (str, list)) for item in prompts)
+    return of_each * (len(prompts) if many and isinstance(prompts, list) else 1)
+
+
+def _tier(content: Mapping[str, Any]) -> str | None:
+    for name in ("service_tier", "serviceTier"):
+        if isinstance(value := content.get(name), str):
+            return value.lower()
+    return "fast" if content.get("speed") == "fast" else None
 
 
 def too_large() -> FreeholdError:

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from freehold.egress import http1
-from freehold.egress.http1 import Field, HttpResponse
+from freehold.egress.http1 import Field
+from freehold.egress.http_exchange import HttpExchange
 from freehold.egress.models.keys import Keys, key_field
 from freehold.egress.models.provider import Provider
 from freehold.egress.models.upstream import UpstreamConnection, UpstreamPool
@@ -35,14 +35,13 @@ async def check_provider(provider: Provider, keys: Keys, upstreams: UpstreamPool
     """Raises `models.no-key` or `models.unreachable`."""
     key = await keys.fetch(provider)
     began = time.monotonic()
-    upstream = await upstreams.acquire(provider)
+    upstream = await upstreams.connect(provider)
     try:
         async with asyncio.timeout(CHECK_TIMEOUT):
-            await upstream.stream.write(_request(provider, key))
-            response = await http1.read_response(upstream.reader)
-            while response.status < 200:
-                response = await http1.read_response(upstream.reader)
-            body = await _read(upstream, response)
+            exchange = _exchange(upstream, provider, key)
+            await exchange.send_whole(b"")
+            response = await exchange.read_head()
+            body = await _read(exchange)
     except (OSError, FreeholdError, TimeoutError) as error:
         raise FreeholdError(
             "models.unreachable",
@@ -58,7 +57,7 @@ async def check_provider(provider: Provider, keys: Keys, upstreams: UpstreamPool
     )
 
 
-def _request(provider: Provider, key: Secret | None) -> bytes:
+def _exchange(upstream: UpstreamConnection, provider: Provider, key: Secret | None) -> HttpExchange:
     path = {"anthropic": "/v1/models?limit=1000", "gemini": "/v1beta/models?pageSize=1000"}.get(
         provider.kind, "/models"
     )
@@ -73,13 +72,13 @@ def _request(provider: Provider, key: Secret | None) -> bytes:
         fields.append(("anthropic-version", "2023-06-01"))
     if key is not None:
         fields.append(key_field(provider, key))
-    return http1.encode_head(f"GET {provider.base_path}{path} HTTP/1.1", fields)
+    return HttpExchange(upstream.stream, upstream.reader, "GET", provider.base_path + path, fields, 0)
 
 
-async def _read(upstream: UpstreamConnection, response: HttpResponse) -> bytes:
+async def _read(exchange: HttpExchange) -> bytes:
     """The first `MAX_BYTES` of the body."""
     body = b""
-    async for piece in http1.read_body(upstream.reader, response.framing("GET")):
+    async for piece in exchange.read_body():
         body += piece
         if len(body) > MAX_BYTES:
             break

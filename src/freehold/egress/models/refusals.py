@@ -14,6 +14,8 @@ _STATUS: Mapping[str, tuple[int, str]] = {
     "models.session-ended": (403, "Forbidden"),
     "models.closed": (403, "Forbidden"),
     "models.reaches-out": (403, "Forbidden"),
+    "models.unknown-field": (400, "Bad Request"),
+    "models.not-recorded": (503, "Service Unavailable"),
     "models.bad-placeholder": (401, "Unauthorized"),
     "models.not-found": (404, "Not Found"),
     "models.malformed": (400, "Bad Request"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from freehold.egress import http1
 from freehold.egress.http1 import HttpRequest
-from freehold.egress.models.billing import Billing
+from freehold.egress.models.billing import Bill, Billing, NoBill
 from freehold.egress.models.keys import Keys
 from freehold.egress.models.model_request import MAX_BYTES, ModelRequest, read_model_request, too_large
 from freehold.egress.models.paths import Route, find_route
@@ -19,6 +19,8 @@ from freehold.egress.models.relay import ModelRelay
 from freehold.egress.models.upstream import UpstreamPool
 from freehold.egress.stream import CHUNK, ByteStream, PushbackReader
 from freehold.errors import FreeholdError
+from freehold.observe.agent_spans import model_span, set_usage
+from freehold.observe.tracing import current_span
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +39,14 @@ class RunningRequest:
     """A request of a session that is being forwarded. Moving the deadline of `scope` ends it."""
 
     session: str
-    relay: ModelRelay
     scope: asyncio.Timeout
+    relay: ModelRelay | None = None
+    """None while the request waits for its budget."""
     cut_because: FreeholdError | None = None
 
     def cut(self, because: FreeholdError) -> None:
         """Idempotent. Call it in the loop's thread."""
-        if self.cut_because is None and not self.relay.finished:
+        if self.cut_because is None and (self.relay is None or not self.relay.finished):
             self.cut_because = because
             self.scope.reschedule(asyncio.get_running_loop().time())
 
@@ -83,6 +86,7 @@ class ModelRequestServer:
         for running in tuple(self._running):
             if running.session == session:
                 running.cut(because)
+        self._upstreams.end_session(session)
 
     async def serve(self, stream: ByteStream) -> None:
         """Serves the stream to its end and closes it. Errors are sent to the client, not raised."""
@@ -119,14 +123,19 @@ class ModelRequestServer:
             route = find_route(request, self._providers)
             if route is None:
                 await _respond_empty(stream, request)
-                return _keeps_open(request)
+                return request.keeps_open
             grant = self._grant(request, route)
             self._billing.check_not_stopped()
             with self._holding() as held:
                 body = await self._read_body(request, reader, stream, held)
                 model_request = read_model_request(request, route, body)
                 del body
-                return await self._ask(request, route, grant, model_request, reader, stream)
+                if route.api is None:  # it uses no model
+                    return await self._ask(request, route, grant, model_request, reader, stream)
+                operation = "embeddings" if route.form in ("embedding", "embed") else "chat"
+                provider = route.provider
+                with model_span(operation, provider.name, provider.kind, model_request.model, grant.session):
+                    return await self._ask(request, route, grant, model_request, reader, stream)
         except TimeoutError:
             await _refuse(stream, route, FreeholdError("models.slow", "The request did not arrive in time"))
             return False
@@ -150,6 +159,7 @@ class ModelRequestServer:
     ) -> bytes:
         """The whole body. It is checked before any part of it is sent."""
         framing = request.framing()
+        _check_bodiless(request)
         expected = request.listed("expect")
         if expected - {"100-continue"}:
             raise FreeholdError("models.malformed", "Only Expect: 100-continue is supported")
@@ -194,31 +204,36 @@ class ModelRequestServer:
         stream: ByteStream,
     ) -> bool:
         key = await self._keys.fetch(route.provider)
-        self._billing.check_not_stopped()
-        bill = await self._billing.open(route, grant, model_request)
-        relay = ModelRelay(request, route, model_request, key, stream, bill)
+        bill: Bill | NoBill | None = None
         running: RunningRequest | None = None
         try:
             async with asyncio.timeout(None) as scope:
-                running = RunningRequest(grant.session, relay, scope)
+                running = RunningRequest(grant.session, scope)
                 self._running.add(running)
-                return await relay.run(self._upstreams, reader) and _keeps_open(request)
+                self._billing.check_not_stopped()
+                bill = await self._billing.open(route, grant, model_request)
+                relay = running.relay = ModelRelay(request, route, grant.session, model_request, key, stream, bill)
+                return await relay.run(self._upstreams, reader) and request.keeps_open
         except TimeoutError:
             if running is None or running.cut_because is None:
                 raise
-            return await _break_off(relay, running.cut_because)
+            return await _break_off(running.relay, running.cut_because)
         except FreeholdError as error:
-            return await _break_off(relay, error)
+            return await _break_off(running.relay if running is not None else None, error)
         finally:
             if running is not None:
                 self._running.discard(running)
-            bill.close()
+            if bill is not None:
+                bill.close()
+                if bill.meter is not None:
+                    set_usage(current_span(), bill.meter.seen.input, bill.meter.seen.output, bill.meter.model)
 
 
-async def _break_off(relay: ModelRelay, because: FreeholdError) -> bool:
-    """Ends a response early. One that has not first is refused instead."""
-    await relay.break_off(because)
-    if not relay.answered:
+async def _break_off(relay: ModelRelay | None, because: FreeholdError) -> bool:
+    """Ends a response early. One that has not begun is refused instead."""
+    if relay is not None:
+        await relay.break_off(because)
+    if relay is None or not relay.answered:
         raise because
     return False
 
@@ -230,15 +245,15 @@ async def _wait_for_request(reader: PushbackReader) -> bool:
     return bool(first)
 
 
-def _keeps_open(request: HttpRequest) -> bool:
-    return request.version == "1.1" and "close" not in request.listed("connection")
+def _check_bodiless(request: HttpRequest) -> None:
+    """A body where the method has none is refused: some servers would read it as the next request."""
+    if request.method not in http1.METHODS_WITH_BODY and request.framing() != 0:
+        raise FreeholdError("models.malformed", f"A {request.method[:16]} request must not have a body")
 
 
 async def _respond_empty(stream: ByteStream, request: HttpRequest) -> None:
-    fields = [("Content-Type", "text/plain"), ("Content-Length", "0")]
-    if request.framing() != 0:
-        raise FreeholdError("models.malformed", "A request for the base URL must not have a body")
-    await stream.write(http1.encode_head("HTTP/1.1 200 OK", fields))
+    _check_bodiless(request)
+    await stream.write(http1.encode_response(200, "OK", [("Content-Type", "text/plain")], 0))
 
 
 async def _refuse(stream: ByteStream, route: Route | None, error: FreeholdError) -> None:
@@ -246,12 +261,11 @@ async def _refuse(stream: ByteStream, route: Route | None, error: FreeholdError)
     body = error_body(route.api if route is not None else None, error)
     fields = [
         ("Content-Type", "application/json"),
-        ("Content-Length", str(len(body))),
         ("Connection", "close"),
         ("X-Freehold-Refused", error.code),
     ]
     async with asyncio.timeout(CLOSE_TIMEOUT):
-        await stream.write(http1.encode_head(f"HTTP/1.1 {status} {phrase}", fields) + body)
+        await stream.write(http1.encode_response(status, phrase, fields, len(body)) + body)
         await stream.write_eof()
         # A client that is still sending sees the response only if we keep reading.
         while await stream.read(CHUNK):

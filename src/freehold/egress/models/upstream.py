@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 
 from freehold.egress.addresses import AddressCheck, Resolver, dial, resolve_by_dns, why_refused_here
@@ -13,12 +14,24 @@ from freehold.egress.names import IPAddress
 from freehold.egress.stream import PushbackReader, SocketStream
 from freehold.errors import FreeholdError
 from freehold.manifest.addresses import is_loopback, is_private, parse_ip
+from freehold.observe.secrets import Secret
 
 CONNECT_TIMEOUT = 15.0
 IDLE_TIMEOUT = 20.0
 """Seconds that an unused connection is kept. Providers close theirs after about a minute, and a request on a closing
 connection would be lost, because no request is sent twice."""
-MAX_IDLE = 8
+MAX_IDLE = 4
+"""Unused connections of one user."""
+MAX_IDLE_IN_ALL = 64
+
+
+@dataclass(frozen=True)
+class UpstreamUser:
+    """For whom a connection was opened. It is never given to another."""
+
+    session: str
+    provider: str
+    key: Secret | None
 
 
 @dataclass(eq=False)
@@ -27,14 +40,20 @@ class UpstreamConnection:
 
     stream: SocketStream
     reader: PushbackReader = field(init=False)
-    idle_since: float = 0.0
+    is_new: bool = True
+    """Whether it has carried no request yet."""
 
     def __post_init__(self) -> None:
         self.reader = PushbackReader(self.stream)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the provider has sent nothing that was not read, and has not closed."""
+        return not self.reader.has_buffered and self.stream.is_quiet
+
 
 class UpstreamPool:
-    """Idle connections by provider. Tests replace `resolve` and `check` to reach servers on loopback by name."""
+    """Idle connections by user. Tests replace `resolve` and `check` to reach servers on loopback by name."""
 
     def __init__(
         self,
@@ -47,17 +66,29 @@ class UpstreamPool:
         self._check = check
         self._make_context = context
         self._context: ssl.SSLContext | None = None
-        self._idle: dict[str, list[UpstreamConnection]] = {}
+        self._idle: dict[UpstreamConnection, tuple[UpstreamUser, asyncio.TimerHandle]] = {}
+        """In the order of their last use."""
 
-    async def acquire(self, provider: Provider) -> UpstreamConnection:
-        """An unused connection, or a new one. Raises `models.unreachable`."""
-        now = asyncio.get_running_loop().time()
-        idle = self._idle.get(provider.name, [])
-        while idle:
-            found = idle.pop()
-            if not found.stream.ended and now - found.idle_since < IDLE_TIMEOUT:
-                return found
-            await found.stream.close()
+    async def acquire(self, user: UpstreamUser, provider: Provider) -> UpstreamConnection:
+        """An idle connection of this user, or a new one. Raises `models.unreachable`."""
+        for connection in reversed(self._idle_of(user)):
+            self._take(connection)
+            if connection.is_quiet:
+                return connection
+            connection.stream.abort()
+        return await self.connect(provider)
+
+    async def recheck(
+        self, connection: UpstreamConnection, user: UpstreamUser, provider: Provider
+    ) -> UpstreamConnection:
+        """To be called right before a request is sent: another connection when the provider has said something meanwhile."""
+        if connection.is_new or connection.is_quiet:
+            return connection
+        connection.stream.abort()
+        return await self.acquire(user, provider)
+
+    async def connect(self, provider: Provider) -> UpstreamConnection:
+        """A new connection. Raises `models.unreachable`."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await self._connect(provider)
@@ -68,19 +99,41 @@ class UpstreamPool:
         except OSError as error:
             raise unreachable(provider, "the connection failed") from error
 
-    async def release(self, provider: Provider, upstream: UpstreamConnection) -> None:
-        """Keeps a connection for reuse, after a complete response of a provider that keeps it open."""
-        idle = self._idle.setdefault(provider.name, [])
-        upstream.idle_since = asyncio.get_running_loop().time()
-        idle.append(upstream)
-        if len(idle) > MAX_IDLE:
-            await idle.pop(0).stream.close()
+    def release(self, user: UpstreamUser, connection: UpstreamConnection) -> None:
+        """Keeps a connection for the user's next request. Call it only after an exchange that is clean."""
+        if not connection.is_quiet:
+            connection.stream.abort()
+            return
+        connection.is_new = False
+        expiry = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, partial(self._drop, connection))
+        self._idle[connection] = (user, expiry)
+        if len(own := self._idle_of(user)) > MAX_IDLE:
+            self._drop(own[0])
+        elif len(self._idle) > MAX_IDLE_IN_ALL:
+            self._drop(next(iter(self._idle)))
+
+    def end_session(self, session: str) -> None:
+        """Closes the idle connections of a session. Idempotent."""
+        for connection, (user, _) in tuple(self._idle.items()):
+            if user.session == session:
+                self._drop(connection)
 
     async def close(self) -> None:
-        """Idempotent."""
-        for idle in self._idle.values():
-            while idle:
-                await idle.pop().stream.close()
+        """Closes all idle connections. Idempotent."""
+        for connection in tuple(self._idle):
+            self._take(connection)
+            await connection.stream.close()
+
+    def _idle_of(self, user: UpstreamUser) -> list[UpstreamConnection]:
+        return [connection for connection, (owner, _) in self._idle.items() if owner == user]
+
+    def _take(self, connection: UpstreamConnection) -> None:
+        _, expiry = self._idle.pop(connection)
+        expiry.cancel()
+
+    def _drop(self, connection: UpstreamConnection) -> None:
+        self._take(connection)
+        connection.stream.abort()
 
     async def _connect(self, provider: Provider) -> UpstreamConnection:
         addresses = await self._addresses(provider)

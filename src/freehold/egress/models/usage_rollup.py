@@ -14,13 +14,14 @@ _OLD = """
 # Requests of unknown price get rows of their own, so that an unknown price stays unknown.
 _SUMS = """
     SELECT max(id), provider, model, session, sum(requests), sum(input), sum(output), sum(cached), sum(written),
-      sum(cost), max(estimated) FROM models_usage
+      sum(cost), sum(estimated), sum(assumed) FROM models_usage
     WHERE at >= ? AND at < ? AND outcome != 'open' GROUP BY provider, model, session, cost IS NULL
 """
 _WRITE = """
     INSERT INTO models_usage
-      (id, at, provider, model, session, turn, requests, input, output, cached, written, cost, estimated, outcome)
-    VALUES (?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?, 'folded')
+      (id, at, provider, model, session, turn, requests, input, output, cached, written, cost, estimated, assumed,
+      outcome)
+    VALUES (?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'folded')
 """
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from starlette.types import Message, Receive, Scope, Send
 
 from freehold.computer.library.tunnel import Tunnel
+from freehold.connection_slots import keep_connection
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import SiteAddresses, rate_limit_key, read_headers
 from freehold.gateway.connections import OpenConnection
@@ -17,7 +18,7 @@ from freehold.gateway.preview.headers import is_allowed_source
 from freehold.gateway.preview.hosts import PreviewHosts, PreviewSite
 from freehold.gateway.preview.pages import send_page
 from freehold.gateway.preview.passes import PassHolder, PreviewPasses, format_pass_cookie
-from freehold.gateway.preview.requests import METHODS, InvalidRequest, encode_request_head, forward_request
+from freehold.gateway.preview.requests import METHODS, InvalidRequest, forward_request, open_exchange
 from freehold.gateway.preview.sockets import SocketRefused, relay_socket
 from freehold.gateway.rate_limit import RateLimit
 from freehold.gateway.services import Services
@@ -153,6 +154,7 @@ class PreviewApp:
             closed = closed or message["type"] == "websocket.close"
             await send(message)
 
+        keep_connection(scope)
         connection = self._services.connections.open(kind, holder.sign_in, holder.token)
         try:
             await self._connect_and_forward(site, scope, receive, send_and_note)
@@ -190,9 +192,8 @@ class PreviewApp:
             async with await self._connect(site.port) as tunnel:
                 await relay_socket(tunnel, site, scope, receive, send)
             return
-        head = encode_request_head(scope, site)
         async with await self._connect(site.port) as tunnel:
-            await forward_request(tunnel, head, site, scope, receive, send)
+            await forward_request(open_exchange(tunnel, scope, site), site, scope, receive, send)
 
     async def _connect(self, port: int) -> Tunnel:
         try:

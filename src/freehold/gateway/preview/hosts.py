@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from freehold.computer.contract.conventions import RESERVED_PORTS
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import origin_of
+from freehold.identity.sign_ins import CONTROL_CENTER_NAME
 from freehold.manifest import Manifest
 
 LOCAL_DOMAIN = "preview.localhost"
@@ -65,8 +66,7 @@ class PreviewHosts:
     def __init__(self, manifest: Manifest) -> None:
         gateway = manifest.gateway
         local = f":{gateway.port}" if gateway.port != 80 else ""
-        # Without [::1]: a content security policy cannot name it.
-        framers = tuple(f"http://{name}{local}" for name in ("localhost", "127.0.0.1"))
+        framers = (f"http://{CONTROL_CENTER_NAME}{local}",)
         self._local = PreviewDomain("http", f"{LOCAL_DOMAIN}{local}", framers)
         self._public: PreviewDomain | None = None
         self._control = origin_of(gateway.public_url) if gateway.public_url is not None else None

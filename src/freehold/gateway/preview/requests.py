@@ -2,20 +2,20 @@
 
 import asyncio
 import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 
 from starlette.types import Message, Receive, Scope, Send
 
 from freehold.computer.library.tunnel import Tunnel
 from freehold.egress import http1
+from freehold.egress.http_exchange import HttpExchange
 from freehold.egress.stream import PushbackReader
 from freehold.errors import FreeholdError
 from freehold.gateway.preview.headers import app_request_headers, browser_response_headers
 from freehold.gateway.preview.hosts import PreviewSite
 
-MAX_INFORMATIONAL = 8
-"""Limit of 1xx answers before the real one. They are not forwarded."""
 _TARGET = re.compile(rb"/[\x21-\x7e]*")
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -23,19 +23,20 @@ class InvalidRequest(Exception):
     """A request that cannot be written as valid HTTP/1.1."""
 
 
-def encode_request_head(scope: Scope, site: PreviewSite) -> bytes:
-    """The request head for the app. Each request has its own connection, so that requests cannot be confused."""
-    given = [(name, value) for name, value in scope["headers"] if name in (b"content-length", b"transfer-encoding")]
+def open_exchange(tunnel: Tunnel, scope: Scope, site: PreviewSite) -> HttpExchange:
+    """The request to the app. Each has its own connection, so that requests cannot be confused. Raises InvalidRequest."""
+    given = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+    request = http1.HttpRequest(given, "1.1", scope["method"], read_target(scope))
     fields = [
         ("host", f"localhost:{site.port}"),
         ("connection", "close"),
         *app_request_headers(scope["headers"], site),
     ]
-    if any(name == b"transfer-encoding" for name, _ in given):
-        fields.append(("transfer-encoding", "chunked"))
-    elif given:
-        fields.append(("content-length", given[0][1].decode("latin-1")))
-    return http1.encode_head(f"{scope['method']} {read_target(scope)} HTTP/1.1", check_headers(fields))
+    try:
+        length = request.framing() if request.has_length else None
+        return HttpExchange(tunnel, PushbackReader(tunnel), request.method, request.target, fields, length)
+    except FreeholdError as error:
+        raise InvalidRequest from error
 
 
 def read_target(scope: Scope) -> str:
@@ -48,14 +49,8 @@ def read_target(scope: Scope) -> str:
     return target.decode("ascii")
 
 
-def check_headers(fields: list[http1.Field]) -> list[http1.Field]:
-    if not all(_VALUE.fullmatch(value) for _, value in fields):
-        raise InvalidRequest
-    return fields
-
-
 async def forward_request(
-    tunnel: Tunnel, head: bytes, site: PreviewSite, scope: Scope, receive: Receive, send: Send
+    exchange: HttpExchange, site: PreviewSite, scope: Scope, receive: Receive, send: Send
 ) -> None:
     """Forward until the answer is complete or the browser disconnects. Raises FreeholdError before the answer has begun.
 
@@ -69,8 +64,8 @@ async def forward_request(
         await send(message)
 
     async with asyncio.TaskGroup() as group:
-        outward = group.create_task(_send_request(tunnel, head, scope, receive))
-        inward = group.create_task(_answer(tunnel, site, scope, send_and_note))
+        outward = group.create_task(_send_request(exchange, receive))
+        inward = group.create_task(_answer(exchange, site, scope, send_and_note))
         await asyncio.wait({outward, inward}, return_when=asyncio.FIRST_COMPLETED)
         problem = inward.result() if inward.done() else None
         outward.cancel()
@@ -79,53 +74,39 @@ async def forward_request(
         raise problem
 
 
-async def _send_request(tunnel: Tunnel, head: bytes, scope: Scope, receive: Receive) -> None:
+async def _send_request(exchange: HttpExchange, receive: Receive) -> None:
     """Send the whole request, then wait until the browser disconnects."""
-    chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
-    is_open = True
-    try:
-        await tunnel.write(head)
-    except FreeholdError:
-        is_open = False  # the app may have answered all the same
-    while (message := await receive())["type"] == "http.request":
-        piece: bytes = message.get("body", b"")
-        if chunked and piece:
-            piece = http1.encode_chunk(piece)
-        if chunked and not message.get("more_body", False):
-            piece += http1.LAST_CHUNK
-            chunked = False
-        try:
-            if is_open and piece:
-                await tunnel.write(piece)
-        except FreeholdError:
-            is_open = False
+    is_gone = False
+
+    async def body() -> AsyncGenerator[bytes]:
+        nonlocal is_gone
+        while (message := await receive())["type"] == "http.request":
+            yield message.get("body", b"")
+            if not message.get("more_body", False):
+                return
+        is_gone = True
+
+    # A browser that disconnects early leaves a body that is too short. The app then sees that it was cut.
+    with suppress(FreeholdError):
+        async with aclosing(body()) as pieces:
+            await exchange.send(pieces)
+    while not is_gone:
+        is_gone = (await receive())["type"] != "http.request"
 
 
-async def _answer(tunnel: Tunnel, site: PreviewSite, scope: Scope, send: Send) -> FreeholdError | None:
-    method = scope["method"]
+async def _answer(exchange: HttpExchange, site: PreviewSite, scope: Scope, send: Send) -> FreeholdError | None:
+    """Interim answers are not forwarded."""
     origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
-    inlet = PushbackReader(tunnel)
     try:
-        answer = await _read_answer(inlet)
-        framing = answer.framing(method)
+        answer = await exchange.read_head()
         headers = browser_response_headers(answer, site, origin=origin)
-        lengths = answer.values("content-length")
-        if lengths and (isinstance(framing, int) and answer.status not in (204, 304)):
-            headers.append((b"content-length", lengths[0].encode("latin-1")))
+        length = answer.announced_length()
+        if length is not None and answer.status != 304:
+            headers.append((b"content-length", str(length).encode("ascii")))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        async for piece in http1.read_body(inlet, framing):
+        async for piece in exchange.read_body():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     except FreeholdError as error:
         return error
     await send({"type": "http.response.body", "body": b""})
     return None
-
-
-async def _read_answer(inlet: PushbackReader) -> http1.HttpResponse:
-    for _ in range(MAX_INFORMATIONAL):
-        answer = await http1.read_response(inlet)
-        if answer.status >= 200:
-            return answer
-        if answer.status == 101:
-            raise http1.bad_response("it switches protocols without being asked")
-    raise http1.bad_response(f"it sends more than {MAX_INFORMATIONAL} informational answers")

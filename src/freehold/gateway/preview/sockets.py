@@ -13,12 +13,12 @@ from websockets.protocol import State
 from websockets.uri import WebSocketURI
 
 from freehold.computer.library.tunnel import Tunnel
-from freehold.egress.http1 import HttpResponse
+from freehold.egress.http1 import HttpResponse, check_field
 from freehold.errors import FreeholdError
+from freehold.gateway.http_protocol import raise_message_limit
 from freehold.gateway.preview.headers import app_request_headers, browser_response_headers
 from freehold.gateway.preview.hosts import PreviewSite
-from freehold.gateway.preview.requests import check_headers, read_target
-from freehold.gateway.server import raise_message_limit
+from freehold.gateway.preview.requests import InvalidRequest, read_target
 
 MAX_MESSAGE = 1024 * 1024
 """In both directions. A longer message closes the socket. A whole message is buffered here for each socket."""
@@ -57,7 +57,12 @@ class AppSocket:
         Raises SocketRefused, FreeholdError or ProtocolError.
         """
         request = self._protocol.connect()
-        fields = check_headers(app_request_headers(self._scope["headers"], self._site, socket=True))
+        try:
+            fields = [
+                check_field(*field) for field in app_request_headers(self._scope["headers"], self._site, socket=True)
+            ]
+        except FreeholdError as error:
+            raise InvalidRequest from error
         own = [
             (name, value) for name, value in request.headers.raw_items() if name.lower() not in ("user-agent", "host")
         ]

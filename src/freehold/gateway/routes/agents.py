@@ -2,29 +2,35 @@
 
 import asyncio
 import re
-from typing import Annotated
 
-from fastapi import Path, Request
+from fastapi import Request
 from pydantic import BaseModel
 
 from freehold import __version__
 from freehold.agents.catalogue.installation import find_problem, install_agent, read_receipt, remove_agent
-from freehold.agents.catalogue.registry import find_agent, known_agents
+from freehold.agents.catalogue.registry import find_agent, is_known_to_ask, known_agents
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import UrlName
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
-
-Name = Annotated[str, Path(max_length=100)]
+from freehold.manifest.agent_modes import may_act_unasked
 
 
 class AgentInfoBody(BaseModel):
-    """An agent. `asks` is false when it acts without asking for permission. `problem` says why it cannot start."""
+    """An agent. `problem` says why it cannot start.
+
+    `asks` is true when it is known to ask before it acts, by its last session or because Freehold knows it; false when
+    it is not; null when only its first session can show it. `mode` is the one of that session, or the one it will be
+    put into. `may_act_unasked`: the manifest grants it the exception `unasked-agent`.
+    """
 
     name: str
     title: str
     installed: bool
     version: str | None
-    asks: bool
+    asks: bool | None
+    mode: str | None
+    may_act_unasked: bool
     default: bool
     problem: str | None
 
@@ -36,7 +42,10 @@ class AgentRemovedBody(BaseModel):
 
 
 class AgentTrialBody(BaseModel):
-    """The result of a test turn: seconds to each step, memory in bytes, and the capabilities that the agent reports."""
+    """The result of a test turn: seconds to each step, memory in bytes, and the capabilities that the agent reports.
+
+    `kind` is the model API that it used. `asks`: it is known to ask before it acts, in the `mode` it was put into.
+    """
 
     name: str
     version: str
@@ -47,6 +56,9 @@ class AgentTrialBody(BaseModel):
     turn: float
     memory: int
     words: str
+    kind: str
+    mode: str | None
+    asks: bool
 
 
 def version_of(package: str) -> str:
@@ -66,12 +78,15 @@ class AgentRoutes:
         entry = find_agent(self._services.manifest, name)
         receipt = read_receipt(self._services.home, name)
         version = None if receipt is None else version_of(receipt.package)
+        seen = self._sessions.dependencies.store.find_last_mode(name)
         return AgentInfoBody(
             name=name,
             title=entry.title,
             installed=entry.package is None or receipt is not None,
             version=version,
-            asks=entry.asks,
+            asks=is_known_to_ask(entry) if seen is None else seen[1],
+            mode=entry.mode if seen is None else seen[0],
+            may_act_unasked=may_act_unasked(self._services.manifest, name),
             default=name == self._services.manifest.agents.default,
             problem=find_problem(self._services.home, entry),
         )
@@ -79,11 +94,13 @@ class AgentRoutes:
     @get("/v1/agents", scope="read")
     async def list_agents(self) -> list[AgentInfoBody]:
         """All known agents, installed or not."""
+        await self._sessions.ready.wait()
         return await asyncio.to_thread(lambda: [self._info(name) for name in known_agents(self._services.manifest)])
 
     @post("/v1/agents/{name}/install", scope="admin")
-    async def install_agent_programs(self, name: Name, request: Request) -> AgentInfoBody:
+    async def install_agent_programs(self, name: UrlName, request: Request) -> AgentInfoBody:
         """Install an agent. Progress is published on the topic `agents`."""
+        await self._sessions.ready.wait()
         entry = find_agent(self._services.manifest, name)
         loop = asyncio.get_running_loop()
 
@@ -101,7 +118,7 @@ class AgentRoutes:
         return self._info(name)
 
     @delete("/v1/agents/{name}", scope="admin")
-    async def remove_agent_programs(self, name: Name, request: Request) -> AgentRemovedBody:
+    async def remove_agent_programs(self, name: UrlName, request: Request) -> AgentRemovedBody:
         """Remove the programs of an agent."""
         find_agent(self._services.manifest, name)
         await asyncio.to_thread(remove_agent, self._services.home, name)
@@ -110,9 +127,10 @@ class AgentRoutes:
         return AgentRemovedBody(name=name)
 
     @post("/v1/agents/{name}/test", scope="admin")
-    async def test_agent(self, name: Name) -> AgentTrialBody:
+    async def test_agent(self, name: UrlName) -> AgentTrialBody:
         """Run one turn of the agent with a scripted model, in the computer."""
         from freehold.agents.catalogue.trial import try_agent
 
-        trial = await try_agent(self._services.computer, find_agent(self._services.manifest, name))
+        manifest = self._services.manifest
+        trial = await try_agent(self._services.computer, find_agent(manifest, name), manifest)
         return AgentTrialBody.model_validate(trial.as_json())

@@ -5,15 +5,16 @@ import time
 from datetime import UTC, datetime
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import RequestBody, UrlFlag, UrlId, UrlName
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 from freehold.gateway.services import Services
-from freehold.identity.sign_ins import SignIn
-from freehold.identity.tokens import ApiToken, Scope
+from freehold.identity.sign_ins import SignIn, recovery_url
+from freehold.identity.tokens import SCOPES, ApiToken, Scope
 
 MAX_TOKEN_DAYS = 366
 
@@ -56,13 +57,11 @@ class TokenInfoBody(BaseModel):
     used: datetime | None
 
 
-class NewTokenBody(BaseModel):
+class NewTokenBody(RequestBody):
     """A token to create."""
 
-    model_config = ConfigDict(extra="forbid")
-
     name: str = Field(min_length=1, max_length=40)
-    scopes: list[Scope] = Field(min_length=1)
+    scopes: list[Scope] = Field(min_length=1, max_length=len(SCOPES))
     days: int | None = Field(default=30, ge=1, le=MAX_TOKEN_DAYS, description="Days until it expires; null for never.")
 
 
@@ -105,9 +104,16 @@ def _to_token_info(token: ApiToken) -> TokenInfoBody:
     )
 
 
+class DownloadBody(RequestBody):
+    """An address of the API that a browser opens without a header."""
+
+    address: str = Field(pattern=r"^/v1/[!-~]*$", max_length=16_384)
+
+
 class CredentialRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
+        self._tickets = context.tickets
 
     @get("/v1/me", scope="read")
     async def get_me(self, request: Request) -> MeBody:
@@ -115,9 +121,7 @@ class CredentialRoutes:
         principal = principal_of(request.scope)
         owner = self._services.manifest.owner
         scopes = None if principal.token is None else sorted(principal.token.scopes)
-        # The same host name that the browser used here, because cookies belong to a host name.
-        name = "localhost" if owner.did is None else "127.0.0.1"
-        recovery = f"http://{name}:{self._services.manifest.keeper.port}/"
+        recovery = f"{recovery_url(self._services.manifest.keeper.port)}/"
         return MeBody(
             who=principal.who,
             did=owner.did,
@@ -139,6 +143,13 @@ class CredentialRoutes:
             await _record(self._services, "identity.signed_out", request, session=principal.sign_in.id)
         return EndedCountBody(ended=1)
 
+    @post("/v1/download-tickets", scope="browser")
+    async def create_download_ticket(self, body: DownloadBody, request: Request) -> DownloadBody:
+        """The same address with a ticket: it works once, within 30 seconds, as a link."""
+        sign_in = principal_of(request.scope).sign_in
+        assert sign_in is not None  # the scope `browser` guarantees it
+        return DownloadBody(address=self._tickets.create(sign_in, body.address))
+
     @get("/v1/sign-ins", scope="admin")
     async def list_sign_ins(self, request: Request) -> list[SignInInfoBody]:
         """All signed-in browsers, last used first."""
@@ -146,7 +157,7 @@ class CredentialRoutes:
         return [_to_sign_in_info(sign_in, _current_sign_in(request)) for sign_in in found]
 
     @delete("/v1/sign-ins/{sign_in_id}", scope="admin")
-    async def revoke_sign_in(self, sign_in_id: str, request: Request) -> EndedCountBody:
+    async def revoke_sign_in(self, sign_in_id: UrlId, request: Request) -> EndedCountBody:
         """Sign one browser out. Its open connections end at once."""
         if not await asyncio.to_thread(self._services.sign_ins.revoke, sign_in_id):
             raise FreeholdError(
@@ -156,7 +167,7 @@ class CredentialRoutes:
         return EndedCountBody(ended=1)
 
     @delete("/v1/sign-ins", scope="admin")
-    async def revoke_sign_ins(self, request: Request, keep_current: bool = False) -> EndedCountBody:
+    async def revoke_sign_ins(self, request: Request, keep_current: UrlFlag = False) -> EndedCountBody:
         """Sign out all browsers; with `keep_current`, all but this one."""
         kept = _current_sign_in(request) if keep_current else None
         ended = await asyncio.to_thread(self._services.sign_ins.revoke_all, kept)
@@ -177,7 +188,7 @@ class CredentialRoutes:
         return CreatedTokenBody(**_to_token_info(token).model_dump(), secret=secret)
 
     @delete("/v1/tokens/{name}", scope="admin")
-    async def revoke_token(self, name: str, request: Request) -> EndedCountBody:
+    async def revoke_token(self, name: UrlName, request: Request) -> EndedCountBody:
         """End an API token."""
         if not await asyncio.to_thread(self._services.tokens.revoke, name):
             raise FreeholdError(

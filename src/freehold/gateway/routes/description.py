@@ -44,7 +44,12 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
         schemas.pop(unused, None)
     description["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
-        "browser": {"type": "apiKey", "in": "cookie", "name": "__Host-freehold"},
+        "browser": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Sign-In KEY`: only the pages of the control center have such a key.",
+        },
     }
     scopes = {
         (method, route.path): route.scope for route in read_route_table(app.routes).routes for method in route.methods

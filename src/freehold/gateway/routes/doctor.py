@@ -5,9 +5,10 @@ from dataclasses import asdict
 from typing import Literal
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import RequestBody
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 
@@ -69,10 +70,9 @@ class DoctorStateBody(BaseModel):
     last: DoctorReportBody | None
 
 
-class StartDoctorBody(BaseModel):
+class StartDoctorBody(RequestBody):
     """`quick` skips the attempts to use up memory, disk and processes."""
 
-    model_config = ConfigDict(extra="forbid")
     quick: bool = False
 
 

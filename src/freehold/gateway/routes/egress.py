@@ -1,11 +1,12 @@
 """Egress: the rules in force, and the network requests that wait for the owner."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Path, Request
+from pydantic import BaseModel, Field
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import RequestBody, UrlPositive
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post
 
@@ -25,17 +26,15 @@ class EgressStateBody(BaseModel):
     counters: dict[str, int]
 
 
-class AnswerNetworkRequestBody(BaseModel):
+class AnswerNetworkRequestBody(RequestBody):
     """`conversation` holds only for the session that asked, and is refused for a request of no session."""
 
-    model_config = ConfigDict(extra="forbid")
     answer: Literal["once", "conversation", "until_restart", "always", "never"]
 
 
-class AddEgressRuleBody(BaseModel):
+class AddEgressRuleBody(RequestBody):
     """A host name, `*.` and a host name, or an address, with an optional port."""
 
-    model_config = ConfigDict(extra="forbid")
     verdict: Literal["allow", "deny"]
     pattern: str = Field(min_length=1, max_length=300)
 
@@ -54,7 +53,7 @@ class EgressRoutes:
 
     @post("/v1/egress/requests/{number}", scope="admin")
     async def answer_network_request(
-        self, number: int, body: AnswerNetworkRequestBody, request: Request
+        self, number: UrlPositive, body: AnswerNetworkRequestBody, request: Request
     ) -> EgressStateBody:
         """Answer a network request. A connection that waits for it continues at once."""
         await self._services.egress.answer(number, body.answer, who=principal_of(request.scope).who)
@@ -67,7 +66,7 @@ class EgressRoutes:
         return self._state()
 
     @delete("/v1/egress/rules/{pattern}", scope="admin")
-    async def remove_rule(self, pattern: str, request: Request) -> EgressStateBody:
+    async def remove_rule(self, pattern: Annotated[str, Path(max_length=300)], request: Request) -> EgressStateBody:
         """Remove a rule. Connections that it allowed are cut."""
         await self._services.egress.remove_rule(pattern, who=principal_of(request.scope).who)
         return self._state()

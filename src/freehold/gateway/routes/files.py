@@ -9,23 +9,25 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
 from fastapi import Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
 from freehold.computer.library.file_entry import FileEntry
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.history_notes import note_file_change
+from freehold.gateway.inputs import DIGITS, MAX_PATH_TEXT, PathText, RequestBody, UrlFlag, read_path
 from freehold.gateway.routing import get, post, put
-from freehold.history.names import read_name, show_name
+from freehold.history.names import show_name
 
 MAX_TREE = 200_000
+MAX_PAGE = 1_000
 # A search is a process in the computer. It is ended after this many seconds.
 SEARCH_TIMEOUT = 20.0
 MAX_UPLOAD = 2 * 1024**3
 SKIPPED_FOLDERS = (".git", "node_modules", "__pycache__", ".venv")
 
-Path = Annotated[str, Query(max_length=8192, description="Relative paths are under /workspace.")]
+Path = Annotated[str, Query(max_length=MAX_PATH_TEXT, description="Relative paths are under /workspace.")]
 
 
 class FileEntryBody(BaseModel):
@@ -41,8 +43,11 @@ class FileEntryBody(BaseModel):
 
 
 class FileListBody(BaseModel):
+    """Entries of a folder, in the order of the bytes of their names. `next` is null on the last page."""
+
     path: str
     entries: list[FileEntryBody]
+    next: str | None = Field(description="Send it as `after` for the next page.")
 
 
 class FileTreeBody(BaseModel):
@@ -73,21 +78,18 @@ class FileSearchResultBody(BaseModel):
     more: bool
 
 
-class CreateFolderBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    path: str = Field(max_length=8192)
+class CreateFolderBody(RequestBody):
+    path: PathText
 
 
-class MoveFileBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    path: str = Field(max_length=8192)
-    to: str = Field(max_length=8192)
+class MoveFileBody(RequestBody):
+    path: PathText
+    to: PathText
     replace: bool = False
 
 
-class RemoveFileBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    path: str = Field(max_length=8192)
+class RemoveFileBody(RequestBody):
+    path: PathText
     recursive: bool = False
 
 
@@ -116,25 +118,29 @@ class FileRoutes:
         self._services = context.services
 
     @get("/v1/files/list", scope="files")
-    async def list_files(self, path: Path = ".") -> FileListBody:
-        """The contents of a folder."""
-        entries = await self._services.computer.files.list(read_name(path))
-        return FileListBody(path=path, entries=[_to_entry(entry) for entry in entries])
+    async def list_files(
+        self,
+        path: Path = ".",
+        after: Annotated[str, Query(max_length=MAX_PATH_TEXT, description="Only names after this one.")] = "",
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE), DIGITS] = MAX_PAGE,
+    ) -> FileListBody:
+        """The contents of a folder, page by page."""
+        page = await self._services.computer.files.list_page(read_path(path), after=read_path(after), limit=limit)
+        entries = [_to_entry(entry) for entry in page.entries]
+        return FileListBody(path=path, entries=entries, next=entries[-1].name if page.more and entries else None)
 
     @get("/v1/files/tree", response_model=FileTreeBody, scope="files")
-    async def file_tree(self, path: Path = ".", all: bool = False) -> Response:
+    async def file_tree(self, path: Path = ".", all: UrlFlag = False) -> Response:
         """Everything below a folder. Without `all`, folders of git and package managers are skipped."""
         skip = () if all else SKIPPED_FOLDERS
-        entries = await self._services.computer.files.walk(read_name(path), skip=skip, limit=MAX_TREE)
-        rows = [(show_name(os.fsencode(entry.name)), entry.kind, entry.size) for entry in entries]
-        tree = FileTreeBody(path=path, rows=rows, complete=len(rows) < MAX_TREE)
-        # Encoded here: the framework would build a large tree twice more, and block other requests meanwhile.
-        return Response(tree.model_dump_json(), media_type="application/json")
+        entries = await self._services.computer.files.walk(read_path(path), skip=skip, limit=MAX_TREE)
+        # Encoded here and in a thread: the framework would build a large tree twice more, and block other requests.
+        return Response(await asyncio.to_thread(_encode_tree, path, entries), media_type="application/json")
 
     @get("/v1/files/stat", scope="files")
     async def stat_file(self, path: Path) -> FileEntryBody:
         """One file or folder. A link is followed inside the computer only."""
-        return _to_entry(await self._services.computer.files.stat(read_name(path)))
+        return _to_entry(await self._services.computer.files.stat(read_path(path)))
 
     @get(
         "/v1/files/content",
@@ -145,7 +151,7 @@ class FileRoutes:
     async def read_file(self, path: Path) -> Response:
         """The bytes of a file, as a download."""
         files = self._services.computer.files
-        name = read_name(path)
+        name = read_path(path)
         entry = await files.stat(name)
         if entry.kind != "file":
             raise FreeholdError(
@@ -180,7 +186,7 @@ class FileRoutes:
     async def write_file(self, request: Request, path: Path) -> WrittenFileBody:
         """Write a whole file. With `If-Match`, only when it has not changed; with `If-None-Match: *`, only when it is new."""
         files = self._services.computer.files
-        name = read_name(path)
+        name = read_path(path)
         wanted = request.headers.get("if-match")
         if wanted is not None:
             try:
@@ -203,17 +209,17 @@ class FileRoutes:
         self,
         query: Annotated[str, Query(min_length=1, max_length=500)],
         path: Path = ".",
-        regex: bool = False,
-        ignore_case: bool = True,
-        all: bool = False,
-        limit: Annotated[int, Query(ge=1, le=5000)] = 500,
+        regex: UrlFlag = False,
+        ignore_case: UrlFlag = True,
+        all: UrlFlag = False,
+        limit: Annotated[int, Query(ge=1, le=5000), DIGITS] = 500,
     ) -> FileSearchResultBody:
         """Lines of text files that contain the query. Without `all`, folders of git and package managers are skipped."""
         try:
             async with asyncio.timeout(SEARCH_TIMEOUT):
                 found = await self._services.computer.files.search(
                     query,
-                    read_name(path),
+                    read_path(path),
                     regex=regex,
                     ignore_case=ignore_case,
                     skip=() if all else SKIPPED_FOLDERS,
@@ -237,29 +243,34 @@ class FileRoutes:
     async def make_folder(self, body: CreateFolderBody, request: Request) -> ChangedPathBody:
         """Create a folder and its missing parents."""
         async with note_file_change(self._services, request, f"made the folder {body.path}"):
-            await self._services.computer.files.mkdir(read_name(body.path), parents=True)
+            await self._services.computer.files.mkdir(read_path(body.path), parents=True)
         return ChangedPathBody(path=body.path)
 
     @post("/v1/files/move", scope="files")
     async def move_file(self, body: MoveFileBody, request: Request) -> ChangedPathBody:
         """Rename or move a file or folder."""
         async with note_file_change(self._services, request, f"moved {body.path} to {body.to}"):
-            await self._services.computer.files.move(read_name(body.path), read_name(body.to), replace=body.replace)
+            await self._services.computer.files.move(read_path(body.path), read_path(body.to), replace=body.replace)
         return ChangedPathBody(path=body.to)
 
     @post("/v1/files/copy", scope="files")
     async def copy_file(self, body: MoveFileBody, request: Request) -> ChangedPathBody:
         """Copy a file, or a folder with its contents."""
         async with note_file_change(self._services, request, f"copied {body.path} to {body.to}"):
-            await self._services.computer.files.copy(read_name(body.path), read_name(body.to), replace=body.replace)
+            await self._services.computer.files.copy(read_path(body.path), read_path(body.to), replace=body.replace)
         return ChangedPathBody(path=body.to)
 
     @post("/v1/files/remove", scope="files")
     async def remove_file(self, body: RemoveFileBody, request: Request) -> ChangedPathBody:
         """Remove a file or folder. Undo brings it back."""
         async with note_file_change(self._services, request, f"removed {body.path}"):
-            await self._services.computer.files.remove(read_name(body.path), recursive=body.recursive)
+            await self._services.computer.files.remove(read_path(body.path), recursive=body.recursive)
         return ChangedPathBody(path=body.path)
+
+
+def _encode_tree(path: str, entries: list[FileEntry]) -> str:
+    rows = [(show_name(os.fsencode(entry.name)), entry.kind, entry.size) for entry in entries]
+    return FileTreeBody(path=path, rows=rows, complete=len(rows) < MAX_TREE).model_dump_json()
 
 
 def _replace_invalid(text: str) -> str:

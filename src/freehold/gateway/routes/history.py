@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.history_notes import make_author
+from freehold.gateway.inputs import DIGITS, MAX_PATH_TEXT, PathText, Positive, RequestBody, UrlPositive
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 from freehold.history import calls
+from freehold.observe.tracing import span
 from freehold.strict_json import encode
 from freehold.typed_call import TypedCall
 
@@ -133,62 +135,67 @@ class ShownFileBody(BaseModel):
     more: bool = False
 
 
+class HistoryNoticeBody(BaseModel):
+    """What history has to tell the owner: what it could not store, moved aside, or is about to drop."""
+
+    code: str
+    message: str
+    hint: str
+    at: float
+
+
 class HistorySizeBody(BaseModel):
     """The disk space that history uses."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class UndoBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    entry: int | None = Field(default=None, ge=1, description="Go back to before this entry. Default: the last entry.")
+class UndoBody(RequestBody):
+    entry: Positive | None = Field(default=None, description="Go back to before this entry. Default: the last entry.")
 
 
-class RedoBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class RedoBody(RequestBody):
+    """An empty object."""
 
 
-class RestoreBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    entry: int = Field(ge=1)
-    paths: list[str] = Field(default=[], max_length=1000, description="The paths to restore; all paths when empty.")
+class RestoreBody(RequestBody):
+    entry: Positive
+    paths: list[PathText] = Field(
+        default=[], max_length=1000, description="The paths to restore; all paths when empty."
+    )
 
 
-class SessionTurnBody(BaseModel):
+class SessionTurnBody(RequestBody):
     """A turn of a session. Its changes can be in more than one entry."""
 
-    model_config = ConfigDict(extra="forbid")
     session: str = Field(max_length=64)
-    turn: int = Field(ge=1)
+    turn: Positive
 
 
-class RevertBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    entry: int = Field(ge=1)
-    since: int | None = Field(default=None, ge=1, description="Revert all changes after this entry, up to `entry`.")
+class RevertBody(RequestBody):
+    entry: Positive
+    since: Positive | None = Field(default=None, description="Revert all changes after this entry, up to `entry`.")
     of: SessionTurnBody | None = Field(
         default=None,
         description="The turn that is reverted. It is recorded with the new entry. With `since`, only changes of this turn are reverted.",
     )
-    choose: dict[str, Literal["old", "mine"]] = Field(
-        default={}, description="For each path in conflict, the side to keep."
+    choose: dict[PathText, Literal["old", "mine"]] = Field(
+        default={}, max_length=1000, description="For each path in conflict, the side to keep."
     )
 
 
-class MarkGoodBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class MarkGoodBody(RequestBody):
     good: bool = True
 
 
-class PlanHistoryBody(BaseModel):
+class PlanHistoryBody(RequestBody):
     """An action to preview."""
 
-    model_config = ConfigDict(extra="forbid")
     action: Literal["undo", "redo", "restore", "revert"]
-    entry: int | None = Field(default=None, ge=1)
-    paths: list[str] | None = Field(default=None, max_length=1000)
-    choose: dict[str, Literal["old", "mine"]] | None = None
-    since: int | None = Field(default=None, ge=1)
+    entry: Positive | None = None
+    paths: list[PathText] | None = Field(default=None, max_length=1000)
+    choose: dict[PathText, Literal["old", "mine"]] | None = Field(default=None, max_length=1000)
+    since: Positive | None = None
     of: SessionTurnBody | None = None
 
 
@@ -200,14 +207,18 @@ class HistoryRoutes:
         return await self._services.keeper.call(call, timeout=HISTORY_TIMEOUT)
 
     async def _act(self, call: TypedCall[calls.RestoreReport]) -> HistoryOutcomeBody:
-        return HistoryOutcomeBody.model_validate(encode(await self._ask(call)))
+        with span(call.method.replace(".", " ")) as seen:
+            report = await self._ask(call)
+            seen.set("freehold.history.entry", report.entry.id)
+            seen.set("freehold.history.paths_changed", report.done)
+        return HistoryOutcomeBody.model_validate(encode(report))
 
     @get("/v1/history", scope="read")
     async def list_history(
         self,
-        path: Annotated[str | None, Query(max_length=4096)] = None,
-        before: Annotated[int | None, Query(ge=1)] = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+        path: Annotated[str | None, Query(max_length=MAX_PATH_TEXT)] = None,
+        before: UrlPositive | None = None,
+        limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 50,
     ) -> HistoryPageBody:
         """Entries, newest first. `path` selects entries that changed it; `before` selects older entries."""
         return HistoryPageBody.model_validate(encode(await self._ask(calls.ListEntries(path, limit, before))))
@@ -217,13 +228,19 @@ class HistoryRoutes:
         """The disk space that history uses, and its limit."""
         return HistorySizeBody.model_validate(encode(await self._ask(calls.MeasureHistory())))
 
-    @get("/v1/history/compare", scope="read")
+    @get("/v1/history/notices", scope="read")
+    async def history_notices(self) -> list[HistoryNoticeBody]:
+        """What history has to tell the owner, oldest first."""
+        status = await self._ask(calls.GetHistoryStatus())
+        return [HistoryNoticeBody.model_validate(encode(notice)) for notice in status.notices]
+
+    @get("/v1/history/compare", scope="files")
     async def compare_history(
         self,
-        old: Annotated[str, Query(pattern="^([0-9]{1,15}|good|before)$")] = "before",
-        new: Annotated[str, Query(pattern="^([0-9]{1,15}|now)$")] = "now",
-        path: Annotated[str | None, Query(max_length=4096)] = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+        old: Annotated[str, Query(max_length=15, pattern="^([0-9]{1,15}|good|before)$")] = "before",
+        new: Annotated[str, Query(max_length=15, pattern="^([0-9]{1,15}|now)$")] = "now",
+        path: Annotated[str | None, Query(max_length=MAX_PATH_TEXT)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 200,
     ) -> HistoryComparisonBody:
         """The difference between two states.
 
@@ -238,23 +255,25 @@ class HistoryRoutes:
 
     @get("/v1/history/{entry}", scope="read")
     async def history_changes(
-        self, entry: int, limit: Annotated[int, Query(ge=1, le=5000)] = 1000
+        self, entry: UrlPositive, limit: Annotated[int, Query(ge=1, le=5000), DIGITS] = 1000
     ) -> HistoryChangesBody:
         """The changes of one entry."""
         return HistoryChangesBody.model_validate(encode(await self._ask(calls.ListEntryChanges(entry, limit))))
 
-    @get("/v1/history/{entry}/diff", scope="read")
+    @get("/v1/history/{entry}/diff", scope="files")
     async def history_diff(
         self,
-        entry: int,
-        path: Annotated[str | None, Query(max_length=4096)] = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+        entry: UrlPositive,
+        path: Annotated[str | None, Query(max_length=MAX_PATH_TEXT)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 200,
     ) -> HistoryDiffBody:
         """The changes of one entry, line by line."""
         return HistoryDiffBody.model_validate(encode(await self._ask(calls.DiffEntry(entry, path, limit))))
 
     @get("/v1/history/{entry}/file", scope="files")
-    async def history_file(self, entry: int, path: Annotated[str, Query(max_length=4096)]) -> ShownFileBody:
+    async def history_file(
+        self, entry: UrlPositive, path: Annotated[str, Query(max_length=MAX_PATH_TEXT)]
+    ) -> ShownFileBody:
         """A file as it was in an entry."""
         return ShownFileBody.model_validate(encode(await self._ask(calls.ShowFile(entry, path))))
 
@@ -264,7 +283,7 @@ class HistoryRoutes:
         return HistoryPlanBody.model_validate(encode(await self._ask(_make_plan_call(body))))
 
     @post("/v1/history/{entry}/good", scope="history")
-    async def set_good(self, entry: int, body: MarkGoodBody, request: Request) -> HistoryEntryBody:
+    async def set_good(self, entry: UrlPositive, body: MarkGoodBody, request: Request) -> HistoryEntryBody:
         """Mark an entry as known good, or remove the mark. The newest marked entry is never deleted."""
         found = HistoryEntryBody.model_validate(encode((await self._ask(calls.SetEntryGood(entry, body.good))).entry))
         kind = "history.marked_good" if body.good else "history.unmarked_good"

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Annotated, Literal
 
-from fastapi import Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Query, Request
+from pydantic import BaseModel, Field
 
-from freehold.egress.models import ActiveStop, BudgetLimits, ModelUsage, Provider
+from freehold.egress.models import BudgetLimits, ModelUsage, Provider
 from freehold.egress.models.budget import LimitName
 from freehold.egress.models.budget_state import BudgetState, list_budget_states
 from freehold.egress.models.connect_help import connect_help
@@ -14,6 +14,7 @@ from freehold.egress.models.ledger import ReportGrouping
 from freehold.egress.vault import SecretInfo
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import DIGITS, RequestBody, UrlName
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post, put
 from freehold.gateway.services import Services
@@ -60,7 +61,11 @@ class ModelsStateBody(BaseModel):
 
 
 class UsageLineBody(BaseModel):
-    """Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price."""
+    """Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price.
+
+    `assumed` requests have no price in the table and count as the dearest of their provider. For `estimated` requests the
+    provider reported no tokens; one that was broken off counts with the most that it allowed.
+    """
 
     key: list[str | None]
     requests: int
@@ -69,6 +74,8 @@ class UsageLineBody(BaseModel):
     cached: int
     cost: float | None
     priced: float
+    assumed: int
+    estimated: int
 
 
 class UsageReportBody(BaseModel):
@@ -79,7 +86,8 @@ class UsageReportBody(BaseModel):
 
 
 class BudgetStateBody(BaseModel):
-    """One limit of a provider or of all (`*`). `unpriced` requests have an unknown price and are not counted in money.
+    """One limit of a provider or of all (`*`). `unpriced` requests have an unknown price and are not counted in money;
+    `assumed` ones count as the dearest of their provider.
 
     `reached`: requests were refused or cut for it, and will be until it is lifted or raised.
     """
@@ -90,6 +98,7 @@ class BudgetStateBody(BaseModel):
     of: float
     spent: float
     unpriced: int
+    assumed: int
     lifted: bool
     reached: bool
 
@@ -98,10 +107,9 @@ class BudgetsStateBody(BaseModel):
     budgets: list[BudgetStateBody]
 
 
-class SetBudgetBody(BaseModel):
+class SetBudgetBody(RequestBody):
     """The limits of a provider or of all (`*`), in place of the manifest's. One that is left out is not limited."""
 
-    model_config = ConfigDict(extra="forbid")
     scope: str = Field(min_length=1, max_length=100)
     day_cost: Amount | None = None
     month_cost: Amount | None = None
@@ -109,25 +117,27 @@ class SetBudgetBody(BaseModel):
     month_tokens: Count | None = None
 
 
-class LiftBudgetBody(BaseModel):
+class LiftBudgetBody(RequestBody):
     """Ignores a limit until the day or month is over."""
 
-    model_config = ConfigDict(extra="forbid")
     scope: str = Field(min_length=1, max_length=100)
     limit: Literal["day_cost", "month_cost", "day_tokens", "month_tokens"]
 
 
 class StopStateBody(BaseModel):
-    """Whether the kill switch is on, since when, who pulled it and why."""
+    """Whether the kill switch is on, since when, who pulled it and why.
+
+    `summary` says what it ended, what keeps running and what it could not end. None while it is at work.
+    """
 
     stopped: bool
     at: str | None
     who: str | None
     why: str | None
+    summary: str | None
 
 
-class StopAgentsBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class StopAgentsBody(RequestBody):
     why: str = Field(default="", max_length=500)
 
 
@@ -139,8 +149,7 @@ class SecretInfoBody(BaseModel):
     used_at: float | None
 
 
-class SetSecretBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class SetSecretBody(RequestBody):
     value: str = Field(min_length=1, max_length=64 * 1024)
 
 
@@ -150,6 +159,7 @@ class SecretNameBody(BaseModel):
 
 class ModelRoutes:
     def __init__(self, context: RouteContext) -> None:
+        self._services = context.services
         self._models = context.services.models
 
     @get("/v1/models", scope="read")
@@ -169,7 +179,7 @@ class ModelRoutes:
         return list(self._models.providers.values())
 
     @post("/v1/models/{name}/test", scope="admin")
-    async def test_model(self, name: Annotated[str, Path(max_length=100)]) -> ModelTrialBody:
+    async def test_model(self, name: UrlName) -> ModelTrialBody:
         """Check that a provider can be reached and accepts its key."""
         await self._models.wait_ready()
         found = await self._models.check_provider(name)
@@ -186,8 +196,8 @@ class ModelRoutes:
     async def read_usage(
         self,
         by: ReportGrouping = "day",
-        since: Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        since: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
+        limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 100,
     ) -> UsageReportBody:
         """Usage and cost of models, from the day `since` on."""
         await self._models.wait_ready()
@@ -222,23 +232,30 @@ class ModelRoutes:
         await self._models.lift(body.scope, what, who=principal_of(request.scope).who)
         return await self._budgets()
 
+    def _stop_state(self) -> StopStateBody:
+        stopped = self._models.stopped
+        if stopped is None:
+            return StopStateBody(stopped=False, at=None, who=None, why=None, summary=None)
+        summary = self._services.computer_access.stop_report
+        return StopStateBody(stopped=True, at=stopped.at, who=stopped.who, why=stopped.why, summary=summary)
+
     @get("/v1/stop", scope="read")
     async def read_stop(self) -> StopStateBody:
         """Whether the kill switch is on."""
-        await self._models.wait_ready()
-        return _stop_state(self._models.stopped)
+        await self._models.read_stop()
+        return self._stop_state()
 
     @post("/v1/stop", scope="prompt")
     async def stop_everything(self, body: StopAgentsBody, request: Request) -> StopStateBody:
         """The kill switch: end every agent and refuse model requests until it is lifted."""
         await self._models.stop(who=principal_of(request.scope).who, why=body.why)
-        return _stop_state(self._models.stopped)
+        return self._stop_state()
 
     @post("/v1/stop/lift", scope="admin")
     async def lift_stop(self, request: Request) -> StopStateBody:
         """Lift the kill switch."""
         await self._models.resume(who=principal_of(request.scope).who)
-        return _stop_state(self._models.stopped)
+        return self._stop_state()
 
 
 class SecretRoutes:
@@ -251,14 +268,14 @@ class SecretRoutes:
         return [_secret_row(kept) for kept in await asyncio.to_thread(self._services.vault.list)]
 
     @put("/v1/secrets/{name}", scope="admin")
-    async def set_secret(self, name: str, body: SetSecretBody, request: Request) -> SecretNameBody:
+    async def set_secret(self, name: UrlName, body: SetSecretBody, request: Request) -> SecretNameBody:
         """Store a secret. Its value is never shown again."""
         await asyncio.to_thread(self._services.vault.set, name, body.value)
         await _record(self._services, request, "secret.set", name)
         return SecretNameBody(name=name)
 
     @delete("/v1/secrets/{name}", scope="admin")
-    async def remove_secret(self, name: str, request: Request) -> SecretNameBody:
+    async def remove_secret(self, name: UrlName, request: Request) -> SecretNameBody:
         """Remove a secret."""
         await asyncio.to_thread(self._services.vault.remove, name)
         await _record(self._services, request, "secret.removed", name)
@@ -293,6 +310,8 @@ def _usage_row(key: tuple[str | None, ...], usage: ModelUsage) -> UsageLineBody:
         cached=tokens.cached,
         cost=usage.cost,
         priced=usage.priced,
+        assumed=usage.assumed,
+        estimated=usage.estimated,
     )
 
 
@@ -304,15 +323,10 @@ def _budget_row(standing: BudgetState, reached: bool) -> BudgetStateBody:
         of=standing.limit,
         spent=standing.spent,
         unpriced=standing.unpriced,
+        assumed=standing.assumed,
         lifted=standing.lifted,
         reached=reached and not standing.lifted,
     )
-
-
-def _stop_state(stopped: ActiveStop | None) -> StopStateBody:
-    if stopped is None:
-        return StopStateBody(stopped=False, at=None, who=None, why=None)
-    return StopStateBody(stopped=True, at=stopped.at, who=stopped.who, why=stopped.why)
 
 
 def _secret_row(kept: SecretInfo) -> SecretInfoBody:

@@ -1,13 +1,12 @@
 """The modes, models, options and commands that the agent of a session offers."""
 
 import asyncio
-from typing import Annotated
 
-from fastapi import Path
 from pydantic import BaseModel, Field
 
 from freehold.agents.sessions.offered_options import read_offered_options
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import UrlId
 from freehold.gateway.routing import get
 
 
@@ -59,7 +58,7 @@ class OfferRoutes:
         self._sessions = context.sessions
 
     @get("/v1/sessions/{session}/offer", scope="read")
-    async def read_agent_offer(self, session: Annotated[str, Path(max_length=64)]) -> AgentOfferBody:
+    async def read_agent_offer(self, session: UrlId) -> AgentOfferBody:
         """The offer of a session's agent, whether it runs or not."""
         await self._sessions.ready.wait()
         return AgentOfferBody.model_validate(

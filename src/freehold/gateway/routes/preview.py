@@ -2,13 +2,15 @@
 
 import asyncio
 from dataclasses import asdict
+from typing import Annotated
 
-from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Path, Request
+from pydantic import BaseModel, Field
 
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import origin_of
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import DIGITS, RequestBody
 from freehold.gateway.preview.app import ENTER_PATH
 from freehold.gateway.preview.hosts import PreviewDomain, PreviewHosts, PreviewSite, check_port
 from freehold.gateway.principal import principal_of
@@ -29,8 +31,7 @@ class PreviewPortsBody(BaseModel):
     ports: list[PreviewPortBody]
 
 
-class OpenPreviewBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class OpenPreviewBody(RequestBody):
     path: str = Field(
         default="/",
         max_length=2000,
@@ -59,7 +60,7 @@ class PreviewRoutes:
 
     @post("/v1/preview/{port}/open", scope="terminal")
     async def open_preview(
-        self, port: int, request: Request, body: OpenPreviewBody | None = None
+        self, port: Annotated[int, Path(ge=1, le=65535), DIGITS], request: Request, body: OpenPreviewBody | None = None
     ) -> PreviewAddressBody:
         """An address for one browser, in a frame or a tab. The preview ends with the sign-in that opened it."""
         check_port(port)

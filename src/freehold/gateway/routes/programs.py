@@ -1,13 +1,12 @@
 """The programs that the keeper runs: list and restart them."""
 
-from typing import Annotated
-
-from fastapi import Path, Request
+from fastapi import Request
 from pydantic import BaseModel
 
 from freehold import __version__
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import UrlName
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routes.doctor import IsolationFactsBody
 from freehold.gateway.routing import get, post
@@ -109,7 +108,7 @@ class ProgramRoutes:
         )
 
     @post("/v1/programs/{name}/restart", scope="admin")
-    async def restart_program(self, name: Annotated[str, Path(max_length=100)], request: Request) -> RestartStartedBody:
+    async def restart_program(self, name: UrlName, request: Request) -> RestartStartedBody:
         """Stop a program in order and start it again. Answers when it has started."""
         call = RestartProgram(name, principal_of(request.scope).who)
         if name == KEEPER:

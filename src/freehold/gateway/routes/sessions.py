@@ -3,30 +3,43 @@
 import asyncio
 import base64
 import binascii
+import json
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
+from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.export import export_json, export_markdown
-from freehold.agents.sessions.rows import SessionRow
-from freehold.errors import FreeholdError
+from freehold.agents.sessions.owner_command import runs_command
+from freehold.agents.sessions.rows import SessionEventRow, SessionRow
 from freehold.gateway.context import RouteContext
 from freehold.gateway.history_notes import make_author
+from freehold.gateway.inputs import (
+    DIGITS,
+    Natural,
+    PathText,
+    Positive,
+    RequestBody,
+    UrlFlag,
+    UrlId,
+    UrlNatural,
+    UrlPositive,
+)
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 
 MAX_PROMPT = 16 * 1024 * 1024
 MAX_EXPORTED = 100_000
-
-Id = Annotated[str, Path(max_length=64)]
+JSON = "application/json"
 
 
 class SessionInfoBody(BaseModel):
     """One conversation with one agent. `seq` is the number of its last event.
 
     `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
+    `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
     """
 
     id: str
@@ -41,6 +54,8 @@ class SessionInfoBody(BaseModel):
     seq: int
     parent: str | None
     unread: bool
+    mode: str | None
+    asks: bool | None
 
 
 class SessionPageBody(BaseModel):
@@ -100,8 +115,7 @@ class RewindResultBody(BaseModel):
     events: int
 
 
-class OpenSessionBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class OpenSessionBody(RequestBody):
     agent: str | None = Field(default=None, max_length=100, description="Default: agents.default of the manifest.")
     title: str | None = Field(default=None, min_length=1, max_length=200)
     model: str | None = Field(
@@ -109,19 +123,16 @@ class OpenSessionBody(BaseModel):
     )
 
 
-class ChangeSessionBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class ChangeSessionBody(RequestBody):
     title: str | None = Field(default=None, min_length=1, max_length=200)
     archived: bool | None = None
 
 
-class MarkSessionSeenBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    seq: int = Field(ge=0, description="The number of the last event that the owner has seen.")
+class MarkSessionSeenBody(RequestBody):
+    seq: Natural = Field(description="The number of the last event that the owner has seen.")
 
 
-class PromptImageBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class PromptImageBody(RequestBody):
     mime: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
     data: str = Field(max_length=8 * 1024 * 1024, description="Base64.")
 
@@ -135,10 +146,9 @@ class PromptImageBody(BaseModel):
         return value
 
 
-class SendPromptBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class SendPromptBody(RequestBody):
     text: str = Field(min_length=1, max_length=1_000_000)
-    files: list[Annotated[str, Field(max_length=4096)]] = Field(default=[], max_length=100)
+    files: list[PathText] = Field(default=[], max_length=100)
     images: list[PromptImageBody] = Field(default=[], max_length=8)
     key: str = Field(
         min_length=1,
@@ -150,15 +160,13 @@ class SendPromptBody(BaseModel):
     )
 
 
-class SetOptionBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class SetOptionBody(RequestBody):
     id: str = Field(max_length=100)
     value: Annotated[str, Field(max_length=200)] | bool
 
 
-class RewindSessionBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    turn: int = Field(ge=1)
+class RewindSessionBody(RequestBody):
+    turn: Positive
     what: Literal["files", "chat", "both"]
     dry_run: bool = False
 
@@ -175,12 +183,15 @@ class SessionRoutes:
     @get("/v1/sessions", scope="read")
     async def list_sessions(
         self,
+        request: Request,
         query: Annotated[str, Query(max_length=200)] = "",
-        archived: bool = False,
+        archived: UrlFlag = False,
         cursor: Annotated[str, Query(max_length=100)] = "",
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        limit: Annotated[int, Query(ge=1, le=200), DIGITS] = 50,
     ) -> SessionPageBody:
-        """Sessions with `query` in their title or messages."""
+        """Sessions with `query` in their title or messages. A query needs the scope `prompt`."""
+        if query:
+            principal_of(request.scope).require("prompt")
         await self._sessions.ready.wait()
         rows = await asyncio.to_thread(
             self._store.search, query=query, archived=archived, cursor=cursor, limit=limit + 1
@@ -198,12 +209,12 @@ class SessionRoutes:
         )
 
     @get("/v1/sessions/{session}", scope="read")
-    async def get_session(self, session: Id) -> SessionInfoBody:
+    async def get_session(self, session: UrlId) -> SessionInfoBody:
         """One session."""
         return _to_body(await self._sessions.get(session))
 
     @patch("/v1/sessions/{session}", scope="prompt")
-    async def change_session(self, session: Id, body: ChangeSessionBody, request: Request) -> SessionInfoBody:
+    async def change_session(self, session: UrlId, body: ChangeSessionBody, request: Request) -> SessionInfoBody:
         """Rename, archive or unarchive a session."""
         return _to_body(
             await self._sessions.update(
@@ -212,24 +223,24 @@ class SessionRoutes:
         )
 
     @post("/v1/sessions/{session}/seen", scope="prompt")
-    async def mark_session_seen(self, session: Id, body: MarkSessionSeenBody) -> SessionInfoBody:
+    async def mark_session_seen(self, session: UrlId, body: MarkSessionSeenBody) -> SessionInfoBody:
         """Mark events as seen up to a number. Idempotent; a smaller number than before changes nothing."""
         return _to_body(await self._sessions.mark_seen(session, body.seq))
 
     @delete("/v1/sessions/{session}", scope="prompt")
-    async def delete_session(self, session: Id, request: Request) -> SessionDeletedBody:
+    async def delete_session(self, session: UrlId, request: Request) -> SessionDeletedBody:
         """Delete a session and its transcript. Its agent ends."""
         await self._sessions.delete(session, who=principal_of(request.scope).who)
         return SessionDeletedBody(id=session)
 
-    @get("/v1/sessions/{session}/events", scope="read")
+    @get("/v1/sessions/{session}/events", response_model=SessionEventsBody, scope="prompt")
     async def list_session_events(
         self,
-        session: Id,
-        after: Annotated[int | None, Query(ge=0)] = None,
-        before: Annotated[int | None, Query(ge=1)] = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
-    ) -> SessionEventsBody:
+        session: UrlId,
+        after: UrlNatural | None = None,
+        before: UrlPositive | None = None,
+        limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 200,
+    ) -> Response:
         """Events after a number; without `after`, the last `limit` events (before `before`)."""
         await self._sessions.get(session)
         last = after is None
@@ -239,23 +250,25 @@ class SessionRoutes:
         more = events[-1].seq if not last and len(events) == limit else None
         # Read after the events: a message that ends in between is in neither and is published on the topic.
         streaming = self._sessions.unfinished_messages(session) if more is None and before is None else []
-        return SessionEventsBody(
-            events=[SessionEventBody.model_validate(event.as_json()) for event in events],
-            next=more,
-            streaming=[StreamingTextBody.model_validate(one) for one in streaming],
-        )
+        # In a thread: a thousand tool calls can be a hundred megabytes, and other requests go on meanwhile.
+        return Response(await asyncio.to_thread(_encode_events, events, more, streaming), media_type=JSON)
 
-    @get("/v1/sessions/{session}/turns/{turn}/images/{place}", response_class=Response, scope="read")
+    @get("/v1/sessions/{session}/turns/{turn}/images/{place}", response_class=Response, scope="prompt")
     async def get_prompt_image(
-        self, session: Id, turn: Annotated[int, Path(ge=1)], place: Annotated[int, Path(ge=0, le=100)]
+        self, session: UrlId, turn: UrlPositive, place: Annotated[int, Path(ge=0, le=100), DIGITS]
     ) -> Response:
         """An image of a prompt, as it was sent."""
         mime, data = await asyncio.to_thread(self._store.turns.get_image, session, turn, place)
         return Response(data, media_type=mime)
 
     @post("/v1/sessions/{session}/prompt", scope="prompt", max_body=MAX_PROMPT)
-    async def send_prompt(self, session: Id, body: SendPromptBody, request: Request) -> PromptAcceptedBody:
-        """Send a prompt. It is stored first; its events are on the topic `session:ID` and under `/events`."""
+    async def send_prompt(self, session: UrlId, body: SendPromptBody, request: Request) -> PromptAcceptedBody:
+        """Send a prompt. It is stored first; its events are on the topic `session:ID` and under `/events`.
+
+        A prompt that begins with `!` is a shell command and needs the scope `terminal`.
+        """
+        if runs_command(body.text):
+            principal_of(request.scope).require("terminal")
         prompt = body.model_dump(include={"text", "files", "images"})
         turn, queued = await self._sessions.prompt(
             session, prompt, body.key, body.when, who=principal_of(request.scope).who
@@ -263,29 +276,26 @@ class SessionRoutes:
         return PromptAcceptedBody(turn=turn, queued=queued)
 
     @post("/v1/sessions/{session}/cancel", scope="prompt")
-    async def cancel_session(self, session: Id) -> SessionInfoBody:
+    async def cancel_session(self, session: UrlId) -> SessionInfoBody:
         """Stop the running turn and drop the prompts that wait."""
         await self._sessions.cancel(session)
         return _to_body(await self._sessions.get(session))
 
-    @post("/v1/sessions/{session}/options", scope="prompt")
-    async def set_option(self, session: Id, body: SetOptionBody) -> SessionInfoBody:
+    @post("/v1/sessions/{session}/options", scope="admin")
+    async def set_option(self, session: UrlId, body: SetOptionBody) -> SessionInfoBody:
         """Set a mode, model or other option that the agent offers (event `options`)."""
         return _to_body(await self._sessions.set_option(session, body.id, body.value))
 
     @post("/v1/sessions/{session}/fork", scope="prompt")
-    async def fork_session(self, session: Id, request: Request) -> SessionInfoBody:
+    async def fork_session(self, session: UrlId, request: Request) -> SessionInfoBody:
         """Make a second session with the same transcript."""
         return _to_body(await self._sessions.fork(session, who=principal_of(request.scope).who))
 
     @post("/v1/sessions/{session}/rewind", scope="prompt")
-    async def rewind_session(self, session: Id, body: RewindSessionBody, request: Request) -> RewindResultBody:
+    async def rewind_session(self, session: UrlId, body: RewindSessionBody, request: Request) -> RewindResultBody:
         """Rewind files, chat or both to before a turn. Files also need the scope `history`."""
-        token = principal_of(request.scope).token
-        if body.what != "chat" and not body.dry_run and token is not None and "history" not in token.scopes:
-            raise FreeholdError(
-                "session.permission", "This token may not rewind files", hint="Use a token with the scope history"
-            )
+        if body.what != "chat" and not body.dry_run:
+            principal_of(request.scope).require("history")
         await self._sessions.get(session)
         outcome = await self._sessions.rewind(
             session,
@@ -297,17 +307,25 @@ class SessionRoutes:
         )
         return RewindResultBody.model_validate(outcome)
 
-    @get("/v1/sessions/{session}/export", response_class=Response, scope="read")
-    async def export_session(self, session: Id, format: Literal["markdown", "json"] = "markdown") -> Response:
+    @get("/v1/sessions/{session}/export", response_class=Response, scope="prompt")
+    async def export_session(self, session: UrlId, format: Literal["markdown", "json"] = "markdown") -> Response:
         """The transcript as Markdown or JSON."""
         row = await self._sessions.get(session)
         events = await asyncio.to_thread(self._store.events, session, limit=MAX_EXPORTED)
         disposition = {"content-disposition": f'attachment; filename="session-{session}.{_ENDINGS[format]}"'}
         if format == "json":
-            from fastapi.responses import JSONResponse
+            text = await asyncio.to_thread(lambda: json.dumps(export_json(row, events)))
+            return Response(text, headers=disposition, media_type=JSON)
+        text = await asyncio.to_thread(export_markdown, row, events)
+        return PlainTextResponse(
+            text.encode("utf-8", "replace"), headers=disposition, media_type="text/markdown; charset=utf-8"
+        )
 
-            return JSONResponse(export_json(row, events), headers=disposition)
-        return PlainTextResponse(export_markdown(row, events), headers=disposition, media_type="text/markdown")
+
+def _encode_events(events: list[SessionEventRow], more: int | None, streaming: list[Json]) -> bytes:
+    """As `SessionEventsBody`. In ASCII: an agent's text may contain half of a character, which has no UTF-8."""
+    found = {"events": [event.as_json() for event in events], "next": more, "streaming": streaming}
+    return json.dumps(found, separators=(",", ":")).encode("ascii")
 
 
 _ENDINGS = {"markdown": "md", "json": "json"}

@@ -3,23 +3,21 @@
 import asyncio
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, RedirectResponse
 
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.error_responses import RateLimited
+from freehold.gateway.inputs import RequestBody
 from freehold.gateway.page import PageLink, render_page
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routes.pages import PAGES
 from freehold.gateway.routing import get, post
-from freehold.identity.sign_ins import COOKIE
-
-if TYPE_CHECKING:
-    pass
+from freehold.identity.sign_ins import HANDOVER_TTL, LinkPurpose
 
 BACK = "Back to the sign-in page"
 SIGN_IN_SECONDS = 600
@@ -34,9 +32,7 @@ class AccountSignInBody(BaseModel):
     """Sign-in with the owner's account."""
 
     handle: str | None
-    origin: str = Field(
-        description="The origin where the sign-in must begin: AT Protocol servers redirect to 127.0.0.1, not to localhost."
-    )
+    origin: str = Field(description="The origin of the control center, where the sign-in must begin.")
 
 
 class SignInOptionsBody(BaseModel):
@@ -46,23 +42,19 @@ class SignInOptionsBody(BaseModel):
     link: bool
 
 
-class SignInLinkTokenBody(BaseModel):
+class SignInLinkTokenBody(RequestBody):
     """The token of a sign-in link."""
 
-    model_config = ConfigDict(extra="forbid")
     token: str = Field(min_length=20, max_length=200)
 
 
-class EmptyObjectBody(BaseModel):
+class EmptyObjectBody(RequestBody):
     """An empty object."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class BeginSignInBody(BaseModel):
+class BeginSignInBody(RequestBody):
     """The page that the browser wanted to open."""
 
-    model_config = ConfigDict(extra="forbid")
     return_to: str = Field(
         default="/", max_length=100, description="One of our own pages. The browser is sent there after the sign-in."
     )
@@ -74,7 +66,14 @@ class SignInRedirectBody(BaseModel):
     redirect: str
 
 
-class SignInDoneBody(BaseModel):
+class SignedInBody(BaseModel):
+    """This browser is signed in."""
+
+    key: str = Field(description="The page keeps it in its own storage and sends it as `Authorization: Sign-In KEY`.")
+    return_to: str = Field(description="The page to open now: one of our own.")
+
+
+class SignedOutBody(BaseModel):
     done: bool = True
 
 
@@ -95,7 +94,6 @@ class SignInRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
         self._sign_in = context.sign_in
-        self._lifetime = context.services.manifest.gateway.sign_in_absolute
 
     @get("/v1/sign-in", scope="anyone")
     async def list_sign_in_options(self) -> SignInOptionsBody:
@@ -110,16 +108,23 @@ class SignInRoutes:
     @post("/v1/sign-in/link", scope="anyone")
     async def redeem_sign_in_link(
         self, body: SignInLinkTokenBody, request: Request, response: Response
-    ) -> SignInDoneBody:
-        """Exchange a sign-in link for a sign-in."""
-        address = principal_of(request.scope).address
-        self._sign_in.count_attempt(address)
+    ) -> SignedInBody:
+        """Exchange a sign-in link, or a finished sign-in with the owner's account, for the key of a sign-in."""
+        principal = principal_of(request.scope)
+        purpose: LinkPurpose
+        if self._services.manifest.owner.did is None:
+            purpose = "browser"
+            self._sign_in.count_attempt(principal.address)
+        else:
+            purpose = "atproto"
+            self._sign_in.count_callback(principal.address)
         created = await asyncio.to_thread(
             self._services.sign_ins.redeem_link,
             body.token,
             label=_label(request),
-            address=address,
-            replaces=request.cookies.get(COOKIE),
+            address=principal.address,
+            purpose=purpose,
+            replaces=None if principal.sign_in is None else principal.sign_in.id,
         )
         if created is None:
             raise FreeholdError(
@@ -127,10 +132,12 @@ class SignInRoutes:
                 "This sign-in link was already used or is older than ten minutes",
                 hint="Make a new one on the machine that runs Freehold: freehold open",
             )
-        sign_in, secret = created
-        set_cookie(response, COOKIE, secret, seconds=self._lifetime)
+        sign_in, key = created
         await self._sign_in.record_sign_in(sign_in)
-        return SignInDoneBody()
+        page = check_return_page(request.cookies.get(RETURN_COOKIE)) if purpose == "atproto" else "/"
+        if purpose == "atproto":
+            delete_cookie(response, RETURN_COOKIE)
+        return SignedInBody(key=key, return_to=page)
 
     @post("/v1/sign-in/atproto", scope="anyone")
     async def begin_sign_in(self, body: BeginSignInBody, request: Request, response: Response) -> SignInRedirectBody:
@@ -154,7 +161,7 @@ class SignInRoutes:
         response: Response
         try:
             self._sign_in.count_callback(address)
-            did = await self._sign_in.get_flow().finish(
+            await self._sign_in.get_flow().finish(
                 request.query_params.multi_items(), request.cookies.get(SIGN_IN_COOKIE)
             )
         except SignInProblem as problem:
@@ -167,19 +174,12 @@ class SignInRoutes:
                 title=title, message=error.message, hint=error.hint, status=error.kind.status, link=back
             )
         else:
-            sign_in, secret = await asyncio.to_thread(
-                self._services.sign_ins.create,
-                did,
-                label=_label(request),
-                address=address,
-                method="atproto",
-                replaces=request.cookies.get(COOKIE),
-            )
-            await self._sign_in.record_sign_in(sign_in)
-            response = RedirectResponse(page, status_code=303)
-            set_cookie(response, COOKIE, secret, seconds=self._lifetime)
+            # The page exchanges this token for its key. Nothing that signs in is in a cookie or stays in the address.
+            token = await asyncio.to_thread(self._services.sign_ins.create_link, "atproto", HANDOVER_TTL)
+            response = RedirectResponse(f"/sign-in#{token}", status_code=303)
+        if response.status_code >= 400:
+            delete_cookie(response, RETURN_COOKIE)
         delete_cookie(response, SIGN_IN_COOKIE)
-        delete_cookie(response, RETURN_COOKIE)
         return response
 
     @get("/oauth/client-metadata.json", include_in_schema=False, scope="anyone")
@@ -191,7 +191,7 @@ class SignInRoutes:
         return _document(self._sign_in.get_flow().client.jwks())
 
     @post("/v1/sign-out", scope="browser")
-    async def sign_out(self, _body: EmptyObjectBody, request: Request, response: Response) -> SignInDoneBody:
+    async def sign_out(self, _body: EmptyObjectBody, request: Request) -> SignedOutBody:
         """End this browser's sign-in."""
         sign_in = principal_of(request.scope).sign_in
         assert sign_in is not None  # the scope `browser` guarantees it
@@ -199,8 +199,7 @@ class SignInRoutes:
         await asyncio.to_thread(
             self._services.timeline.append, "identity.signed_out", {"session": sign_in.id}, who="owner"
         )
-        delete_cookie(response, COOKIE)
-        return SignInDoneBody()
+        return SignedOutBody()
 
 
 def _label(request: Request) -> str:

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import os
 from typing import Annotated, Literal
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from freehold.computer.contract.conventions import WORKSPACE
@@ -13,9 +14,11 @@ from freehold.computer.library.terminal import Terminal, TerminalInfo
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.history_notes import send_history_note
+from freehold.gateway.inputs import MAX_ID, PathText, RequestBody, UrlId, read_path
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, post, websocket
 from freehold.gateway.services import Services
+from freehold.gateway.terminal_filter import TerminalFilter
 from freehold.history.calls import RequestAuthor
 
 MAX_TERMINALS = 32
@@ -42,15 +45,13 @@ class TerminalInfoBody(BaseModel):
     ended: bool
 
 
-class OpenTerminalBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class OpenTerminalBody(RequestBody):
     rows: Rows = 24
     columns: Columns = 80
-    folder: str = Field(default=WORKSPACE, max_length=4096)
+    folder: PathText = WORKSPACE
 
 
-class ResizeTerminalBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class ResizeTerminalBody(RequestBody):
     type: Literal["resize"]
     rows: Rows
     columns: Columns
@@ -91,7 +92,7 @@ class TerminalRoutes:
                 f"There are already {MAX_TERMINALS} terminals",
                 hint="Close one that you do not need",
             )
-        terminal = await computer.terminal(rows=body.rows, cols=body.columns, cwd=body.folder)
+        terminal = await computer.terminal(rows=body.rows, cols=body.columns, cwd=os.fsdecode(read_path(body.folder)))
         info = terminal.info
         assert info is not None  # always set for an opened terminal
         await terminal.detach()
@@ -100,7 +101,7 @@ class TerminalRoutes:
         return _to_info(info)
 
     @delete("/v1/terminals/{terminal}", scope="terminal")
-    async def close_terminal(self, terminal: str, request: Request) -> TerminalClosedBody:
+    async def close_terminal(self, terminal: UrlId, request: Request) -> TerminalClosedBody:
         """Close a terminal and end its programs."""
         await self._services.computer.close_terminal(terminal)
         who = principal_of(request.scope).who
@@ -110,17 +111,21 @@ class TerminalRoutes:
 
     @websocket("/v1/terminals/{terminal}/socket", scope="terminal")
     async def terminal_socket(self, socket: WebSocket) -> None:
-        """Binary frames carry input and output. The text frame {"type": "resize", rows, columns} resizes."""
+        """Binary frames carry input and output; output is filtered. The text frame {"type": "resize", rows, columns} resizes."""
         await socket.accept()
+        name = str(socket.path_params["terminal"])
+        if len(name) > MAX_ID:
+            await socket.close(CLOSE_NOT_FOUND, "there is no such terminal")
+            return
         try:
-            terminal = await self._services.computer.attach(socket.path_params["terminal"])
+            terminal = await self._services.computer.attach(name)
         except FreeholdError as error:
             await socket.close(CLOSE_NOT_FOUND, error.message[:100])
             return
         used = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
-                noting = group.create_task(_note_use(self._services, socket.path_params["terminal"], used))
+                noting = group.create_task(_note_use(self._services, name, used))
                 await _copy_both_ways(socket, terminal, used)
                 noting.cancel()
         finally:
@@ -138,10 +143,12 @@ async def _copy_both_ways(socket: WebSocket, terminal: Terminal, used: asyncio.E
 
 
 async def _send_output(socket: WebSocket, terminal: Terminal, used: asyncio.Event) -> None:
+    output_filter = TerminalFilter()
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while data := await terminal.read(READ_SIZE):
             used.set()
-            await socket.send_bytes(data)
+            if drawable := output_filter.feed(data):
+                await socket.send_bytes(drawable)
         await socket.close(CLOSE_ENDED, "the program in this terminal has ended")
 
 

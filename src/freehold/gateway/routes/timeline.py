@@ -7,10 +7,8 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import DIGITS, UrlNatural, UrlPositive
 from freehold.gateway.routing import get
-
-# The largest integer that every JSON client can represent.
-MAX_JSON_INTEGER = 2**53
 
 
 class TimelineEventBody(BaseModel):
@@ -40,10 +38,10 @@ class TimelineRoutes:
     @get("/v1/timeline", scope="read")
     async def read_timeline(
         self,
-        after: Annotated[int, Query(ge=0, le=MAX_JSON_INTEGER)] = 0,
-        before: Annotated[int | None, Query(ge=1, le=MAX_JSON_INTEGER)] = None,
-        kind: Annotated[list[str] | None, Query(max_length=20)] = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        after: UrlNatural = 0,
+        before: UrlPositive | None = None,
+        kind: Annotated[list[Annotated[str, Field(max_length=100)]] | None, Query(max_length=20)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 100,
     ) -> TimelineEventsBody:
         """Events after a number, or the last events `before` it, oldest first. `kind` accepts patterns such as `egress.*`."""
         kinds = tuple(kind or ())

@@ -37,7 +37,7 @@ def render_page(title: str, body: str, *, home: str = "", corner: str = "", refr
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"{again}<title>{escape_text(title)} · Freehold keeper</title><style>{STYLE}</style></head><body><main>"
-        f'<header>{LOGO}<div><h1><a href="/">Freehold keeper</a></h1>{where}</div>{corner}</header>{body}</main></body></html>'
+        f'<header>{LOGO}<div><h1><a href="./">Freehold keeper</a></h1>{where}</div>{corner}</header>{body}</main></body></html>'
     )
 
 
@@ -48,5 +48,5 @@ def render_notice(message: str, more: str = "", *, bad: bool = False) -> str:
 
 def render_error(error: FreeholdError, error_id: str = "") -> str:
     hint = error.next_step + (f"\nfreehold logs keeper shows it as {error_id}" if error_id else "")
-    body = render_notice(error.message, hint.strip(), bad=True) + '<p><a class="button" href="/">Back</a></p>'
+    body = render_notice(error.message, hint.strip(), bad=True) + '<p><a class="button" href="./">Back</a></p>'
     return render_page("Error", body)

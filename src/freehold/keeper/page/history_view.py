@@ -30,8 +30,8 @@ def render_history(
     report: RestoreReport | None = None,
 ) -> str:
     """The history part of the overview. `changes` has the first few paths of each entry; `report` what was just done."""
-    redo = '<a class="button" href="/redo">Redo…</a>' if entries and entries[0].kind == "undo" else ""
-    undo = '<a class="button main" href="/undo">Undo the last change…</a>' if len(entries) > 1 else ""
+    redo = '<a class="button" href="redo">Redo…</a>' if entries and entries[0].kind == "undo" else ""
+    undo = '<a class="button main" href="undo">Undo the last change…</a>' if len(entries) > 1 else ""
     rows = "".join(_render_entry(entry, changes.get(entry.id)) for entry in entries)
     rows = rows or '<div class="row"><div class="what"><p>Nothing has changed yet.</p></div></div>'
     actions = f'<span class="right">{redo}{undo}</span>' if undo or redo else ""
@@ -55,8 +55,8 @@ def render_preview(verb: str, plan: RestorePreview, entry: int | None) -> str:
         f"<h2>{escape_text(title)} <small>{escape_text(plan.summary)}</small></h2>"
         f'<section class="card">{_render_fates(plan.steps, plan.total)}</section>'
         '<p class="note">The present state is recorded first. You can undo this.</p>'
-        f'<div class="actions"><form method="post" action="/{verb}">{field}<button class="main">{verb.capitalize()}</button></form>'
-        '<a class="button" href="/">Cancel</a></div>'
+        f'<div class="actions"><form method="post" action="{verb}">{field}<button class="main">{verb.capitalize()}</button></form>'
+        '<a class="button" href="./">Cancel</a></div>'
     )
     return render_page(title, body)
 
@@ -70,7 +70,7 @@ def render_report(report: RestoreReport) -> str:
             bad=True,
         )
         + f'<section class="card">{_render_fates(report.fates, report.total)}</section>'
-        '<div class="actions"><a class="button main" href="/">Back</a></div>'
+        '<div class="actions"><a class="button main" href="./">Back</a></div>'
     )
     return render_page("Not all paths were restored", body)
 
@@ -116,7 +116,7 @@ def _render_entry(entry: EntryRecord, changes: EntryChanges | None) -> str:
     ]
     count = entry.added + entry.changed + entry.removed
     counts += f" path{'s' if count != 1 else ''}" + (f" · {' '.join(lines)} lines" if lines else "")
-    undo = f'<a class="button" href="/undo?entry={entry.id}" aria-label="Undo back to before entry {entry.id}">Back to before…</a>'
+    undo = f'<a class="button" href="undo?entry={entry.id}" aria-label="Undo back to before entry {entry.id}">Back to before…</a>'
     return (
         f'<div class="row"><div class="what"><b>{escape_text(KINDS.get(entry.kind, entry.kind))}</b>'
         f'<span class="note">{counts}</span><p>{escape_text(" · ".join(facts))}</p>{_render_changes(changes)}</div>'
@@ -147,10 +147,11 @@ def _render_interrupted(status: HistoryStatus) -> str:
     found = status.interrupted
     if found is None:
         return ""
-    words = f"The last {found.kind} was interrupted when the keeper ended. You can finish it, or go back to the state before it."
+    asked = describe_author(author_json(found.who)) if found.who.by != "unknown" else "someone"
+    words = f"The last {found.kind}, asked for by {asked}, was interrupted. You can finish it, or go back to the state before it."
     return (
         f'<div class="said bad"><b>{escape_text(words)}</b><div class="actions">'
-        '<form method="post" action="/recover"><input type="hidden" name="finish" value="yes"><button class="main">Finish it</button></form>'
-        '<form method="post" action="/recover"><input type="hidden" name="finish" value="no"><button>Go back</button></form>'
+        '<form method="post" action="recover"><input type="hidden" name="finish" value="yes"><button class="main">Finish it</button></form>'
+        '<form method="post" action="recover"><input type="hidden" name="finish" value="no"><button>Go back</button></form>'
         "</div></div>"
     )

@@ -12,7 +12,7 @@ WAITING = {"starting", "waiting", "stopping"}
 def render_overview(status: KeeperStatus, history: str, notice: str = "") -> str:
     """`history` is the HTML of the history part; `notice` says what was just done."""
     body = (render_notice(notice) if notice else "") + _state(status) + history + _programs(status) + _facts(status)
-    sign_out = '<form method="post" action="/sign-out"><button>Sign out</button></form>'
+    sign_out = '<form method="post" action="sign-out"><button>Sign out</button></form>'
     return render_page("Overview", body, home=status.home, corner=sign_out, refresh=None if status.ready else 3)
 
 
@@ -42,6 +42,12 @@ def format_size(amount: int | None) -> str:
 
 
 def _state(status: KeeperStatus) -> str:
+    if status.ready and status.disk.state != "ok":
+        words = "Free some space. Until then files and history may not be written."
+        tone = "bad" if status.disk.state == "full" else "warn"
+        return (
+            f'<section class="state {tone}"><div><b>{escape_text(status.disk.words)}</b><p>{words}</p></div></section>'
+        )
     if status.ready:
         link = f'<a class="button main" href="{escape_text(status.url)}">Open Freehold</a>'
         return f'<section class="state"><div><b>Everything is running</b><p>Every program answers.</p></div>{link}</section>'
@@ -73,7 +79,8 @@ def _program(program: ProgramStatus) -> str:
     return (
         f'<div class="row"><div class="what"><b>{name}</b><span class="tag {tone}">{escape_text(state)}</span>'
         f"<p>{escape_text(' · '.join(facts))}</p>{trouble}</div>"
-        f'<form method="post" action="/restart/{name}"><button aria-label="Restart {name}">Restart</button></form></div>'
+        f'<form method="post" action="restart"><input type="hidden" name="program" value="{name}">'
+        f'<button aria-label="Restart {name}">Restart</button></form></div>'
     )
 
 

@@ -13,8 +13,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from freehold.errors import FreeholdError
-from freehold.identity.sign_ins import COOKIE, RECOVERY_COOKIE
+from freehold.identity.sign_ins import RECOVERY_COOKIE, split_secret
 from freehold.keeper.page.forms import read_form
+from freehold.keeper.page.guard import KEY_PREFIX
 from freehold.keeper.page.history_routes import RecoveryHistoryRoutes
 from freehold.keeper.page.history_view import describe_report
 from freehold.keeper.page.overview import render_overview
@@ -43,7 +44,7 @@ class PageRoutes:
             Route("/sign-in", self.sign_in_page, methods=["GET"]),
             Route("/sign-in", self.sign_in, methods=["POST"]),
             Route("/sign-out", self.sign_out, methods=["POST"]),
-            Route("/restart/{program}", self.restart_form, methods=["POST"]),
+            Route("/restart", self.restart_form, methods=["POST"]),
             Route("/v1/status", self.status),
             Route("/v1/restart/{program}", self.restart, methods=["POST"]),
             *self._history.table(),
@@ -67,7 +68,7 @@ class PageRoutes:
         return HTMLResponse(render_overview(await self._api.status(), await self._history.render(report), notice))
 
     async def restart_form(self, request: Request) -> Response:
-        await self._api.restart(request.path_params["program"], wait=False)
+        await self._api.restart((await read_form(request)).get("program", ""), wait=False)
         return redirect_to("/")
 
     async def sign_in_page(self, request: Request) -> Response:
@@ -101,16 +102,16 @@ class PageRoutes:
         self._api.keeper.record(
             "identity.signed_in", {"where": "keeper", "session": sign_in.id, "method": sign_in.method}, who="owner"
         )
-        response = redirect_to("/")
-        response.set_cookie(RECOVERY_COOKIE, secret, secure=True, httponly=True, samesite="strict", path="/")
+        cookie, key = split_secret(secret)
+        response = redirect_to(f"{KEY_PREFIX}{key}/")
+        response.set_cookie(RECOVERY_COOKIE, cookie, secure=True, httponly=True, samesite="strict", path="/")
         return response
 
     async def sign_out(self, request: Request) -> Response:
-        """Ends the sign-in that was used, also one of the control center."""
+        """Ends the sign-in that was used."""
         await asyncio.to_thread(self._api.sign_ins.revoke, request.state.owner.id)
         response = redirect_to("/sign-in")
-        for name in (RECOVERY_COOKIE, COOKIE):
-            response.delete_cookie(name, secure=True, httponly=True, samesite="strict", path="/")
+        response.delete_cookie(RECOVERY_COOKIE, secure=True, httponly=True, samesite="strict", path="/")
         return response
 
     async def _explained(self, request: Request, error: Exception) -> Response:

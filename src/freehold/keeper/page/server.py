@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from freehold.connection_slots import ConnectionSlots, SlottedConnection
 from freehold.keeper.page.frame import HEADERS
 from freehold.keeper.page.guard import PageGuard, ServedHosts
 from freehold.keeper.page.routes import PageRoutes
@@ -17,6 +19,9 @@ from freehold.keeper.retry import retry_until_done
 
 if TYPE_CHECKING:
     from freehold.keeper.api import KeeperApi
+
+
+MAX_CONNECTIONS = 64
 
 
 class _Server(uvicorn.Server):
@@ -39,16 +44,19 @@ async def serve_page(api: "KeeperApi", sockets: list[socket.socket]) -> AsyncIte
     app = PageGuard(
         Starlette(routes=routes.table(), exception_handlers=routes.errors()), names, api.sign_ins.verify, HEADERS
     )
+
+    class Connection(SlottedConnection, H11Protocol):
+        slots = ConnectionSlots(MAX_CONNECTIONS, MAX_CONNECTIONS)
+
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=64,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=16 * 1024,

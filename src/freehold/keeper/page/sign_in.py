@@ -13,7 +13,6 @@ def render_sign_in(message: str = "", hint: str = "") -> str:
         '<form method="post" action="/sign-in"><label for="code">One-time code</label>'
         '<input id="code" name="code" class="mono" autocomplete="one-time-code" autocapitalize="characters" '
         'spellcheck="false" required autofocus maxlength="64" placeholder="ABCDE-FGHIJ-KLMNO-PQRST">'
-        '<button class="main">Sign in</button></form>'
-        '<p class="note">A browser that is signed in to Freehold needs no code.</p></section></div>'
+        '<button class="main">Sign in</button></form></section></div>'
     )
     return render_page("Sign in", body)

@@ -8,7 +8,7 @@ from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key, show_value
 from freehold.manifest.secret_text import looks_placeholder, looks_secret, mask, names_secret, parse_reference
-from freehold.manifest.sections.models import BudgetSection
+from freehold.manifest.sections.models import FEATURES, FIELD_PREFIX, TYPE_PREFIX, BudgetSection
 
 
 def _references(manifest: Manifest) -> Iterator[tuple[KeyPath, str]]:
@@ -179,4 +179,20 @@ def day_above_month(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFi
                     path,
                     f"{show_key(path)} ({day:g}) is above that of the month ({month:g})",
                     "Make the day the smaller one",
+                )
+
+
+@check("E409")
+def unknown_word_in_allow(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A provider's `allow` has a word that allows nothing."""
+    for name, model in manifest.models.items():
+        for place, word in enumerate(model.allow):
+            is_path = word.rpartition(" ")[2].startswith("/")
+            named = word.startswith((FIELD_PREFIX, TYPE_PREFIX)) and not word.endswith(":")
+            if word not in FEATURES and not is_path and not named:
+                path: KeyPath = ("models", name, "allow", place)
+                yield CheckFinding(
+                    path,
+                    f"{show_key(path)} is {show_value(word)}, which is neither a path nor a known word",
+                    f"A path such as GET /v1/files/*, field:NAME, type:NAME, or one of {', '.join(FEATURES)}",
                 )

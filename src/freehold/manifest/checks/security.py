@@ -33,7 +33,7 @@ def exception_without_use(manifest: Manifest, facts: MachineFacts) -> Iterator[C
     """An exception is granted for something that is not used."""
     for name in manifest.security.exceptions:
         feature = EXCEPTIONAL.get(name)
-        if feature and not any(True for _ in feature.uses(manifest)):
+        if feature and not feature.could_use(manifest) and not any(True for _ in feature.uses(manifest)):
             key: KeyPath = ("security", "exceptions", name)
             yield CheckFinding(
                 key,

@@ -29,7 +29,7 @@ class AgentSection(Section):
     )
     mode: str | None = Field(
         default=None,
-        description="The ACP session mode it is put into; by default the one that asks.",
+        description="The ACP session mode it is put into; by default one in which it asks.",
         examples=["default"],
     )
     model: str | None = Field(

@@ -20,6 +20,11 @@ class HistorySection(Section):
         description="Disk that history may use; 5GiB or a tenth of the disk, whichever is less, by default.",
         examples=["20GiB"],
     )
+    rate: Bytes | None = Field(
+        default=None,
+        description="What one agent may add to history in an hour; half of the quota by default. Beyond it, its new contents are listed but not stored, and you are told.",
+        examples=["2GiB"],
+    )
     quiet: Moments = Field(
         default=2.0, description="A snapshot is taken after this long without writes, when something changed."
     )

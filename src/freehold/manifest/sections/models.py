@@ -18,6 +18,25 @@ BASE_URLS: Mapping[ProviderKind, str] = {
 
 """The base URL of each kind when the manifest sets none; openai-compatible servers have no default."""
 
+ProviderFeature = Literal[
+    "urls", "web-search", "mcp", "plugins", "code-execution", "image-generation", "stored", "background"
+]
+FEATURES: Mapping[ProviderFeature, str] = {
+    "urls": "the provider would fetch an address that the request names",
+    "web-search": "the provider would search the web",
+    "mcp": "the provider would call a server that the request names",
+    "plugins": "the provider would run plugins",
+    "code-execution": "the provider would run programs in a container of its own",
+    "image-generation": "the provider would make images, whose cost is not counted in tokens",
+    "stored": "the provider would keep the conversation, or use what it has kept",
+    "background": "the provider would answer in the background, where the cost cannot be counted",
+}
+"""The words of `allow` for what providers do by themselves, and what each means."""
+FIELD_PREFIX = "field:"
+"""`field:messages.colour` in `allow`: a field of a request that Freehold does not know."""
+TYPE_PREFIX = "type:"
+"""`type:x_search` in `allow`: a type of a tool or of content that Freehold does not know."""
+
 
 class BudgetSection(Section):
     """Limits on cost and tokens; none by default. Days and months are in UTC."""
@@ -51,8 +70,11 @@ class ModelSection(Section):
     budget: BudgetSection = Field(default=BudgetSection(), description="What may be spent on it.")
     allow: Words = Field(
         default=(),
-        description="Paths of its API that agents may use beside those that ask a model; a `*` at the end stands for the rest. The word `urls` lets the provider fetch addresses that a question names.",
-        examples=[["POST /v1/files", "GET /v1/files/*"]],
+        description="What agents may use beside plain model requests. Paths of its API; a `*` at the end stands for the rest. "
+        "What the provider does by itself: "
+        + ", ".join(f"`{word}`" for word in FEATURES)
+        + ". A field or a type that Freehold does not know: `field:NAME`, `type:NAME`.",
+        examples=[["POST /v1/files", "GET /v1/files/*", "urls"]],
     )
 
     @property

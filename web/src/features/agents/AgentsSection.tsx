@@ -11,6 +11,7 @@ import { InstallBar } from "./AddAgent";
 import {
   agentActions,
   agentProblem,
+  asksText,
   capabilitiesOf,
   type InstallProgress,
   isInstalled,
@@ -60,6 +61,8 @@ export function AgentsSection() {
     toasts.done(message);
     return undefined;
   };
+  // What is below the list waits for it, so that nothing moves when it arrives.
+  if (value === null && problem === null) return <p className="loading quiet fade-in-late">Loading…</p>;
   return (
     <section aria-label="Agents">
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
@@ -120,16 +123,13 @@ function AgentRow({ agent, state, progress, onAdd, onRemove, onTest }: AgentRowP
               default
             </span>
           )}{" "}
-          {!agent.asks && (
-            <span
-              className="chip"
-              data-tone="amber"
-              title="This agent does not ask for permission. Isolation and network rules still apply."
-            >
+          {agent.asks === false && (
+            <span className="chip" data-tone={agent.may_act_unasked ? "amber" : "alarm"} title={asksText(agent)}>
               acts without asking
             </span>
           )}
         </p>
+        <p className="quiet">{asksText(agent)}</p>
         {!busy && (problem ? <p className="quiet">{problem}</p> : <p className="success-text">ready</p>)}
         <div role="status">
           {isAdding && <p className="quiet">{progress ? progressText(progress) : "Preparing…"}</p>}

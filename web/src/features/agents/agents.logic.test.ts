@@ -1,6 +1,14 @@
 import { expect, test } from "vitest";
 import type { AgentInfo } from "../../client/api";
-import { agentActions, agentProblem, capabilitiesOf, progressText, readProgress, trialFacts } from "./agents.logic";
+import {
+  agentActions,
+  agentProblem,
+  asksText,
+  capabilitiesOf,
+  progressText,
+  readProgress,
+  trialFacts,
+} from "./agents.logic";
 
 const agent: AgentInfo = {
   name: "claude",
@@ -8,6 +16,8 @@ const agent: AgentInfo = {
   installed: true,
   version: "1.2.3",
   asks: true,
+  mode: null,
+  may_act_unasked: false,
   default: false,
   problem: null,
 };
@@ -35,6 +45,9 @@ test("the facts of a test are in their order", () => {
   const trial = {
     name: "claude",
     version: "1",
+    kind: "openai",
+    mode: null,
+    asks: true,
     capabilities: { load_session: true, images: false, audio: true },
     start: 0.42,
     session: 12,
@@ -45,4 +58,11 @@ test("the facts of a test are in their order", () => {
   };
   expect(trialFacts(trial).map(([, value]) => value)).toEqual(["0.4 s", "12 s", "no output", "1.0 s", "54 MB"]);
   expect(capabilitiesOf(trial)).toEqual(["audio", "load session"]);
+});
+
+test("it is said whether an agent asks before it acts, and in which mode", () => {
+  expect(asksText({ ...agent, mode: "ask" })).toBe("Asks before it acts in mode “ask”.");
+  expect(asksText({ ...agent, asks: null })).toBe("Its first session shows whether it asks before it acts.");
+  expect(asksText({ ...agent, asks: false, mode: "accept-edits" })).toContain("so it is refused");
+  expect(asksText({ ...agent, asks: false, may_act_unasked: true })).toContain("which freehold.toml allows");
 });

@@ -1,5 +1,6 @@
 import type { AgentInfo, AgentTrial } from "../../client/api";
-import { formatBytes } from "../../ui/format";
+import { formatBytes, shorten } from "../../ui/format";
+import { visibleText } from "../../ui/visibleText";
 
 /** The progress of the installation of an agent. */
 export interface InstallProgress {
@@ -44,6 +45,17 @@ export function agentProblem(agent: AgentInfo): string | null {
   return agent.problem?.replace(/: freehold agents add \S+$/, "") ?? null;
 }
 
+/** Whether an agent asks before it acts, as far as that is known. */
+export function asksText({ asks, mode, may_act_unasked: mayActUnasked }: AgentInfo): string {
+  const inMode = mode === null ? "" : ` in mode “${shorten(visibleText(mode), MAX_MODE)}”`;
+  if (asks === true) return `Asks before it acts${inMode}.`;
+  if (asks === null) return "Its first session shows whether it asks before it acts.";
+  return mayActUnasked
+    ? `Acts without asking${inMode}, which freehold.toml allows. Isolation and network rules still apply.`
+    : `Does not ask before it acts${inMode}, so it is refused. The exception “unasked-agent” in freehold.toml allows it.`;
+}
+
+const MAX_MODE = 60;
 const seconds = (value: number): string => (value < 10 ? `${value.toFixed(1)} s` : `${Math.round(value)} s`);
 
 /** The results of a test in their order. */

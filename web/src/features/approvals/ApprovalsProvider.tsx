@@ -28,18 +28,18 @@ export function ApprovalsProvider({ children }: { children: ReactNode }) {
   });
   const toasts = useToasts();
   const answer = useCallback<Approvals["answer"]>(
-    async (permissionRequest, { answer, note }) => {
-      const path = `/v1/approvals/${encodeURIComponent(permissionRequest.id)}`;
+    async ({ id, digest }, { answer, note }) => {
+      const path = `/v1/approvals/${encodeURIComponent(id)}`;
       try {
         receive(
           await request<ApprovalInfo>(path, {
             method: "POST",
-            body: note === undefined ? { answer } : { answer, note },
+            body: { answer, ...(note !== undefined && { note }), ...(digest !== "" && { digest }) },
           }),
         );
       } catch (error) {
         const isGone = error instanceof RequestFailed && (error.status === 409 || error.status === 404);
-        if (isGone) toasts.done("This request was already answered or withdrawn");
+        if (isGone) toasts.done("This request was already answered, withdrawn or changed");
         else toasts.failed(error);
         reload();
       }

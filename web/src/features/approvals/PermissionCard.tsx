@@ -1,4 +1,5 @@
 import { type FormEvent, type ReactNode, useState } from "react";
+import { shortLine } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
 import type { KeyMode } from "./answerKeys.logic";
 import type { AnswerChoice, PermissionRequest } from "./approvals.logic";
@@ -20,6 +21,7 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
   const [note, setNote] = useState("");
   const [refusing, setRefusing] = useState(false);
   const hasNoteField = request.acceptsText || refusing;
+  const isQuestion = request.details.some((detail) => detail.kind === "question");
 
   async function sendNote(event: FormEvent) {
     event.preventDefault();
@@ -40,6 +42,7 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
       choices={request.choices}
       keyMode={keyMode}
       grantNote={request.grantNote}
+      warnings={request.warnings}
       {...(onHide && { onHide })}
       onChoose={(index) => {
         const choice = request.choices[index];
@@ -61,7 +64,7 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
             </button>
           </form>
         ) : (
-          request.choices.some((choice) => choice.answer === "always") && (
+          !isQuestion && (
             <button type="button" className="text-button approvals-instead" onClick={() => setRefusing(true)}>
               Refuse and say what to do instead
             </button>
@@ -69,7 +72,9 @@ export function PermissionCard({ request, stack, keyMode, onHide, from, onAnswer
         )
       }
     >
-      {request.title !== "" && <p className="approvals-title">The agent calls this “{visibleText(request.title)}”</p>}
+      {request.title !== "" && (
+        <p className="approvals-title">The agent calls this “{visibleText(shortLine(request.title))}”</p>
+      )}
       <PermissionDetails details={request.details} />
     </RequestCard>
   );

@@ -1,72 +1,104 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { countOf } from "../../ui/format";
+import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { visibleText } from "../../ui/visibleText";
-import { countLines, type RequestDetail } from "./approvals.logic";
+import type { RequestDetail } from "./approvals.logic";
+import type { ChangedLine } from "./changedLines.logic";
+import { countLines, type DrawnDetail, drawnDetails, PAGE_LENGTH } from "./details.logic";
 
-/** Everything that a permission request asks for. When part of it is out of sight, a button shows the rest. */
+/** Everything that a permission request asks for. What is out of sight is counted, and a button shows it. */
 export function PermissionDetails({ details }: { details: readonly RequestDetail[] }) {
   const box = useRef<HTMLDivElement>(null);
   const [hasMore, setHasMore] = useState(false);
+  const [pages, setPages] = useState(1);
+  const [whole, setWhole] = useState<ReadonlySet<number>>(new Set());
+  const { drawn, hidden } = useMemo(() => drawnDetails(details, pages * PAGE_LENGTH, whole), [details, pages, whole]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: other details have another height
   useEffect(() => {
-    const shown = box.current;
-    if (shown === null) return;
-    const measure = () => setHasMore(shown.scrollHeight - shown.scrollTop - shown.clientHeight > 8);
+    const current = box.current;
+    if (current === null) return;
+    const measure = () => setHasMore(current.scrollHeight - current.scrollTop - current.clientHeight > 8);
     const observer = new ResizeObserver(measure);
-    observer.observe(shown);
-    shown.addEventListener("scroll", measure);
+    observer.observe(current);
+    current.addEventListener("scroll", measure);
     measure();
     return () => {
       observer.disconnect();
-      shown.removeEventListener("scroll", measure);
+      current.removeEventListener("scroll", measure);
     };
-  }, [details]);
+  }, [drawn]);
   return (
     <>
       <div ref={box} className="approvals-details" data-more={hasMore || undefined}>
-        {details.map((detail, index) => (
-          <Detail key={index} detail={detail} />
+        {drawn.map((one, index) => (
+          <PlainTextBoundary key={index} text={`${one.detail.label}\n${one.text}`}>
+            <Detail drawn={one} onShowWhole={() => setWhole((before) => new Set([...before, index]))} />
+          </PlainTextBoundary>
         ))}
       </div>
-      {hasMore && (
-        <button
-          type="button"
-          className="text-button approvals-more"
-          onClick={() => box.current?.scrollTo({ top: box.current.scrollHeight })}
-        >
-          Show all {countLines(details)} lines
-        </button>
+      {hidden > 0 ? (
+        <p className="approvals-warning">
+          {countOf(hidden, "character")} of this request {hidden === 1 ? "is" : "are"} not on the screen.{" "}
+          <button type="button" className="text-button" onClick={() => setPages(pages + 1)}>
+            Show more
+          </button>
+        </p>
+      ) : (
+        hasMore && (
+          <button
+            type="button"
+            className="text-button approvals-more"
+            onClick={() => box.current?.scrollTo({ top: box.current.scrollHeight })}
+          >
+            Show all {countLines(details)} lines
+          </button>
+        )
       )}
     </>
   );
 }
 
-const SIGNS = { added: "+", removed: "−", same: " ", gap: "⋯" } as const;
-
-function Detail({ detail }: { detail: RequestDetail }) {
-  if (detail.kind !== "diff")
-    return (
-      <figure data-kind={detail.kind}>
-        <figcaption>{detail.label}</figcaption>
-        <pre tabIndex={0} role="group" aria-label={detail.label}>
-          {visibleText(detail.text)}
-        </pre>
-      </figure>
-    );
+function Detail({ drawn: { detail, lines, text }, onShowWhole }: { drawn: DrawnDetail; onShowWhole: () => void }) {
+  const label = visibleText(detail.label);
+  const isDiff = detail.kind === "diff";
   return (
-    <figure data-kind="diff">
+    <figure data-kind={detail.kind}>
       <figcaption>
-        <code className="path">{visibleText(detail.label)}</code>
-      </figcaption>
-      <pre tabIndex={0} role="group" aria-label={`The change to ${visibleText(detail.label)}`}>
-        {detail.lines.map((line, index) => (
-          <span key={index} className="approvals-line" data-kind={line.kind}>
-            <span aria-hidden="true">{SIGNS[line.kind]}</span>
-            {line.kind !== "same" && line.kind !== "gap" && <span className="visually-hidden">{line.kind}: </span>}
-            {visibleText(line.text)}
-            {"\n"}
+        {isDiff ? <code className="path">{label}</code> : label}
+        {detail.old === null && " (new file)"}
+        {detail.runsByItself !== null && (
+          <span className="chip" data-tone="alarm">
+            runs by itself: {visibleText(detail.runsByItself)}
           </span>
-        ))}
+        )}
+      </figcaption>
+      <pre tabIndex={0} role="group" aria-label={isDiff ? `The change to ${label}` : label}>
+        {isDiff ? lines.map((line, index) => <Line key={index} line={line} onShow={onShowWhole} />) : visibleText(text)}
       </pre>
+      {detail.warnings.map((warning, index) => (
+        <p key={index} className="approvals-warning">
+          {visibleText(warning)}
+        </p>
+      ))}
     </figure>
+  );
+}
+
+const SIGNS = { added: "+", removed: "−", same: " ", gap: "⋯", note: " " } as const;
+
+function Line({ line, onShow }: { line: ChangedLine; onShow: () => void }) {
+  return (
+    <span className="approvals-line" data-kind={line.kind}>
+      <span aria-hidden="true">{SIGNS[line.kind]}</span>
+      {(line.kind === "added" || line.kind === "removed") && <span className="visually-hidden">{line.kind}: </span>}
+      {line.kind === "gap" ? (
+        <button type="button" className="text-button" onClick={onShow}>
+          Show {line.text}
+        </button>
+      ) : (
+        visibleText(line.text)
+      )}
+      {"\n"}
+    </span>
   );
 }

@@ -1,11 +1,13 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { Icon } from "../../ui/Icon";
+import { shortLine } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
 import { type KeyMode, MIN_VISIBLE } from "./answerKeys.logic";
 import { useAnswerKeys } from "./useAnswerKeys";
 
 /** A longer label needs a row of its own on a phone. */
 const MAX_SHORT_LABEL = 17;
+const MAX_LABEL = 500;
 
 /** The position of a request among all open ones, and how to show another one. */
 export interface RequestStack {
@@ -26,6 +28,8 @@ interface RequestCardProps {
   children?: ReactNode;
   /** Which sessions an answer holds for. */
   grantNote?: string;
+  /** What the owner must know before the answer. */
+  warnings?: readonly string[];
   /** Shown after the answers. */
   foot?: ReactNode;
 }
@@ -41,6 +45,7 @@ export function RequestCard({
   onChoose,
   children,
   grantNote = "",
+  warnings = [],
   foot,
 }: RequestCardProps) {
   const [seen, setSeen] = useState(false);
@@ -93,6 +98,15 @@ export function RequestCard({
         )}
       </header>
       {children}
+      {warnings.length > 0 && (
+        <div className="approvals-warnings">
+          {warnings.map((warning) => (
+            <p key={warning} className="approvals-warning">
+              <Icon name="warning" size={16} /> {warning}
+            </p>
+          ))}
+        </div>
+      )}
       {grantNote !== "" && <p className="approvals-grant">{grantNote}</p>}
       <div
         className="approvals-answers"
@@ -107,7 +121,7 @@ export function RequestCard({
             disabled={!ready}
             onClick={() => void choose(index)}
           >
-            <span>{visibleText(choice.label)}</span>
+            <span>{visibleText(shortLine(choice.label, MAX_LABEL))}</span>
             {keyMode !== "none" && index < 9 && (
               <kbd aria-hidden="true">{keyMode === "alt" ? `Alt ${index + 1}` : index + 1}</kbd>
             )}

@@ -1,6 +1,22 @@
 import { expect, test } from "vitest";
-import type { ApprovalInfo } from "../../client/api";
+import type { ApprovalInfo, RequestPart } from "../../client/api";
 import { permissionRequestOf, withApproval } from "./approvals.logic";
+
+const part = (more: Partial<RequestPart>): RequestPart => ({
+  kind: "text",
+  label: "Message of the agent",
+  text: "",
+  path: null,
+  resolved: null,
+  old: null,
+  new: null,
+  hidden_bytes: 0,
+  runs_by_itself: null,
+  warning: null,
+  ...more,
+});
+
+const command = (text: string) => part({ kind: "command", label: "Command", text });
 
 const row = (more: Partial<ApprovalInfo>): ApprovalInfo => ({
   id: "a",
@@ -15,6 +31,14 @@ const row = (more: Partial<ApprovalInfo>): ApprovalInfo => ({
   kind: "execute",
   title: "Tidy up",
   details: { command: "rm -rf build", folder: "/workspace" },
+  digest: "d",
+  parts: [command("rm -rf build"), part({ kind: "folder", label: "Folder", text: "/workspace" })],
+  complete: true,
+  hidden_bytes: 0,
+  names_nothing: false,
+  runs_by_itself: false,
+  asked_again: false,
+  agent_options: [],
   ...more,
 });
 
@@ -22,25 +46,87 @@ test("a command is shown in full, with every answer", () => {
   const request = permissionRequestOf(row({}));
   expect(request.action).toBe("run a command");
   expect(request.title).toBe("Tidy up");
-  expect(request.details).toEqual([
+  expect(request.details.map(({ kind, label, text }) => ({ kind, label, text }))).toEqual([
     { kind: "command", label: "Exact command", text: "rm -rf build" },
     { kind: "text", label: "In folder", text: "/workspace" },
   ]);
+  expect(request.warnings).toEqual([]);
+  expect(request.digest).toBe("d");
   expect(request.choices.map((choice) => choice.answer)).toEqual(["once", "conversation", "always", "reject"]);
 });
 
 test("a title that repeats the command is left out", () => {
   expect(permissionRequestOf(row({ title: "rm -rf build" })).title).toBe("");
   expect(
-    permissionRequestOf(row({ title: "one⟨U+000A⟩⟨U+000A⟩two⟨U+00", details: { command: "one\n\ntwo\nthree" } })).title,
+    permissionRequestOf(row({ title: "one⟨U+000A⟩⟨U+000A⟩two⟨U+00", parts: [command("one\n\ntwo\nthree")] })).title,
   ).toBe("");
-  expect(permissionRequestOf(row({ title: "harmless", details: { command: "one\ntwo" } })).title).toBe("harmless");
+  expect(permissionRequestOf(row({ title: "harmless", parts: [command("one\ntwo")] })).title).toBe("harmless");
 });
 
-test("an unknown detail is shown as it came", () => {
-  const request = permissionRequestOf(row({ kind: "new kind", details: { strange: { deep: [1] } } }));
+test("every part is shown in its order, also one of a kind that is not known", () => {
+  const request = permissionRequestOf(
+    row({
+      kind: "new kind",
+      parts: [
+        part({ kind: "environment", label: "Environment", text: "A=1" }),
+        part({ kind: "stdin", label: "Standard input", text: "yes" }),
+        part({ kind: "new" as RequestPart["kind"], label: "Something", text: "{}" }),
+        part({ kind: "diff", path: "a.py", old: null, new: "x" }),
+        part({ kind: "path", label: "Path", path: "/etc/passwd", resolved: "/home/agent/x" }),
+      ],
+      agent_options: [
+        { name: "Yes, and never ask again", kind: "allow_always", sent_for: null },
+        { name: "Yes", kind: "allow_once", sent_for: "allow" },
+      ],
+    }),
+  );
   expect(request.action).toBe("use a tool");
-  expect(request.details).toEqual([{ kind: "text", label: "strange", text: '{\n  "deep": [\n    1\n  ]\n}' }]);
+  expect(request.details.map(({ kind, label, text }) => [kind, label, text])).toEqual([
+    ["text", "Environment", "A=1"],
+    ["text", "Standard input", "yes"],
+    ["text", "Something", "{}"],
+    ["diff", "a.py", "x"],
+    ["text", "Path", "/etc/passwd"],
+    ["text", "Answers that the agent offers", "Yes, and never ask again (never sent)\nYes (sent when you allow)"],
+  ]);
+  expect(request.details[3]?.old).toBeNull();
+  expect(request.details[4]?.warnings).toEqual(["This leads to /home/agent/x"]);
+});
+
+test("what the owner must know is said beside the answers", () => {
+  const warnings = (more: Partial<ApprovalInfo>) => permissionRequestOf(row(more)).warnings.join();
+  expect(warnings({ names_nothing: true })).toContain("names neither a command nor a path");
+  expect(warnings({ complete: false, hidden_bytes: 4_200 })).toBe("4.2 kB of this request are not shown.");
+  expect(warnings({ runs_by_itself: true })).toContain("runs by itself");
+  expect(warnings({ asked_again: true })).toContain("did not count");
+});
+
+test("a file that runs by itself, a warning and a cut part are marked where they are", () => {
+  const [detail] = permissionRequestOf(
+    row({
+      parts: [
+        part({
+          kind: "diff",
+          path: ".git/hooks/pre-commit",
+          old: "",
+          new: "x",
+          runs_by_itself: "a Git hook",
+          warning: "This file has 2 names (hard links)",
+          hidden_bytes: 10,
+        }),
+      ],
+    }),
+  ).details;
+  expect(detail).toMatchObject({
+    runsByItself: "a Git hook",
+    warnings: ["This file has 2 names (hard links)", "10 B of this part are not shown"],
+  });
+});
+
+test("a request that cannot be read can only be refused", () => {
+  const request = permissionRequestOf(row({ parts: null as unknown as RequestPart[] }));
+  expect(request.choices.map((choice) => choice.answer)).toEqual(["reject"]);
+  expect(request.warnings[0]).toContain("cannot show this request");
 });
 
 test("a request without a subject cannot be allowed for longer than once", () => {
@@ -71,7 +157,7 @@ test("open approvals stay in order, and a repeated event changes nothing", () =>
 
 test("a request for the network says exactly what each answer grants", () => {
   const request = permissionRequestOf(
-    row({ kind: "fetch", title: "x", details: { input: "example.org:443\nto read the docs" } }),
+    row({ kind: "host", title: "x", details: {}, parts: [part({ text: "example.org:443\nto read the docs" })] }),
   );
   expect(request.choices.map((choice) => choice.effect)).toEqual([
     "Allow example.org:443, once",

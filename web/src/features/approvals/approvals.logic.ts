@@ -1,6 +1,6 @@
-import type { ApprovalInfo } from "../../client/api";
+import type { ApprovalInfo, RequestPart } from "../../client/api";
+import { formatBytes } from "../../ui/format";
 import { grantNote } from "../network/egress.logic";
-import { type ChangedLine, changedLines } from "./changedLines.logic";
 
 /** Once, for this conversation or always; or refused. */
 export type PermissionAnswer = "once" | "conversation" | "always" | "reject";
@@ -15,16 +15,29 @@ export interface PermissionRequest {
   /** The agent's own words. Empty when they say no more than the details. */
   title: string;
   details: RequestDetail[];
+  /** What the owner must know before the answer. */
+  warnings: string[];
   choices: AnswerChoice[];
   /** Which sessions an answer holds for, where that must be said. */
   grantNote: string;
   /** Whether the owner can answer with a text. */
   acceptsText: boolean;
+  /** The digest of the call that is shown. An answer holds for this call only. */
+  digest: string;
 }
 
-export type RequestDetail =
-  | { kind: "command" | "text" | "question"; label: string; text: string }
-  | { kind: "diff"; label: string; lines: ChangedLine[] };
+export interface RequestDetail {
+  kind: "command" | "text" | "question" | "diff";
+  label: string;
+  /** The text to show. For a change, the new text. */
+  text: string;
+  /** For a change: the old text, null for a new file. */
+  old?: string | null;
+  /** What runs this file or command by itself. */
+  runsByItself: string | null;
+  /** Sentences about this part that the owner must read. */
+  warnings: string[];
+}
 
 export interface AnswerChoice {
   label: string;
@@ -48,12 +61,7 @@ const ACTIONS: Record<string, string> = {
   host: "use a Freehold tool",
 };
 
-const DETAIL_LABELS: Record<string, string> = {
-  command: "Exact command",
-  folder: "In folder",
-  input: "Input",
-  paths: "Paths",
-};
+const LABELS: Partial<Record<RequestPart["kind"], string>> = { command: "Exact command", folder: "In folder" };
 
 /** The answers that grant `subject`, such as "exactly this" or "example.org:443". */
 function answerChoice(answer: PermissionAnswer, subject: string): AnswerChoice {
@@ -76,35 +84,99 @@ function answerChoice(answer: PermissionAnswer, subject: string): AnswerChoice {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const record = (value: unknown): Record<string, unknown> =>
-  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-
-/** What is drawn of an approval. Every detail is shown; an unknown one is shown as it came. */
+/** What is drawn of an approval: every part of the call. One that cannot be read can only be refused. */
 export function permissionRequestOf(row: ApprovalInfo): PermissionRequest {
-  const head = { id: row.id, session: row.session, at: row.at };
-  if (row.details["kind"] === "question") return { ...head, ...questionOf(row) };
-  const details = detailsOf(row.details);
+  const head = { id: row.id, session: row.session, at: row.at, digest: row.digest };
+  try {
+    return { ...head, ...(row.details["kind"] === "question" ? questionOf(row) : callOf(row)) };
+  } catch {
+    return {
+      ...head,
+      action: "do something that this page cannot show",
+      title: "",
+      details: [],
+      warnings: ["This page cannot show this request. Refuse it, or answer it with “freehold approvals”."],
+      choices: [answerChoice("reject", "")],
+      grantNote: "",
+      acceptsText: false,
+    };
+  }
+}
+
+type RequestContent = Omit<PermissionRequest, "id" | "session" | "at" | "digest">;
+
+function callOf(row: ApprovalInfo): RequestContent {
+  const details = [...row.parts.map(detailOf), ...offeredAnswers(row)];
   const target = targetOf(row);
   const answers = answersOf(row);
   return {
-    ...head,
     action: ACTIONS[row.kind] ?? "use a tool",
     title: isRepeated(row.title, details) ? "" : row.title,
     details,
+    warnings: warningsOf(row),
     choices: answers.map((answer) => answerChoice(answer, target ?? "exactly this")),
     grantNote: target === null ? "" : grantNote(target, answers),
     acceptsText: false,
   };
 }
 
-function questionOf({ details, title }: ApprovalInfo): Omit<PermissionRequest, "id" | "session" | "at"> {
+function warningsOf(row: ApprovalInfo): string[] {
+  return [
+    ...(row.asked_again
+      ? ["The agent changed this call while you were asked. Your earlier answer did not count."]
+      : []),
+    ...(row.names_nothing
+      ? ["This request names neither a command nor a path. You cannot see what the agent would do."]
+      : []),
+    ...(row.runs_by_itself ? ["Something in this request runs by itself later, without being asked for."] : []),
+    ...(row.complete ? [] : [`${formatBytes(row.hidden_bytes)} of this request are not shown.`]),
+  ];
+}
+
+function detailOf(part: RequestPart): RequestDetail {
+  const isDiff = part.kind === "diff";
+  return {
+    kind: isDiff ? "diff" : part.kind === "command" ? "command" : "text",
+    label: isDiff ? (part.path ?? part.label) : (LABELS[part.kind] ?? part.label),
+    text: isDiff ? (part.new ?? "") : part.kind === "path" ? (part.path ?? part.text) : part.text,
+    ...(isDiff && { old: part.old }),
+    runsByItself: part.runs_by_itself,
+    warnings: [
+      ...(part.resolved === null ? [] : [`This leads to ${part.resolved}`]),
+      ...(part.warning === null ? [] : [part.warning]),
+      ...(part.hidden_bytes > 0 ? [`${formatBytes(part.hidden_bytes)} of this part are not shown`] : []),
+    ],
+  };
+}
+
+const SENT_FOR = { allow: "sent when you allow", reject: "sent when you refuse" } as const;
+
+/** The answers that the agent itself offers. */
+function offeredAnswers({ agent_options: offered }: ApprovalInfo): RequestDetail[] {
+  if (offered.length === 0) return [];
+  const lines = offered.map(({ name, sent_for: sent }) => `${name} (${sent === null ? "never sent" : SENT_FOR[sent]})`);
+  return [
+    { kind: "text", label: "Answers that the agent offers", text: lines.join("\n"), runsByItself: null, warnings: [] },
+  ];
+}
+
+function questionOf({ details, title }: ApprovalInfo): RequestContent {
   const options = list(details["options"]).map(text).filter(Boolean);
   const acceptsText = details["free_text"] === true;
   const yes: AnswerChoice = { ...answerChoice("once", ""), label: "Yes", effect: "Answer yes" };
   return {
     action: "ask you a question",
     title: "",
-    details: [{ kind: "question", label: "Question", text: text(details["input"]) || title }],
+    details: [
+      {
+        kind: "question",
+        label: "Question",
+        text: text(details["input"]) || title,
+        runsByItself: null,
+        warnings: [],
+      },
+    ],
+    warnings: [],
     choices: [
       ...options.map(
         (option): AnswerChoice => ({
@@ -123,21 +195,26 @@ function questionOf({ details, title }: ApprovalInfo): Omit<PermissionRequest, "
   };
 }
 
+/** Titles are shorter; this is for one that is not. */
+const MAX_COMPARED = 2_000;
+
 /** Whether a detail already begins with the title. In titles, which have one line, line breaks are spelled out. */
 function isRepeated(title: string, details: readonly RequestDetail[]): boolean {
   const oneLine = (words: string) =>
     words
-      .replace(/⟨U\+000[9AD]⟩|⟨[^⟩]*$/g, " ")
+      .slice(0, MAX_COMPARED)
+      .replace(/⟨U\+000[9AD]⟩|⟨[^⟩]{0,8}$/g, " ")
       .replace(/\s+/g, " ")
       .trim();
-  return details.some((detail) => detail.kind !== "diff" && oneLine(detail.text).startsWith(oneLine(title)));
+  const wanted = oneLine(title);
+  return details.some((detail) => detail.kind !== "diff" && oneLine(detail.text).startsWith(wanted));
 }
 
 /** The host and port that a request for the network names; null for other requests. */
-function targetOf({ kind, details }: ApprovalInfo): string | null {
-  if (kind !== "fetch") return null;
-  const target = text(details["target"]) || text(details["input"]).split("\n")[0] || "";
-  return /^[^\s/]+:\d{1,5}$/.test(target) ? target : null;
+function targetOf({ kind, parts }: ApprovalInfo): string | null {
+  if (kind !== "fetch" && kind !== "host") return null;
+  const target = parts.find((part) => part.kind === "text" || part.kind === "input")?.text.split("\n", 1)[0] ?? "";
+  return /^[^\s/]{1,255}:\d{1,5}$/.test(target) ? target : null;
 }
 
 const ANSWERS: readonly PermissionAnswer[] = ["once", "conversation", "always", "reject"];
@@ -147,31 +224,6 @@ function answersOf(row: ApprovalInfo): readonly PermissionAnswer[] {
   const answers = ANSWERS.filter((answer) => offered.includes(answer));
   return answers.length > 0 ? answers : ["once", "reject"];
 }
-
-function detailsOf(details: Record<string, unknown>): RequestDetail[] {
-  return Object.entries(details).flatMap(([name, value]): RequestDetail[] => {
-    if (name === "diffs")
-      return list(value).map((one) => {
-        const { path, old, new: after } = record(one);
-        return { kind: "diff", label: text(path), lines: changedLines(text(old), text(after)) };
-      });
-    const shown =
-      typeof value === "string"
-        ? value
-        : Array.isArray(value) && value.every((one) => typeof one === "string")
-          ? value.join("\n")
-          : JSON.stringify(value, null, 2);
-    return shown === "" || shown === undefined
-      ? []
-      : [{ kind: name === "command" ? "command" : "text", label: DETAIL_LABELS[name] ?? name, text: shown }];
-  });
-}
-
-export const countLines = (details: readonly RequestDetail[]): number =>
-  details.reduce(
-    (sum, detail) => sum + (detail.kind === "diff" ? detail.lines.length : detail.text.split("\n").length),
-    0,
-  );
 
 /** The open approvals, oldest first, after an event about one of them. A repeated event changes nothing. */
 export function withApproval(rows: readonly ApprovalInfo[], event: unknown): readonly ApprovalInfo[] {

@@ -23,7 +23,7 @@ test("every changed line is shown, with a few lines around it", () => {
   ]);
   expect(changedLines("a\n", "a")).toEqual([
     { kind: "same", text: "a" },
-    { kind: "gap", text: "No line break at the end" },
+    { kind: "note", text: "No line break at the end" },
   ]);
   expect(changedLines("a\na", "a")).toEqual([
     { kind: "same", text: "a" },

@@ -1,13 +1,13 @@
 export interface ChangedLine {
-  kind: "same" | "added" | "removed" | "gap";
+  kind: "same" | "added" | "removed" | "gap" | "note";
   text: string;
 }
 
 /** Unchanged lines that are shown before and after a change. */
 const CONTEXT = 3;
 
-/** A change as lines: every changed line, and a few unchanged ones around it. */
-export function changedLines(old: string, changed: string): ChangedLine[] {
+/** A change as lines: every changed line, and unchanged ones around it, a few or all. */
+export function changedLines(old: string, changed: string, context: number = CONTEXT): ChangedLine[] {
   const before = linesOf(old);
   const after = linesOf(changed);
   let head = 0;
@@ -24,12 +24,12 @@ export function changedLines(old: string, changed: string): ChangedLine[] {
   const gap = (count: number): ChangedLine[] =>
     count > 0 ? [{ kind: "gap", text: count === 1 ? "1 unchanged line" : `${count} unchanged lines` }] : [];
   return [
-    ...gap(head - CONTEXT),
-    ...as("same", before.slice(Math.max(0, head - CONTEXT), head)),
+    ...gap(head - context),
+    ...as("same", before.slice(Math.max(0, head - context), head)),
     ...as("removed", before.slice(head, before.length - tail)),
     ...as("added", after.slice(head, after.length - tail)),
-    ...as("same", tail === 0 ? [] : after.slice(after.length - tail, after.length - Math.max(0, tail - CONTEXT))),
-    ...gap(tail - CONTEXT),
+    ...as("same", tail === 0 ? [] : after.slice(after.length - tail, after.length - Math.max(0, tail - context))),
+    ...gap(tail - context),
     ...lastLineBreak(old, changed),
   ];
 }
@@ -41,7 +41,7 @@ function lastLineBreak(old: string, changed: string): ChangedLine[] {
   if (changed === "" || changed.endsWith("\n") === (old === "" || old.endsWith("\n"))) return [];
   return [
     {
-      kind: "gap",
+      kind: "note",
       text: changed.endsWith("\n") ? "Adds a line break at the end" : "No line break at the end",
     },
   ];

@@ -3,6 +3,7 @@ import type { HistoryComparison } from "../../client/api";
 import { countOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { isDialogOpen, isTyping } from "../../ui/keyboard";
+import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { go, sessionPath, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { CommentDialog } from "./CommentDialog";
@@ -81,14 +82,16 @@ export function ComparisonView({ comparison, points, split }: ComparisonViewProp
           </div>
         </header>
         <div className="diff-content">
-          <FileChanges
-            ref={stepper}
-            file={file}
-            comparison={comparison}
-            split={split}
-            comments={fileComments}
-            onComment={setLine}
-          />
+          <PlainTextBoundary key={file.path} text={file.text}>
+            <FileChanges
+              ref={stepper}
+              file={file}
+              comparison={comparison}
+              split={split}
+              comments={fileComments}
+              onComment={setLine}
+            />
+          </PlainTextBoundary>
         </div>
       </section>
       {comments.length > 0 && (

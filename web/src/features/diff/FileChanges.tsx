@@ -3,13 +3,16 @@ import type { ComparedFile, HistoryComparison } from "../../client/api";
 import { formatBytes } from "../../ui/format";
 import { lazyComponent } from "../../ui/lazyComponent";
 import { Notice } from "../../ui/Notice";
-import { imageType } from "../files/content.logic";
+import { hasLongLine, imageType } from "../files/content.logic";
 import { type Comment, type CommentedLine, hasText } from "./diff.logic";
 import { ImageComparison } from "./ImageComparison";
 import { type ChangeStepper, UnifiedDiff } from "./UnifiedDiff";
 import { decodeText, readFileAt, useFileVersions } from "./useFileVersions";
 
 const SideBySide = lazyComponent(() => import("./SideBySide"), "Opening…");
+
+/** Longer changes are shown in one column, which draws no more than its first lines. */
+const MAX_SPLIT = 500_000;
 
 interface FileChangesProps {
   file: ComparedFile;
@@ -26,7 +29,7 @@ export function FileChanges({ file, comparison, split, comments, onComment, ref 
   const now = file.word === "removed" ? null : comparison.new.id;
   const mime = imageType(file.path);
   const isImage = mime !== null && file.binary;
-  const isSplit = split && hasText(file);
+  const isSplit = split && hasText(file) && file.text.length < MAX_SPLIT;
   const { versions, problem } = useFileVersions(file.path, old, now, isImage || isSplit);
 
   if (problem) return <Notice problem={problem} />;
@@ -44,16 +47,18 @@ export function FileChanges({ file, comparison, split, comments, onComment, ref 
   }
   if (!hasText(file)) return <p className="empty diff-note">{noteFor(file)}</p>;
   if (isSplit && versions !== null && !versions.cut) {
-    return (
-      <SideBySide
-        ref={ref}
-        path={file.path}
-        before={decodeText(versions.old)}
-        after={decodeText(versions.now)}
-        comments={comments}
-        onComment={onComment}
-      />
-    );
+    const [before, after] = [decodeText(versions.old), decodeText(versions.now)];
+    if (!hasLongLine(before) && !hasLongLine(after))
+      return (
+        <SideBySide
+          ref={ref}
+          path={file.path}
+          before={before}
+          after={after}
+          comments={comments}
+          onComment={onComment}
+        />
+      );
   }
   if (isSplit && versions === null) return <p className="loading quiet">Loading…</p>;
   const readWhole = () =>

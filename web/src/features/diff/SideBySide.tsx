@@ -137,13 +137,13 @@ export default function SideBySide({ path, before, after, comments, onComment, r
       a: { doc: before, extensions: side("old") },
       b: { doc: after, extensions: side("new") },
       collapseUnchanged: { margin: 3, minSize: 6 },
-      diffConfig: { scanLimit: 5_000, timeout: 1_500 },
+      diffConfig: { scanLimit: 500, timeout: 150 },
     });
     // Added last, so that it overrides the sheets of the editors.
     root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
     merge.current = made;
     showComments(made, latest.current.comments);
-    const known = languageOf(path);
+    const known = languageOf(path, before) === null ? null : languageOf(path, after);
     let current = true;
     if (known !== null)
       void LANGUAGE_LOADERS[known]().then((found) => {

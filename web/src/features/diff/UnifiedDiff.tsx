@@ -2,6 +2,8 @@ import { type KeyboardEvent, type Ref, useEffect, useImperativeHandle, useMemo, 
 import type { ComparedFile } from "../../client/api";
 import { countOf } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
+import { shortLine } from "../../ui/plainText.logic";
+import { visibleText } from "../../ui/visibleText";
 import { diffLines } from "../history/history.logic";
 import { type Comment, type CommentedLine, linesOf, type Row, rowsOf } from "./diff.logic";
 
@@ -139,7 +141,7 @@ function DiffRow({
         </td>
         <td className="diff-text">
           {(row.kind === "added" || row.kind === "removed") && <span className="visually-hidden">{row.kind}: </span>}
-          {row.text}
+          {visibleText(shortLine(row.text))}
         </td>
       </tr>
       {comment && addComment && (

@@ -125,3 +125,13 @@ test("comments survive a reload", () => {
   storeComments("1..2", [], store);
   expect(held.size).toBe(0);
 });
+
+test("a long gap is opened in parts", () => {
+  const whole = Array.from({ length: 5_000 }, (_, line) => `l${line}`);
+  const lines = diffLines("@@ -4000,1 +4000,1 @@\n-a\n+l3999\n").lines;
+  const opened = rowsOf(lines, new Set(["gap-0"]), whole);
+  expect(opened.filter((row) => row.kind === "same")).toHaveLength(1_000);
+  expect(opened.find((row) => row.kind === "gap")).toMatchObject({ key: "gap-0+", count: 2_999 });
+  const more = rowsOf(lines, new Set(["gap-0", "gap-0+"]), whole);
+  expect(more.filter((row) => row.kind === "same")[1_999]).toMatchObject({ old: 2_000, new: 2_000, text: "l1999" });
+});

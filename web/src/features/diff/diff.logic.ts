@@ -60,6 +60,9 @@ export type Row =
   | { kind: "gap"; key: string; count: number | null }
   | ({ key: string; change: number | null } & DiffLine);
 
+/** Hidden lines that one press shows. */
+const MAX_OPENED = 1_000;
+
 /**
  * The rows of a unified diff. Between hunks there is a gap with the number of hidden lines; an open gap is filled from
  * the new file. The first row of each run of changed lines has a number.
@@ -74,13 +77,13 @@ export function rowsOf(
   let now = 1;
   let changes = 0;
   let inChange = false;
-  const fill = (key: string, count: number) => {
+  const fill = (key: string, count: number, from = 0) => {
     if (count <= 0) return;
     if (!opened.has(key) || whole === null) {
       rows.push({ kind: "gap", key, count });
       return;
     }
-    for (let at = 0; at < count; at++)
+    for (let at = from; at < from + Math.min(count, MAX_OPENED); at++)
       rows.push({
         kind: "same",
         key: `${key}-${at}`,
@@ -89,6 +92,7 @@ export function rowsOf(
         text: whole[now + at - 1] ?? "",
         change: null,
       });
+    fill(`${key}+`, count - MAX_OPENED, from + MAX_OPENED);
   };
   for (const [index, line] of lines.entries()) {
     if (line.kind === "hunk") {

@@ -81,7 +81,7 @@ export default function CodeEditor({ path, text, line, onChange, onSave }: Edito
       }),
     });
     view.current = editor;
-    const known = languageOf(path);
+    const known = languageOf(path, text);
     let current = true;
     if (known !== null)
       void LANGUAGE_LOADERS[known]().then(

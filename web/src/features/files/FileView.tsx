@@ -1,10 +1,13 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { FileEntry, WrittenFile } from "../../client/api";
 import { download, type Problem, problemOf, RequestFailed, request, upload } from "../../client/http";
+import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { formatBytes } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { lazyComponent } from "../../ui/lazyComponent";
 import { Notice } from "../../ui/Notice";
+import { PlainText } from "../../ui/PlainText";
+import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { go } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { type Content, MAX_SHOWN, reactionToChange, readContent } from "./content.logic";
@@ -128,7 +131,12 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
               {saving ? "Saving…" : "Save"}
             </button>
           )}
-          <button className="plain-button" title="Download" aria-label="Download" onClick={() => downloadFile(path)}>
+          <button
+            className="plain-button"
+            title="Download"
+            aria-label="Download"
+            onClick={() => void downloadFile(path).catch(toasts.failed)}
+          >
             <Icon name="download" />
           </button>
           <button className="small" onClick={() => go(`/history?path=${encodeURIComponent(`workspace/${path}`)}`)}>
@@ -171,10 +179,25 @@ export function FileView({ path, line, changes, onClose, onRename, onDelete }: F
       {opened && problem === null && (
         <div className="files-body">
           {opened.content.kind === "text" && (
-            <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
+            <PlainTextBoundary text={opened.content.text}>
+              <CodeEditor path={path} text={text} line={line} onChange={setText} onSave={() => void save()} />
+            </PlainTextBoundary>
+          )}
+          {opened.content.kind === "long-lines" && (
+            <div className="files-note">
+              <PlainText
+                text={opened.content.text}
+                note="This file has lines that are too long to edit here. Download it to change it."
+                label={`Contents of ${path}`}
+              />
+            </div>
           )}
           {opened.content.kind === "image" && <ImageView bytes={opened.bytes} mime={opened.content.mime} name={path} />}
-          {opened.content.kind === "pdf" && <Pdf bytes={opened.bytes} name={path} />}
+          {opened.content.kind === "pdf" && (
+            <ErrorBoundary name="This PDF file">
+              <Pdf bytes={opened.bytes} name={path} />
+            </ErrorBoundary>
+          )}
           {(opened.content.kind === "binary" || opened.content.kind === "large") && (
             <p className="empty files-note">
               {opened.content.kind === "binary" ? "This is not a text file" : "This file is too large to edit here"} (

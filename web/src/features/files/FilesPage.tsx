@@ -23,7 +23,7 @@ export default function FilesPage() {
   const path = query.get("path");
   const line = Number(query.get("line")) || null;
   const [all, setAll] = useState(() => localStorage.getItem(SHOW_IGNORED_KEY) !== null);
-  const { tree, version, complete, problem, highlighted, changes, load, relist } = useTree(path, all);
+  const { tree, version, complete, problem, highlighted, changes, load, relist, listMore } = useTree(path, all);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(path === null ? [] : foldersOf(path)));
   const [typed, setTyped] = useState("");
   const [inText, setInText] = useState(false);
@@ -51,6 +51,7 @@ export default function FilesPage() {
 
   function choose(chosen: string, kind: FileKind) {
     if (kind === "folder") {
+      listMore(chosen);
       setTyped("");
       setOpen((held) => {
         const next = new Set(held);
@@ -169,9 +170,20 @@ export default function FilesPage() {
           </p>
         )}
         {!searching && (
-          <TreeList rows={rows} chosen={path} highlighted={highlighted} unsaved={drafts} onChoose={choose} />
+          <TreeList
+            rows={rows}
+            chosen={path}
+            highlighted={highlighted}
+            unsaved={drafts}
+            onChoose={choose}
+            onEndOf={listMore}
+          />
         )}
-        {!complete && <p className="quiet split-note">There are too many files to show all of them.</p>}
+        {!complete && (
+          <p className="quiet split-note">
+            There are many files. A folder shows more of them when you scroll to its end.
+          </p>
+        )}
         <UploadPanel uploads={uploads} />
         <div className="files-foot">
           <label className="radio">

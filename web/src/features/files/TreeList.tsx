@@ -1,7 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, useRef } from "react";
+import { type KeyboardEvent, useEffect, useRef } from "react";
 import { Icon } from "../../ui/Icon";
-import type { FileKind, TreeRow } from "./tree.logic";
+import { type FileKind, folderOf, type TreeRow } from "./tree.logic";
 
 interface TreeListProps {
   rows: readonly TreeRow[];
@@ -9,18 +9,31 @@ interface TreeListProps {
   highlighted: ReadonlySet<string>;
   unsaved: ReadonlyMap<string, unknown>;
   onChoose: (path: string, kind: FileKind) => void;
+  /** The last row in view is the last of this folder. */
+  onEndOf: (folder: string) => void;
 }
 
 const ROW_HEIGHT = 32;
 
 /** The tree of files. Only the rows in view are drawn. */
-export function TreeList({ rows, chosen, highlighted, unsaved, onChoose }: TreeListProps) {
+export function TreeList({ rows, chosen, highlighted, unsaved, onChoose, onEndOf }: TreeListProps) {
   const pane = useRef<HTMLDivElement>(null);
   const list = useVirtualizer({
     count: rows.length,
     getScrollElement: () => pane.current,
     estimateSize: () => ROW_HEIGHT,
     overscan: 12,
+  });
+
+  const lastIndex = list.getVirtualItems().at(-1)?.index ?? -1;
+  const last = rows[lastIndex];
+  const following = rows[lastIndex + 1];
+  const ended =
+    last !== undefined && (following === undefined || folderOf(following.path) !== folderOf(last.path))
+      ? folderOf(last.path)
+      : null;
+  useEffect(() => {
+    if (ended !== null) onEndOf(ended);
   });
 
   function move(event: KeyboardEvent) {

@@ -28,12 +28,27 @@ test("a byte order mark is kept", () => {
 });
 
 test("the language comes from the extension", () => {
-  expect(languageOf("src/App.tsx")).toBe("typescript");
-  expect(languageOf(".gitignore")).toBeNull();
+  expect(languageOf("src/App.tsx", "")).toBe("typescript");
+  expect(languageOf(".gitignore", "")).toBeNull();
 });
 
 test("a changed file is reloaded, or reported when it was edited", () => {
   expect(reactionToChange("1", "1", true)).toBe("nothing");
   expect(reactionToChange("1", "2", false)).toBe("reload");
   expect(reactionToChange("1", "2", true)).toBe("conflict");
+});
+
+test("a text with a line that is too long for the editor is only shown", () => {
+  const kind = (text: string) => readContent("a.txt", new TextEncoder().encode(text)).kind;
+  expect(kind("x\n".repeat(100_000))).toBe("text");
+  expect(kind(`${"x".repeat(5_000)}\n`)).toBe("text");
+  expect(kind(`short\n${"x".repeat(5_001)}`)).toBe("long-lines");
+  expect(kind("x".repeat(1_000_000))).toBe("long-lines");
+});
+
+test("a text that takes its parser too long is not highlighted", () => {
+  expect(languageOf("a.md", "# Title\n\n- one\n")).toBe("markdown");
+  expect(languageOf("a.md", "*a_ ".repeat(1_000))).toBeNull();
+  expect(languageOf("a.md", "> ".repeat(1_000))).toBeNull();
+  expect(languageOf("a.json", "[\n".repeat(400_000))).toBeNull();
 });

@@ -1,9 +1,13 @@
+import { splitBlocks } from "../markdown/blocks.logic";
+import { isTooComplex } from "../markdown/limits.logic";
+
 export const MAX_EDITED = 2 * 1024 * 1024;
 /** Larger files are not fetched. */
 export const MAX_SHOWN = 48 * 1024 * 1024;
 
 export type Content =
   | { kind: "text"; text: string }
+  | { kind: "long-lines"; text: string }
   | { kind: "image"; mime: string }
   | { kind: "pdf" }
   | { kind: "binary" }
@@ -37,10 +41,24 @@ export function readContent(path: string, bytes: Uint8Array): Content {
   if (bytes.length > MAX_EDITED) return { kind: "large" };
   if (bytes.subarray(0, 8000).includes(0)) return { kind: "binary" };
   try {
-    return { kind: "text", text: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return { kind: hasLongLine(text) ? "long-lines" : "text", text };
   } catch {
     return { kind: "binary" };
   }
+}
+
+/** The editor lays out a line as a whole. Longer ones would keep the page from answering. */
+const MAX_LINE = 5_000;
+
+/** Whether a text has a line that is too long for the editor. */
+export function hasLongLine(text: string): boolean {
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf("\n", at);
+    if ((end < 0 ? text.length : end) - at > MAX_LINE) return true;
+    at = end < 0 ? text.length : end + 1;
+  }
+  return false;
 }
 
 export type Language = "javascript" | "typescript" | "python" | "json" | "markdown" | "css" | "html";
@@ -62,8 +80,14 @@ const LANGUAGES: Record<string, Language> = {
   xml: "html",
 };
 
-export function languageOf(path: string): Language | null {
-  return LANGUAGES[extensionOf(path)] ?? null;
+/** Longer texts are not highlighted. */
+const MAX_HIGHLIGHTED = 500_000;
+
+/** The language of a text for highlighting; null when it has none, or when the text takes its parser too long. */
+export function languageOf(path: string, text: string): Language | null {
+  const language = LANGUAGES[extensionOf(path)] ?? null;
+  if (language === null || text.length > MAX_HIGHLIGHTED) return null;
+  return language === "markdown" && splitBlocks(text).some(isTooComplex) ? null : language;
 }
 
 /** What to do when the open file changed on disk. */

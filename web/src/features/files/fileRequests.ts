@@ -1,14 +1,10 @@
-import { type Problem, problemIn, RequestFailed, request, upload } from "../../client/http";
+import { downloadAs, type Problem, problemIn, RequestFailed, request, upload } from "../../client/http";
+import { authorization } from "../../client/signInKey";
 
 export const contentPath = (path: string): string => `/v1/files/content?path=${encodeURIComponent(path)}`;
 
-/** Downloads a file. The browser streams it to the disk, so its size does not matter. */
-export function downloadFile(path: string): void {
-  const link = document.createElement("a");
-  link.href = contentPath(path);
-  link.download = path.slice(path.lastIndexOf("/") + 1);
-  link.click();
-}
+export const downloadFile = (path: string): Promise<void> =>
+  downloadAs(contentPath(path), path.slice(path.lastIndexOf("/") + 1));
 
 export const createFolder = (path: string): Promise<unknown> =>
   request("/v1/files/folder", { method: "POST", body: { path } });
@@ -34,6 +30,7 @@ export function uploadFile(path: string, file: Blob, { replace, signal, onProgre
     const sending = new XMLHttpRequest();
     const refuse = (status: number, problem: Problem) => failed(new RequestFailed(status, problem));
     sending.open("PUT", contentPath(path));
+    for (const [name, value] of Object.entries(authorization())) sending.setRequestHeader(name, value);
     sending.setRequestHeader("content-type", "application/octet-stream");
     if (!replace) sending.setRequestHeader("if-none-match", "*");
     sending.upload.onprogress = (event) => onProgress(Math.min(event.loaded, file.size));

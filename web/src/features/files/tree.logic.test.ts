@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ChangeCounter, folderOf, isIgnored, Tree, workspacePath } from "./tree.logic";
+import { ChangeCounter, FolderCursors, folderOf, isIgnored, listedRows, Tree, workspacePath } from "./tree.logic";
 
 const rows: [string, string, number][] = [
   ["src", "folder", 0],
@@ -52,4 +52,24 @@ test("paths are relative to the workspace", () => {
   expect(workspacePath("home/.bashrc")).toBeNull();
   expect(folderOf("a/b/c")).toBe("a/b");
   expect(isIgnored("web/node_modules/x.js")).toBe(true);
+});
+
+test("a folder is listed page by page, one at a time, until it is complete", () => {
+  const cursors = new FolderCursors();
+  expect(cursors.take("a")).toBe("");
+  expect(cursors.take("a")).toBeNull();
+  cursors.put("a", "last name");
+  expect(cursors.take("b")).toBe("");
+  expect(cursors.take("a")).toBe("last name");
+  cursors.put("a", null);
+  expect(cursors.take("a")).toBeNull();
+});
+
+test("listed entries are rows of their folder, without ignored ones", () => {
+  const entries = [
+    { name: ".git", kind: "folder", size: 0 },
+    { name: "b.txt", kind: "file", size: 3 },
+  ];
+  expect(listedRows("a", entries, false)).toEqual([["a/b.txt", "file", 3]]);
+  expect(listedRows("", entries, true).map(([path]) => path)).toEqual([".git", "b.txt"]);
 });

@@ -102,6 +102,33 @@ export class ChangeCounter {
   }
 }
 
+/** Where the list of each folder goes on. */
+export class FolderCursors {
+  private cursors = new Map<string, string | null>();
+
+  /** Where to go on, empty at the start; null when the folder is complete or being listed. */
+  take(folder: string): string | null {
+    const cursor = this.cursors.get(folder);
+    this.cursors.set(folder, null);
+    return cursor === undefined ? "" : cursor;
+  }
+
+  put(folder: string, next: string | null): void {
+    this.cursors.set(folder, next);
+  }
+}
+
+/** The entries of a folder as rows of the tree. */
+export function listedRows(
+  folder: string,
+  entries: readonly { name: string; kind: string; size: number }[],
+  all: boolean,
+): [path: string, kind: FileKind, size: number][] {
+  return entries
+    .filter((entry) => all || !isIgnored(entry.name))
+    .map((entry) => [joinPath(folder, entry.name), entry.kind as FileKind, entry.size]);
+}
+
 const ORDER = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
 export function folderOf(path: string): string {

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import type { FileEntry, FileList, FileTree } from "../../client/api";
 import { type Problem, problemOf, RequestFailed, request } from "../../client/http";
 import { useTopic } from "../../data/connection";
-import { ChangeCounter, type FileKind, isIgnored, Tree, workspacePath } from "./tree.logic";
+import { ChangeCounter, type FileKind, FolderCursors, isIgnored, listedRows, Tree, workspacePath } from "./tree.logic";
 
 const HIGHLIGHT_TIME = 1_600;
 /** With more new paths at once, listing all files is faster than fetching each. */
@@ -30,6 +30,8 @@ export interface LiveTree {
   changes: number;
   load: () => void;
   relist: () => void;
+  /** Lists the next files of a folder, where the tree has not all of them. */
+  listMore: (folder: string) => void;
 }
 
 /**
@@ -47,6 +49,7 @@ export function useTree(open: string | null, all: boolean): LiveTree {
   const waitingSince = useRef<number | null>(null);
   const inFlight = useRef<{ outdated: boolean } | null>(null);
   const changeCounts = useRef(new ChangeCounter());
+  const cursors = useRef(new FolderCursors());
   const relistSoon = useRef<(after?: number) => void>(() => undefined);
 
   const load = useCallback(async () => {
@@ -56,6 +59,7 @@ export function useTree(open: string | null, all: boolean): LiveTree {
       const found = await request<FileTree>(`/v1/files/tree${all ? "?all=true" : ""}`);
       if (inFlight.current !== mine) return;
       setTree(new Tree(found.rows));
+      cursors.current = new FolderCursors();
       setComplete(found.complete);
       setProblem(null);
     } catch (error) {
@@ -87,10 +91,7 @@ export function useTree(open: string | null, all: boolean): LiveTree {
     let wanted = true;
     request<FileList>("/v1/files/list").then(
       ({ entries }) => {
-        const rows = entries
-          .filter((row) => all || !isIgnored(row.name))
-          .map((row) => [row.name, row.kind, row.size] as const);
-        if (wanted) setTree((held) => held ?? new Tree(rows));
+        if (wanted) setTree((held) => held ?? new Tree(listedRows("", entries, all)));
       },
       () => undefined,
     );
@@ -106,6 +107,24 @@ export function useTree(open: string | null, all: boolean): LiveTree {
       waitingSince.current = null;
     };
   }, [relist]);
+
+  const listMore = useCallback(
+    async (folder: string) => {
+      const held = cursors.current;
+      const after = complete || tree === null ? null : held.take(folder);
+      if (after === null) return;
+      const query = new URLSearchParams({ path: folder === "" ? "." : folder, ...(after !== "" && { after }) });
+      try {
+        const { entries, next } = await request<FileList>(`/v1/files/list?${query}`);
+        held.put(folder, next);
+        for (const [path, kind, size] of listedRows(folder, entries, all)) tree?.put(path, kind, size);
+        setVersion((version) => version + 1);
+      } catch {
+        held.put(folder, after);
+      }
+    },
+    [tree, complete, all],
+  );
 
   const highlight = useCallback((paths: string[]) => {
     setHighlighted((held) => new Set([...held, ...paths]));
@@ -158,5 +177,15 @@ export function useTree(open: string | null, all: boolean): LiveTree {
     },
   });
 
-  return { tree, version, complete, problem, highlighted, changes, load: () => void load(), relist: () => relist() };
+  return {
+    tree,
+    version,
+    complete,
+    problem,
+    highlighted,
+    changes,
+    load: () => void load(),
+    relist: () => relist(),
+    listMore: (folder) => void listMore(folder),
+  };
 }

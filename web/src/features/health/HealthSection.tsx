@@ -7,11 +7,11 @@ import { Programs } from "./Programs";
 
 export function HealthSection() {
   return (
-    <>
+    <div className="health-sections">
       <Programs />
-      <Probes />
       <NetworkSummary />
-    </>
+      <Probes />
+    </div>
   );
 }
 

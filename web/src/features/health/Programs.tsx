@@ -48,7 +48,7 @@ export function Programs() {
         Programs{value && !value.ready && `: not ready, ${value.missing.join("; ") || "still starting"}`}
       </h3>
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
-      <ul className="rows health-programs" aria-busy={value === null}>
+      <ul className="rows health-programs" aria-busy={value === null && problem === null}>
         {value?.programs.map((program) => (
           <li key={program.name} data-program={program.name}>
             <div className="grow">

@@ -1,4 +1,6 @@
 import { useMemo } from "react";
+import { shortLine } from "../../ui/plainText.logic";
+import { visibleText } from "../../ui/visibleText";
 import { type DiffLine, diffLines } from "./history.logic";
 import "./diff-table.css";
 
@@ -20,7 +22,7 @@ export function DiffTable({ lines, more }: { lines: readonly DiffLine[]; more: n
               <td className="diff-table-sign" aria-label={line.kind}>
                 {line.kind === "added" ? "+" : line.kind === "removed" ? "−" : ""}
               </td>
-              <td className="diff-table-text">{line.text}</td>
+              <td className="diff-table-text">{visibleText(shortLine(line.text))}</td>
             </tr>
           ))}
         </tbody>

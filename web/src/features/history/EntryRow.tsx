@@ -5,6 +5,7 @@ import { useResource } from "../../data/resource";
 import { formatDateTime, formatTime } from "../../ui/format";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
+import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { go } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { UnifiedDiffTable } from "./DiffTable";
@@ -166,7 +167,11 @@ function ChangedFile({ file, startOpen, onRestore }: { file: FileDiff; startOpen
           </button>
         )}
       </header>
-      {open && hasText && <UnifiedDiffTable text={file.text} />}
+      {open && hasText && (
+        <PlainTextBoundary text={file.text}>
+          <UnifiedDiffTable text={file.text} />
+        </PlainTextBoundary>
+      )}
     </section>
   );
 }

@@ -7,6 +7,7 @@ import { useNow } from "../../ui/useNow";
 import { EntryRow } from "./EntryRow";
 import { EventRow } from "./EventRow";
 import { HistoryList } from "./HistoryList";
+import { HistoryNotices } from "./HistoryNotices";
 import { effectiveEntries, type HistoryAction, type Turn } from "./history.logic";
 import { PlanDialog } from "./PlanDialog";
 import { RewindDialog } from "./RewindDialog";
@@ -87,6 +88,7 @@ export default function HistoryPage() {
         />
         {path === null ? <GroupFilter groups={groups} /> : <PathFilter path={path} />}
       </div>
+      <HistoryNotices />
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
       {!ready && problem === null && <p className="quiet">Loading the history…</p>}
       {ready && rows.length === 0 && !hasMore && <p className="empty">{emptyText(isSearching, groups)}</p>}

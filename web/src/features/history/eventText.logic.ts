@@ -55,6 +55,8 @@ export function describeEvent(event: RecordedEvent, titles: ReadonlyMap<unknown,
       return title(`Prompt: ${text(data["text"]) || "…"}`, `turn ${String(data["turn"])}`);
     case "tool.ended":
       return title(text(data["title"]) || "Tool ended", text(data["status"]));
+    case "history.notice_given":
+      return title(text(data["message"]), text(data["hint"]));
     case "history.marked_good":
       return title(`#${String(data["entry"])} marked as known good`);
     case "history.unmarked_good":

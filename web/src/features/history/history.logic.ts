@@ -1,4 +1,5 @@
 import type { HistoryEntry } from "../../client/api";
+import { MAX_LINE } from "../../ui/plainText.logic";
 
 /**
  * The entries whose changes are in the files now. An undo is an entry too. The entries between it and the state that it
@@ -110,6 +111,7 @@ export interface DiffLine {
 }
 
 const MAX_LINES = 2_000;
+const MAX_LENGTH = 200_000;
 
 /** The lines of a unified diff with their numbers on both sides. */
 export function diffLines(text: string): { lines: DiffLine[]; more: number } {
@@ -132,7 +134,10 @@ export function diffLines(text: string): { lines: DiffLine[]; more: number } {
     else if (line.startsWith("\\")) lines.push({ kind: "note", old: null, new: null, text: line.slice(2) });
     else lines.push({ kind: "same", old: before++, new: after++, text: line.slice(1) });
   }
-  return { lines: lines.slice(0, MAX_LINES), more: Math.max(0, lines.length - MAX_LINES) };
+  let [count, length] = [0, 0];
+  while (count < Math.min(lines.length, MAX_LINES) && length < MAX_LENGTH)
+    length += Math.min(lines[count++]?.text.length ?? 0, MAX_LINE);
+  return { lines: lines.slice(0, count), more: lines.length - count };
 }
 
 /** A turn of a session. */

@@ -42,6 +42,7 @@ export function KillSwitchCard({ pressed, onPressSeen }: KillSwitchCardProps) {
           )}
           {value.why && ` Reason: ${value.why}`}
         </p>
+        {value.summary !== null && <p className="quiet">{value.summary}</p>}
         <button type="button" className="primary" onClick={() => void resume()}>
           Let agents work again
         </button>
@@ -62,7 +63,8 @@ export function KillSwitchCard({ pressed, onPressSeen }: KillSwitchCardProps) {
         }}
       />
       <p className="quiet">
-        Ends every agent and blocks model requests until you let agents work again. Files, history and undo still work.
+        Ends every agent with all that it started, closes network connections and blocks model requests until you let
+        agents work again. Your own terminals and services, files, history and undo still work.
       </p>
     </section>
   );

@@ -23,7 +23,7 @@ export function KillSwitchProvider({ children }: { children: ReactNode }) {
   const { value, problem, reload, set } = useResource<StopState>("/v1/stop", {
     topic: "timeline",
     durable: true,
-    concerns: (event) => hasKind(event, "models.stopped", "models.resumed"),
+    concerns: (event) => hasKind(event, "models.stopped", "models.resumed", "agents.ended"),
   });
   const toasts = useToasts();
   const send = useCallback(

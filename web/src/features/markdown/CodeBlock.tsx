@@ -1,5 +1,7 @@
 import { memo, useEffect, useState } from "react";
 import { CopyButton } from "../../ui/CopyButton";
+import { countOf } from "../../ui/format";
+import { cutText } from "../../ui/plainText.logic";
 import { visibleText } from "../../ui/visibleText";
 import { highlight, isKnownLanguage, type Span } from "./highlight";
 import "./code-block.css";
@@ -14,7 +16,9 @@ export const CodeBlock = memo(function CodeBlock({
   language: string;
   live: boolean;
 }) {
-  const shown = visibleText(text);
+  const [parts, setParts] = useState(1);
+  const cut = cutText(text, parts);
+  const shown = visibleText(cut.shown.join(""));
   const [spans, setSpans] = useState<{ of: string; spans: Span[] } | null>(null);
   useEffect(() => {
     if (live || !isKnownLanguage(language)) return;
@@ -32,7 +36,7 @@ export const CodeBlock = memo(function CodeBlock({
     <figure className="code-block">
       <figcaption>
         <span>{language || "text"}</span>
-        <CopyButton text={shown} />
+        <CopyButton text={text} />
       </figcaption>
       <pre tabIndex={0} role="group" aria-label={language ? `Code, ${language}` : "Code"}>
         <code>
@@ -49,6 +53,14 @@ export const CodeBlock = memo(function CodeBlock({
             : shown}
         </code>
       </pre>
+      {cut.hidden > 0 && (
+        <p className="plain-text-note">
+          <span>{countOf(cut.hidden, "more character")}</span>
+          <button type="button" className="text-button" onClick={() => setParts(parts + 1)}>
+            Show more
+          </button>
+        </p>
+      )}
     </figure>
   );
 });

@@ -1,15 +1,20 @@
-import { isValidElement, memo, type ReactElement, type ReactNode, useMemo } from "react";
+import { isValidElement, memo, type ReactElement, type ReactNode, useDeferredValue, useMemo, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
+import { CopyButton } from "../../ui/CopyButton";
+import { PlainText } from "../../ui/PlainText";
+import { PlainTextBoundary } from "../../ui/PlainTextBoundary";
 import { filePath, followLink } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
-import { splitBlocks } from "./blocks.logic";
+import { codeOf, splitBlocks } from "./blocks.logic";
 import { CodeBlock } from "./CodeBlock";
+import { blocksWithin, FIRST_LENGTH, isTooComplex, PAGE_LENGTH } from "./limits.logic";
 import { linkTarget, misleadingHost } from "./links.logic";
 import "./markdown.css";
 
 const PLUGINS = [remarkGfm];
 
+/** The text of elements. The depth of a block is limited, so this ends. */
 function plainText(children: ReactNode): string {
   if (typeof children === "string" || typeof children === "number") return String(children);
   if (Array.isArray(children)) return children.map(plainText).join("");
@@ -77,21 +82,58 @@ const LIVE = components(true);
 const asIs = (url: string) => url;
 
 const Block = memo(function Block({ text, live }: { text: string; live: boolean }) {
+  const code = codeOf(text);
+  if (code !== null) return <CodeBlock text={code.text} language={code.language} live={live} />;
+  if (isTooComplex(text)) return <PlainText text={text} note="This part is too complex to format." />;
   return (
-    <ReactMarkdown remarkPlugins={PLUGINS} components={live ? LIVE : SETTLED} urlTransform={asIs}>
-      {text}
-    </ReactMarkdown>
+    <PlainTextBoundary text={text}>
+      <ReactMarkdown remarkPlugins={PLUGINS} components={live ? LIVE : SETTLED} urlTransform={asIs}>
+        {text}
+      </ReactMarkdown>
+    </PlainTextBoundary>
   );
 });
 
 /** The Markdown of an agent's message. While it grows, only the last block is parsed again. */
 export const Markdown = memo(function Markdown({ text, live = false }: { text: string; live?: boolean }) {
   const blocks = useMemo(() => splitBlocks(text), [text]);
+  const { first, end, showMore } = useShownBlocks(blocks, live);
   return (
     <div className="markdown" data-live={live || undefined} dir="auto">
-      {blocks.map((block, index) => (
-        <Block key={index} text={block} live={live && index === blocks.length - 1} />
+      {live && showMore !== null && <p className="quiet">The start of this message is shown when it is complete.</p>}
+      {blocks.slice(first, end).map((block, index) => (
+        <Block key={first + index} text={block} live={live && first + index === blocks.length - 1} />
       ))}
+      {showMore !== null && !live && (
+        <p className="markdown-more">
+          <button type="button" className="text-button" onClick={showMore}>
+            Show more of this message
+          </button>
+          <CopyButton text={text} label="Copy all" />
+        </p>
+      )}
     </div>
   );
 });
+
+interface ShownBlocks {
+  first: number;
+  end: number;
+  /** Shows another page; null when there is none. */
+  showMore: (() => void) | null;
+}
+
+/**
+ * The blocks that are drawn: as many as one page holds, and more when the owner asks. A message that is being written
+ * shows its end, a complete one its start.
+ */
+function useShownBlocks(blocks: readonly string[], live: boolean): ShownBlocks {
+  const [pages, setPages] = useState(1);
+  const ordered = live ? blocks.toReversed() : blocks;
+  // React draws a deferred value piece by piece, and lets the owner act in between.
+  const wanted = blocksWithin(ordered, pages * PAGE_LENGTH);
+  const count = useDeferredValue(wanted, blocksWithin(ordered, FIRST_LENGTH));
+  const showMore = wanted < blocks.length ? () => setPages(pages + 1) : null;
+  if (live) return { first: Math.max(0, blocks.length - count), end: blocks.length, showMore };
+  return { first: 0, end: Math.min(count, blocks.length), showMore };
+}

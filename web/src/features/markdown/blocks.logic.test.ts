@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { splitBlocks } from "./blocks.logic";
+import { codeOf, splitBlocks } from "./blocks.logic";
 
 test("paragraphs, code and lists are blocks", () => {
   const text = "# Title\n\nOne\ntwo\n\n```py\na = 1\n\n\nb = 2\n```\n\n- x\n\n- y\n\n  more of y\n\nEnd";
@@ -43,4 +43,15 @@ test("no text is lost", () => {
   expect(splitBlocks("")).toEqual([]);
   expect(splitBlocks("\n\n  \n")).toEqual([]);
   expect(splitBlocks("a\n\n    code\n\nb").join("\n")).toBe("a\n\n    code\n\nb");
+});
+
+test("code between paragraphs is a block of its own, also without empty lines", () => {
+  expect(splitBlocks("Look:\n```py\na\n\nb\n```\nDone")).toEqual(["Look:", "```py\na\n\nb\n```", "Done"]);
+});
+
+test("a block that is only code is read without a parser", () => {
+  expect(codeOf("```py title\na\n\nb\n```\n")).toEqual({ language: "py", text: "a\n\nb" });
+  expect(codeOf("~~~\n```\n~~~")).toEqual({ language: "", text: "```" });
+  expect(codeOf("```js\nstill open")).toEqual({ language: "js", text: "still open" });
+  for (const other of ["text", "```a```", "```\na\n```\nafter", "- ```\n  a\n  ```"]) expect(codeOf(other)).toBeNull();
 });

@@ -35,7 +35,12 @@ const LOADERS: Readonly<Record<string, Load>> = {
   markdown,
 };
 
-const MAX_LENGTH = 60_000;
+const MAX_LENGTH = 20_000;
+/** Each span is an element of the page. */
+const MAX_SPANS = 4_000;
+/** Milliseconds for one block of code. */
+const MAX_TIME = 100;
+const STEPS_BETWEEN_LOOKS = 64;
 
 export interface Span {
   text: string;
@@ -47,18 +52,33 @@ export function isKnownLanguage(language: string): boolean {
   return Object.hasOwn(LOADERS, language.toLowerCase());
 }
 
-/** The highlighted pieces of code; null when the language is unknown or the code is too long. */
+/** The tree of the code; null when it takes too long to find. */
+function parse(code: string, parser: Language["parser"]) {
+  const deadline = performance.now() + MAX_TIME;
+  const parsing = parser.startParse(code);
+  for (let steps = 1; ; steps++) {
+    const tree = parsing.advance();
+    if (tree !== null) return tree;
+    if (steps % STEPS_BETWEEN_LOOKS === 0 && performance.now() > deadline) return null;
+  }
+}
+
+/** The highlighted pieces of code; null when the language is unknown or the code is too long or too complex. */
 export async function highlight(code: string, language: string): Promise<Span[] | null> {
   const load = isKnownLanguage(language) ? LOADERS[language.toLowerCase()] : undefined;
   if (load === undefined || code.length > MAX_LENGTH) return null;
   const [{ classHighlighter, highlightTree }, parser] = await Promise.all([import("@lezer/highlight"), load()]);
+  const tree = parse(code, parser);
+  if (tree === null) return null;
   const spans: Span[] = [];
   let end = 0;
-  highlightTree(parser.parse(code), classHighlighter, (from, to, className) => {
+  highlightTree(tree, classHighlighter, (from, to, className) => {
+    if (spans.length > MAX_SPANS) return;
     if (from > end) spans.push({ text: code.slice(end, from), className: "" });
     spans.push({ text: code.slice(from, to), className });
     end = to;
   });
+  if (spans.length > MAX_SPANS) return null;
   if (end < code.length) spans.push({ text: code.slice(end), className: "" });
   return spans;
 }

@@ -3,6 +3,7 @@ export type LinkTarget =
   | { kind: "file"; path: string }
   | { kind: "none" };
 
+const MAX_SEARCHED = 500;
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 
 /** A path relative to the workspace; null when it is elsewhere. */
@@ -47,6 +48,8 @@ export function linkTarget(href: string): LinkTarget {
 /** The host to show beside a link whose text names another host; empty when they agree. */
 export function misleadingHost(words: string, target: LinkTarget): string {
   if (target.kind !== "web") return "";
+  // A text that is too long to be searched for a host may name any.
+  if (words.length > MAX_SEARCHED) return target.host;
   const named = /(?:https?:\/\/)?((?:[\w-]+\.)+[a-z]{2,})/i.exec(words)?.[1]?.toLowerCase();
   if (named === undefined || /\.(?:py|js|ts|tsx|md|rs|go|css|html|json|sh|txt)$/.test(named)) return "";
   const host = target.host.toLowerCase().replace(/:\d+$/, "");

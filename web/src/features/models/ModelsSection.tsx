@@ -34,6 +34,9 @@ export function ModelsSection() {
     reload();
   }
 
+  // Both are drawn at once, so that neither moves the other.
+  if ([models, secrets].some(({ value, problem }) => value === null && problem === null))
+    return <p className="loading quiet fade-in-late">Loading…</p>;
   return (
     <>
       <section aria-labelledby="models">

@@ -32,6 +32,7 @@ export function UsageChart({ rows, days }: { rows: readonly UsageLine[]; days: r
   const series = seriesOf(totals);
   const { bars, top } = barsOf(uses, days, series, measure);
   const unpriced = totals.filter((total) => total.unpriced);
+  const assumed = totals.filter((total) => total.assumed);
   return (
     <div className="models-usage">
       <div className="models-usage-head">
@@ -56,6 +57,12 @@ export function UsageChart({ rows, days }: { rows: readonly UsageLine[]; days: r
         <p className="quiet small-print">
           The price of {unpriced.map((total) => total.model).join(", ")} is unknown, so the bars do not include it. A
           dot marks the days with such requests.
+        </p>
+      )}
+      {measure === "cost" && assumed.length > 0 && (
+        <p className="quiet small-print">
+          The price of {assumed.map((total) => total.model).join(", ")} is not in the price list. It counts as the
+          dearest of its provider.
         </p>
       )}
       <table className="models-table">

@@ -9,6 +9,7 @@ const budget: BudgetState = {
   of: 5,
   spent: 1,
   unpriced: 0,
+  assumed: 0,
   lifted: false,
   reached: false,
 };
@@ -24,6 +25,9 @@ test("a budget warns from 80 %, and can be lifted when it is used up", () => {
     canLift: false,
   });
   expect(budgetStatus({ ...budget, unpriced: 2 }).note).toContain("2 requests of unknown price");
+  expect(budgetStatus({ ...budget, assumed: 1 }).note).toBe(
+    "1 request without a price counts as the dearest of the provider.",
+  );
   expect(budgetStatus({ ...budget, limit: "month_tokens", of: 2e6, spent: 5e5 }).text).toBe(
     "500 k tokens of 2.0 M tokens this month",
   );

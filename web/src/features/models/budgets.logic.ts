@@ -49,6 +49,9 @@ export function budgetStatus(row: BudgetState): BudgetStatus {
       unpriced
         ? `${countOf(row.unpriced, "request")} of unknown price ${row.unpriced === 1 ? "is" : "are"} not counted.`
         : "",
+      row.assumed > 0 && row.limit.endsWith("cost")
+        ? `${countOf(row.assumed, "request")} without a price ${row.assumed === 1 ? "counts" : "count"} as the dearest of the provider.`
+        : "",
     ]
       .filter((part) => part !== "")
       .join(" "),

@@ -22,6 +22,8 @@ const row = (day: string, model: string, cost: number | null, input = 100, price
   cached: 0,
   cost,
   priced,
+  assumed: model === "guessed" ? 1 : 0,
+  estimated: 0,
 });
 
 const uses = readUsage([
@@ -32,6 +34,14 @@ const uses = readUsage([
 
 test("days are UTC, oldest first", () => {
   expect(daysUntil(new Date("2026-03-01T00:30:00Z"), 3)).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
+});
+
+test("a model whose price is assumed is marked", () => {
+  const totals = totalsOf(readUsage([row("2026-11-15", "guessed", 2), row("2026-11-15", "gpt-5", 1)]), "cost");
+  expect(totals.map((total) => [total.model, total.assumed])).toEqual([
+    ["guessed", true],
+    ["gpt-5", false],
+  ]);
 });
 
 test("bars stack the usage of each model and mark missing prices", () => {

@@ -11,6 +11,8 @@ export interface ModelUse {
   output: number;
   cost: number;
   unpriced: boolean;
+  /** Some of the cost is that of the dearest model of the provider, because the price is not in the table. */
+  assumed: boolean;
 }
 
 export const MAX_SERIES = 6;
@@ -26,6 +28,7 @@ export function readUsage(rows: readonly UsageLine[]): ModelUse[] {
     output: row.output,
     cost: row.cost ?? row.priced,
     unpriced: row.cost === null,
+    assumed: row.assumed > 0,
   }));
 }
 
@@ -45,6 +48,8 @@ export interface ModelTotal {
   output: number;
   cost: number;
   unpriced: boolean;
+  /** Some of the cost is that of the dearest model of the provider, because the price is not in the table. */
+  assumed: boolean;
 }
 
 /** The usage of each model, the highest first. */
@@ -58,12 +63,14 @@ export function totalsOf(uses: readonly ModelUse[], measure: Measure): ModelTota
       output: 0,
       cost: 0,
       unpriced: false,
+      assumed: false,
     };
     total.requests += use.requests;
     total.input += use.input;
     total.output += use.output;
     total.cost += use.cost;
     total.unpriced ||= use.unpriced;
+    total.assumed ||= use.assumed;
     found.set(use.model, total);
   }
   const amount = (total: ModelTotal) => (measure === "cost" ? total.cost : total.input + total.output);

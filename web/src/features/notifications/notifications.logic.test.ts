@@ -15,6 +15,8 @@ const session = (title: string): SessionInfo => ({
   seq: 1,
   parent: null,
   unread: true,
+  mode: null,
+  asks: true,
 });
 
 test("the title is ours, and the name is shortened and hides nothing", () => {

@@ -15,6 +15,8 @@ const row = (id: string, more: Partial<SessionInfo> = {}): SessionInfo => ({
   seq: 1,
   parent: null,
   unread: false,
+  mode: null,
+  asks: true,
   ...more,
 });
 

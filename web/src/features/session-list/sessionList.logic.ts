@@ -1,9 +1,12 @@
 import type { SessionInfo } from "../../client/api";
+import { shorten } from "../../ui/format";
 import { visibleText } from "../../ui/visibleText";
+
+const MAX_TITLE = 200;
 
 /** The title of a session as it is shown. */
 export const sessionTitle = (session: Pick<SessionInfo, "title"> | null): string =>
-  visibleText(session?.title ?? "") || "New session";
+  visibleText(shorten(session?.title ?? "", MAX_TITLE)) || "New session";
 
 const byLastChange = (a: SessionInfo, b: SessionInfo) =>
   a.updated === b.updated ? (a.id < b.id ? 1 : -1) : a.updated < b.updated ? 1 : -1;

@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import type { SessionInfo } from "../../client/api";
 import { request } from "../../client/http";
 import { useResource } from "../../data/resource";
+import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
 import { go, useRoute } from "../../ui/route";
@@ -29,7 +30,9 @@ function Sessions() {
   const needsSetup = setup !== null && !isSetUp(setup);
   return (
     <div className="split sessions" data-open={chosen !== null || undefined} data-setup={needsSetup || undefined}>
-      <Sidebar chosen={chosen} />
+      <ErrorBoundary name="The list of sessions">
+        <Sidebar chosen={chosen} />
+      </ErrorBoundary>
       {chosen === null ? <NoSession /> : <OpenSession key={chosen} id={chosen} />}
     </div>
   );

@@ -1,5 +1,5 @@
 import type { ProgramsState } from "../../client/api";
-import { useResource } from "../../data/resource";
+import { type ResourceHandle, useResource } from "../../data/resource";
 import { countOf, formatBytes } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { resourceUse } from "./storage.logic";
@@ -8,19 +8,24 @@ interface HistorySizeReply {
   used: number;
   quota: number;
   entries: number;
+  set_aside: number;
 }
 
 export function StorageSection() {
+  const size = useResource<HistorySizeReply>("/v1/history/size");
+  const programs = useResource<ProgramsState>("/v1/programs");
+  // Both are drawn at once, so that neither moves the other.
+  if ([size, programs].some(({ value, problem }) => value === null && problem === null))
+    return <p className="loading quiet fade-in-late">Loading…</p>;
   return (
     <>
-      <HistorySize />
-      <ComputerUse />
+      <HistorySize {...size} />
+      <ComputerUse {...programs} />
     </>
   );
 }
 
-function HistorySize() {
-  const { value, problem, reload } = useResource<HistorySizeReply>("/v1/history/size");
+function HistorySize({ value, problem, reload }: ResourceHandle<HistorySizeReply>) {
   const share = value === null || value.quota === 0 ? 0 : Math.min(1, value.used / value.quota);
   return (
     <section aria-labelledby="history-size">
@@ -38,6 +43,11 @@ function HistorySize() {
             When it is full, the oldest entries are deleted. Change the limit with <code>history.quota</code> in
             freehold.toml.
           </p>
+          {value.set_aside > 0 && (
+            <p className="quiet">
+              {formatBytes(value.set_aside)} were moved aside by an undo or a restore. They do not count for this limit.
+            </p>
+          )}
         </div>
       )}
     </section>
@@ -45,8 +55,7 @@ function HistorySize() {
 }
 
 /** What the computer uses of its limits. */
-function ComputerUse() {
-  const { value, problem, reload } = useResource<ProgramsState>("/v1/programs");
+function ComputerUse({ value, problem, reload }: ResourceHandle<ProgramsState>) {
   const rows = value === null ? [] : resourceUse(value.usage, value.limits);
   return (
     <section aria-labelledby="computer-use">

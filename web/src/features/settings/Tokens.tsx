@@ -11,8 +11,8 @@ import { useNow } from "../../ui/useNow";
 type Scope = NewToken["scopes"][number];
 
 const SCOPES: readonly { scope: Scope; allows: string }[] = [
-  { scope: "read", allows: "read sessions, history and health" },
-  { scope: "prompt", allows: "send prompts to agents" },
+  { scope: "read", allows: "read the timeline, health and lists, but no contents" },
+  { scope: "prompt", allows: "read conversations and send prompts to agents" },
   { scope: "files", allows: "read and write files" },
   { scope: "terminal", allows: "use terminals" },
   { scope: "history", allows: "undo, redo and restore" },

@@ -1,5 +1,7 @@
 import { useEffect, useState } from "react";
+import type { SignedIn } from "../../client/api";
 import { type Problem, problemOf, request } from "../../client/http";
+import { storeKey } from "../../client/signInKey";
 import { Notice } from "../../ui/Notice";
 import {
   buttonLabel,
@@ -10,15 +12,13 @@ import {
   tokenFromFragment,
 } from "./signIn.logic";
 
-async function redeem(token: string): Promise<Problem | null> {
+/** Exchanges the token for the key of this browser. Returns the page to open. */
+async function redeem(token: string): Promise<string> {
   // Remove the token from the address bar before anything else can read it.
   history.replaceState(null, "", location.pathname);
-  try {
-    await request("/v1/sign-in/link", { method: "POST", body: { token } });
-    return null;
-  } catch (error) {
-    return problemOf(error);
-  }
+  const signedIn = await request<SignedIn>("/v1/sign-in/link", { method: "POST", body: { token } });
+  storeKey(signedIn.key);
+  return signedIn.return_to;
 }
 
 async function isSignedIn(): Promise<boolean> {
@@ -31,7 +31,7 @@ async function isSignedIn(): Promise<boolean> {
 }
 
 /** Signs this browser in with a one-time link or with an account. */
-export function SignInPage({ onSignedIn }: { onSignedIn: () => void }) {
+export function SignInPage({ onSignedIn }: { onSignedIn: (page?: string) => void }) {
   const [state, setState] = useState<SignInState>({ step: "loading" });
 
   useEffect(() => {
@@ -41,10 +41,12 @@ export function SignInPage({ onSignedIn }: { onSignedIn: () => void }) {
       let problem: Problem | null = null;
       if (token !== null) {
         setState({ step: "redeeming" });
-        problem = await redeem(token);
-        if (problem === null) {
-          if (current) onSignedIn();
+        try {
+          const page = await redeem(token);
+          if (current) onSignedIn(page);
           return;
+        } catch (error) {
+          problem = problemOf(error);
         }
         if (await isSignedIn()) {
           if (current) setState({ step: "already-signed-in", problem });
@@ -106,7 +108,7 @@ export function SignInPage({ onSignedIn }: { onSignedIn: () => void }) {
       {state.step === "already-signed-in" && (
         <>
           <Notice problem={{ ...state.problem, hint: "This browser is already signed in." }} />
-          <button className="primary" onClick={onSignedIn} autoFocus>
+          <button className="primary" onClick={() => onSignedIn()} autoFocus>
             Continue
           </button>
         </>

@@ -9,21 +9,21 @@ test("a token is taken from the fragment only when it looks like a token", () =>
 });
 
 test("the button names the owner when the handle is known", () => {
-  expect(buttonLabel({ atproto: { handle: "alice.test", origin: "http://127.0.0.1:3000" }, link: false })).toBe(
-    "Sign in as @alice.test",
-  );
-  expect(buttonLabel({ atproto: { handle: null, origin: "http://127.0.0.1:3000" }, link: false })).toBe(
+  expect(
+    buttonLabel({ atproto: { handle: "alice.test", origin: "http://freehold.localhost:3000" }, link: false }),
+  ).toBe("Sign in as @alice.test");
+  expect(buttonLabel({ atproto: { handle: null, origin: "http://freehold.localhost:3000" }, link: false })).toBe(
     "Sign in with Bluesky",
   );
 });
 
 test("a sign-in starts on the origin where its answer returns", () => {
-  const offer = { atproto: { handle: null, origin: "http://127.0.0.1:3000" }, link: false };
-  expect(otherOrigin(offer, "http://localhost:3000", "/")).toBe("http://127.0.0.1:3000/sign-in");
+  const offer = { atproto: { handle: null, origin: "http://freehold.localhost:3000" }, link: false };
+  expect(otherOrigin(offer, "http://localhost:3000", "/")).toBe("http://freehold.localhost:3000/sign-in");
   expect(otherOrigin(offer, "http://localhost:3000", "/device#BCDF-GHJK")).toBe(
-    "http://127.0.0.1:3000/device#BCDF-GHJK",
+    "http://freehold.localhost:3000/device#BCDF-GHJK",
   );
-  expect(otherOrigin(offer, "http://127.0.0.1:3000", "/")).toBeNull();
+  expect(otherOrigin(offer, "http://freehold.localhost:3000", "/")).toBeNull();
   expect(otherOrigin({ atproto: null, link: true }, "http://localhost:3000", "/")).toBeNull();
 });
 

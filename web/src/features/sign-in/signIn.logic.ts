@@ -23,7 +23,7 @@ export function buttonLabel(offer: SignInOffer): string {
   return handle ? `Sign in as @${handle}` : "Sign in with Bluesky";
 }
 
-/** The address where the sign-in must start; null when it is this one. The answer returns there, with that host's cookies. */
+/** The address where the sign-in must start; null when it is this one. The answer returns there. */
 export function otherOrigin(offer: SignInOffer, origin: string, path: string): string | null {
   const wanted = offer.atproto?.origin;
   return wanted !== undefined && wanted !== origin ? `${wanted}${path === "/" ? "/sign-in" : path}` : null;

@@ -9,16 +9,20 @@ import { Notice } from "../../ui/Notice";
 import { go, useRoute } from "../../ui/route";
 import { useToasts } from "../../ui/Toasts";
 import { KeyRow } from "./KeyRow";
+import { TerminalList } from "./TerminalList";
 import type { TerminalHandle } from "./TerminalScreen";
-import { chooseTerminal, nameTerminal, plainTitle, readNames } from "./terminal.logic";
+import { chooseTerminal, nameTerminal, noteOpened, plainTitle, readNames, readOpened } from "./terminal.logic";
 import "./terminal.css";
 
 const TerminalScreen = lazyComponent(() => import("./TerminalScreen"));
 const SHOWN_KEY = "freehold.terminal";
 
-/** The terminals as tabs. */
+/** The terminals as tabs, or as a list without their screens. A terminal is connected when it is first shown. */
 export default function TerminalPage() {
   const { query } = useRoute();
+  const [suspect] = useState(() => readOpened());
+  const [listed, setListed] = useState(suspect !== null);
+  const isListed = listed || query.get("list") !== null;
   const wantsNew = query.get("new") !== null;
   const { value: rows, problem, reload, set } = useResource<TerminalInfo[]>("/v1/terminals");
   const [wanted, setWanted] = useState(() => sessionStorage.getItem(SHOWN_KEY));
@@ -30,11 +34,14 @@ export default function TerminalPage() {
   const [control, setControl] = useState(false);
   const screens = useRef(new Map<string, TerminalHandle>());
   const toasts = useToasts();
-  const shown = rows === null ? null : chooseTerminal(rows, wanted);
+  const shown = rows === null || isListed ? null : chooseTerminal(rows, wanted);
+  const connected = useConnected(shown);
 
   const choose = useCallback((id: string) => {
     sessionStorage.setItem(SHOWN_KEY, id);
     setWanted(id);
+    setListed(false);
+    go("/terminal", { replace: true });
   }, []);
   const opening = useRef(false);
   const latest = useRef(rows);
@@ -84,13 +91,14 @@ export default function TerminalPage() {
     event.currentTarget.closest("[role=tablist]")?.querySelectorAll<HTMLElement>("[role=tab]")[to]?.focus();
   }
 
+  const nameOf = (row: TerminalInfo, index: number) => names[row.id] || titles[row.id] || `Terminal ${index + 1}`;
   return (
     <div className="terminal">
       <div className="terminal-tabs">
         <h1 className="visually-hidden">Terminal</h1>
         <div ref={list} className="terminal-list" role="tablist" aria-label="Terminals">
           {rows?.map((row, index) => {
-            const title = names[row.id] || titles[row.id] || `Terminal ${index + 1}`;
+            const title = nameOf(row, index);
             return (
               <span key={row.id} className="terminal-tab" data-shown={row.id === shown || undefined}>
                 <button
@@ -126,9 +134,23 @@ export default function TerminalPage() {
         <button className="plain-button" aria-label="New terminal" title="New terminal" onClick={() => void open()}>
           <Icon name="plus" />
         </button>
+        {rows !== null && rows.length > 0 && (
+          <button
+            className="plain-button terminal-list-button"
+            aria-label="All terminals"
+            aria-pressed={isListed}
+            title="All terminals"
+            onClick={() => {
+              setListed(!isListed);
+              go("/terminal", { replace: true });
+            }}
+          >
+            <Icon name="plan" />
+          </button>
+        )}
         {shown !== null && (
           <button
-            className="plain-button terminal-find-button"
+            className="plain-button"
             aria-label="Find in this terminal"
             title="Find (Ctrl F)"
             onClick={() => screens.current.get(shown)?.find()}
@@ -149,23 +171,34 @@ export default function TerminalPage() {
           </button>
         </div>
       )}
-      <div className="terminal-screens">
-        {rows?.map((row) => (
-          <TerminalScreen
-            key={row.id}
-            id={row.id}
-            ref={(screen) => {
-              if (screen !== null) screens.current.set(row.id, screen);
-              else screens.current.delete(row.id);
-            }}
-            shown={row.id === shown}
-            control={control}
-            onControlUsed={() => setControl(false)}
-            onLink={setLink}
-            onTitle={(title) => setTitles((all) => ({ ...all, [row.id]: plainTitle(title) }))}
-            onEnded={() => setEnded((all) => new Set([...all, row.id]))}
-          />
-        ))}
+      {isListed && rows !== null && rows.length > 0 && (
+        <TerminalList
+          rows={rows}
+          nameOf={nameOf}
+          suspect={rows.some((row) => row.id === suspect) ? suspect : null}
+          onOpen={choose}
+          onClose={(id) => void close(id)}
+        />
+      )}
+      <div className="terminal-screens" hidden={shown === null}>
+        {rows
+          ?.filter((row) => connected.has(row.id))
+          .map((row) => (
+            <TerminalScreen
+              key={row.id}
+              id={row.id}
+              ref={(screen) => {
+                if (screen !== null) screens.current.set(row.id, screen);
+                else screens.current.delete(row.id);
+              }}
+              shown={row.id === shown}
+              control={control}
+              onControlUsed={() => setControl(false)}
+              onLink={setLink}
+              onTitle={(title) => setTitles((all) => ({ ...all, [row.id]: plainTitle(title) }))}
+              onEnded={() => setEnded((all) => new Set([...all, row.id]))}
+            />
+          ))}
       </div>
       {shown !== null && (
         <KeyRow
@@ -204,6 +237,22 @@ export default function TerminalPage() {
       )}
     </div>
   );
+}
+
+/** The terminals that were shown. While one is, it is noted, in case its output cuts the page off. */
+function useConnected(shown: string | null): ReadonlySet<string> {
+  const [connected, setConnected] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => {
+    if (shown !== null) setConnected((before) => (before.has(shown) ? before : new Set([...before, shown])));
+    noteOpened(shown);
+    const leave = () => noteOpened(null);
+    window.addEventListener("pagehide", leave);
+    return () => {
+      window.removeEventListener("pagehide", leave);
+      leave();
+    };
+  }, [shown]);
+  return connected;
 }
 
 function RenameDialog({

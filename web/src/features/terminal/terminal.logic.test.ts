@@ -3,8 +3,10 @@ import {
   canReconnect,
   chooseTerminal,
   nameTerminal,
+  noteOpened,
   plainTitle,
   readNames,
+  readOpened,
   safeLink,
   softKeyBytes,
   terminalKeyAction,
@@ -82,4 +84,22 @@ test("a name stays with its terminal and is removed with it", () => {
   expect(nameTerminal("b", "", ["b"], store)).toEqual({});
   held.set("freehold.terminal.names", "nonsense");
   expect(readNames(store)).toEqual({});
+});
+
+test("a terminal that was open when the page was cut off is known, and one that was left is not", () => {
+  const kept = new Map<string, string>();
+  const store = {
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => void kept.set(key, value),
+    removeItem: (key: string) => void kept.delete(key),
+  };
+  noteOpened("bomb", store);
+  expect(readOpened(store)).toBe("bomb");
+  noteOpened(null, store);
+  expect(readOpened(store)).toBeNull();
+});
+
+test("a title of megabytes is read only at its start", () => {
+  expect(plainTitle("\u200b".repeat(3_000_000))).toBe("");
+  expect(plainTitle("t".repeat(3_000_000))).toHaveLength(25);
 });

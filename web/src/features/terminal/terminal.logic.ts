@@ -11,10 +11,12 @@ export function safeLink(text: string): string | null {
 }
 
 const MAX_TITLE = 24;
+/** Hidden characters are removed from so many. */
+const MAX_READ_TITLE = 200;
 
 /** A title that a program set, shortened and without invisible characters. */
 export function plainTitle(title: string): string {
-  const shown = [...title]
+  const shown = [...title.slice(0, MAX_READ_TITLE)]
     .filter((char) => !/[\p{C}\p{Zl}\p{Zp}]/u.test(char))
     .join("")
     .trim();
@@ -110,3 +112,14 @@ const SIGNED_OUT = 4401;
 export function canReconnect(code: number): boolean {
   return code !== ENDED && code !== GONE && code !== SIGNED_OUT;
 }
+
+const OPENED = "freehold.terminal.opened";
+
+/** Notes that a terminal is on the screen. The note stays when the page is cut off, and is removed when it is left. */
+export function noteOpened(id: string | null, store: Pick<Storage, "setItem" | "removeItem"> = sessionStorage): void {
+  if (id === null) store.removeItem(OPENED);
+  else store.setItem(OPENED, id);
+}
+
+/** The terminal that was on the screen when this page was cut off; null when it was left in the usual way. */
+export const readOpened = (store: Pick<Storage, "getItem"> = sessionStorage): string | null => store.getItem(OPENED);

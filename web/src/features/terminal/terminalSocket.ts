@@ -1,3 +1,4 @@
+import { openSocket } from "../../client/signInKey";
 import { canReconnect } from "./terminal.logic";
 
 const RETRY_DELAY = 1_000;
@@ -23,9 +24,7 @@ export class TerminalSocket {
   ) {}
 
   connect(): void {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    const address = `${scheme}://${location.host}/v1/terminals/${encodeURIComponent(this.id)}/socket`;
-    const socket = new WebSocket(address);
+    const socket = openSocket(`/v1/terminals/${encodeURIComponent(this.id)}/socket`);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => this.handlers.onOpen();
     socket.onmessage = (event: MessageEvent) => {
@@ -50,6 +49,16 @@ export class TerminalSocket {
 
   sendSize(rows: number, columns: number): void {
     this.send(JSON.stringify({ type: "resize", rows, columns }));
+  }
+
+  /** Connects again, for everything that the terminal shows now. */
+  reconnect(): void {
+    if (this.socket !== null) {
+      this.socket.onclose = null;
+      this.socket.onmessage = null;
+      this.socket.close();
+    }
+    this.retryTimer = window.setTimeout(() => this.connect(), RETRY_DELAY);
   }
 
   close(): void {

@@ -3,10 +3,15 @@ import { SearchAddon } from "@xterm/addon-search";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { Terminal } from "@xterm/xterm";
 import { THEME_CHANGED } from "../../ui/theme";
+import { OutputQueue } from "./outputQueue";
 import { safeLink, terminalKeyAction, withControl } from "./terminal.logic";
+import { TerminalFilter } from "./terminalFilter.logic";
 import { TerminalSocket } from "./terminalSocket";
 import { matchColours, terminalTheme } from "./terminalTheme";
 import { openWithConstructedStyles, replaceStyleAttributes } from "./xtermStyles";
+
+const RESET = { text: "\x1bc", cost: 1 };
+const ENDED = { text: "\r\n\x1b[2m— ended —\x1b[0m\r\n", cost: 1 };
 
 export interface Matches {
   position: number;
@@ -69,7 +74,6 @@ function createTerminal(handlers: TerminalHandlers): Terminal {
   terminal.loadAddon(new WebLinksAddon((_, text) => openLink(text)));
   // Programs in the terminal may not write to the clipboard.
   terminal.parser.registerOscHandler(52, () => true);
-  terminal.onTitleChange((title) => handlers.onTitle(title));
   terminal.attachCustomKeyEventHandler((event) => {
     const action = terminalKeyAction(event, terminal.buffer.active.type === "alternate");
     if (action === null) return true;
@@ -80,6 +84,22 @@ function createTerminal(handlers: TerminalHandlers): Terminal {
     return false;
   });
   return terminal;
+}
+
+const TITLE_INTERVAL = 500;
+
+/** Reports the last of many titles, at most twice a second. */
+function reportTitles(terminal: Terminal, onTitle: (title: string) => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let latest = "";
+  terminal.onTitleChange((title) => {
+    latest = title;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      onTitle(latest);
+    }, TITLE_INTERVAL);
+  });
+  return () => clearTimeout(timer);
 }
 
 /** Opens a terminal in an element and connects it. What a program writes is drawn here and can do nothing else. */
@@ -95,6 +115,13 @@ export function openTerminal(parent: HTMLElement, id: string, handlers: Terminal
   const removeStyles = openWithConstructedStyles(() => terminal.open(parent));
   replaceStyleAttributes(terminal);
 
+  const stopTitles = reportTitles(terminal, handlers.onTitle);
+  const queue = new OutputQueue({
+    draw: (text, done) => terminal.write(text, done),
+    onOverflow: () => socket.reconnect(),
+  });
+  const screen = () => ({ rows: terminal.rows, columns: terminal.cols });
+  let filter = new TerminalFilter(screen);
   const sendSize = () => socket.sendSize(terminal.rows, terminal.cols);
   const resize = () => {
     if (parent.offsetParent === null) return;
@@ -104,13 +131,15 @@ export function openTerminal(parent: HTMLElement, id: string, handlers: Terminal
   };
   const socket = new TerminalSocket(id, {
     onOpen: () => {
-      terminal.reset();
+      filter = new TerminalFilter(screen);
+      queue.clear();
+      queue.add([RESET]);
       resize();
       sendSize();
     },
-    onOutput: (bytes) => terminal.write(bytes),
+    onOutput: (bytes) => queue.add(filter.feed(bytes)),
     onEnded: () => {
-      terminal.write("\r\n\x1b[2m— ended —\x1b[0m\r\n");
+      queue.add([ENDED]);
       handlers.onEnded();
     },
   });
@@ -141,6 +170,8 @@ export function openTerminal(parent: HTMLElement, id: string, handlers: Terminal
       observer.disconnect();
       colourScheme.removeEventListener("change", updateTheme);
       window.removeEventListener(THEME_CHANGED, updateTheme);
+      stopTitles();
+      queue.clear();
       socket.close();
       terminal.dispose();
       removeStyles();

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import type { SessionInfo } from "../../../client/api";
+import { ErrorBoundary } from "../../../ui/ErrorBoundary";
 import { lazyComponent } from "../../../ui/lazyComponent";
 import { ApprovalDock } from "../../approvals/ApprovalDock";
 import { sessionTitle } from "../../session-list/sessionList.logic";
@@ -26,15 +27,26 @@ export function Conversation({ id, session, onClose }: ConversationProps) {
     <section className="split-detail conversation" aria-label={session === null ? "Session" : sessionTitle(session)}>
       <SessionHeader session={session} onClose={onClose} />
       <div className="conversation-place">
-        <Transcript
-          session={id}
-          loaded={loaded}
-          workingAsOf={session?.status === "working" ? session.seq : null}
-          promptsSent={promptsSent}
-        />
+        <ErrorBoundary name="The transcript" content={loaded.events}>
+          <Transcript
+            session={id}
+            loaded={loaded}
+            workingAsOf={session?.status === "working" ? session.seq : null}
+            promptsSent={promptsSent}
+          />
+        </ErrorBoundary>
       </div>
-      <ApprovalDock session={id} />
-      <Composer id={id} session={session} events={loaded.events} onSent={() => setPromptsSent((count) => count + 1)} />
+      <ErrorBoundary name="The list of requests">
+        <ApprovalDock session={id} />
+      </ErrorBoundary>
+      <ErrorBoundary name="The field for your message">
+        <Composer
+          id={id}
+          session={session}
+          events={loaded.events}
+          onSent={() => setPromptsSent((count) => count + 1)}
+        />
+      </ErrorBoundary>
     </section>
   );
 }

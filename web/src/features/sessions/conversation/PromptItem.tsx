@@ -1,4 +1,5 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
+import { download } from "../../../client/http";
 import { CopyButton } from "../../../ui/CopyButton";
 import { Icon } from "../../../ui/Icon";
 import { PathLink } from "./PathLink";
@@ -69,6 +70,23 @@ export function PromptItem({ item }: { item: Prompt }) {
 
 function PromptImage({ address, name, type }: { address: string; name: string; type: string }) {
   const [missing, setMissing] = useState(false);
+  const [shown, setShown] = useState<string | undefined>(undefined);
+  useEffect(() => {
+    let blob: string | undefined;
+    let current = true;
+    download(address).then(
+      ({ bytes }) => {
+        if (!current) return;
+        blob = URL.createObjectURL(new Blob([bytes], { type }));
+        setShown(blob);
+      },
+      () => current && setMissing(true),
+    );
+    return () => {
+      current = false;
+      if (blob !== undefined) URL.revokeObjectURL(blob);
+    };
+  }, [address, type]);
   if (missing)
     return (
       <span className="conversation-image" role="img" aria-label={`${name}, ${type}, is no longer stored`}>
@@ -76,8 +94,8 @@ function PromptImage({ address, name, type }: { address: string; name: string; t
       </span>
     );
   return (
-    <a href={address} target="_blank" rel="noopener noreferrer">
-      <img className="conversation-image" src={address} alt={name} onError={() => setMissing(true)} />
+    <a href={shown} target="_blank" rel="noopener noreferrer">
+      <img className="conversation-image" src={shown} alt={name} onError={() => setMissing(true)} />
     </a>
   );
 }

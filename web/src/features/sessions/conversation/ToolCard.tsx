@@ -1,9 +1,12 @@
 import { useMemo, useState } from "react";
 import { CopyButton } from "../../../ui/CopyButton";
 import { Icon, type IconName } from "../../../ui/Icon";
+import { PlainText } from "../../../ui/PlainText";
+import { PlainTextBoundary } from "../../../ui/PlainTextBoundary";
+import { shortLine } from "../../../ui/plainText.logic";
 import { visibleText } from "../../../ui/visibleText";
 import { DiffTable } from "../../history/DiffTable";
-import { countChanges, type EditDiff, editDiff } from "./editDiff.logic";
+import { countChanges, type EditDiff, editDiffs } from "./editDiff.logic";
 import { PathLink } from "./PathLink";
 import { type Item, outputEnd, type ToolPart } from "./transcript.logic";
 import { useFold, useTranscript } from "./transcriptContext";
@@ -29,24 +32,22 @@ const STATUS_TEXT: Record<string, string> = {
 };
 const TONES: Record<string, string> = { failed: "alarm", in_progress: "leaf", pending: "amber" };
 const MAX_PATHS = 20;
+const MAX_PARTS = 10;
+const MAX_TITLE = 500;
 
 /** One tool call: its title and status in a line, its input and output folded. Everything in it is plain text. */
 export function ToolCard({ item }: { item: Tool }) {
   const { endedTurns } = useTranscript();
-  const edits = useMemo(
-    () =>
-      item.parts.flatMap((part) =>
-        part.type === "diff" ? [{ path: part.path, ...editDiff(part.old, part.now) }] : [],
-      ),
-    [item.parts],
-  );
+  const [showAll, setShowAll] = useState(false);
+  const parts = useMemo(() => (showAll ? item.parts : item.parts.slice(0, MAX_PARTS)), [item.parts, showAll]);
+  const edits = useMemo(() => editDiffs(parts.filter((part) => part.type === "diff")), [parts]);
   const [open, toggle] = useFold(item.key, edits.length > 0);
-  const outputs = item.parts.filter((part): part is Extract<ToolPart, { type: "text" }> => part.type === "text");
+  const outputs = parts.filter((part): part is Extract<ToolPart, { type: "text" }> => part.type === "text");
   const isUnfinished = item.status !== "completed" && item.status !== "failed";
   const status = isUnfinished && endedTurns.has(item.turn) ? "stopped" : item.status;
   const paths = item.locations.filter((path) => !edits.some((edit) => edit.path === path));
   const isEmpty = edits.length === 0 && outputs.length === 0 && item.input === "" && paths.length === 0;
-  const title = visibleText(item.title);
+  const title = visibleText(shortLine(item.title, MAX_TITLE));
   return (
     <section role="group" className="conversation-tool" data-status={status} aria-label={`Tool: ${title}`}>
       <button
@@ -86,6 +87,11 @@ export function ToolCard({ item }: { item: Tool }) {
           {outputs.map((part, index) => (
             <Output key={index} text={part.text} label="Output" />
           ))}
+          {parts.length < item.parts.length && (
+            <button type="button" className="text-button" onClick={() => setShowAll(true)}>
+              Show {item.parts.length - parts.length} more parts
+            </button>
+          )}
         </div>
       )}
     </section>
@@ -110,7 +116,9 @@ function Edit({ path, diff }: { path: string; diff: EditDiff }) {
       {diff.lines.length === 0 ? (
         <p className="quiet">No line changed.</p>
       ) : (
-        <DiffTable lines={diff.lines.map((line) => ({ ...line, text: visibleText(line.text) }))} more={diff.more} />
+        <PlainTextBoundary text={diff.lines.map((line) => line.text).join("\n")}>
+          <DiffTable lines={diff.lines} more={diff.more} />
+        </PlainTextBoundary>
       )}
     </figure>
   );
@@ -119,7 +127,6 @@ function Edit({ path, diff }: { path: string; diff: EditDiff }) {
 function Output({ text, label }: { text: string; label: string }) {
   const [showAll, setShowAll] = useState(false);
   const { shown, hidden } = useMemo(() => outputEnd(text), [text]);
-  const visible = visibleText(showAll ? text : shown);
   return (
     <figure className="conversation-output">
       <figcaption>
@@ -129,11 +136,9 @@ function Output({ text, label }: { text: string; label: string }) {
             {showAll ? "Show only the end" : `Show ${hidden} more lines above`}
           </button>
         )}
-        <CopyButton text={visible} />
+        <CopyButton text={text} />
       </figcaption>
-      <pre tabIndex={0} role="group" aria-label={label}>
-        {visible}
-      </pre>
+      <PlainText text={showAll ? text : shown} label={label} />
     </figure>
   );
 }

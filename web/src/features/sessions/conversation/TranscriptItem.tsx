@@ -1,15 +1,33 @@
-import { memo } from "react";
+import { memo, useState } from "react";
+import { ErrorBoundary } from "../../../ui/ErrorBoundary";
 import { Icon } from "../../../ui/Icon";
+import { PlainText } from "../../../ui/PlainText";
+import { shortLine } from "../../../ui/plainText.logic";
 import { visibleText } from "../../../ui/visibleText";
 import { Markdown } from "../../markdown/Markdown";
+import { searchableText } from "./find.logic";
 import { PromptItem } from "./PromptItem";
 import { ToolCard } from "./ToolCard";
 import { TurnSummary } from "./TurnSummary";
 import { approvalText, type Item } from "./transcript.logic";
 import { useFold } from "./transcriptContext";
 
-/** One item of a transcript. */
+const MAX_PREVIEW = 200;
+
+/** One item of a transcript. An item that cannot be drawn is shown as plain text, and the others stay. */
 export const TranscriptItem = memo(function TranscriptItem({ item }: { item: Item }) {
+  return (
+    <ErrorBoundary
+      name="This item"
+      content={item}
+      fallback={<PlainText text={searchableText(item)} note="This could not be drawn. It is shown as plain text." />}
+    >
+      <ItemContent item={item} />
+    </ErrorBoundary>
+  );
+});
+
+function ItemContent({ item }: { item: Item }) {
   switch (item.kind) {
     case "prompt":
       return <PromptItem item={item} />;
@@ -29,8 +47,8 @@ export const TranscriptItem = memo(function TranscriptItem({ item }: { item: Ite
     case "approval":
       return (
         <p className="conversation-aside">
-          {approvalText(item)}: <span className="path">{visibleText(item.title)}</span>
-          {item.note && <> “{item.note}”</>}
+          {approvalText(item)}: <span className="path">{visibleText(shortLine(item.title))}</span>
+          {item.note && <> “{shortLine(item.note)}”</>}
         </p>
       );
     case "ended":
@@ -39,43 +57,47 @@ export const TranscriptItem = memo(function TranscriptItem({ item }: { item: Ite
       return (
         <section role="group" className="notice" aria-label="Error">
           <p>
-            <strong>{visibleText(item.text)}</strong>
+            <strong>{visibleText(shortLine(item.text))}</strong>
           </p>
-          {item.hint && <p>{visibleText(item.hint)}</p>}
+          {item.hint && <p>{visibleText(shortLine(item.hint))}</p>}
         </section>
       );
     case "rewound":
       return <p className="conversation-aside">The conversation was rewound to here</p>;
   }
-});
+}
 
 function Thought({ item }: { item: Extract<Item, { kind: "message" | "thought" }> }) {
   const [open, toggle] = useFold(item.key);
-  const lines = item.text.trim().split("\n");
-  const preview = (item.live ? lines.at(-1) : lines[0]) ?? "";
+  const preview = (item.live ? item.text.slice(-MAX_PREVIEW) : item.text.slice(0, MAX_PREVIEW)).trim().split("\n");
   return (
     <section role="group" className="conversation-thought" aria-label="Thought">
       <button type="button" className="conversation-fold" aria-expanded={open} onClick={toggle}>
         <Icon name="thought" size={16} />
         <span className="conversation-fold-title">
           {item.live ? "Thinking" : "Thought"}
-          {!open && <span className="conversation-thought-preview"> {preview.slice(0, 200)}</span>}
+          {!open && (
+            <span className="conversation-thought-preview"> {(item.live ? preview.at(-1) : preview[0]) ?? ""}</span>
+          )}
         </span>
         <Icon name="chevron" size={14} />
       </button>
       {open && (
-        <div className="conversation-thought-text" dir="auto">
-          {item.text}
+        <div className="conversation-thought-text">
+          <PlainText text={item.text} label="Text" />
         </div>
       )}
     </section>
   );
 }
 
+const MAX_STEPS = 100;
 const STEP_STATES: Record<string, string> = { completed: "done", in_progress: "in progress", pending: "to do" };
 
 function Plan({ item }: { item: Extract<Item, { kind: "plan" }> }) {
+  const [showAll, setShowAll] = useState(false);
   const done = item.entries.filter((entry) => entry.status === "completed").length;
+  const steps = showAll ? item.entries : item.entries.slice(0, MAX_STEPS);
   return (
     <section role="group" className="conversation-plan" aria-label="Plan">
       <p className="conversation-plan-head">
@@ -85,15 +107,20 @@ function Plan({ item }: { item: Extract<Item, { kind: "plan" }> }) {
         </span>
       </p>
       <ol>
-        {item.entries.map((entry, index) => (
+        {steps.map((entry, index) => (
           <li key={index} data-status={entry.status}>
             <span className="conversation-plan-mark" role="img" aria-label={STEP_STATES[entry.status] ?? entry.status}>
               {entry.status === "completed" && <Icon name="check" size={12} />}
             </span>
-            <span>{visibleText(entry.content)}</span>
+            <span>{visibleText(shortLine(entry.content))}</span>
           </li>
         ))}
       </ol>
+      {steps.length < item.entries.length && (
+        <button type="button" className="text-button" onClick={() => setShowAll(true)}>
+          Show all {item.entries.length} steps
+        </button>
+      )}
     </section>
   );
 }

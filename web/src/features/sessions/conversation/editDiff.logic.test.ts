@@ -51,6 +51,6 @@ test("a huge edit is fast and is cut", () => {
   const one = Array.from({ length: 50_000 }, (_, line) => `a${line}`).join("\n");
   const other = Array.from({ length: 50_000 }, (_, line) => `b${line}`).join("\n");
   const { lines, more } = editDiff(one, other);
-  expect(lines).toHaveLength(1_000);
-  expect(more).toBe(99_000);
+  expect(lines).toHaveLength(600);
+  expect(more).toBe(99_400);
 });

@@ -1,9 +1,12 @@
+import { MAX_LINE } from "../../../ui/plainText.logic";
 import type { DiffLine } from "../../history/history.logic";
 
 const CONTEXT = 3;
-const MAX_LINES = 1_000;
+/** Lines and characters that all edits of one tool call show together. */
+const MAX_LINES = 600;
+const MAX_LENGTH = 60_000;
 // Cells of the table that finds common lines. Beyond it the changed part is shown as removed and added as a whole.
-const MAX_CELLS = 1_000_000;
+const MAX_CELLS = 100_000;
 
 const split = (text: string): string[] => {
   const lines = text.split("\n");
@@ -48,6 +51,22 @@ function diffSteps(old: readonly string[], now: readonly string[]): Step[] {
     else found.push({ kind: "added", text: now[j++] ?? "" });
   }
   return found;
+}
+
+/** The edits of one tool call. What is beyond the limits is counted and left out. */
+export function editDiffs<E extends { old: string; now: string }>(edits: readonly E[]): (E & EditDiff)[] {
+  let [room, length] = [MAX_LINES, MAX_LENGTH];
+  return edits.map((edit) => {
+    const { lines, more } = editDiff(edit.old, edit.now);
+    let count = 0;
+    for (const line of lines) {
+      if (count >= room || length <= 0) break;
+      length -= Math.min(line.text.length, MAX_LINE);
+      count++;
+    }
+    room -= count;
+    return { ...edit, lines: lines.slice(0, count), more: more + lines.length - count };
+  });
 }
 
 /** The changed lines of an edit with their numbers, and a few unchanged lines around them. */

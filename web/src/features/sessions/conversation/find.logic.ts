@@ -1,7 +1,7 @@
 import type { Item } from "./transcript.logic";
 
 /** The text of an item that can be searched. */
-function searchableText(item: Item): string {
+export function searchableText(item: Item): string {
   switch (item.kind) {
     case "prompt":
     case "message":

@@ -192,12 +192,27 @@ function itemOf({ seq, turn, kind, data }: SessionEvent): Item | null {
   }
 }
 
+/** The item of an event. An event that cannot be read is shown with the reason, and the others stay. */
+function readItem(event: SessionEvent): Item | null {
+  try {
+    return itemOf(event);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return {
+      kind: "error",
+      key: `unreadable ${event.seq}`,
+      text: `This event of the session could not be read: ${reason}`,
+      hint: "",
+    };
+  }
+}
+
 const itemCache = new WeakMap<SessionEvent, Item | null>();
 
 function cachedItem(event: SessionEvent): Item | null {
   const known = itemCache.get(event);
   if (known !== undefined) return known;
-  const item = itemOf(event);
+  const item = readItem(event);
   itemCache.set(event, item);
   return item;
 }
@@ -247,6 +262,12 @@ export function drawKey(item: Item, streamedKeys: ReadonlyMap<number, string>): 
   return (item.kind === "message" || item.kind === "thought" ? streamedKeys.get(item.seq) : undefined) ?? item.key;
 }
 
+/** A longer message is drawn in parts. */
+const MAX_ESTIMATED = 16_000;
+
+const countDrawnLines = (text: string): number =>
+  text.split("\n").reduce((lines, line) => lines + Math.ceil(line.length / 100), 0);
+
 /**
  * An estimate of the height of an item before it is drawn, for the scroll bar. It is rather too low than too high, so
  * that items above only move up while the end is followed.
@@ -254,11 +275,11 @@ export function drawKey(item: Item, streamedKeys: ReadonlyMap<number, string>): 
 export function estimateHeight(item: Item): number {
   switch (item.kind) {
     case "message":
-      return 24 + 24 * item.text.split("\n").reduce((lines, line) => lines + Math.ceil(line.length / 100), 0);
+      return 24 + 24 * countDrawnLines(item.text.slice(0, MAX_ESTIMATED));
     case "prompt":
       return 48 + 22 * Math.min(18, Math.floor(item.text.length / 90)) + (item.images.length > 0 ? 112 : 0);
     case "plan":
-      return 40 + 24 * item.entries.length;
+      return 40 + 24 * Math.min(100, item.entries.length);
     case "error":
       return 80;
     default:
@@ -285,7 +306,9 @@ const MAX_LINES = 16;
 
 /** The last lines of an output, where the result is. */
 export function outputEnd(output: string): { shown: string; hidden: number } {
-  const lines = output.replace(/\n+$/, "").split("\n");
+  let end = output.length;
+  while (end > 0 && output[end - 1] === "\n") end--;
+  const lines = output.slice(0, end).split("\n");
   let first = Math.max(0, lines.length - MAX_LINES);
   let size = 0;
   for (let at = lines.length - 1; at >= first; at--) {

@@ -1,6 +1,6 @@
 import { type FormEvent, useState } from "react";
 import type { SessionInfo } from "../../../client/api";
-import { request } from "../../../client/http";
+import { downloadAs, request } from "../../../client/http";
 import { Dialog } from "../../../ui/Dialog";
 import { ActionMenu } from "../../../ui/Menu";
 import { go, sessionPath } from "../../../ui/route";
@@ -37,10 +37,7 @@ export function SessionMenu({ session, className }: { session: SessionInfo; clas
   }
 
   function download(format: "markdown" | "json") {
-    const link = document.createElement("a");
-    link.href = `${apiPath(session)}/export?format=${format}`;
-    link.download = "";
-    link.click();
+    downloadAs(`${apiPath(session)}/export?format=${format}`, "").catch(toasts.failed);
   }
 
   return (

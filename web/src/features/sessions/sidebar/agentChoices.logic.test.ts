@@ -8,6 +8,8 @@ const agent = (name: string, more: Partial<AgentInfo> = {}): AgentInfo => ({
   installed: true,
   version: "1.0",
   asks: true,
+  mode: null,
+  may_act_unasked: false,
   default: false,
   problem: null,
   ...more,

@@ -1,0 +1,359 @@
+"""Do many agents work at once on two cores, and does anything grow without end?
+
+A whole Freehold with the built-in agent and a scripted model. First 10, 50 and 100 prompts at once, then a soak: turn
+after turn in four sessions, with the memory of every process and the size of every file. The peer is one prompt alone.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.boot import Home
+from bench.harness import Figure, report
+from freehold.testing import ScriptedModel
+
+FIRST_TOKEN_AIM = 1.5
+SOAK_SESSIONS = 4
+MAX_GROWTH = 1024.0
+"""Bytes a turn that a process may still grow by in the last third of a soak."""
+
+GROWS_BY_DESIGN = ("timeline.db", "history.db", "usage.db")
+"""Files that keep what happened. Their size a turn is shown and not judged."""
+
+
+@dataclass
+class Crowd:
+    """What many prompts at once came to."""
+
+    first_tokens: list[float]
+    """Seconds from the common start to the first word of each session that answered."""
+    failures: list[str]
+    peak_memory: int
+
+    @property
+    def first_ten(self) -> float:
+        return statistics.median(sorted(self.first_tokens)[:10]) if self.first_tokens else float("inf")
+
+
+@dataclass
+class Sample:
+    """Sizes in bytes after so many turns."""
+
+    turns: int
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+class LoadClient:
+    """Opens sessions and prompts them, through the API."""
+
+    def __init__(self, home: Home) -> None:
+        import httpx2
+
+        from freehold.identity.tokens import ApiTokens
+
+        with ApiTokens(home.home.identity, owner=None) as tokens:
+            _, secret = tokens.create("bench", ("read", "prompt"), None)
+        self._headers = {"authorization": f"Bearer {secret}"}
+        self._port = home.ports[0]
+        limits = httpx2.Limits(max_connections=200)
+        self._http = httpx2.AsyncClient(
+            base_url=f"http://localhost:{self._port}",
+            headers=self._headers,
+            trust_env=False,
+            timeout=300,
+            limits=limits,
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def post(self, path: str, **body: Any) -> Any:
+        answer = await self._http.post(path, json=body)
+        answer.raise_for_status()
+        return answer.json()
+
+    async def open(self) -> str:
+        return str((await self.post("/v1/sessions"))["id"])
+
+    async def prompt(self, session: str, text: str) -> None:
+        await self.post(f"/v1/sessions/{session}/prompt", text=text, key=uuid.uuid4().hex)
+
+    @asynccontextmanager
+    async def watch(self, sessions: list[str]) -> AsyncIterator["LoadWatcher"]:
+        from websockets.asyncio.client import connect
+
+        address = f"ws://localhost:{self._port}/v1/socket"
+        async with connect(address, additional_headers=self._headers, proxy=None, compression=None) as socket:
+            for session in sessions:
+                await socket.send(json.dumps({"type": "subscribe", "topic": f"session:{session}"}))
+                await socket.recv()
+            yield LoadWatcher(socket)
+
+
+class LoadWatcher:
+    """Notes when each session said its first word, and how its turn ended."""
+
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+        self.first: dict[str, float] = {}
+        self.failures: list[str] = []
+        self.ended = 0
+
+    async def until_ended(self, count: int) -> None:
+        while self.ended < count:
+            message = json.loads(await self._socket.recv())
+            session = str(message.get("topic", "")).removeprefix("session:")
+            if message["type"] == "delta" or (message["type"] == "event" and message["data"]["kind"] == "message"):
+                self.first.setdefault(session, time.perf_counter())
+            elif message["type"] == "event" and message["data"]["kind"] == "turn.ended":
+                self.ended += 1
+                error = message["data"]["data"].get("error")
+                if error is not None:
+                    self.failures.append(f"{error.get('code')}: {error.get('message')}")
+
+
+async def prompt_at_once(client: LoadClient, count: int, computer: "ComputerMemory") -> Crowd:
+    """`count` new sessions, each prompted at the same moment."""
+    sessions = [await client.open() for _ in range(count)]
+    groups = [sessions[at : at + 25] for at in range(0, count, 25)]
+    peak = 0
+
+    async def follow(group: list[str], begun: float) -> tuple[list[float], list[str]]:
+        async with client.watch(group) as watcher:
+            async with asyncio.TaskGroup() as prompts:
+                for session in group:
+                    prompts.create_task(client.prompt(session, "SAY hello"))
+            async with asyncio.timeout(280):
+                await watcher.until_ended(len(group))
+        return [at - begun for at in watcher.first.values()], watcher.failures
+
+    async def measure_memory() -> None:
+        nonlocal peak
+        while True:
+            peak = max(peak, await asyncio.to_thread(computer.read))
+            await asyncio.sleep(0.25)
+
+    measuring = asyncio.ensure_future(measure_memory())
+    begun = time.perf_counter()
+    try:
+        results = await asyncio.gather(*(follow(group, begun) for group in groups))
+    finally:
+        measuring.cancel()
+    firsts = [first for group, _ in results for first in group]
+    return Crowd(firsts, [failure for _, failures in results for failure in failures], peak)
+
+
+class ComputerMemory:
+    """The memory of everything in the computer, shared pages counted once a process group as the kernel splits them."""
+
+    def __init__(self, gateway: int) -> None:
+        self._keeper = _parent_of(gateway)
+        self._gateway = gateway
+
+    def read(self) -> int:
+        total = 0
+        for pid in _descendants(self._keeper):
+            if b"freehold.builtin" in _read(f"/proc/{pid}/cmdline"):
+                total += _pss(pid)
+        return total
+
+    def programs(self) -> dict[str, int]:
+        """The resident bytes of the keeper and of each program of the house."""
+        found = {"keeper": _resident(self._keeper)}
+        for pid in _descendants(self._keeper):
+            line = _read(f"/proc/{pid}/cmdline").split(b"\0")
+            name = next(
+                (word.decode() for word in line if word.startswith(b"freehold.") and word != b"freehold.builtin"), ""
+            )
+            if name:
+                found[name] = found.get(name, 0) + _resident(pid)
+        return found
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent_of(pid: int) -> int:
+    words = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(words[1]) if words else 0
+
+
+def _descendants(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            children.setdefault(_parent_of(int(entry.name)), []).append(int(entry.name))
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _resident(pid: int) -> int:
+    words = _read(f"/proc/{pid}/statm").split()
+    return int(words[1]) * os.sysconf("SC_PAGE_SIZE") if words else 0
+
+
+def _pss(pid: int) -> int:
+    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def file_sizes(root: Path) -> dict[str, int]:
+    """The size of every file of the home outside of the agents' own folders."""
+    sizes = {}
+    for folder, _, names in os.walk(root):
+        if "/agents" in folder:
+            continue
+        for name in names:
+            path = Path(folder, name)
+            try:
+                sizes[str(path.relative_to(root))] = path.stat().st_size
+            except OSError:
+                continue
+    return sizes
+
+
+async def soak(client: LoadClient, computer: ComputerMemory, home: Path, seconds: float) -> list[Sample]:
+    """Turns one after another in a few sessions, with samples on the way."""
+    sessions = [await client.open() for _ in range(SOAK_SESSIONS)]
+    samples: list[Sample] = []
+    turns = 0
+    end = time.monotonic() + seconds
+    async with client.watch(sessions) as watcher:
+        while time.monotonic() < end:
+            for _ in range(5):
+                async with asyncio.TaskGroup() as group:
+                    for session in sessions:
+                        group.create_task(client.prompt(session, "SAY hello"))
+                watcher.ended = 0
+                await watcher.until_ended(len(sessions))
+                turns += len(sessions)
+            samples.append(Sample(turns, {**computer.programs(), **file_sizes(home)}))
+    if watcher.failures:
+        raise RuntimeError(f"turns failed in the soak: {watcher.failures[:3]}")
+    return samples
+
+
+def growth(samples: list[Sample], name: str) -> float:
+    """Bytes a turn in the last third: the median slope over all pairs (Theil and Sen), which one jump does not move."""
+    last = [(sample.turns, sample.sizes[name]) for sample in samples[len(samples) * 2 // 3 :] if name in sample.sizes]
+    slopes = [
+        (later - earlier) / (after - before)
+        for at, (before, earlier) in enumerate(last)
+        for after, later in last[at + 1 :]
+        if after > before
+    ]
+    return statistics.median(slopes) if slopes else 0.0
+
+
+def judge_soak(samples: list[Sample]) -> list[Figure]:
+    figures = []
+    for name in sorted({name for sample in samples for name in sample.sizes}):
+        slope = growth(samples, name)
+        by_design = any(name.startswith(kept) for kept in GROWS_BY_DESIGN)
+        if by_design or slope > MAX_GROWTH or ("/" not in name and "." not in name) or name.startswith("freehold."):
+            aim = "" if by_design else f"≤ {MAX_GROWTH:g} B a turn"
+            met = None if by_design else slope <= MAX_GROWTH
+            figures.append(Figure(f"growth of {name}", slope, "B/turn", aim=aim, met=met))
+    return figures
+
+
+async def measure_all(quick: bool, soak_seconds: float) -> AsyncIterator[Figure]:
+    from freehold.keeper.calls import GetKeeperStatus
+    from freehold.keeper.client import call_keeper
+
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home(Path(folder))
+        home.home.root.mkdir(mode=0o700)
+        async with ScriptedModel() as model:
+            manifest = f'[ssh]\nenabled = false\n[models.scripted]\nbase_url = "{model.url}/v1"\nmodel = "scripted"\n'
+            home.home.manifest.write_text(manifest)
+            _install_builtin(home)
+            # Starting and stopping waits for other processes, and the model must answer meanwhile.
+            context = home.up()
+            await asyncio.to_thread(context.__enter__)
+            try:
+                programs = (await asyncio.to_thread(call_keeper, home.home, GetKeeperStatus())).programs
+                gateway = next(one.pid for one in programs if one.name == "gateway" and one.pid is not None)
+                computer = ComputerMemory(gateway)
+                client = LoadClient(home)
+                alone = await prompt_at_once(client, 1, computer)
+                one = alone.first_tokens[0]
+                aim = FIRST_TOKEN_AIM
+                for count in (10, 30) if quick else (10, 50, 100):
+                    crowd = await prompt_at_once(client, count, computer)
+                    first = crowd.first_ten
+                    yield Figure(
+                        f"{count} prompts at once: first token of the first ten",
+                        first,
+                        "s",
+                        "one prompt alone",
+                        one,
+                        f"≤ {aim} s",
+                        first <= aim,
+                    )
+                    last = max(crowd.first_tokens, default=float("inf"))
+                    yield Figure(f"{count} prompts at once: first token of the last", last, "s")
+                    failed = float(len(crowd.failures))
+                    yield Figure(f"{count} prompts at once: failures", failed, "", aim="0", met=failed == 0)
+                    memory = crowd.peak_memory / 1e6
+                    yield Figure(
+                        f"{count} prompts at once: memory of the agents",
+                        memory,
+                        "MB",
+                        aim="≤ 4295 MB",
+                        met=memory <= 4295,
+                    )
+                for figure in judge_soak(await soak(client, computer, home.home.root, soak_seconds)):
+                    yield figure
+                await client.close()
+            finally:
+                await asyncio.to_thread(context.__exit__, None, None, None)
+
+
+def _install_builtin(home: Home) -> None:
+    from freehold.agents.catalogue.installation import install_agent
+    from freehold.agents.catalogue.registry import find_agent
+    from freehold.manifest.model import Manifest
+
+    install_agent(home.home, find_agent(Manifest(), "builtin"))
+
+
+async def collect(quick: bool, seconds: float) -> list[Figure]:
+    return [figure async for figure in measure_all(quick, seconds)]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="10 and 30 at once, and a short soak, within 45 seconds")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long the soak runs (10)")
+    options = parser.parse_args()
+    sys.exit(
+        report(
+            __doc__ or "",
+            asyncio.run(collect(options.quick, 20.0 if options.quick else options.minutes * 60)),
+            as_json=options.json,
+        )
+    )

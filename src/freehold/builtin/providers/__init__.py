@@ -1,0 +1,1 @@
+"""The APIs of model providers: one module for each, all with the contract in `contract`."""

@@ -1,0 +1,249 @@
+"""What each scope of an API token reaches, as a table, and the acts for which a route needs one scope more."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.gateway.running_gateway import RunningGateway, next_message
+
+from freehold.agents.sessions.owner_command import is_owner_command, runs_command
+from freehold.gateway.routing import RouteScope
+from freehold.identity.tokens import SCOPES, Scope
+
+REACHES: dict[RouteScope, set[str]] = {
+    "read": {
+        "DELETE /v1/me",
+        "GET /v1/agents",
+        "GET /v1/doctor",
+        "GET /v1/egress",
+        "GET /v1/history",
+        "GET /v1/history/notices",
+        "GET /v1/history/size",
+        "GET /v1/history/{entry}",
+        "GET /v1/me",
+        "GET /v1/meta",
+        "GET /v1/models",
+        "GET /v1/openapi.json",
+        "GET /v1/preview/ports",
+        "GET /v1/programs",
+        "GET /v1/sessions",
+        "GET /v1/sessions/{session}",
+        "GET /v1/sessions/{session}/offer",
+        "GET /v1/ssh",
+        "GET /v1/ssh/certificates",
+        "GET /v1/stop",
+        "GET /v1/timeline",
+        "GET /v1/usage",
+        "POST /v1/history/plan",
+        "SOCKET /v1/socket",
+    },
+    "prompt": {
+        "DELETE /v1/sessions/{session}",
+        "GET /v1/approvals",
+        "GET /v1/sessions/{session}/events",
+        "GET /v1/sessions/{session}/export",
+        "GET /v1/sessions/{session}/turns/{turn}/images/{place}",
+        "PATCH /v1/sessions/{session}",
+        "POST /v1/approvals/{approval}",
+        "POST /v1/sessions",
+        "POST /v1/sessions/{session}/cancel",
+        "POST /v1/sessions/{session}/fork",
+        "POST /v1/sessions/{session}/prompt",
+        "POST /v1/sessions/{session}/rewind",
+        "POST /v1/sessions/{session}/seen",
+        "POST /v1/stop",
+    },
+    "files": {
+        "GET /v1/files/content",
+        "GET /v1/files/list",
+        "GET /v1/files/search",
+        "GET /v1/files/stat",
+        "GET /v1/files/tree",
+        "GET /v1/history/compare",
+        "GET /v1/history/{entry}/diff",
+        "GET /v1/history/{entry}/file",
+        "POST /v1/files/copy",
+        "POST /v1/files/folder",
+        "POST /v1/files/move",
+        "POST /v1/files/remove",
+        "PUT /v1/files/content",
+    },
+    "terminal": {
+        "DELETE /v1/terminals/{terminal}",
+        "GET /v1/terminals",
+        "POST /v1/preview/{port}/open",
+        "POST /v1/terminals",
+        "SOCKET /v1/terminals/{terminal}/socket",
+    },
+    "history": {
+        "POST /v1/history/redo",
+        "POST /v1/history/restore",
+        "POST /v1/history/revert",
+        "POST /v1/history/undo",
+        "POST /v1/history/{entry}/good",
+    },
+    "admin": {
+        "DELETE /v1/agents/{name}",
+        "DELETE /v1/doctor",
+        "DELETE /v1/egress/rules/{pattern}",
+        "DELETE /v1/secrets/{name}",
+        "DELETE /v1/sign-ins",
+        "DELETE /v1/sign-ins/{sign_in_id}",
+        "DELETE /v1/ssh/certificates/{credential}",
+        "DELETE /v1/tokens/{name}",
+        "GET /v1/approvals/policy",
+        "GET /v1/budgets",
+        "GET /v1/secrets",
+        "GET /v1/sign-ins",
+        "GET /v1/tokens",
+        "POST /v1/agents/{name}/install",
+        "POST /v1/agents/{name}/test",
+        "POST /v1/budgets/lift",
+        "POST /v1/doctor",
+        "POST /v1/egress/requests/{number}",
+        "POST /v1/egress/rules",
+        "POST /v1/models/{name}/test",
+        "POST /v1/programs/{name}/restart",
+        "POST /v1/sessions/{session}/options",
+        "POST /v1/ssh/certificates",
+        "POST /v1/ssh/keys",
+        "POST /v1/stop/lift",
+        "PUT /v1/approvals/policy",
+        "PUT /v1/budgets",
+        "PUT /v1/secrets/{name}",
+    },
+    "browser": {
+        "GET /v1/devices/{code}",
+        "POST /v1/devices/{code}",
+        "POST /v1/download-tickets",
+        "POST /v1/sign-out",
+        "POST /v1/tokens",
+    },
+}
+
+CONTENTS: tuple[Scope, ...] = ("files", "prompt", "terminal")
+"""Only these scopes, and `admin`, read what is in files or in conversations."""
+WITH_CONTENTS = {
+    "GET /v1/approvals",
+    "GET /v1/files/content",
+    "GET /v1/files/search",
+    "GET /v1/history/compare",
+    "GET /v1/history/{entry}/diff",
+    "GET /v1/history/{entry}/file",
+    "GET /v1/sessions/{session}/events",
+    "GET /v1/sessions/{session}/export",
+    "GET /v1/sessions/{session}/turns/{turn}/images/{place}",
+    "SOCKET /v1/terminals/{terminal}/socket",
+}
+
+
+async def test_each_scope_reaches_exactly_what_the_table_says(gateway: RunningGateway) -> None:
+    """A route that is added, or changes its scope, changes this table, and somebody has to say so."""
+    found: dict[RouteScope, set[str]] = {}
+    for route in gateway.app.routes.routes:
+        for method in route.methods:
+            name = "SOCKET" if route.kind == "websocket" else method
+            found.setdefault(route.scope, set()).add(f"{name} {route.path}")
+    del found["anyone"]  # listed in test_enumeration
+    assert found == REACHES
+
+
+def test_only_scopes_for_contents_reach_contents() -> None:
+    assert {route for scope in CONTENTS for route in REACHES[scope]} >= WITH_CONTENTS
+
+
+def tokens_without(gateway: RunningGateway, *enough: Scope) -> Iterator[tuple[Scope, dict[str, str]]]:
+    """A token of each scope that is not enough, together with the scopes of the routes under test."""
+    for scope in SCOPES:
+        if scope not in (*enough, "admin"):
+            yield scope, gateway.token(*{"prompt", scope} - set(enough), name=f"only-{scope}")
+
+
+async def expect(gateway: RunningGateway, headers: dict[str, str], path: str, body: dict[str, Any], code: str) -> None:
+    answer = await gateway.http.post(path, json=body, headers=headers)
+    assert answer.json()["error"]["code"] == code, f"{path} {body}: {answer.text}"
+
+
+COMMANDS = ("!rm -rf /", "! ls", "  !ls", "\n!ls", "\t! ls", "\u00a0!ls")
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+async def test_only_a_token_for_terminals_runs_a_command_by_prompt(gateway: RunningGateway, text: str) -> None:
+    session = await gateway.open_session()
+    prompt, answer = {"text": text, "key": "1"}, {"answer": "once", "note": text}
+    for _, headers in tokens_without(gateway, "terminal"):
+        await expect(gateway, headers, f"/v1/sessions/{session}/prompt", prompt, "identity.wrong-scope")
+        await expect(gateway, headers, "/v1/approvals/none", answer, "identity.wrong-scope")
+    headers = gateway.token("prompt", "terminal", name="both")
+    await expect(gateway, headers, "/v1/sessions/none/prompt", prompt, "session.not-found")
+    await expect(gateway, headers, "/v1/approvals/none", answer, "approval.not-found")
+    assert gateway.context.sessions.dependencies.store.turns.find_next(session) is None
+
+
+@pytest.mark.parametrize("text", [*COMMANDS, "hello", "a ! b", "!", " ! "])
+@pytest.mark.parametrize("agent", ["builtin", "codex"])
+def test_whatever_an_agent_takes_for_a_command_the_gateway_does_too(agent: str, text: str) -> None:
+    builtin = agent == "builtin" and text.strip().startswith("!")
+    if builtin or is_owner_command(agent, text):
+        assert runs_command(text)
+
+
+async def test_only_an_admin_token_answers_always(gateway: RunningGateway) -> None:
+    for _, headers in tokens_without(gateway):
+        for answer in ("once", "conversation", "reject"):
+            await expect(gateway, headers, "/v1/approvals/none", {"answer": answer}, "approval.not-found")
+        await expect(gateway, headers, "/v1/approvals/none", {"answer": "always"}, "identity.wrong-scope")
+    for headers in (gateway.token("admin", name="boss"), gateway.browser()):
+        await expect(gateway, headers, "/v1/approvals/none", {"answer": "always"}, "approval.not-found")
+
+
+async def test_only_an_admin_token_changes_the_mode_of_an_agent_or_the_rules(gateway: RunningGateway) -> None:
+    session = await gateway.open_session()
+    for _, headers in tokens_without(gateway):
+        option = {"id": "mode", "value": "yolo"}
+        await expect(gateway, headers, f"/v1/sessions/{session}/options", option, "identity.wrong-scope")
+        answer = await gateway.http.put("/v1/approvals/policy", json={"rules": []}, headers=headers)
+        assert answer.status_code == 403
+
+
+async def test_only_a_token_for_history_rewinds_files(gateway: RunningGateway) -> None:
+    session = await gateway.open_session()
+    path = f"/v1/sessions/{session}/rewind"
+    for _, headers in tokens_without(gateway, "history"):
+        for what in ("files", "both"):
+            await expect(gateway, headers, path, {"turn": 1, "what": what}, "identity.wrong-scope")
+        await expect(gateway, headers, path, {"turn": 1, "what": "chat"}, "turn.not-found")
+    for headers in (gateway.token("prompt", "history", name="both"), gateway.token("admin", name="boss")):
+        await expect(gateway, headers, path, {"turn": 1, "what": "both"}, "turn.not-found")
+
+
+async def test_a_prompt_token_uploads_no_file(gateway: RunningGateway) -> None:
+    for _, headers in tokens_without(gateway, "files"):
+        answer = await gateway.http.put("/v1/files/content?path=x", content=b"x", headers=headers)
+        assert answer.status_code == 403
+
+
+async def test_a_read_token_cannot_search_in_messages(gateway: RunningGateway) -> None:
+    """The answer would tell, word by word, what is in them."""
+    await gateway.open_session("the words of a file: haystack")
+    headers = gateway.token("read")
+    assert (await gateway.http.get("/v1/sessions?query=haystack", headers=headers)).status_code == 403
+    assert len((await gateway.http.get("/v1/sessions", headers=headers)).json()["sessions"]) == 1
+    both = gateway.token("read", "prompt", name="both")
+    assert (await gateway.http.get("/v1/sessions?query=haystack", headers=both)).status_code == 200
+
+
+async def test_a_read_token_cannot_follow_conversations_on_the_socket(gateway: RunningGateway) -> None:
+    session = await gateway.open_session()
+    topics = ("approvals", f"session:{session}")
+    async with gateway.socket(gateway.token("read", "files")) as socket:
+        for topic in topics:
+            await socket.send(json.dumps({"type": "subscribe", "topic": topic, "after": 0}))
+            assert (await next_message(socket, "error"))["code"] == "identity.wrong-scope"
+        await socket.send(json.dumps({"type": "subscribe", "topic": "sessions"}))
+        assert (await next_message(socket, "subscribed"))["topic"] == "sessions"
+    async with gateway.socket(gateway.token("read", "prompt", name="both")) as socket:
+        for topic in topics:
+            await socket.send(json.dumps({"type": "subscribe", "topic": topic}))
+            assert (await next_message(socket, "subscribed"))["topic"] == topic
