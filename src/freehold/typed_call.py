@@ -37,9 +37,11 @@ AnyRequest = TypedCall[Any] | TypedStream[Any]
 
 def result_type(request: type[AnyRequest]) -> type:
     """The type of the reply, or of each item of a stream, as the class declares it."""
-    for base in getattr(request, "__orig_bases__", ()):
-        if get_origin(base) in (TypedCall, TypedStream):
-            return cast("type", get_args(base)[0])
+    for parent in request.__mro__:
+        for base in parent.__dict__.get("__orig_bases__", ()):
+            origin = get_origin(base)
+            if isinstance(origin, type) and issubclass(origin, TypedCall | TypedStream):
+                return cast("type", get_args(base)[0])
     raise TypeError(f"{request.__name__} does not name its reply's type")
 
 

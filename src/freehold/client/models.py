@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Scope = Literal["read", "prompt", "files", "terminal", "history", "admin"]
+Scope = Literal["read", "prompt", "files", "terminal", "history", "beads", "admin"]
 ComponentStatus = Literal["ok", "degraded", "failed", "off", "starting"]
 
 
@@ -26,6 +26,7 @@ class Meta(ApiModel):
     version: str
     manifest_checksum: str
     slots: dict[str, str]
+    slot_contracts: dict[str, int] = {}
 
 
 class ComponentInfo(ApiModel):

@@ -18,6 +18,7 @@ from freehold.gateway.guard import RequestGuard
 from freehold.gateway.preview.app import PreviewApp
 from freehold.gateway.routes.agents import AgentRoutes
 from freehold.gateway.routes.approvals import ApprovalRoutes
+from freehold.gateway.routes.beads import BeadRoutes
 from freehold.gateway.routes.credentials import CredentialRoutes
 from freehold.gateway.routes.description import DescriptionRoutes
 from freehold.gateway.routes.devices import DeviceRoutes
@@ -33,6 +34,7 @@ from freehold.gateway.routes.probes import ProbeRoutes
 from freehold.gateway.routes.programs import ProgramRoutes
 from freehold.gateway.routes.sessions import SessionRoutes
 from freehold.gateway.routes.sign_in import SignInRoutes
+from freehold.gateway.routes.slots import SlotRoutes
 from freehold.gateway.routes.terminals import TerminalRoutes
 from freehold.gateway.routes.timeline import TimelineRoutes
 from freehold.gateway.routing import add_routes, read_route_table
@@ -59,6 +61,8 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     SessionRoutes,
     ApprovalRoutes,
     OfferRoutes,
+    SlotRoutes,
+    BeadRoutes,
     SocketRoutes,
     DescriptionRoutes,
 )
@@ -154,6 +158,7 @@ async def _background_tasks(context: RouteContext) -> AsyncIterator[None]:
             group.create_task(context.sessions.run()),
             group.create_task(context.preview.ports.watch()),
             group.create_task(context.doctor.run()),
+            group.create_task(services.slots.run()),
         ]
         await services.computer_access.wait_for_link()
         yield

@@ -9,9 +9,11 @@ from freehold.history.calls import GetHistoryStatus
 from freehold.home import Home
 from freehold.keeper.calls import GetKeeperStatus, ProgramStatus
 from freehold.keeper.seal import Seal, read_seal
-from freehold.observe.probes import ComponentProbe, HealthMonitor, Probe, ProbeResult, StateChangeHandler
+from freehold.observe.probes import ComponentProbe, HealthMonitor, ProbeResult, StateChangeHandler
+from freehold.slots.host import read_section
 
-SLOTS = ("beads", "pods", "memory", "events", "orchestrator")
+SLOT_TIMEOUT = 8.0
+"""Seconds. An external slot gives up by itself before this, and says why."""
 
 
 def find_seal(home: Home) -> Seal | None:
@@ -60,8 +62,13 @@ def make_health_monitor(services: Services, changed: StateChangeHandler) -> Heal
             if feature.health is not None
         ),
         *(
-            ComponentProbe(f"slot.{name}", _make_slot_probe(services, name), required=_is_slot_required(services, name))
-            for name in SLOTS
+            ComponentProbe(
+                f"slot.{slot.name}",
+                slot.probe,
+                required=read_section(services.manifest, slot.contract.name).required,
+                timeout=SLOT_TIMEOUT,
+            )
+            for slot in services.slots.list()
         ),
     ]
     return HealthMonitor(components, on_change=changed)
@@ -83,17 +90,3 @@ async def probe_program(services: Services, name: str) -> ProbeResult | None:
 
 def _is_not_ready(program: ProgramStatus) -> bool:
     return program.state != "ready"
-
-
-def _is_slot_required(services: Services, name: str) -> bool:
-    return bool(getattr(services.manifest.slots, name).required)
-
-
-def _make_slot_probe(services: Services, name: str) -> Probe:
-    async def probe() -> ProbeResult | None:
-        mode = getattr(services.manifest.slots, name).mode
-        if mode == "off":
-            return ProbeResult("off")
-        raise FreeholdError("slot.not-built", f"slots.{name} is {mode}, and this version has no {name} slot")
-
-    return probe

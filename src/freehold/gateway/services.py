@@ -12,6 +12,8 @@ from freehold.identity.sign_ins import SignIns, control_center_url
 from freehold.identity.tokens import ApiTokens
 from freehold.keeper.client import KeeperClient
 from freehold.manifest import LoadedManifest, Manifest
+from freehold.slots import SlotHost
+from freehold.slots.host import make_place
 from freehold.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class Services:
     tokens: ApiTokens
     keeper: KeeperClient
     computer_access: ComputerAccess
+    slots: SlotHost
     network: "NetworkOverrides | None" = None
     connections: OpenConnections = field(default_factory=OpenConnections)
 
@@ -86,6 +89,6 @@ def open_services(home: Home, loaded: LoadedManifest, network: "NetworkOverrides
         ApiTokens(home.identity, owner=owner, refresh_interval=REVOCATION_CHECK_INTERVAL) as tokens,
     ):
         keeper = KeeperClient(home, timeout=5)
-        yield Services(
-            home, loaded, timeline, sessions, tokens, keeper, ComputerAccess(home, manifest, timeline), network
-        )
+        access = ComputerAccess(home, manifest, timeline)
+        slots = SlotHost(manifest, make_place(home, timeline, access.vault.get))
+        yield Services(home, loaded, timeline, sessions, tokens, keeper, access, slots, network)

@@ -11,6 +11,7 @@ from freehold.agents.sessions.rows import SessionEventRow
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.sessions.store import SessionStore
 from freehold.agents.threads import run_blocking
+from freehold.agents.tools.beads import make_bead_tools
 from freehold.agents.tools.command_file import write_command
 from freehold.agents.tools.definitions import HostToolDependencies, make_host_tools
 from freehold.agents.tools.server import HostToolServer
@@ -115,7 +116,8 @@ def _serve_host_tools(
     dependencies = HostToolDependencies(
         services.timeline, keeper, lambda: services.computer_access.egress, list_ports, find_preview
     )
-    server = HostToolServer(make_host_tools(dependencies), ask)
+    tools = [*make_host_tools(dependencies), *make_bead_tools(services.slots.beads)]
+    server = HostToolServer(tools, ask)
     services.computer_access.port_handlers[HOST_TOOLS_PORT] = server.handle
     write_command(services.home.agents, server.described)
     return server

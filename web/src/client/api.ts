@@ -131,6 +131,81 @@ export interface ApprovalPolicy {
   rules: PermissionRule[];
 }
 
+/** A work item. It is in progress exactly while somebody holds it; blocked while it waits for another item. */
+export interface Bead {
+  id: string;
+  title: string;
+  description: string;
+  kind: "task" | "bug" | "feature" | "epic" | "chore";
+  priority: number;
+  status: "open" | "in_progress" | "closed";
+  holder: string | null;
+  parent: string | null;
+  labels: string[];
+  needs: string[];
+  related: string[];
+  sessions: string[];
+  blocked: boolean;
+  created: string;
+  created_by: string;
+  updated: string;
+  closed: string | null;
+  close_reason: string | null;
+  evidence: string | null;
+  version: number;
+}
+
+/** One change in the history of an item. */
+export interface BeadChange {
+  version: number;
+  at: string;
+  who: string;
+  action: string;
+  fields: Record<string, unknown>;
+}
+
+export interface BeadComment {
+  number: number;
+  at: string;
+  author: string;
+  text: string;
+}
+
+/** An item with everything about it. `blocks` are the items that need it. */
+export interface BeadDetails {
+  bead: Bead;
+  children: string[];
+  blocks: string[];
+  comments: BeadComment[];
+  history: BeadChange[];
+}
+
+export interface BeadImport {
+  created: number;
+  replaced: number;
+  /** Items that are as new here as their record, or newer. */
+  kept: number;
+}
+
+/** Items by priority and age. Send `cursor` to get the next page; null on the last one. */
+export interface BeadPage {
+  beads: Bead[];
+  cursor: string | null;
+}
+
+/** Items as records of beads' own JSON lines. */
+export interface BeadRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
+}
+
+/** The session that now works on an item. */
+export interface BeadSession {
+  bead: Bead;
+  session: string;
+  turn: number;
+}
+
 /** The page that the browser wanted to open. */
 export interface BeginSignIn {
   /** One of our own pages. The browser is sent there after the sign-in. */
@@ -159,6 +234,11 @@ export interface BudgetsState {
   budgets: BudgetState[];
 }
 
+export interface ChangeBead {
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 export interface ChangeSession {
   title?: string | null;
   archived?: boolean | null;
@@ -168,8 +248,22 @@ export interface ChangedPath {
   path: string;
 }
 
+export interface CloseBead {
+  reason: string;
+  /** What shows that it is done; needed where a session has worked. */
+  evidence?: string | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 export interface CollectToken {
   device: string;
+}
+
+export interface CommentBead {
+  text: string;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
 }
 
 /** The difference in one path. `text` is a unified diff; it is empty when `note` says why there is none. */
@@ -196,6 +290,19 @@ export interface ComponentHealth {
   required: boolean;
 }
 
+export interface CreateBead {
+  title: string;
+  description?: string;
+  kind?: "task" | "bug" | "feature" | "epic" | "chore";
+  /** 0 is first. */
+  priority?: number;
+  labels?: string[];
+  parent?: string | null;
+  needs?: string[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 export interface CreateFolder {
   path: string;
 }
@@ -203,7 +310,7 @@ export interface CreateFolder {
 /** The new token with its secret, which is not shown again. */
 export interface CreatedToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -415,6 +522,12 @@ export interface HistoryPlan {
 export interface HistorySize {
 }
 
+export interface ImportBeads {
+  records: Record<string, unknown>[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 /** How a computer is isolated. `limits` names the mechanism that enforces each limit. */
 export interface IsolationFacts {
   backend: string;
@@ -453,7 +566,7 @@ export interface Me {
   handle: string | null;
   sign_in: string | null;
   /** The scopes of the API token; null for a browser, which has all scopes. */
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[] | null;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[] | null;
   /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
 }
@@ -463,6 +576,8 @@ export interface Meta {
   version: string;
   manifest_checksum: string;
   slots: Record<string, string>;
+  /** The version of the contract of each slot that this version has. */
+  slot_contracts: Record<string, number>;
   features: Feature[];
   metrics: string;
 }
@@ -522,10 +637,17 @@ export interface MoveFile {
   replace?: boolean;
 }
 
+export interface Need {
+  /** The item that must be closed first. */
+  needs: string;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 /** A token to create. */
 export interface NewToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
   /** Days until it expires; null for never. */
   days?: number | null;
 }
@@ -720,7 +842,7 @@ export interface RequestSshKey {
 export interface RequestToken {
   /** The name of the new token. */
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
 }
 
 /** `begun` is false for the gateway itself: it answers before it restarts. */
@@ -914,6 +1036,19 @@ export interface SignedOut {
   done?: boolean;
 }
 
+/** One slot. `implementation` is what keeps it, and `error` why it cannot be reached. */
+export interface Slot {
+  name: string;
+  mode: "local" | "external" | "off";
+  implementation: string;
+  state: "off" | "starting" | "ok" | "unavailable";
+  since: string;
+  error: string | null;
+  required: boolean;
+  /** The version of its contract; null when this version has no such slot. */
+  contract: number | null;
+}
+
 /** The certificate, and the configuration that a client needs to use it. */
 export interface SshCertificate {
   id: string;
@@ -1046,7 +1181,7 @@ export interface TokenAnswer {
 /** One API token. Its secret is shown only when it is created. */
 export interface TokenInfo {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -1064,6 +1199,21 @@ export interface TokenRequested {
 export interface Undo {
   /** Go back to before this entry. Default: the last entry. */
   entry?: number | null;
+}
+
+/** Only the fields that are given are set. */
+export interface UpdateBead {
+  title?: string | null;
+  description?: string | null;
+  kind?: "task" | "bug" | "feature" | "epic" | "chore" | null;
+  priority?: number | null;
+  labels?: string[] | null;
+  /** Empty: it has no parent any more. */
+  parent?: string | null;
+  /** Refused if it has another version. */
+  version?: number | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
 }
 
 /**
@@ -1094,8 +1244,14 @@ export interface UsageReport {
 export interface WaitingDevice {
   code: string;
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
   address: string;
+}
+
+export interface WorkOnBead {
+  /** Default: the default agent. */
+  agent?: string | null;
+  model?: string | null;
 }
 
 export interface WriteApprovalPolicy {

@@ -34,6 +34,9 @@ class AsyncConnection:
     async def post(self, path: str, answer: type[T], body: Mapping[str, Any]) -> T:
         return await self._request("POST", path, answer, body=body)
 
+    async def patch(self, path: str, answer: type[T], body: Mapping[str, Any]) -> T:
+        return await self._request("PATCH", path, answer, body=body)
+
     async def delete(self, path: str, answer: type[T], query: Mapping[str, Any] | None = None) -> T:
         return await self._request("DELETE", path, answer, query=query)
 

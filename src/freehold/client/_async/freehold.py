@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import Self
 
+from freehold.client._async.beads import AsyncBeads
 from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
 from freehold.client._async.egress import AsyncEgress
@@ -39,6 +40,7 @@ class AsyncFreehold:
         self.preview = AsyncPreview(self._connection)
         self.ssh = AsyncSsh(self._connection)
         self.sessions = AsyncSessions(self._connection)
+        self.beads = AsyncBeads(self._connection)
 
     async def __aenter__(self) -> Self:
         return self

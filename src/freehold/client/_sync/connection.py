@@ -35,6 +35,9 @@ class SyncConnection:
     def post(self, path: str, answer: type[T], body: Mapping[str, Any]) -> T:
         return self._request("POST", path, answer, body=body)
 
+    def patch(self, path: str, answer: type[T], body: Mapping[str, Any]) -> T:
+        return self._request("PATCH", path, answer, body=body)
+
     def delete(self, path: str, answer: type[T], query: Mapping[str, Any] | None = None) -> T:
         return self._request("DELETE", path, answer, query=query)
 

@@ -4,6 +4,7 @@
 from types import TracebackType
 from typing import Self
 
+from freehold.client._sync.beads import SyncBeads
 from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
 from freehold.client._sync.egress import SyncEgress
@@ -40,6 +41,7 @@ class SyncFreehold:
         self.preview = SyncPreview(self._connection)
         self.ssh = SyncSsh(self._connection)
         self.sessions = SyncSessions(self._connection)
+        self.beads = SyncBeads(self._connection)
 
     def __enter__(self) -> Self:
         return self

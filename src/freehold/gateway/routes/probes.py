@@ -1,7 +1,7 @@
 """Liveness, readiness, health and version: `/livez`, `/ready`, `/health`, `/v1/meta`."""
 
 import time
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
@@ -9,10 +9,11 @@ from pydantic import BaseModel, Field
 from freehold import __version__
 from freehold.features import list_features
 from freehold.gateway.context import RouteContext
-from freehold.gateway.health import SLOTS, find_seal
+from freehold.gateway.health import find_seal
 from freehold.gateway.principal import Principal, principal_of
 from freehold.gateway.routing import get
 from freehold.observe.probes import ComponentState
+from freehold.slots.host import read_section
 
 ANONYMOUS_PROBE_INTERVAL = 1.0
 
@@ -74,6 +75,9 @@ class MetaBody(BaseModel):
     version: str
     manifest_checksum: str
     slots: dict[str, str]
+    slot_contracts: dict[str, int] = Field(
+        description="The version of the contract of each slot that this version has."
+    )
     features: list[FeatureBody]
     metrics: str
 
@@ -142,11 +146,12 @@ class ProbeRoutes:
     async def meta(self) -> MetaBody:
         """Version, checksum of the manifest, the mode of each slot, and the features with their pages."""
         observe = self._services.manifest.observe
-        slots: dict[str, Any] = {name: getattr(self._services.manifest.slots, name).mode for name in SLOTS}
+        slots = self._services.slots.list()
         return MetaBody(
             version=__version__,
             manifest_checksum=self._services.loaded.checksum,
-            slots=slots,
+            slots={slot.name: read_section(self._services.manifest, slot.contract.name).mode for slot in slots},
+            slot_contracts={slot.name: slot.contract.version for slot in slots if slot.contract.calls},
             features=[
                 FeatureBody(
                     name=feature.name,

@@ -8,6 +8,9 @@ from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key
 from freehold.manifest.sections.slots import SlotSection
 
+BUILT = frozenset({"beads"})
+"""The slots that this version has."""
+
 
 def _slots(manifest: Manifest) -> Iterator[tuple[str, SlotSection]]:
     for name in type(manifest.slots).model_fields:
@@ -53,7 +56,7 @@ def settings_of_a_slot_that_is_off(manifest: Manifest, facts: MachineFacts) -> I
 def not_in_this_version(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The manifest uses something that this version of Freehold does not have yet."""
     asked: list[tuple[str, KeyPath]] = [
-        (f"{name} slot", ("slots", name)) for name, slot in _slots(manifest) if slot.mode != "off"
+        (f"{name} slot", ("slots", name)) for name, slot in _slots(manifest) if slot.mode != "off" and name not in BUILT
     ]
     if manifest.mesh.mode != "off":
         asked.append(("mesh", ("mesh", "mode")))

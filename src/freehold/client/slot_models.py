@@ -1,0 +1,82 @@
+"""The replies of slots as frozen objects."""
+
+from datetime import datetime
+from typing import Any
+
+from freehold.client.models import ApiModel
+
+
+class BeadInfo(ApiModel):
+    """A work item."""
+
+    id: str
+    title: str
+    description: str
+    kind: str
+    priority: int
+    status: str
+    holder: str | None
+    parent: str | None
+    labels: tuple[str, ...]
+    needs: tuple[str, ...]
+    related: tuple[str, ...]
+    sessions: tuple[str, ...]
+    blocked: bool
+    created: datetime
+    created_by: str
+    updated: datetime
+    closed: datetime | None
+    close_reason: str | None
+    evidence: str | None
+    version: int
+
+
+class BeadCommentInfo(ApiModel):
+    number: int
+    at: datetime
+    author: str
+    text: str
+
+
+class BeadChangeInfo(ApiModel):
+    version: int
+    at: datetime
+    who: str
+    action: str
+    fields: dict[str, Any]
+
+
+class BeadView(ApiModel):
+    """An item with everything about it. `blocks` are the items that need it."""
+
+    bead: BeadInfo
+    children: tuple[str, ...]
+    blocks: tuple[str, ...]
+    comments: tuple[BeadCommentInfo, ...]
+    history: tuple[BeadChangeInfo, ...]
+
+
+class BeadListPage(ApiModel):
+    """Pass `cursor` to get the next page; None on the last one."""
+
+    beads: tuple[BeadInfo, ...]
+    cursor: str | None
+
+
+class BeadRecordPage(ApiModel):
+    records: tuple[dict[str, Any], ...]
+    cursor: str | None
+
+
+class BeadImportInfo(ApiModel):
+    created: int
+    replaced: int
+    kept: int
+
+
+class BeadWork(ApiModel):
+    """The session that now works on an item."""
+
+    bead: BeadInfo
+    session: str
+    turn: int

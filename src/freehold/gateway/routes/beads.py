@@ -1,0 +1,345 @@
+"""Work items: `/v1/slots/beads`."""
+
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from pydantic import BaseModel, Field
+
+from freehold.gateway.context import RouteContext
+from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RequestBody, UrlFlag, UrlId
+from freehold.gateway.principal import principal_of
+from freehold.gateway.routing import delete, get, patch, post
+from freehold.slots import SlotCaller
+from freehold.slots.beads.assignment import describe_work
+from freehold.slots.beads.contract import (
+    MAX_LABEL,
+    MAX_LABELS,
+    MAX_NEEDS,
+    MAX_PAGE,
+    MAX_PRIORITY,
+    MAX_RECORDS,
+    MAX_TEXT,
+    MAX_TITLE,
+    AddNeed,
+    Bead,
+    BeadKind,
+    BeadStatus,
+    BeadWrite,
+    ClaimBead,
+    CloseBead,
+    CommentBead,
+    CreateBead,
+    ExportBeads,
+    GetBead,
+    ImportBeads,
+    ListBeads,
+    ReleaseBead,
+    RemoveNeed,
+    ReopenBead,
+    UpdateBead,
+)
+from freehold.slots.contract import MAX_KEY
+from freehold.slots.errors import SlotError
+
+MAX_IMPORT = 32 * 1024 * 1024
+BeadId = Annotated[str, Field(min_length=1, max_length=64)]
+BeadLabel = Annotated[str, Field(min_length=1, max_length=MAX_LABEL)]
+Key = Annotated[
+    str | None,
+    Field(min_length=1, max_length=MAX_KEY, description="The same request with the same key has its effect once."),
+]
+Priority = Annotated[int, Field(ge=0, le=MAX_PRIORITY, description="0 is first.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE), DIGITS]
+
+
+class BeadBody(BaseModel):
+    """A work item. It is in progress exactly while somebody holds it; blocked while it waits for another item."""
+
+    id: str
+    title: str
+    description: str
+    kind: BeadKind
+    priority: int
+    status: BeadStatus
+    holder: str | None
+    parent: str | None
+    labels: list[str]
+    needs: list[str]
+    related: list[str]
+    sessions: list[str]
+    blocked: bool
+    created: datetime
+    created_by: str
+    updated: datetime
+    closed: datetime | None
+    close_reason: str | None
+    evidence: str | None
+    version: int
+
+
+class BeadCommentBody(BaseModel):
+    number: int
+    at: datetime
+    author: str
+    text: str
+
+
+class BeadChangeBody(BaseModel):
+    """One change in the history of an item."""
+
+    version: int
+    at: datetime
+    who: str
+    action: str
+    fields: dict[str, Any]
+
+
+class BeadDetailsBody(BaseModel):
+    """An item with everything about it. `blocks` are the items that need it."""
+
+    bead: BeadBody
+    children: list[str]
+    blocks: list[str]
+    comments: list[BeadCommentBody]
+    history: list[BeadChangeBody]
+
+
+class BeadPageBody(BaseModel):
+    """Items by priority and age. Send `cursor` to get the next page; null on the last one."""
+
+    beads: list[BeadBody]
+    cursor: str | None
+
+
+class BeadRecordsBody(BaseModel):
+    """Items as records of beads' own JSON lines."""
+
+    records: list[dict[str, Any]]
+    cursor: str | None
+
+
+class BeadImportBody(BaseModel):
+    created: int
+    replaced: int
+    kept: int = Field(description="Items that are as new here as their record, or newer.")
+
+
+class BeadSessionBody(BaseModel):
+    """The session that now works on an item."""
+
+    bead: BeadBody
+    session: str
+    turn: int
+
+
+class CreateBeadBody(RequestBody):
+    title: str = Field(min_length=1, max_length=MAX_TITLE)
+    description: str = Field(default="", max_length=MAX_TEXT)
+    kind: BeadKind = "task"
+    priority: Priority = 2
+    labels: list[BeadLabel] = Field(default=[], max_length=MAX_LABELS)
+    parent: BeadId | None = None
+    needs: list[BeadId] = Field(default=[], max_length=MAX_NEEDS)
+    key: Key = None
+
+
+class UpdateBeadBody(RequestBody):
+    """Only the fields that are given are set."""
+
+    title: str | None = Field(default=None, min_length=1, max_length=MAX_TITLE)
+    description: str | None = Field(default=None, max_length=MAX_TEXT)
+    kind: BeadKind | None = None
+    priority: Priority | None = None
+    labels: list[BeadLabel] | None = Field(default=None, max_length=MAX_LABELS)
+    parent: str | None = Field(default=None, max_length=64, description="Empty: it has no parent any more.")
+    version: int | None = Field(default=None, ge=1, le=MAX_NUMBER, description="Refused if it has another version.")
+    key: Key = None
+
+
+class ChangeBeadBody(RequestBody):
+    key: Key = None
+
+
+class CloseBeadBody(RequestBody):
+    reason: str = Field(min_length=1, max_length=MAX_TEXT)
+    evidence: str | None = Field(
+        default=None, max_length=MAX_TEXT, description="What shows that it is done; needed where a session has worked."
+    )
+    key: Key = None
+
+
+class NeedBody(RequestBody):
+    needs: BeadId = Field(description="The item that must be closed first.")
+    key: Key = None
+
+
+class CommentBeadBody(RequestBody):
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+    key: Key = None
+
+
+class ImportBeadsBody(RequestBody):
+    records: list[dict[str, Any]] = Field(max_length=MAX_RECORDS)
+    key: Key = None
+
+
+class WorkOnBeadBody(RequestBody):
+    agent: str | None = Field(default=None, max_length=100, description="Default: the default agent.")
+    model: str | None = Field(default=None, max_length=200)
+
+
+class BeadRoutes:
+    def __init__(self, context: RouteContext) -> None:
+        self._slot = context.services.slots.beads
+        self._sessions = context.sessions
+
+    @get("/v1/slots/beads/items", scope="beads")
+    async def list_beads(
+        self,
+        request: Request,
+        status: BeadStatus | None = None,
+        ready: UrlFlag = False,
+        kind: BeadKind | None = None,
+        label: Annotated[str | None, Query(max_length=MAX_LABEL)] = None,
+        holder: Annotated[str | None, Query(max_length=200)] = None,
+        parent: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
+        text: Annotated[str | None, Query(max_length=200)] = None,
+        limit: Limit = 50,
+        cursor: Annotated[str | None, Query(max_length=400)] = None,
+    ) -> BeadPageBody:
+        """Items that match everything that is given. `ready`: open and not blocked."""
+        wanted = ListBeads(status, ready, kind, label, holder, parent, text, limit, cursor)
+        page = await self._slot.call(wanted, _caller(request))
+        return BeadPageBody(beads=[bead_body(bead) for bead in page.beads], cursor=page.cursor)
+
+    @post("/v1/slots/beads/items", status_code=201, scope="beads")
+    async def create_bead(self, body: CreateBeadBody, request: Request) -> BeadBody:
+        wanted = CreateBead(
+            body.title,
+            body.description,
+            body.kind,
+            body.priority,
+            tuple(body.labels),
+            body.parent,
+            tuple(body.needs),
+            body.key,
+        )
+        return await self._change(wanted, request)
+
+    @get("/v1/slots/beads/items/{bead}", scope="beads")
+    async def get_bead(self, bead: UrlId, request: Request) -> BeadDetailsBody:
+        """One item with its comments and its history."""
+        found = await self._slot.call(GetBead(bead), _caller(request))
+        return BeadDetailsBody(
+            bead=bead_body(found.bead),
+            children=list(found.children),
+            blocks=list(found.blocks),
+            comments=[
+                BeadCommentBody(number=one.number, at=_moment(one.at), author=one.author, text=one.text)
+                for one in found.comments
+            ],
+            history=[
+                BeadChangeBody(
+                    version=one.version, at=_moment(one.at), who=one.who, action=one.action, fields=dict(one.fields)
+                )
+                for one in found.history
+            ],
+        )
+
+    @patch("/v1/slots/beads/items/{bead}", scope="beads")
+    async def update_bead(self, bead: UrlId, body: UpdateBeadBody, request: Request) -> BeadBody:
+        wanted = UpdateBead(
+            bead,
+            body.title,
+            body.description,
+            body.kind,
+            body.priority,
+            None if body.labels is None else tuple(body.labels),
+            body.parent,
+            body.version,
+            body.key,
+        )
+        return await self._change(wanted, request)
+
+    @post("/v1/slots/beads/items/{bead}/claim", scope="beads")
+    async def claim_bead(self, bead: UrlId, body: ChangeBeadBody, request: Request) -> BeadBody:
+        """Become the holder of an item. Answers 409 with the code beads.claimed when another one holds it."""
+        return await self._change(ClaimBead(bead, key=body.key), request)
+
+    @post("/v1/slots/beads/items/{bead}/release", scope="beads")
+    async def release_bead(self, bead: UrlId, body: ChangeBeadBody, request: Request) -> BeadBody:
+        return await self._change(ReleaseBead(bead, key=body.key), request)
+
+    @post("/v1/slots/beads/items/{bead}/close", scope="beads")
+    async def close_bead(self, bead: UrlId, body: CloseBeadBody, request: Request) -> BeadBody:
+        return await self._change(CloseBead(bead, body.reason, body.evidence, body.key), request)
+
+    @post("/v1/slots/beads/items/{bead}/reopen", scope="beads")
+    async def reopen_bead(self, bead: UrlId, body: ChangeBeadBody, request: Request) -> BeadBody:
+        return await self._change(ReopenBead(bead, key=body.key), request)
+
+    @post("/v1/slots/beads/items/{bead}/needs", scope="beads")
+    async def add_bead_need(self, bead: UrlId, body: NeedBody, request: Request) -> BeadBody:
+        """The item waits until another one is closed. A cycle is refused."""
+        return await self._change(AddNeed(bead, body.needs, body.key), request)
+
+    @delete("/v1/slots/beads/items/{bead}/needs/{needs}", scope="beads")
+    async def remove_bead_need(self, bead: UrlId, needs: UrlId, request: Request) -> BeadBody:
+        return await self._change(RemoveNeed(bead, needs), request)
+
+    @post("/v1/slots/beads/items/{bead}/comments", status_code=201, scope="beads")
+    async def comment_bead(self, bead: UrlId, body: CommentBeadBody, request: Request) -> BeadBody:
+        return await self._change(CommentBead(bead, body.text, body.key), request)
+
+    @post("/v1/slots/beads/items/{bead}/work", status_code=201, scope="beads")
+    async def work_on_bead(self, bead: UrlId, body: WorkOnBeadBody, request: Request) -> BeadSessionBody:
+        """Start a session that works on the item and holds it. Needs the scope prompt as well."""
+        principal = principal_of(request.scope)
+        principal.require("prompt")
+        owner = SlotCaller("owner")
+        details = await self._slot.call(GetBead(bead), owner)
+        if details.bead.status != "open" or details.bead.blocked:
+            state = "blocked" if details.bead.blocked else details.bead.status.replace("_", " ")
+            raise SlotError("beads", "conflict", f"The item {details.bead.id} is {state}, so nobody can begin it")
+        session = await self._sessions.create(body.agent, details.bead.title[:100], body.model, who=principal.who)
+        claimed = await self._slot.call(ClaimBead(bead, session=session.id), owner)
+        prompt = {"text": describe_work(details), "files": [], "images": []}
+        turn, _ = await self._sessions.prompt(session.id, prompt, secrets.token_hex(8), "queue", who=principal.who)
+        return BeadSessionBody(bead=bead_body(claimed), session=session.id, turn=turn)
+
+    @get("/v1/slots/beads/export", scope="beads")
+    async def export_beads(
+        self,
+        request: Request,
+        limit: Limit = MAX_RECORDS,
+        cursor: Annotated[str | None, Query(max_length=64)] = None,
+    ) -> BeadRecordsBody:
+        """All items in the order of their ids, as records of beads' own JSON lines."""
+        found = await self._slot.call(ExportBeads(limit, cursor), _caller(request))
+        return BeadRecordsBody(records=[dict(one) for one in found.records], cursor=found.cursor)
+
+    @post("/v1/slots/beads/import", scope="beads", max_body=MAX_IMPORT)
+    async def import_beads(self, body: ImportBeadsBody, request: Request) -> BeadImportBody:
+        """Store records of beads' own JSON lines: all of them, or none."""
+        done = await self._slot.call(ImportBeads(tuple(body.records), body.key), _caller(request))
+        return BeadImportBody(created=done.created, replaced=done.replaced, kept=done.kept)
+
+    async def _change(self, wanted: BeadWrite, request: Request) -> BeadBody:
+        return bead_body(await self._slot.call(wanted, _caller(request)))
+
+
+def bead_body(bead: Bead) -> BeadBody:
+    times: Mapping[str, float | None] = {"created": bead.created, "updated": bead.updated, "closed": bead.closed}
+    moments = {name: None if at is None else _moment(at) for name, at in times.items()}
+    return BeadBody.model_validate({**vars(bead), **moments})
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _caller(request: Request) -> SlotCaller:
+    return SlotCaller(principal_of(request.scope).who)

@@ -1,0 +1,1 @@
+"""Beads: work items, with dependencies, claims and history."""

@@ -1,0 +1,11 @@
+"""The beads slot, kept in a PostgreSQL database."""
+
+from freehold.slots.beads.calls import STEPS_OF_CALL
+from freehold.slots.beads.contract import BEADS
+from freehold.slots.beads.schema import STEPS
+from freehold.slots.postgres import PostgresTables
+from freehold.slots.settings import ExternalSettings
+
+
+def make_external(settings: ExternalSettings) -> PostgresTables:
+    return PostgresTables(BEADS, settings, STEPS, STEPS_OF_CALL)

@@ -1,0 +1,94 @@
+"""What every slot has in common: typed calls, who calls, and what an implementation must do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+
+from freehold.timeline.event import Json
+from freehold.typed_call import Reply_co, TypedCall
+
+SlotName = Literal["beads", "pods", "memory", "events", "orchestrator"]
+SLOT_NAMES: tuple[SlotName, ...] = get_args(SlotName)
+
+MAX_KEY = 200
+"""The characters of an idempotency key."""
+
+Reply = TypeVar("Reply")
+
+
+class SlotCall(TypedCall[Reply_co], Generic[Reply_co]):
+    """One request to a slot. Subclasses are frozen dataclasses; `method` is also the word in metrics."""
+
+    identifiers: ClassVar[frozenset[str]] = frozenset()
+    """Text fields that name something, such as an id. The privacy filter reads every other text field."""
+
+
+class SlotWrite(SlotCall[Reply_co], Generic[Reply_co]):
+    """A request that changes something. `event` is the kind of the timeline event that records it.
+
+    With a `key`, the same request has its effect once: a repetition gets the first answer again, and another request
+    with this key is refused.
+    """
+
+    event: ClassVar[str]
+    key: str | None
+
+    def describe(self, reply: Any) -> Mapping[str, Json]:
+        """What the timeline records of this change: names and numbers, never content."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SlotCaller:
+    """Who calls. `name` is how the timeline records it: `owner`, `token:NAME` or `session:ID`."""
+
+    name: str
+
+    @property
+    def is_owner(self) -> bool:
+        """The owner may act on what others hold."""
+        return self.name == "owner"
+
+    @property
+    def session(self) -> str | None:
+        return self.name.removeprefix("session:") if self.name.startswith("session:") else None
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """One call that is being carried out: who called, and when (seconds since 1970)."""
+
+    caller: SlotCaller
+    now: float
+
+
+@dataclass(frozen=True)
+class SlotContract:
+    """The calls of one slot. The version grows when a call changes in a way that a caller can notice."""
+
+    name: SlotName
+    version: int
+    calls: tuple[type[SlotCall[Any]], ...]
+
+
+class SlotImplementation(Protocol):
+    """One way to keep a slot. `call` raises `SlotError` and nothing else for what a caller can meet."""
+
+    kind: str
+    """The word in metrics and in `/v1/slots`: `local`, `postgres`, `off`."""
+    records_events: bool
+    """Whether a write stores its timeline event itself, in one transaction with the change."""
+
+    async def connect(self) -> None:
+        """Idempotent. Raises `SlotError` (unavailable) when it cannot be reached."""
+        ...
+
+    async def health(self) -> None:
+        """Really asks the store. Raises `SlotError` (unavailable)."""
+        ...
+
+    async def close(self) -> None:
+        """Idempotent."""
+        ...
+
+    async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply: ...

@@ -1,0 +1,259 @@
+"""A slot that is kept in a PostgreSQL database: connections, tables, and how a call becomes one transaction."""
+
+import asyncio
+import os
+import re
+import socket
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from freehold.slots.answers import answer_once
+from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotContract, SlotWrite
+from freehold.slots.errors import SlotError, slot_unavailable
+from freehold.slots.settings import ExternalSettings
+from freehold.slots.statement import Row, Steps
+from freehold.slots.timeline_tables import StepsOfCall
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+MAX_CONNECTIONS = 4
+CONNECT_TIMEOUT = 8
+CALL_TIMEOUT = 5.0
+"""Seconds after which a call is given up and its connection is cut."""
+MAX_TRIES = 3
+"""How often a transaction is tried that the server ended because of another one."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)
+_SETTINGS = ("url", "password", "schema", "sslmode", "sslrootcert", "privacy")
+
+
+def read_connection(settings: ExternalSettings) -> dict[str, str | int]:
+    """The parameters of a connection. Beyond this machine it is encrypted, and the server must prove its name."""
+    settings.require_known(*_SETTINGS)
+    url = settings.require("url")
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgresql", "postgres") or parts.password is not None:
+        raise settings.wrong(
+            f"slots.{settings.slot}.settings.url is not an address of a PostgreSQL database",
+            'url = "postgresql://user@db.example.com/freehold", with password = "secret:NAME" beside it',
+        )
+    given = dict(parse_qsl(parts.query))
+    host = unquote(parts.hostname or "") or given.pop("host", "")
+    if given:
+        raise settings.wrong(
+            f"slots.{settings.slot}.settings.url has parameters that are not known: {', '.join(sorted(given))}",
+            "Only host (the folder of a Unix socket) can stand there",
+        )
+    found: dict[str, str | int] = {
+        "host": host or "localhost",
+        "dbname": unquote(parts.path.lstrip("/")) or "postgres",
+        "connect_timeout": CONNECT_TIMEOUT,
+        "application_name": "freehold",
+        "keepalives_idle": 30,
+        "tcp_user_timeout": 10_000,
+    }
+    if parts.port is not None:
+        found["port"] = parts.port
+    if parts.username:
+        found["user"] = unquote(parts.username)
+    password = settings.secret("password")
+    if password is not None:
+        found["password"] = password.reveal()
+    is_here = host.startswith("/") or host in ("", "localhost", "127.0.0.1", "::1")
+    found["sslmode"] = settings.find("sslmode") or ("prefer" if is_here else "verify-full")
+    if found["sslmode"] == "verify-full":
+        found["sslrootcert"] = settings.find("sslrootcert") or "system"
+    return found
+
+
+class PostgresTables:
+    """Carries out the calls of one contract in one schema of a database."""
+
+    kind = "postgres"
+    records_events = False
+
+    def __init__(
+        self,
+        contract: SlotContract,
+        settings: ExternalSettings,
+        schema: Sequence[str],
+        steps_of_call: StepsOfCall,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._contract = contract
+        self._settings = settings
+        self._migrations = schema
+        self._steps_of_call = steps_of_call
+        self._clock = clock
+        self._idle: deque[psycopg.AsyncConnection[Row]] = deque()
+        self._free = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._name = settings.find("schema") or "freehold"
+        if _NAME.fullmatch(self._name) is None:
+            raise settings.wrong(
+                f"slots.{settings.slot}.settings.schema is not a plain name", "Use lower-case letters and digits"
+            )
+
+    async def connect(self) -> None:
+        async with self._connection() as connection:
+            await self._deadline(connection, self._migrate(connection))
+
+    async def health(self) -> None:
+        asked = f"SELECT at FROM {self._contract.name}_answer LIMIT 1"  # noqa: S608 - the name of a slot
+        async with self._connection() as connection:
+            await self._deadline(connection, _execute(connection, asked))
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def drop_schema(self) -> None:
+        """Removes everything that this slot has stored. Only for a schema that was made for a trial."""
+        async with self._connection() as connection:
+            await self._deadline(connection, _execute(connection, f"DROP SCHEMA IF EXISTS {self._name} CASCADE"))
+
+    async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
+        from psycopg import errors
+
+        for tries_left in reversed(range(MAX_TRIES)):
+            try:
+                async with self._connection() as connection:
+                    reply = await self._deadline(connection, self._carry_out(connection, request, caller))
+                    return cast("Reply", reply)
+            except (errors.SerializationFailure, errors.DeadlockDetected) as error:
+                if not tries_left:
+                    raise slot_unavailable(self._contract.name, "too many changes at the same time") from error
+        raise AssertionError("the last try returns or raises")
+
+    async def _carry_out(
+        self, connection: "psycopg.AsyncConnection[Row]", request: SlotCall[Any], caller: SlotCaller
+    ) -> Any:
+        context = CallContext(caller, self._clock())
+        steps = self._steps_of_call[type(request)](request, context)
+        if not isinstance(request, SlotWrite):
+            return await _run_steps(connection, steps)
+        async with connection.transaction():
+            once = answer_once(self._contract.name, request, caller, steps, context.now)
+            reply, _repeated = await _run_steps(connection, once)
+            return reply
+
+    async def _migrate(self, connection: "psycopg.AsyncConnection[Row]") -> None:
+        """Makes the tables, or brings them to this version. Safe when two Freeholds connect at once."""
+        async with connection.transaction():
+            await _execute(connection, "SELECT pg_advisory_xact_lock(7305809, 0)")
+            await _execute(connection, f"CREATE SCHEMA IF NOT EXISTS {self._name}")
+            await _execute(
+                connection, "CREATE TABLE IF NOT EXISTS slot_steps (name TEXT PRIMARY KEY, steps INTEGER NOT NULL)"
+            )
+            rows = await _execute(connection, "SELECT steps FROM slot_steps WHERE name = %s", (self._contract.name,))
+            done = rows[0][0] if rows else 0
+            if done > len(self._migrations):
+                raise SlotError(
+                    self._contract.name,
+                    "unavailable",
+                    f"The tables of {self._contract.name} were made by a newer Freehold",
+                    hint="Update this Freehold, or choose another schema in the settings of the slot",
+                )
+            for step in self._migrations[done:]:
+                for statement in step.split(";"):
+                    if statement.strip():
+                        await _execute(connection, statement)
+            await _execute(
+                connection,
+                "INSERT INTO slot_steps (name, steps) VALUES (%s, %s)"
+                " ON CONFLICT (name) DO UPDATE SET steps = EXCLUDED.steps",
+                (self._contract.name, len(self._migrations)),
+            )
+
+    @asynccontextmanager
+    async def _connection(self) -> "AsyncIterator[psycopg.AsyncConnection[Row]]":
+        """A connection for one call. One that failed is thrown away. Errors of the server become `unavailable`."""
+        psycopg = _import_psycopg(self._settings)
+        async with self._free:
+            try:
+                connection = self._idle.pop() if self._idle else await self._open()
+                try:
+                    yield connection
+                finally:
+                    idle = psycopg.pq.TransactionStatus.IDLE
+                    if not connection.closed and connection.info.transaction_status == idle:
+                        self._idle.append(connection)
+                    else:
+                        await connection.close()
+            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                raise
+            except (psycopg.Error, OSError) as error:
+                raise slot_unavailable(self._contract.name, _tell(error)) from error
+
+    async def _open(self) -> "psycopg.AsyncConnection[Row]":
+        import psycopg
+
+        options = f"-c search_path={self._name} -c statement_timeout=30s -c lock_timeout=4s"
+        parameters: dict[str, Any] = {**read_connection(self._settings), "options": options}
+        return await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
+
+    async def _deadline(self, connection: "psycopg.AsyncConnection[Row]", work: Any) -> Any:
+        """The result of a coroutine that uses the connection, within `CALL_TIMEOUT`.
+
+        A server that hangs does not answer a request to cancel either, so the connection is cut instead.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=CALL_TIMEOUT)
+        except asyncio.CancelledError:
+            await _cut(connection, task)
+            raise
+        if not done:
+            await _cut(connection, task)
+            raise slot_unavailable(self._contract.name, f"the server did not answer within {CALL_TIMEOUT:g} s")
+        return task.result()
+
+
+async def _cut(connection: "psycopg.AsyncConnection[Row]", task: "asyncio.Future[Any]") -> None:
+    """Shut the socket of a connection, and wait for what used it, which fails at once."""
+    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as own:
+        own.shutdown(socket.SHUT_RDWR)
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()
+
+
+async def _run_steps(connection: "psycopg.AsyncConnection[Row]", steps: Steps[T]) -> T:
+    try:
+        statement = next(steps)
+        while True:
+            rows: list[Row] = []
+            if statement.only != "sqlite":
+                rows = await _execute(connection, statement.sql.replace("?", "%s"), statement.parameters)
+            statement = steps.send(rows)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        steps.close()
+
+
+async def _execute(connection: "psycopg.AsyncConnection[Row]", sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    cursor = await connection.execute(cast("Any", sql), parameters or None)
+    return await cursor.fetchall() if cursor.description is not None else []
+
+
+def _import_psycopg(settings: ExternalSettings) -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise settings.wrong(
+            f"slots.{settings.slot} is in PostgreSQL, and the client for it is not installed",
+            "pip install 'freehold[postgres]'",
+        ) from error
+    return psycopg
+
+
+def _tell(error: Exception) -> str:
+    """The first line: the rest may contain values."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__

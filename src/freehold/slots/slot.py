@@ -1,0 +1,228 @@
+"""One slot: the only way to its implementation. It measures calls, records changes, and notices what is lost."""
+
+import asyncio
+import logging
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from freehold.errors import FreeholdError
+from freehold.observe.metrics import MetricsRegistry, registry
+from freehold.observe.probes import ProbeResult
+from freehold.observe.tracing import span
+from freehold.slots.contract import Reply, SlotCall, SlotCaller, SlotContract, SlotImplementation, SlotWrite
+from freehold.slots.errors import SlotError, slot_unavailable
+from freehold.timeline import Timeline
+
+CONNECT_TIMEOUT = 10.0
+CALL_TIMEOUT = 10.0
+HEALTH_INTERVAL = 15.0
+MIN_RETRY_DELAY = 0.25
+MAX_RETRY_DELAY = 30.0
+MAX_RECORDED = 10_000
+"""How many keys of recorded changes are remembered."""
+
+SlotState = Literal["off", "starting", "ok", "unavailable"]
+
+log = logging.getLogger("freehold.slots")
+
+
+@dataclass(frozen=True)
+class SlotStatus:
+    """`since`: seconds since 1970 when the state began. `error` says why it is not `ok`."""
+
+    state: SlotState
+    since: float
+    error: str | None = None
+
+
+class Slot:
+    """Connects its implementation, carries out calls, and connects again when it was lost.
+
+    A slot that cannot be reached fails every call at once with `unavailable`. The owner is told once when it is lost and
+    once when it is back: by the timeline, and by its health component.
+    """
+
+    def __init__(
+        self,
+        contract: SlotContract,
+        implementation: SlotImplementation,
+        timeline: Timeline,
+        *,
+        metrics: MetricsRegistry = registry,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.contract = contract
+        self.implementation = implementation.kind
+        self._inner = implementation
+        self._timeline = timeline
+        self._clock = clock
+        self._status = SlotStatus("off" if implementation.kind == "off" else "starting", clock())
+        self._recorded: OrderedDict[tuple[str, str | None], None] = OrderedDict()
+        self._told_lost = False
+        self._lost = asyncio.Event()
+        self._calls = metrics.counter(
+            "freehold_slot_calls_total", "Calls of slots.", ["slot", "method", "implementation", "outcome"]
+        )
+        self._seconds = metrics.histogram(
+            "freehold_slot_call_seconds", "How long calls of slots took.", ["slot", "method", "implementation"]
+        )
+
+    @property
+    def name(self) -> str:
+        return self.contract.name
+
+    @property
+    def status(self) -> SlotStatus:
+        return self._status
+
+    async def connect(self) -> None:
+        """One try. Raises `SlotError` (unavailable). `run` connects by itself."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await self._inner.connect()
+        except TimeoutError:
+            raise slot_unavailable(self.name, f"no connection within {CONNECT_TIMEOUT:g} s") from None
+        if self._status.state != "off":
+            self._set_status("ok")
+
+    async def close(self) -> None:
+        """Idempotent."""
+        await self._inner.close()
+
+    async def run(self) -> None:
+        """Keeps the slot connected until cancelled. Returns at once when it is off."""
+        if self._status.state == "off":
+            return
+        try:
+            while True:
+                await self._connect_again()
+                await self._watch()
+        finally:
+            await self.close()
+
+    async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
+        """The reply of the slot. Raises `SlotError` for everything that a caller can meet."""
+        slot, method, kind = self.name, type(request).method, self.implementation
+        start, outcome = time.perf_counter(), "failed"
+        with span("slot.call", {"slot": slot, "method": method, "implementation": kind}) as seen:
+            try:
+                reply = await self._call(request, caller)
+            except SlotError as error:
+                outcome = error.problem
+                raise
+            else:
+                outcome = "ok"
+                return reply
+            finally:
+                seen.set("outcome", outcome)
+                self._calls.inc(slot=slot, method=method, implementation=kind, outcome=outcome)
+                self._seconds.observe(time.perf_counter() - start, slot=slot, method=method, implementation=kind)
+
+    async def _call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
+        if self._status.state in ("starting", "unavailable"):
+            raise slot_unavailable(self.name, self._status.error or "it is starting")
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                reply = await self._inner.call(request, caller)
+        except TimeoutError:
+            self._note_lost(f"no answer within {CALL_TIMEOUT:g} s")
+            raise slot_unavailable(self.name, f"no answer within {CALL_TIMEOUT:g} s") from None
+        except SlotError as error:
+            if error.problem == "unavailable":
+                self._note_lost(error.message)
+            raise
+        if isinstance(request, SlotWrite) and not self._inner.records_events:
+            await self._record_change(request, reply, caller)
+        return reply
+
+    async def _record_change(self, request: SlotWrite[Reply], reply: Reply, caller: SlotCaller) -> None:
+        """A repetition is recorded only when the first answer was lost, and so was not recorded."""
+        noted = (caller.name, request.key)
+        if request.key is not None and noted in self._recorded:
+            return
+        data = request.describe(reply)
+        try:
+            await asyncio.to_thread(self._timeline.append, request.event, data, who=caller.name)
+        except FreeholdError as error:
+            raise SlotError(
+                self.contract.name,
+                "unavailable",
+                f"The change was made, but the timeline could not record it: {error.message}",
+                hint=error.next_step,
+            ) from error
+        if request.key is not None:
+            self._recorded[noted] = None
+            if len(self._recorded) > MAX_RECORDED:
+                self._recorded.popitem(last=False)
+
+    async def probe(self) -> ProbeResult | None:
+        """The health component: asks the implementation."""
+        if self._status.state == "off":
+            return ProbeResult("off")
+        if self._status.state == "ok":
+            try:
+                await self._inner.health()
+            except SlotError as error:
+                self._note_lost(error.message)
+        if self._status.state == "starting":
+            return ProbeResult("starting")
+        return None if self._status.state == "ok" else ProbeResult("degraded", self._status.error)
+
+    async def _connect_again(self) -> None:
+        delay = MIN_RETRY_DELAY
+        while True:
+            self._lost.clear()
+            try:
+                await self.connect()
+            except SlotError as error:
+                self._note_lost(error.message)
+                await self._tell_lost(error)
+            else:
+                await self._tell_found()
+                return
+            # Not all at the same moment: several slots may be lost with one server.
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            delay = min(MAX_RETRY_DELAY, delay * 2)
+
+    async def _watch(self) -> None:
+        """Returns when the slot is lost."""
+        while not self._lost.is_set():
+            try:
+                async with asyncio.timeout(HEALTH_INTERVAL):
+                    await self._lost.wait()
+            except TimeoutError:
+                await self.probe()
+
+    def _note_lost(self, reason: str) -> None:
+        if self._status.state != "unavailable":
+            self._set_status("unavailable", reason)
+        self._lost.set()
+
+    def _set_status(self, state: SlotState, error: str | None = None) -> None:
+        if state != self._status.state:
+            log.info("slot changed", extra={"slot": self.name, "state": state, "error": error})
+            self._status = SlotStatus(state, self._clock(), error)
+
+    async def _tell_lost(self, error: SlotError) -> None:
+        if not self._told_lost:
+            self._told_lost = True
+            await self._record("slot.lost", error.message)
+
+    async def _tell_found(self) -> None:
+        if self._told_lost:
+            self._told_lost = False
+            await self._record("slot.recovered", None)
+
+    async def _record(self, kind: str, reason: str | None) -> None:
+        data = {"slot": self.name, "implementation": self.implementation}
+        try:
+            await asyncio.to_thread(
+                self._timeline.append, kind, data if reason is None else {**data, "reason": reason[:500]}
+            )
+        except FreeholdError as error:
+            # A full disk, for example. The health component still shows the state.
+            log.warning("the state of a slot could not be recorded", extra={**data, "error": error.message})

@@ -1,0 +1,166 @@
+"""What holds for every implementation of every slot, off included."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.slots.conftest import Mode, SlotBench
+
+from freehold.observe.metrics import registry
+from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
+from freehold.slots.beads.contract import (
+    AddNeed,
+    ClaimBead,
+    CloseBead,
+    CommentBead,
+    CreateBead,
+    ExportBeads,
+    GetBead,
+    ImportBeads,
+    ListBeads,
+    ReleaseBead,
+    RemoveNeed,
+    ReopenBead,
+    UpdateBead,
+)
+from freehold.slots.contract import SlotWrite
+from freehold.slots.host import find_contract, list_built
+from freehold.typed_call import result_type
+
+pytestmark = pytest.mark.shared_processes
+OWNER = SlotCaller("owner")
+MODES: tuple[Mode, ...] = ("local", "external", "off")
+
+SAMPLES: dict[SlotName, list[Callable[[], SlotCall[Any]]]] = {
+    "beads": [
+        lambda: GetBead("fh-1"),
+        ListBeads,
+        lambda: CreateBead("a title"),
+        lambda: UpdateBead("fh-1", title="another"),
+        lambda: ClaimBead("fh-1"),
+        lambda: ReleaseBead("fh-1"),
+        lambda: CloseBead("fh-1", "done"),
+        lambda: ReopenBead("fh-1"),
+        lambda: AddNeed("fh-1", "fh-2"),
+        lambda: RemoveNeed("fh-1", "fh-2"),
+        lambda: CommentBead("fh-1", "words"),
+        ExportBeads,
+        lambda: ImportBeads(()),
+    ],
+}
+"""One request of each call."""
+CREATE: dict[SlotName, Callable[[str | None], SlotWrite[Any]]] = {"beads": lambda key: CreateBead("a title", key=key)}
+"""A write that makes something new."""
+SLOTS = list_built()
+
+
+@pytest.mark.parametrize("name", SLOTS)
+def test_every_call_of_a_contract_has_a_sample_and_a_typed_reply(name: SlotName) -> None:
+    contract = find_contract(name)
+    assert contract is not None
+    assert {type(make()) for make in SAMPLES[name]} == set(contract.calls)
+    assert len({call.method for call in contract.calls}) == len(contract.calls)
+    for call in contract.calls:
+        assert isinstance(result_type(call), type)
+
+
+@pytest.mark.parametrize("name", SLOTS)
+@pytest.mark.parametrize("mode", MODES)
+async def test_connect_and_close_are_idempotent_and_health_asks(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+    async with bench.open(name, mode) as slot:
+        await slot.connect()
+        found = await slot.probe()
+        assert (found.state if found else "ok") == ("off" if mode == "off" else "ok")
+    await slot.close()
+
+
+@pytest.mark.parametrize("name", SLOTS)
+async def test_each_call_of_a_slot_that_is_off_says_so_and_how_to_switch_it_on(
+    bench: SlotBench, name: SlotName
+) -> None:
+    async with bench.open(name, "off") as slot:
+        for make in SAMPLES[name]:
+            with pytest.raises(SlotError) as refused:
+                await slot.call(make(), OWNER)
+            assert refused.value.code == f"{name}.disabled"
+            assert f'slots.{name} = "local"' in refused.value.hint
+
+
+@pytest.mark.parametrize("name", SLOTS)
+@pytest.mark.parametrize("mode", ["local", "external"])
+async def test_each_call_answers_its_type_or_an_error_of_the_family(
+    bench: SlotBench, name: SlotName, mode: Mode
+) -> None:
+    async with bench.open(name, mode) as slot:
+        for make in SAMPLES[name]:
+            request = make()
+            found = await reply_or_problem(slot, request)
+            assert found == "not-found" or isinstance(found, result_type(type(request))), found
+
+
+@pytest.mark.parametrize("name", SLOTS)
+@pytest.mark.parametrize("mode", MODES)
+async def test_each_call_is_counted_with_its_outcome(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+    async with bench.open(name, mode) as slot:
+        request = CREATE[name](None)
+        labels = f'slot="{name}",method="{request.method}",implementation="{slot.implementation}"'
+        outcome = "disabled" if mode == "off" else "ok"
+        before = read_metric(f'freehold_slot_calls_total{{{labels},outcome="{outcome}"}}')
+        found = await reply_or_problem(slot, request)
+        assert (found == "disabled") == (mode == "off")
+        assert read_metric(f'freehold_slot_calls_total{{{labels},outcome="{outcome}"}}') == before + 1
+        assert read_metric(f"freehold_slot_call_seconds_count{{{labels}}}") >= 1
+
+
+async def reply_or_problem(slot: Slot, request: SlotCall[Any]) -> object:
+    try:
+        return await slot.call(request, OWNER)
+    except SlotError as error:
+        return error.problem
+
+
+def read_metric(name: str) -> float:
+    for line in registry.expose().splitlines():
+        if line.startswith(f"{name} "):
+            return float(line.rpartition(" ")[2])
+    return 0.0
+
+
+@pytest.mark.parametrize("name", SLOTS)
+@pytest.mark.parametrize("mode", ["local", "external"])
+async def test_a_change_is_in_the_timeline_and_a_read_is_not(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+    async with bench.open(name, mode) as slot:
+        request = CREATE[name](None)
+        await slot.call(request, SlotCaller("token:script"))
+        (event,) = bench.place.timeline.read(kinds=[f"{name}.*"])
+        assert (event.kind, event.who) == (request.event, "token:script")
+        assert "a title" not in str(event.data)
+        for make in SAMPLES[name]:
+            if not isinstance(make(), SlotWrite):
+                await reply_or_problem(slot, make())
+        assert len(bench.place.timeline.read(kinds=[f"{name}.*"])) == 1
+
+
+@pytest.mark.parametrize("name", SLOTS)
+@pytest.mark.parametrize("mode", ["local", "external"])
+async def test_a_write_with_a_key_has_one_effect(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+    async with bench.open(name, mode) as slot:
+        first = await slot.call(CREATE[name]("k1"), OWNER)
+        assert await slot.call(CREATE[name]("k1"), OWNER) == first
+        assert await slot.call(CREATE[name]("k2"), OWNER) != first
+        # A key belongs to its caller: nobody gets the answer of somebody else.
+        assert await slot.call(CREATE[name]("k1"), SlotCaller("token:other")) != first
+        with pytest.raises(SlotError) as refused:
+            await slot.call(ImportBeads((), key="k1"), OWNER)
+        assert refused.value.problem == "conflict"
+        with pytest.raises(SlotError) as refused:
+            await slot.call(CREATE[name]("\n"), OWNER)
+        assert refused.value.problem == "invalid"
+
+
+@pytest.mark.parametrize("mode", ["local", "external"])
+async def test_a_repeated_write_is_recorded_once(bench: SlotBench, mode: Mode) -> None:
+    async with bench.open("beads", mode) as slot:
+        for _ in range(3):
+            await slot.call(CREATE["beads"]("k1"), OWNER)
+    assert len(bench.place.timeline.read(kinds=["beads.*"])) == 1
