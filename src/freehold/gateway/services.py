@@ -12,8 +12,7 @@ from freehold.identity.sign_ins import SignIns, control_center_url
 from freehold.identity.tokens import ApiTokens
 from freehold.keeper.client import KeeperClient
 from freehold.manifest import LoadedManifest, Manifest
-from freehold.slots import SlotHost
-from freehold.slots.host import make_place
+from freehold.slots.host import SlotHost, make_place
 from freehold.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What every slot has in common: typed calls, who calls, and what an implementation must do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
@@ -62,6 +62,29 @@ class CallContext:
     now: float
 
 
+Record = Mapping[str, object]
+"""One entry of an export, as a JSON object. It has an `id`."""
+
+
+class RecordPage(Protocol):
+    """Entries in the order of the store. `cursor` gets the next page; None on the last one."""
+
+    @property
+    def records(self) -> tuple[Record, ...]: ...
+
+    @property
+    def cursor(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class SlotTransfer:
+    """The calls that read pages of records and store them. Storing is idempotent."""
+
+    page_size: int
+    export_page: Callable[[str | None], SlotCall[RecordPage]]
+    import_page: Callable[[tuple[Record, ...]], SlotCall[Any]]
+
+
 @dataclass(frozen=True)
 class SlotContract:
     """The calls of one slot. The version grows when a call changes in a way that a caller can notice."""
@@ -69,6 +92,8 @@ class SlotContract:
     name: SlotName
     version: int
     calls: tuple[type[SlotCall[Any]], ...]
+    transfer: "SlotTransfer | None" = None
+    """How everything in it is read out and stored elsewhere; None for a slot that keeps nothing."""
 
 
 class SlotImplementation(Protocol):

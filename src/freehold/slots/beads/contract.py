@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-from freehold.slots.contract import SlotCall, SlotContract, SlotWrite
+from freehold.slots.contract import Record, SlotCall, SlotContract, SlotTransfer, SlotWrite
 from freehold.timeline.event import Json
 
 BeadKind = Literal["task", "bug", "feature", "epic", "chore"]
@@ -94,7 +94,7 @@ class BeadPage:
 class BeadRecords:
     """Items as records of beads' own JSON lines, in the order of their ids."""
 
-    records: tuple[Mapping[str, object], ...]
+    records: tuple[Record, ...]
     cursor: str | None
 
 
@@ -265,7 +265,7 @@ class ImportBeads(SlotWrite[BeadImport]):
 
     method: ClassVar[str] = "import"
     event: ClassVar[str] = "beads.imported"
-    records: tuple[Mapping[str, object], ...]
+    records: tuple[Record, ...]
     key: str | None = None
 
     def describe(self, reply: Any) -> Mapping[str, Json]:
@@ -291,4 +291,5 @@ BEADS = SlotContract(
         ExportBeads,
         ImportBeads,
     ),
+    SlotTransfer(MAX_RECORDS, lambda cursor: ExportBeads(cursor=cursor), lambda records: ImportBeads(records)),
 )

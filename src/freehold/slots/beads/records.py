@@ -33,7 +33,7 @@ from freehold.slots.beads.contract import (
 from freehold.slots.beads.cycles import refuse_cycle
 from freehold.slots.beads.pages import check_limit
 from freehold.slots.beads.rows import NEEDS, read_beads, read_changes, read_comments
-from freehold.slots.contract import CallContext
+from freehold.slots.contract import CallContext, Record
 from freehold.slots.statement import Steps, ask, ask_one, places
 from freehold.strict_json import WrongShape, decode, encode
 
@@ -60,8 +60,6 @@ _OWN = frozenset(
         "freehold",
     ]
 )
-
-Record = Mapping[str, object]
 
 
 @dataclass(frozen=True)
