@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 
 from freehold.slots.beads.checks import (
     check_id,
@@ -162,8 +163,9 @@ def claim_bead(request: ClaimBead, context: CallContext) -> Steps[Bead]:
             "INSERT INTO beads_session (item, session, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             *(bead.id, session, context.now),
         )
+        bead = replace(bead, sessions=(*(one for one in bead.sessions if one != session), session))
     yield from record_change(bead.id, taken[0], context, "claimed", {"holder": holder})
-    return (yield from read_bead(bead.id))
+    return bead
 
 
 def _cannot_claim(bead: Bead) -> SlotError:
@@ -185,7 +187,7 @@ def release_bead(request: ReleaseBead, context: CallContext) -> Steps[Bead]:
     _require_holder(bead, context)
     yield from ask("UPDATE beads_item SET holder = NULL, status = 'open' WHERE id = ?", bead.id)
     yield from record_change(bead.id, version, context, "released", {"holder": bead.holder})
-    return (yield from read_bead(bead.id))
+    return replace(bead, holder=None, status="open")
 
 
 def close_bead(request: CloseBead, context: CallContext) -> Steps[Bead]:

@@ -36,19 +36,9 @@ def read_beads(ids: Sequence[str]) -> Steps[list[Bead]]:
     wanted = places(ids)
     # Only constant text and question marks are joined here; every value is a parameter.
     rows = yield from ask(f"SELECT {_COLUMNS} FROM beads_item WHERE id IN {wanted}", *ids)  # noqa: S608
-    labels = yield from ask(f"SELECT item, label FROM beads_label WHERE item IN {wanted} ORDER BY label", *ids)  # noqa: S608
-    links = yield from ask(
-        f"SELECT item, other, kind FROM beads_link WHERE item IN {wanted} ORDER BY other",  # noqa: S608
-        *ids,
-    )
-    sessions = yield from ask(
-        f"SELECT item, session FROM beads_session WHERE item IN {wanted} ORDER BY at, session",  # noqa: S608
-        *ids,
-    )
-    blocked = {row[0] for row in (yield from ask(_BLOCKED_OF.format(wanted), *ids))}
-    by_label, by_session = _group(labels), _group(sessions)
-    by_need = _group([row for row in links if row[2] == NEEDS])
-    by_relation = _group([row for row in links if row[2] != NEEDS])
+    parts = yield from ask(_PARTS.format(wanted), *ids, *ids, *ids, *ids)
+    by_label, by_session = _group(parts, "label"), _group(parts, "session")
+    by_need, by_relation, blocked = _group(parts, NEEDS), _group(parts, "related"), _group(parts, "blocked")
     found = {
         row[0]: Bead(
             id=row[0],
@@ -102,16 +92,22 @@ def read_changes(id: str) -> Steps[tuple[BeadChange, ...]]:
     return tuple(BeadChange(row[0], row[1], row[2], row[3], json.loads(row[4])) for row in rows)
 
 
-# Whether an item, or one that it is part of, needs an item that is not closed.
-_BLOCKED_OF = """
+# Everything that belongs to items, in one statement: a kind, the item, and a value.
+# An item is blocked when it, or one that it is part of, needs an item that is not closed.
+_PARTS = """
     WITH RECURSIVE above(start, id) AS (
-        SELECT id, id FROM beads_item WHERE id IN {}
+        SELECT id, id FROM beads_item WHERE id IN {0}
         UNION SELECT above.start, item.parent FROM above JOIN beads_item item ON item.id = above.id
             WHERE item.parent IS NOT NULL
     )
-    SELECT DISTINCT above.start FROM above
+    SELECT 'label' AS part, item, label AS value, 0.0 AS place FROM beads_label WHERE item IN {0}
+    UNION ALL SELECT CASE kind WHEN 'blocks' THEN 'blocks' ELSE 'related' END, item, other, 0.0 FROM beads_link
+        WHERE item IN {0}
+    UNION ALL SELECT 'session', item, session, at FROM beads_session WHERE item IN {0}
+    UNION ALL SELECT 'blocked', above.start, above.start, 0.0 FROM above
         JOIN beads_link link ON link.item = above.id AND link.kind = 'blocks'
         JOIN beads_item needed ON needed.id = link.other WHERE needed.status <> 'closed'
+    ORDER BY 4, 3
 """
 
 BLOCKED = """
@@ -124,8 +120,10 @@ BLOCKED = """
 """All blocked items, as the head of a query."""
 
 
-def _group(rows: Sequence[Row]) -> defaultdict[str, tuple[str, ...]]:
+def _group(rows: Sequence[Row], part: str) -> defaultdict[str, tuple[str, ...]]:
+    """The values of one part by item."""
     found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
-    for row in rows:
-        found[row[0]] = (*found[row[0]], row[1])
+    for kind, item, value, _place in rows:
+        if kind == part:
+            found[item] = (*found[item], value)
     return found

@@ -16,6 +16,7 @@ const SCOPES: readonly { scope: Scope; allows: string }[] = [
   { scope: "files", allows: "read and write files" },
   { scope: "terminal", allows: "use terminals" },
   { scope: "history", allows: "undo, redo and restore" },
+  { scope: "beads", allows: "read and change work items" },
   { scope: "admin", allows: "change settings, sign-ins and tokens" },
 ];
 

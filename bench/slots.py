@@ -1,0 +1,132 @@
+"""How fast are slots? Local ones beside their aims, external ones beside a bare client that does the same."""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import psycopg
+from tests.support.postgres import running_postgres
+
+from bench.harness import Figure, main
+from freehold.home import Home
+from freehold.manifest.sections.slots import SlotSection
+from freehold.observe.secrets import Secret
+from freehold.slots import Slot, SlotCaller
+from freehold.slots.beads.contract import ClaimBead, CreateBead, GetBead, ImportBeads, ListBeads, ReleaseBead
+from freehold.slots.host import SlotPlace, make_slot
+from freehold.timeline import Timeline
+
+OWNER = SlotCaller("owner")
+WRITE_AIM, READ_AIM = 5.0, 2.0
+"""Milliseconds at the 95th percentile."""
+
+
+def no_secret(name: str) -> Secret:
+    raise AssertionError(name)
+
+
+async def time_calls(act: Callable[[int], Awaitable[object]], times: int) -> list[float]:
+    """How long each call took, in milliseconds."""
+    found = []
+    for number in range(times):
+        begin = time.perf_counter()
+        await act(number)
+        found.append((time.perf_counter() - begin) * 1000)
+    return found
+
+
+def p95(durations: list[float]) -> float:
+    return statistics.quantiles(durations, n=20)[-1]
+
+
+async def fill(slot: Slot, count: int) -> None:
+    """Items of which every tenth needs another one."""
+    for start in range(0, count, 200):
+        records = []
+        for number in range(start, min(count, start + 200)):
+            needs = [{"depends_on_id": f"bd-{number - 1:06}", "type": "blocks"}] if number % 10 == 1 else []
+            records.append({"id": f"bd-{number:06}", "title": f"item {number}", "dependencies": needs})
+        await slot.call(ImportBeads(tuple(records)), OWNER)
+
+
+async def measure_local(place: SlotPlace, quick: bool) -> AsyncIterator[Figure]:
+    slot = make_slot("beads", SlotSection(mode="local"), place)
+    await slot.connect()
+    count, times = (2_000, 200) if quick else (10_000, 1_000)
+    await fill(slot, count)
+    created = await time_calls(lambda n: slot.call(CreateBead(f"new {n}", key=f"k{n}"), OWNER), times)
+    claimed = await time_calls(lambda n: slot.call(ClaimBead(f"bd-{n * 10:06}"), OWNER), times // 2)
+    got = await time_calls(lambda n: slot.call(GetBead(f"bd-{n:06}"), OWNER), times)
+    ready = await time_calls(lambda n: slot.call(ListBeads(ready=True, limit=20), OWNER), times // 4)
+    appended = p95(await time_calls(lambda _: asyncio.to_thread(place.timeline.append, "bench.done"), times))
+    aims = (
+        ("create", created, WRITE_AIM),
+        ("claim", claimed, WRITE_AIM),
+        ("get", got, READ_AIM),
+        ("ready", ready, None),
+    )
+    for name, durations, aim in aims:
+        found = p95(durations)
+        words = "" if aim is None else f"at most {aim:g} ms"
+        met = None if aim is None else found <= aim
+        yield Figure(
+            f"beads {name}, p95, local, {count} items", found, "ms", "append to the timeline", appended, words, met
+        )
+    await slot.close()
+
+
+async def measure_external(place: SlotPlace, url: str, quick: bool) -> AsyncIterator[Figure]:
+    """A bare client does the same in the same database: change the row, read it, and keep its history."""
+    slot = make_slot("beads", SlotSection(mode="external", settings={"url": url, "schema": "bench"}), place)
+    await slot.connect()
+    times = 100 if quick else 500
+    item = await slot.call(CreateBead("one"), OWNER)
+
+    async def claim_and_release(_: int) -> None:
+        await slot.call(ClaimBead(item.id), OWNER)
+        await slot.call(ReleaseBead(item.id), OWNER)
+
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True, options="-c search_path=bench") as bare:
+
+        async def bare_claim(number: int) -> None:
+            for half, holder in enumerate(("me", None)):
+                async with bare.transaction():
+                    await bare.execute("UPDATE beads_item SET holder = %s WHERE id = %s", (holder, item.id))
+                    for table, column in (("item", "id"), ("label", "item"), ("link", "item"), ("session", "item")):
+                        read = f"SELECT * FROM beads_{table} WHERE {column} = %s"
+                        await (await bare.execute(cast("Any", read), (item.id,))).fetchall()
+                    change = (f"bare-{number}", half, 0.0, "me", "claimed", "{}")
+                    await bare.execute("INSERT INTO beads_change VALUES (%s, %s, %s, %s, %s, %s)", change)
+
+        theirs = statistics.median(await time_calls(bare_claim, times))
+    ours = statistics.median(await time_calls(claim_and_release, times))
+    yield Figure(
+        "beads claim and release, median, postgres",
+        ours,
+        "ms",
+        "bare client",
+        theirs,
+        "at most 3 times",
+        ours <= 3 * theirs,
+    )
+    await slot.close()
+
+
+def measure(quick: bool) -> list[Figure]:
+    async def run() -> list[Figure]:
+        with tempfile.TemporaryDirectory() as folder, Timeline(Path(folder) / "timeline.db") as timeline:
+            place = SlotPlace(Home(Path(folder), Path(folder)), timeline, no_secret, {})
+            figures = [figure async for figure in measure_local(place, quick)]
+            with running_postgres() as server:
+                figures += [figure async for figure in measure_external(place, server.url, quick)]
+            return figures
+
+    return asyncio.run(run())
+
+
+if __name__ == "__main__":
+    main(__doc__ or "", measure)
