@@ -1,0 +1,64 @@
+import type { Bead } from "../../client/api";
+import { go } from "../../ui/route";
+import { actionsOf, type BoardAction, holderText } from "./board.logic";
+
+const LABELS: Record<BoardAction, string> = {
+  work: "Start an agent",
+  claim: "Take it",
+  release: "Release",
+  close: "Close",
+  reopen: "Reopen",
+};
+
+interface BeadCardProps {
+  bead: Bead;
+  busy: boolean;
+  onDrag: (bead: Bead | null) => void;
+  onAct: (bead: Bead, action: BoardAction) => void;
+}
+
+/** One item. It can be dragged to another column, and every move is a button as well. */
+export function BeadCard({ bead, busy, onDrag, onAct }: BeadCardProps) {
+  const session = bead.sessions.at(-1);
+  return (
+    <li className="card beads-card" draggable onDragStart={() => onDrag(bead)} onDragEnd={() => onDrag(null)}>
+      <p className="beads-title">{bead.title}</p>
+      <p className="quiet beads-facts">
+        <span>{bead.id}</span>
+        <span>priority {bead.priority}</span>
+        {bead.kind !== "task" && <span>{bead.kind}</span>}
+        {bead.blocked && (
+          <span className="chip" data-tone="amber">
+            blocked
+          </span>
+        )}
+        {bead.holder !== null && <span>held by {holderText(bead.holder)}</span>}
+        {bead.labels.map((label) => (
+          <span key={label} className="chip">
+            {label}
+          </span>
+        ))}
+      </p>
+      {bead.close_reason !== null && <p className="quiet">{bead.close_reason}</p>}
+      <div className="beads-actions">
+        {session !== undefined && (
+          <button type="button" className="small" onClick={() => go(`/sessions/${session}`)}>
+            Open session
+          </button>
+        )}
+        {actionsOf(bead).map((action) => (
+          <button
+            key={action}
+            type="button"
+            className="small"
+            disabled={busy}
+            aria-label={`${LABELS[action]}: ${bead.title}`}
+            onClick={() => onAct(bead, action)}
+          >
+            {LABELS[action]}
+          </button>
+        ))}
+      </div>
+    </li>
+  );
+}

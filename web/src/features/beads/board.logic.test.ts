@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import type { Bead } from "../../client/api";
+import {
+  actionForMove,
+  actionsOf,
+  columnItems,
+  concernsBoard,
+  holderText,
+  MAX_CLOSED,
+  needsEvidence,
+} from "./board.logic";
+
+function bead(id: string, fields: Partial<Bead> = {}): Bead {
+  return {
+    id,
+    title: id,
+    description: "",
+    kind: "task",
+    priority: 2,
+    status: "open",
+    holder: null,
+    parent: null,
+    labels: [],
+    needs: [],
+    related: [],
+    sessions: [],
+    blocked: false,
+    created: "2026-01-01T00:00:00Z",
+    created_by: "owner",
+    updated: "2026-01-01T00:00:00Z",
+    closed: null,
+    close_reason: null,
+    evidence: null,
+    version: 1,
+    ...fields,
+  };
+}
+
+test("what can be begun is before what is blocked, and the important before the rest", () => {
+  const items = [
+    bead("a", { blocked: true, priority: 0 }),
+    bead("b"),
+    bead("c", { priority: 1 }),
+    bead("d", { status: "closed" }),
+  ];
+  expect(columnItems(items, "open").map((one) => one.id)).toEqual(["c", "b", "a"]);
+});
+
+test("the closed column shows the last ones", () => {
+  const items = Array.from({ length: MAX_CLOSED + 5 }, (_, n) =>
+    bead(`${n}`, { status: "closed", closed: `2026-01-01T00:00:${String(n).padStart(2, "0")}Z` }),
+  );
+  const shown = columnItems(items, "closed");
+  expect(shown.length).toBe(MAX_CLOSED);
+  expect(shown[0]?.id).toBe(`${MAX_CLOSED + 4}`);
+});
+
+test("a blocked item cannot be begun", () => {
+  expect(actionsOf(bead("a", { blocked: true }))).toEqual(["close"]);
+  expect(actionForMove(bead("a", { blocked: true }), "in_progress")).toBeNull();
+});
+
+test.each([
+  ["open", "in_progress", "claim"],
+  ["open", "closed", "close"],
+  ["open", "open", null],
+  ["in_progress", "open", "release"],
+  ["in_progress", "closed", "close"],
+  ["closed", "open", "reopen"],
+  ["closed", "in_progress", null],
+] as const)("moving an item from %s to %s means %s", (from, to, action) => {
+  expect(actionForMove(bead("a", { status: from }), to)).toBe(action);
+});
+
+test("closing what an agent has worked on needs evidence", () => {
+  expect(needsEvidence(bead("a"))).toBe(false);
+  expect(needsEvidence(bead("a", { sessions: ["s"] }))).toBe(true);
+});
+
+test("holders are told in words", () => {
+  expect(["owner", "session:1", "token:ci", "alice"].map(holderText)).toEqual(["you", "an agent", "token ci", "alice"]);
+});
+
+test("only events of items and slots concern the board", () => {
+  expect([{ kind: "beads.created" }, { kind: "slot.lost" }, { kind: "egress.x" }, {}, null].map(concernsBoard)).toEqual(
+    [true, true, false, false, false],
+  );
+});

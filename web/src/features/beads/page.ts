@@ -1,0 +1,10 @@
+import type { PageDeclaration } from "../../ui/page";
+
+export const page: PageDeclaration = {
+  path: "/beads",
+  title: "Work",
+  icon: "plan",
+  key: "w",
+  order: 5.5,
+  load: () => import("./BeadsPage"),
+};
