@@ -22,6 +22,7 @@ PAGES = (
     "/files",
     "/terminal",
     "/preview",
+    "/beads",
     "/network",
     "/connect",
     "/settings",

@@ -1,0 +1,99 @@
+"""The board of work items in a real browser: columns, drag, keys, live updates, and an agent that is set on an item."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, ViewportSize, expect
+from tests.support.browser import PHONE, OwnerPage
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+FREEHOLD = FreeholdOptions(agents=("builtin",), manifest='[slots]\nbeads = "local"\n')
+DESK: ViewportSize = {"width": 1280, "height": 800}
+
+
+def beads(freehold: RunningFreehold, *words: str) -> Any:
+    """`freehold beads`, as the owner runs it beside the Freehold that runs."""
+    command = [sys.executable, "-m", "freehold.cli.main", "beads", *words, "--json", "--home", str(freehold.home.root)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+async def open_board(owner_page: OwnerPage, freehold: RunningFreehold) -> Page:
+    page = owner_page.page
+    await page.goto(freehold.pages + "/beads")
+    await page.get_by_text("Live", exact=True).wait_for(state="attached")
+    await expect(page.get_by_role("heading", name="Work", exact=True)).to_be_visible()
+    return page
+
+
+def column(page: Page, title: str) -> Locator:
+    return page.get_by_role("region", name=title, exact=True)
+
+
+async def test_an_item_is_added_taken_and_closed_by_keys(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    page = await open_board(owner_page, freehold)
+    await page.get_by_label("New item").fill("Mend the roof")
+    await page.get_by_label("New item").press("Enter")
+    await expect(column(page, "Open")).to_contain_text("Mend the roof")
+    await page.get_by_role("button", name="Take it: Mend the roof").press("Enter")
+    await expect(column(page, "In progress")).to_contain_text("held by you")
+    await page.get_by_role("button", name="Close: Mend the roof").press("Enter")
+    await page.get_by_label("Reason").fill("It no longer leaks")
+    await page.get_by_label("Reason").press("Enter")
+    await expect(column(page, "Closed")).to_contain_text("It no longer leaks")
+
+
+async def test_an_item_is_dragged_to_another_column(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    beads(freehold, "create", "Drag me")
+    page = await open_board(owner_page, freehold)
+    await page.set_viewport_size(DESK)
+    card = column(page, "Open").get_by_role("listitem").filter(has_text="Drag me")
+    await card.drag_to(column(page, "In progress"))
+    await expect(column(page, "In progress")).to_contain_text("Drag me")
+    assert next(one for one in beads(freehold) if one["title"] == "Drag me")["holder"] == "owner"
+
+
+async def test_a_change_elsewhere_is_shown_without_a_reload(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    page = await open_board(owner_page, freehold)
+    first = beads(freehold, "create", "From the shell")
+    await expect(column(page, "Open")).to_contain_text("From the shell")
+    second = beads(freehold, "create", "Waits for it", "--needs", first["id"])
+    card = column(page, "Open").get_by_role("listitem").filter(has_text="Waits for it")
+    await expect(card).to_contain_text("blocked")
+    beads(freehold, "close", first["id"], "done")
+    await expect(card).not_to_contain_text("blocked")
+    beads(freehold, "close", second["id"], "done")
+    await expect(card).to_have_count(0)
+
+
+async def test_an_agent_is_set_on_an_item_and_closing_asks_for_evidence(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    item = beads(freehold, "create", "SAY hello")
+    page = await open_board(owner_page, freehold)
+    await page.get_by_role("button", name="Start an agent: SAY hello").click()
+    await page.wait_for_url("**/sessions/*")
+    found = beads(freehold, "show", item["id"])["bead"]
+    assert found["holder"] == f"session:{found['sessions'][0]}"
+    assert page.url.endswith(found["sessions"][0])
+    page = await open_board(owner_page, freehold)
+    await page.get_by_role("button", name="Close: SAY hello").click()
+    await page.get_by_label("Reason").fill("done")
+    await expect(page.get_by_role("button", name="Close item")).to_be_disabled()
+    await page.get_by_label("Evidence").fill("It said hello")
+    await page.get_by_role("button", name="Close item").click()
+    await expect(column(page, "Closed")).to_contain_text("SAY hello")
+    assert beads(freehold, "show", item["id"])["bead"]["evidence"] == "It said hello"
+
+
+async def test_the_board_fits_on_a_phone(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    beads(freehold, "create", "x" * 300)
+    page = await open_board(owner_page, freehold)
+    await page.set_viewport_size(PHONE)
+    await expect(column(page, "Open")).to_contain_text("x" * 300)
+    wide = await page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= PHONE["width"]
+    await page.set_viewport_size(DESK)
