@@ -1,4 +1,4 @@
-"""The board of work items in a real browser: columns, drag, keys, live updates, and an agent that is set on an item."""
+"""The board of work items in a real browser: columns, drag, keys and live updates."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from tests.support.browser import PHONE, OwnerPage
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
-FREEHOLD = FreeholdOptions(agents=("builtin",), manifest='[slots]\nbeads = "local"\n')
+FREEHOLD = FreeholdOptions(manifest='[slots]\nbeads = "local"\n')
 DESK: ViewportSize = {"width": 1280, "height": 800}
 
 
@@ -67,26 +67,6 @@ async def test_a_change_elsewhere_is_shown_without_a_reload(freehold: RunningFre
     await expect(card).not_to_contain_text("blocked")
     beads(freehold, "close", second["id"], "done")
     await expect(card).to_have_count(0)
-
-
-async def test_an_agent_is_set_on_an_item_and_closing_asks_for_evidence(
-    freehold: RunningFreehold, owner_page: OwnerPage
-) -> None:
-    item = beads(freehold, "create", "SAY hello")
-    page = await open_board(owner_page, freehold)
-    await page.get_by_role("button", name="Start an agent: SAY hello").click()
-    await page.wait_for_url("**/sessions/*")
-    found = beads(freehold, "show", item["id"])["bead"]
-    assert found["holder"] == f"session:{found['sessions'][0]}"
-    assert page.url.endswith(found["sessions"][0])
-    page = await open_board(owner_page, freehold)
-    await page.get_by_role("button", name="Close: SAY hello").click()
-    await page.get_by_label("Reason").fill("done")
-    await expect(page.get_by_role("button", name="Close item")).to_be_disabled()
-    await page.get_by_label("Evidence").fill("It said hello")
-    await page.get_by_role("button", name="Close item").click()
-    await expect(column(page, "Closed")).to_contain_text("SAY hello")
-    assert beads(freehold, "show", item["id"])["bead"]["evidence"] == "It said hello"
 
 
 async def test_the_board_fits_on_a_phone(freehold: RunningFreehold, owner_page: OwnerPage) -> None:

@@ -42,7 +42,7 @@ export function BeadCard({ bead, busy, onDrag, onAct }: BeadCardProps) {
       {bead.close_reason !== null && <p className="quiet">{bead.close_reason}</p>}
       <div className="beads-actions">
         {session !== undefined && (
-          <button type="button" className="small" onClick={() => go(`/sessions/${session}`)}>
+          <button type="button" className="small" onClick={() => go(`/sessions?id=${session}`)}>
             Open session
           </button>
         )}

@@ -61,7 +61,7 @@ export default function BeadsPage() {
         method: "POST",
         body: {},
       });
-      if (action === "work") go(`/sessions/${(reply as BeadSession).session}`);
+      if (action === "work") go(`/sessions?id=${(reply as BeadSession).session}`);
     });
   }
 
