@@ -142,7 +142,7 @@ _TABLE = (
         503,
         "Try again in a moment; freehold status shows what is running",
         """busy ended link.closed link.refused no-isolation no-listener no-memory not-connected not-open not-ready not-recorded not-running
-        not-started port-in-use port-taken unreachable unresponsive unwell""",
+        not-started out-of-memory port-in-use port-taken unreachable unresponsive unwell""",
     ),
     _kind("timeout", 504, "Try again", "preview.no-answer search-too-long silent slow"),
     _kind("no-space", 507, "Free some disk space and try again", "disk-full full"),

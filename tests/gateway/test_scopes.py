@@ -236,13 +236,13 @@ async def test_a_read_token_cannot_search_in_messages(gateway: RunningGateway) -
 
 async def test_a_read_token_cannot_follow_conversations_on_the_socket(gateway: RunningGateway) -> None:
     session = await gateway.open_session()
-    topics = ("approvals", f"session:{session}")
+    topics = ("approvals", "sessions", "timeline", f"session:{session}")
     async with gateway.socket(gateway.token("read", "files")) as socket:
         for topic in topics:
             await socket.send(json.dumps({"type": "subscribe", "topic": topic, "after": 0}))
             assert (await next_message(socket, "error"))["code"] == "identity.wrong-scope"
-        await socket.send(json.dumps({"type": "subscribe", "topic": "sessions"}))
-        assert (await next_message(socket, "subscribed"))["topic"] == "sessions"
+        await socket.send(json.dumps({"type": "subscribe", "topic": "health"}))
+        assert (await next_message(socket, "subscribed"))["topic"] == "health"
     async with gateway.socket(gateway.token("read", "prompt", name="both")) as socket:
         for topic in topics:
             await socket.send(json.dumps({"type": "subscribe", "topic": topic}))

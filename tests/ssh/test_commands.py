@@ -37,6 +37,20 @@ def test_commands_run_in_the_workspace_as_the_agent_user(key: ClientKey) -> None
     assert b"No such file" in done.stderr or b"Permission" in done.stderr
 
 
+def test_a_workspace_that_cannot_be_entered_does_not_lock_the_owner_out(key: ClientKey) -> None:
+    """A command is refused, as it would run in another folder. A shell starts in /, says so, and can repair it."""
+    assert run_ssh(key, "chmod 000 /workspace").returncode == 0
+    try:
+        refused = run_ssh(key, "echo ran")
+        assert (refused.returncode, refused.stdout) == (127, b"")
+        assert b"/workspace: Permission denied" in refused.stderr
+    finally:
+        shell = run_ssh(key, stdin=b"pwd\nchmod 700 /workspace\n")
+    assert shell.stdout == b"/\n"
+    assert b"/workspace: Permission denied. This shell is in /" in shell.stderr
+    assert run_ssh(key, "pwd").stdout == b"/workspace\n"
+
+
 def test_a_command_that_ends_by_a_signal_reports_it(server: SshServerProcess, key: ClientKey) -> None:
     assert run_ssh(key, "kill -TERM $$").returncode == 255
     assert server.wait_for_event("ssh.command_ended", signal=signal.SIGTERM)
@@ -164,7 +178,8 @@ def test_ctrl_c_interrupts_and_ctrl_d_ends(key: ClientKey) -> None:
 
 def test_leaving_a_terminal_ends_its_shell_but_not_nohup(key: ClientKey) -> None:
     screen = Screen(key, 24, 80)
-    screen.type(b"PS1=; (setsid sleep 4321 &) ; echo $$ > /tmp/shell; echo be''gun\n")
+    # Only what says so itself is known to be in a session of its own.
+    screen.type(b"PS1=; echo $$ > /tmp/shell; (setsid sh -c 'echo be\"\"gun; exec sleep 4321' &)\n")
     screen.until(rb"begun\r\n")
     os.kill(screen.pid, signal.SIGKILL)
     screen.end()

@@ -8,8 +8,21 @@ ApprovalAnswer = Literal["once", "conversation", "always", "reject"]
 When = Literal["now", "queue", "steer"]
 
 
+class QueuePlace(ApiModel):
+    """A place in the queue of agents that wait to start, from 1. `message` says all of it in a sentence."""
+
+    place: int
+    of: int
+    running: int
+    reason: str
+    message: str
+
+
 class SessionInfo(ApiModel):
-    """One session: a conversation with one agent. `seq` is the number of its last event."""
+    """One session: a conversation with one agent. `seq` is the number of its last event.
+
+    `waiting` is its place in the queue, while its agent may not start yet.
+    """
 
     id: str
     title: str
@@ -24,6 +37,7 @@ class SessionInfo(ApiModel):
     unread: bool = False
     mode: str | None = None
     asks: bool | None = None
+    waiting: QueuePlace | None = None
 
 
 class SessionPage(ApiModel):

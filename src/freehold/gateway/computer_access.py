@@ -3,7 +3,8 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
 
 from freehold.computer import Computer
 from freehold.computer.contract.conventions import EGRESS_PORT, MODEL_PORT
@@ -19,6 +20,9 @@ from freehold.manifest import Manifest
 from freehold.observe.probes import ProbeResult
 from freehold.timeline import Timeline
 
+CONNECT_TIMEOUT = 15.0
+"""Seconds for which a prompt waits for the computer: after a restart of the gateway, or of the computer."""
+
 
 class ComputerAccess:
     """Holds a link to each computer that the gateway uses, by name. Egress and models are served in `main`.
@@ -32,7 +36,8 @@ class ComputerAccess:
         self._timeline = timeline
         self.vault = Vault(home.vault)
         providers, overall = read_providers(manifest.models), read_limits(manifest.budget)
-        self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall)
+        kept = timedelta(seconds=manifest.retention.usage)
+        self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall, roll_up_after=kept)
         self._egress: EgressService | None = None
         self._started = asyncio.Event()
         self.stop_report: str | None = None
@@ -96,6 +101,13 @@ class ComputerAccess:
         """Return when the link is made, or after a timeout. Returns at once when there is no computer."""
         if self._home.computer_socket().exists():
             await self._main.wait_linked()
+
+    async def wait_connected(self) -> None:
+        """Return when programs inside can use everything that is served there, or after CONNECT_TIMEOUT."""
+        with suppress(TimeoutError, FreeholdError):
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await self._main.wait_served()
+                await self.computer.wait_connected()
 
     async def egress_changes(self) -> AsyncGenerator[EgressStatus, None]:
         """The state of egress now and after each change. Waits until it has started."""

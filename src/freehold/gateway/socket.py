@@ -194,14 +194,24 @@ async def _subscribe(request: SubscribeMessage, reader: SocketReader, topics: To
     missed = await topic.read_after(at)
     if missed is not None:
         reader.send_text(json.dumps({"type": "subscribed", "topic": topic.name, "seq": at}))
-    while missed:
-        await _send_backlog(reader, topic.name, missed)
-        at = missed[-1][0]  # may be ahead of the published number: the durable source is written first
-        missed = await topic.read_after(at) if at < topic.last else []
-    # No await from here on: the next published message finds the reader joined, and none is lost or sent twice.
-    if missed is None:
-        at = topic.last
-        reader.send_text(json.dumps({"type": "resync", "topic": topic.name, "seq": at}))
+    while True:
+        while missed:
+            await _send_backlog(reader, topic.name, missed)
+            at = missed[-1][0]  # may be ahead of the published number: the durable source is written first
+            missed = await topic.read_after(at) if at < topic.last else []
+        # No await from here to the end: the next published message finds the reader joined, and none is lost.
+        if missed is None:
+            at = topic.last
+            reader.send_text(json.dumps({"type": "resync", "topic": topic.name, "seq": at}))
+        if topics.get(topic.name) is topic:
+            break
+        # It was removed while it had no reader. What was published since is in the next topic of this name.
+        found = await topics.find(topic.name)
+        if found is None:
+            _refuse(reader, topic.name, "socket.unknown-topic", f"The topics are: {', '.join(topics.list_names())}")
+            return
+        topic = found
+        missed = await topic.read_after(at)
     reader.start_after(topic.name, at)
     topic.join(reader)
     reader.joined[topic.name] = topic

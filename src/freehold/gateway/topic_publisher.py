@@ -32,7 +32,7 @@ class TopicPublisher:
     def __init__(self, services: Services) -> None:
         self._services = services
         self.topics = Topics()
-        self.timeline = self.topics.add(Topic("timeline", backlog=self._missed_events))
+        self.timeline = self.topics.add(Topic("timeline", scope="prompt", backlog=self._missed_events))
         self.files = self.topics.add(Topic("files"))
         self.health_topic = self.topics.add(Topic("health"))
         self.egress = self.topics.add(Topic("egress"))

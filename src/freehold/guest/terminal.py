@@ -137,10 +137,15 @@ class GuestTerminal:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, SIZE.pack(rows, cols, 0, 0))
 
     def signal(self, number: int) -> None:
-        """Send a signal to the foreground process group."""
+        """Send a signal to the foreground process group, or to the first program when there is none."""
         try:
-            os.killpg(os.tcgetpgrp(self.master), number)
+            group = os.tcgetpgrp(self.master)
+            if group > 0:  # 0 is no group here, but the group of the guest for the kernel
+                os.killpg(group, number)
+                return
         except OSError:
+            pass
+        if self._status is None:
             send_signal(self.pid, number)
 
     def close(self) -> None:

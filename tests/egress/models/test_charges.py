@@ -381,6 +381,59 @@ def test_auto_and_a_chosen_region_are_reserved_at_their_dearest() -> None:
     assert (request.surcharge, request.tier, request.long_cache) == (1.1, "fast", True)
 
 
+def test_a_long_cache_costs_more_however_it_is_spelled() -> None:
+    plain = json.dumps(harmless("messages")).encode()
+    assert b'"1h"' in plain
+    assert submit("messages", plain.replace(b'"1h"', rb'"\u0031h"')).long_cache
+
+
+TEXT = "A" * 400_000
+HIDDEN = "data:image/png;base64," + TEXT
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"messages": [{"role": "user", "content": TEXT + " base64 data:"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": HIDDEN}]}]},
+        {"messages": [{"role": "user", "content": "漢" * 134_000 + "data:"}]},
+        {"messages": [{"role": "user", "content": "x"}], "metadata": {"url": HIDDEN}},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": TEXT}}]}
+            ]
+        },
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "1", "name": "x", "input": {"type": "base64", "data": TEXT}}],
+                }
+            ]
+        },
+    ],
+    ids=["marker", "data URL as text", "three bytes a character", "metadata", "text document", "tool input"],
+)  # fmt: skip
+def test_no_text_counts_as_a_picture(content: dict[str, Any]) -> None:
+    """Nobody reads the truth when the agent hangs up: then the prompt counts as it was estimated."""
+    form: RequestForm = "messages" if "source" in str(content) or "tool_use" in str(content) else "chat"
+    body = {"model": "m", "max_tokens": 1, **content}
+    assert submit(form, json.dumps(body).encode()).estimate >= 100_000
+
+
+def test_a_prompt_of_token_numbers_counts_each() -> None:
+    body = {"model": "m", "prompt": [[1] * 50_000, [2] * 50_000], "user": "data:"}
+    assert submit("completion", json.dumps(body).encode()).estimate >= 100_000
+
+
+@pytest.mark.parametrize(("kind", "tokens"), [("image/png", 1_600), ("application/pdf", 12_500)])
+def test_media_are_estimated_by_their_kind(kind: str, tokens: int) -> None:
+    block = {"type": "image" if "image" in kind else "document"}
+    source = {"type": "base64", "media_type": kind, "data": TEXT}
+    content = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [{**block, "source": source}]}]}
+    assert tokens <= submit("messages", json.dumps(content).encode()).estimate < tokens + 100
+
+
 # What a response reports
 
 

@@ -651,7 +651,7 @@ export interface ProgramsState {
   advice: ManifestAdvice[];
 }
 
-/** The turn of the prompt, and whether it waits for the turn before. */
+/** The turn of the prompt, and whether it waits: for the turn before, or until its agent may start. */
 export interface PromptAccepted {
   turn: number;
   queued: boolean;
@@ -815,6 +815,7 @@ export interface SessionEvents {
  *
  * `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
  * `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
+ * `waiting`: its place in the queue, while its agent may not start yet.
  */
 export interface SessionInfo {
   id: string;
@@ -831,6 +832,7 @@ export interface SessionInfo {
   unread: boolean;
   mode: string | null;
   asks: boolean | null;
+  waiting: WaitingPlace | null;
 }
 
 /** Sessions, last changed first. Send `next` as `cursor` for more. */
@@ -1096,6 +1098,20 @@ export interface WaitingDevice {
   name: string;
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
   address: string;
+}
+
+/**
+ * A place in the queue of agents that wait to start, from 1. `message` says all of it in a sentence.
+ *
+ * `reason`: the computer's `memory` holds no more, or the `count` of agents is the most, or agents start one after
+ * another (`starts`). `running` counts the agents that work now.
+ */
+export interface WaitingPlace {
+  place: number;
+  of: number;
+  running: number;
+  reason: "memory" | "count" | "starts";
+  message: string;
 }
 
 export interface WriteApprovalPolicy {

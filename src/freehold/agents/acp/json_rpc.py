@@ -164,7 +164,10 @@ class JsonRpcPeer:
             result = message.get("result")
             answer.set_result(result if isinstance(result, dict) else {})
             return
-        answer.set_exception(AgentError("agent.refused", f"The agent reported an error: {_error_text(error)}"))
+        words = f"The agent reported an error: {_error_text(error)}"
+        answer.set_exception(
+            AgentError("agent.refused", words, hint="Try again, or start a new session with this agent")
+        )
 
     async def _answer(self, number: object, answer: Later) -> None:
         try:

@@ -23,10 +23,12 @@ from freehold.computer.library.process import Command, CommandResult, Process, d
 from freehold.computer.library.process_list import (
     ComputerStats,
     EndedSessions,
+    MemoryUse,
     ProcessNode,
     RunningProcess,
     build_process_tree,
     read_ended_sessions,
+    read_memory_use,
     read_running_process,
     read_socket_owner,
 )
@@ -289,6 +291,12 @@ class Computer:
         (outcome,) = await send_batch(self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1)
         outcome.value()
         return dict(map(read_socket_owner, outcome.rows))
+
+    async def measure_memory(self, leaders: Collection[int]) -> MemoryUse:
+        """What these processes use, each with its descendants, and what everything else inside uses."""
+        (outcome,) = await send_batch(self._connection.link, {"op": "memory", "leaders": list(leaders)}, 1)
+        outcome.value()
+        return read_memory_use(leaders, outcome.rows)
 
     async def process_tree(self) -> list[ProcessNode]:
         return build_process_tree(await self.processes())

@@ -1,5 +1,6 @@
 """The processes inside, and what the computer uses."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,6 +48,17 @@ class ComputerStats:
         """The used share of a limit, from 0 to 1."""
         used, limit = getattr(self, name), getattr(self.limits, name)
         return used / limit if used is not None and limit else None
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes now: of each process that was asked about together with what descends from it, and of everything else.
+
+    Shared pages are divided among those who share them. Temporary files count as memory, as for the limit.
+    """
+
+    trees: dict[int, int]
+    other: int
 
 
 class RemainingProcess(NamedTuple):
@@ -117,6 +129,18 @@ def read_socket_owner(row: Any) -> tuple[int, int]:
     if type(row) is list and tuple(map(type, row)) == (int, int):
         return row[0], row[1]
     raise protocol_error("a malformed owner of a socket")
+
+
+def read_memory_use(leaders: Collection[int], rows: list[Any]) -> MemoryUse:
+    trees, other = dict.fromkeys(leaders, 0), 0
+    for row in rows:
+        if type(row) is not list or tuple(map(type, row)) != (int, int) or row[1] < 0:
+            raise protocol_error("a malformed size of a process")
+        if row[0] in trees:
+            trees[row[0]] += row[1]
+        else:
+            other += row[1]
+    return MemoryUse(trees, other)
 
 
 def build_process_tree(running: list[RunningProcess]) -> list[ProcessNode]:

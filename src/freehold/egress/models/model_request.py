@@ -17,7 +17,12 @@ IMAGE_TOKENS = 1_600
 """About how many tokens an image costs, whatever its size."""
 CHOSEN_REGION = 1.1
 """What Anthropic multiplies its prices by when a request chooses where it is computed."""
+MEDIA_BYTES_A_TOKEN = 32
+"""About how many characters of encoded sound, film or paper make a token."""
 _BINARY = 4096
+_MEDIA = frozenset(("data", "url", "image_url", "video_url", "audio_url", "file_data"))
+_ARGUMENTS = frozenset(("input", "args", "response", "metadata", "parameters", "input_schema"))
+"""Objects of any shape, which a model reads as text."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +64,18 @@ def read_model_request(request: HttpRequest, route: Route, body: bytes) -> Model
         options = content.get("stream_options")
         # Without this a streamed chat does not report its tokens.
         content["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+    encoded = encode_request_json(content)
     return ModelRequest(
-        encode_request_json(content),
+        encoded,
         model,
         streamed,
-        _estimate(body, content),
+        _estimate(encoded, content),
         0 if route.form in ("embedding", "embed") else _max_output(content),
         _count_responses(content),
         _tier(content),
         tuple(alternative_models(content)),
         1.0 if content.get("inference_geo") in (None, "global") else CHOSEN_REGION,
-        b'"1h"' in body,
+        b'"1h"' in encoded,
     )
 
 
@@ -108,25 +114,50 @@ def _unzstd(body: bytes) -> bytes | None:
 
 
 def _estimate(body: bytes, content: Mapping[str, Any]) -> int:
-    if b"base64" not in body and b'"data"' not in body and b"data:" not in body:
-        return len(body) // BYTES_A_TOKEN
-    return sum(IMAGE_TOKENS if _is_binary(text) else len(text) // BYTES_A_TOKEN + 1 for text in _texts(content))
+    """Everything counts by its bytes, except media where a provider takes media."""
+    size, tokens = len(body), _count_token_ids(content)
+    if b'data"' in body or b"data:" in body:
+        for length, cost in _find_media(content):
+            size -= length
+            tokens += cost
+    return size // BYTES_A_TOKEN + tokens
 
 
-def _is_binary(text: str) -> bool:
-    return len(text) > _BINARY and " " not in text[:512]
+def _count_token_ids(content: Mapping[str, Any]) -> int:
+    """Prompts may be lists of tokens, of which each has only two bytes."""
+    total = 0
+    for prompt in (content.get("prompt"), content.get("input")):
+        if isinstance(prompt, list):
+            total += sum(isinstance(item, int) for item in prompt)
+            total += sum(len(item) for item in prompt if isinstance(item, list))
+    return total
 
 
-def _texts(value: object) -> Iterator[str]:
-    waiting = [value]
+def _find_media(content: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """The length of each long text that is media, and about how many tokens it costs."""
+    waiting: list[Any] = [content]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            waiting.extend(item.values())
-        elif isinstance(item, list):
+        if isinstance(item, list):
             waiting.extend(item)
+        elif isinstance(item, dict):
+            for name, value in item.items():
+                if not isinstance(value, str):
+                    if not (name in _ARGUMENTS and isinstance(value, dict)):
+                        waiting.append(value)
+                elif name in _MEDIA and len(value) > _BINARY and (kind := _media_type(item, value)):
+                    costs_by_size = not kind.startswith("image/")
+                    yield len(value), max(IMAGE_TOKENS, len(value) // MEDIA_BYTES_A_TOKEN if costs_by_size else 0)
+
+
+def _media_type(part: Mapping[str, Any], value: str) -> str | None:
+    """None for text: it costs what text costs, also where media could be."""
+    if value.startswith("data:"):
+        kind = value[5:100].partition(",")[0].partition(";")[0]
+    else:
+        named = (part.get(name) for name in ("media_type", "mimeType", "mime_type"))
+        kind = next((name for name in named if isinstance(name, str)), "application/octet-stream")
+    return None if kind.startswith("text/") or part.get("type") == "text" else kind
 
 
 def _config(content: Mapping[str, Any]) -> Mapping[str, Any]:
