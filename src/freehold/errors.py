@@ -121,7 +121,7 @@ _TABLE = (
         "damaged",
         500,
         "Restore the file from a backup",
-        """bad-seal corrupt damaged-content database database-version foreign key key-damaged missing-artifact newer schema
+        """archive-damaged bad-seal corrupt damaged-content database database-version foreign key key-damaged missing-artifact newer schema
         stored-tokens tampered unreadable""",
     ),
     _kind(
