@@ -109,7 +109,9 @@ _TABLE = (
     _kind("address-too-long", 414, "Send long values in the body of a request", ""),
     _kind("unprocessable", 422, "GET /v1/openapi.json describes the API", "request.invalid"),
     _kind("misdirected", 421, "Set gateway.public_url in freehold.toml", "wrong-host"),
-    _kind("too-many", 429, "Wait a moment and try again", "budget-reached too-many-terminals too-many-topics"),
+    _kind(
+        "too-many", 429, "Wait a moment and try again", "budget-reached over-budget too-many-terminals too-many-topics"
+    ),
     _kind("headers-too-long", 431, "Send fewer or shorter headers", ""),
     _kind(
         "internal",

@@ -1,7 +1,7 @@
 """Agents run as many as the computer's memory holds. The others wait in order, say their place and can be cancelled."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,12 @@ from tests.support.condition import until
 
 from freehold.agents.sessions import admission as admission_module
 from freehold.agents.sessions import memory_watch
+from freehold.agents.sessions import service as service_module
 from freehold.agents.sessions.admission import Admission, AgentPlace
 from freehold.agents.sessions.agent_memory import AgentMemory
 from freehold.computer import Computer, Limits
+from freehold.computer.library.process_list import MemoryUse, read_memory_use, read_running_process
+from freehold.errors import FreeholdError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -161,6 +164,82 @@ async def test_the_memory_of_a_process_includes_what_it_started(computer: Comput
     assert 80 * MIB < use.trees[process.pid] < 200 * MIB
     assert use.trees[999_999] == 0
     assert use.other > MIB  # the guest
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[[99, 10**400]], [[99, 2**63 + 1]], [[99, 2**63], [98, 1]], [[7, 2**63], [99, 2**63]], [[99, -1]], [[99, True]]],
+    ids=["no-float", "too-large", "together", "with-agents", "negative", "boolean"],
+)
+async def test_sizes_that_no_memory_has_are_refused(rows: list[list[int]]) -> None:
+    with pytest.raises(FreeholdError) as caught:
+        read_memory_use([7], rows)
+    assert caught.value.code == "link.protocol"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(6, 10**400), (0, -(10**400)), (5, float("nan")), (8, float("inf"))],
+    ids=["memory", "pid", "cpu", "started"],
+)
+async def test_a_process_with_numbers_that_nothing_can_show_is_refused(place: int, value: float) -> None:
+    row = [1, 0, 1, "sh", "S", 0.5, 4096, 1, 2.0, ["sh"], True]
+    assert read_running_process(row).memory == 4096
+    row[place] = value
+    with pytest.raises(FreeholdError):
+        read_running_process(row)
+
+
+class LyingComputer:
+    """The real computer, but for its answers about memory."""
+
+    def __init__(self, computer: Computer, *answers: Callable[[], Awaitable[MemoryUse]]) -> None:
+        self._computer = computer
+        self._answers = list(answers)
+        self.asked = 0
+
+    async def measure_memory(self, leaders: Collection[int]) -> MemoryUse:
+        self.asked += 1
+        if self._answers:
+            return await self._answers.pop(0)()
+        return MemoryUse({}, 2**40)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._computer, name)
+
+
+async def answer_too_large() -> MemoryUse:
+    return MemoryUse({}, 10**400)
+
+
+async def answer_never() -> MemoryUse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def answer_with_a_bug() -> MemoryUse:
+    raise KeyError("x")
+
+
+async def test_no_answer_about_memory_ends_the_service_or_stops_its_measuring(
+    computer: Computer, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest that never answers, one whose answer cannot even be shown, and an error of Freehold's own."""
+    monkeypatch.setattr(memory_watch, "INTERVAL", 0.05)
+    monkeypatch.setattr(memory_watch, "SHORT_INTERVAL", 0.05)
+    monkeypatch.setattr(memory_watch, "REPLY_TIMEOUT", 0.05)
+    monkeypatch.setattr(service_module, "PUBLISH_INTERVAL", 0.01)
+    lying: Any = LyingComputer(computer, answer_too_large, answer_never, answer_with_a_bug)
+    async with run_harness(lying, workspace, tmp_path / "home", memory=HOLDS_ONE) as harness:
+        first = await begin(harness)
+        second = await harness.open()
+        await harness.prompt(second, {"say": "I waited"})
+        await until(lambda: lying.asked > 4)
+        third = await wait_in_queue(harness, {"say": "I too"})  # clients are told when the queue moves again
+        await until(lambda: any("1024 GiB of other programs" in str(one.waiting) for one in harness.watchers.rows))
+        await harness.sessions.cancel(first)
+        for session in (second, third):
+            await harness.watchers.until(session, "turn.ended", stop_reason="end_turn")
 
 
 @pytest.fixture(scope="module")

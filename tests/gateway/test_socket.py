@@ -26,7 +26,7 @@ async def subscribe(socket: ClientConnection, topic: str, after: int | None = No
 
 
 async def test_a_subscriber_gets_new_events(gateway: RunningGateway) -> None:
-    async with gateway.socket(gateway.token("read", "prompt")) as socket:
+    async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "timeline")
         seen = await next_message(socket, "subscribed")
         event = await asyncio.to_thread(
@@ -44,7 +44,7 @@ async def test_a_reader_resumes_from_the_durable_record(gateway: RunningGateway)
     """Events from before the start of the gateway are only in the timeline."""
     for number in range(5):
         await asyncio.to_thread(gateway.services.timeline.append, "test.counted", {"number": number}, who="owner")
-    async with gateway.socket(gateway.token("read", "prompt")) as socket:
+    async with gateway.socket(gateway.token("read")) as socket:
         await subscribe(socket, "timeline", after=0)
         seen = [await next_message(socket, "event") for _ in range(5)]
     assert [message["seq"] for message in seen] == list(range(1, len(seen) + 1))
@@ -205,7 +205,7 @@ class QueueReader:
     """Reads the queue of one socket at its own speed."""
 
     def __init__(self) -> None:
-        self.reader = SocketReader()
+        self.reader = SocketReader(READER)
         self.seen: list[int] = []
         self.resynced = False
 
@@ -260,7 +260,7 @@ def test_resuming_loses_and_repeats_nothing(
         listener = QueueReader()
         drain = asyncio.create_task(listener.reader.drain(listener.send))
         asking = asyncio.create_task(
-            _subscribe(SubscribeMessage(type="subscribe", topic="t", after=after), listener.reader, topics, READER)
+            _subscribe(SubscribeMessage(type="subscribe", topic="t", after=after), listener.reader, topics)
         )
         for burst in bursts:
             for _ in range(burst):
@@ -303,7 +303,7 @@ async def test_a_topic_that_is_removed_while_a_reader_subscribes_loses_nothing()
     topics.add_family("t", make)
     listener = QueueReader()
     drain = asyncio.create_task(listener.reader.drain(listener.send))
-    await _subscribe(SubscribeMessage(type="subscribe", topic="t:1", after=0), listener.reader, topics, READER)
+    await _subscribe(SubscribeMessage(type="subscribe", topic="t:1", after=0), listener.reader, topics)
     joined = topics.get("t:1")
     assert joined is not None
     assert joined.readers == 1

@@ -188,6 +188,26 @@ def test_leaving_a_terminal_ends_its_shell_but_not_nohup(key: ClientKey) -> None
     assert run_ssh(key, "pkill -f '[s]leep 4321'; echo $?").stdout == b"0\n"
 
 
+def test_a_terminal_runs_no_program_that_an_agent_left(key: ClientKey) -> None:
+    """~/.local/bin is first in PATH, and agents can write there. Neither the start nor the end of a terminal looks there."""
+    trap = "#!/bin/sh\necho $0 >> /tmp/ran\n"
+    plant = (
+        "mkdir -p ~/.local/bin && cd ~/.local/bin && tee kill stty > /dev/null && chmod +x kill stty && env kill -0 1"
+    )
+    run_ssh(key, plant, stdin=trap.encode(), check=True)
+    try:
+        assert run_ssh(key, "cat /tmp/ran; rm /tmp/ran").stdout == b"/home/agent/.local/bin/kill\n"  # the trap works
+        screen = Screen(key, 24, 80)  # with the modes of the client, which stty sets
+        screen.type(b"PS1=; echo $$ > /tmp/shell; echo writ''ten\n")
+        screen.until(rb"written\r\n")
+        os.kill(screen.pid, signal.SIGKILL)
+        screen.end()
+        gone = "while kill -0 $(cat /tmp/shell) 2>/dev/null; do sleep 0.05; done; cat /tmp/ran"
+        assert b"/tmp/ran: No such file" in run_ssh(key, gone).stderr
+    finally:
+        run_ssh(key, "rm -r ~/.local/bin")
+
+
 def test_killing_the_client_ends_its_command(key: ClientKey) -> None:
     argv = ["ssh", "-F", str(key.config), "computer", "echo begun; exec sleep 8765"]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as client:

@@ -80,7 +80,8 @@ class Approval(ApiModel):
     """A permission request of an agent. `parts` has everything that it carries, part by part.
 
     `complete` is false when some of it is not shown. `names_nothing`: it names neither a command nor a path. `details`
-    has the command and its folder; with `kind` "question", the question.
+    has the command and its folder; with `kind` "question", the question. `lasting_effect` says what an answer for longer
+    than once allows.
     """
 
     id: str
@@ -98,3 +99,4 @@ class Approval(ApiModel):
     names_nothing: bool = False
     runs_by_itself: bool = False
     asked_again: bool = False
+    lasting_effect: str | None = None

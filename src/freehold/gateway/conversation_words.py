@@ -7,12 +7,15 @@ from fastapi import Request
 
 from freehold.gateway.principal import principal_of
 
-_FAMILIES = frozenset(("turn", "tool", "approval", "session", "ssh"))
+_FAMILIES = frozenset(("turn", "tool", "approval", "session", "ssh", "policy"))
 """Timeline events with words of the owner, of an agent, or commands."""
 _KEPT = frozenset(
     ("session", "agent", "mode", "kind", "status", "stop_reason", "changes", "usage", "approval", "answer", "digest")
 )
 """Their fields that hold no words. Numbers are kept as well."""
+
+_RESTORES = frozenset(("undo", "redo", "restore", "revert"))
+"""Kinds of history entries whose reason Freehold writes."""
 
 
 def may_read_words(request: Request) -> bool:
@@ -33,6 +36,14 @@ def entries_without_words(reply: Any) -> Any:
     if not isinstance(reply, dict):
         return reply
     shown = {name: entries_without_words(value) for name, value in reply.items() if name != "prompt"}
-    if shown.get("kind") in ("turn", "command") and "why" in shown:
+    if "why" in shown and not _is_own_reason(shown):
         shown["why"] = ""
     return shown
+
+
+def _is_own_reason(entry: Mapping[str, Any]) -> bool:
+    """Whether Freehold itself said why the entry was made. Otherwise it is a prompt, a command or an author's word."""
+    if entry.get("kind") in _RESTORES:
+        return True
+    who = entry.get("who")
+    return isinstance(who, dict) and who.get("by") == "unknown" and entry.get("kind") not in ("turn", "command")

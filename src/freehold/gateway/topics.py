@@ -32,6 +32,7 @@ class Topic:
     With `backlog` they are numbered by a durable source.
 
     A reader that asks for older messages than these is told to resync. A reader without the scope may not subscribe.
+    `leave_out_words` makes the data that a reader gets who may not read conversations.
     """
 
     def __init__(
@@ -42,9 +43,11 @@ class Topic:
         kept: int = 1_000,
         first: int = 0,
         backlog: Callable[[int], Awaitable[list[EncodedMessage] | None]] | None = None,
+        leave_out_words: Callable[[Any], Any] | None = None,
     ) -> None:
         self.name = name
         self.scope = scope
+        self.leave_out_words = leave_out_words
         self.last = first
         self._most_kept = kept
         self._kept: deque[EncodedMessage] = deque()

@@ -136,10 +136,10 @@ class GuestTerminal:
         if self.exit is None:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, SIZE.pack(rows, cols, 0, 0))
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the foreground process group, or to the first program when there is none."""
+    def signal(self, number: int, to_group: bool) -> None:
+        """Send a signal to the foreground process group, or to the first program when there is none or it is meant."""
         try:
-            group = os.tcgetpgrp(self.master)
+            group = os.tcgetpgrp(self.master) if to_group else 0
             if group > 0:  # 0 is no group here, but the group of the guest for the kernel
                 os.killpg(group, number)
                 return
@@ -271,7 +271,7 @@ class TerminalViewer(Operation):
         elif "signal" in message:
             number = message["signal"]
             if isinstance(number, int) and 0 < number < 65:
-                self._terminal.signal(number)
+                self._terminal.signal(number, bool(message.get("group", True)))
         elif message.get("close"):
             self._terminal.close()
 

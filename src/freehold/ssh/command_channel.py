@@ -254,11 +254,9 @@ class CommandChannel(SSHServerSession[bytes]):
     async def _close_terminal(self, terminal: Terminal) -> None:
         """Send SIGHUP to the shell, which passes it to its jobs. A shell that does not end is killed with its jobs."""
         with contextlib.suppress(FreeholdError):
-            if not self._connection.revoked and terminal.info is not None:
+            if not self._connection.revoked:
                 terminal.signal(signals.SIGHUP)
-                await self._connection.server.computer.run(
-                    ["kill", "-HUP", str(terminal.info.pid)], timeout=HANG_UP_TIMEOUT
-                )
+                terminal.signal(signals.SIGHUP, group=False)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(HANG_UP_TIMEOUT):
                         await terminal.wait()

@@ -101,7 +101,9 @@ export interface AnswerNetworkRequest {
  * former question waited, and that answer did not count. `details` has the command and its folder, for programs.
  * When `details.kind` is "question" the agent asks for text: `details.input` is the question, `details.options` are
  * the choices, and `details.free_text` says whether other text is accepted. With neither, the answer is yes or no.
- * `note` is the owner's text. `options` are the answers that this request accepts.
+ * `note` is the owner's text. `options` are the answers that this request accepts. `lasting_effect` says what
+ * `conversation` and `always` allow, which is more than this call; null when there is no such answer, and for a host
+ * tool.
  */
 export interface ApprovalInfo {
   id: string;
@@ -124,6 +126,7 @@ export interface ApprovalInfo {
   runs_by_itself: boolean;
   asked_again: boolean;
   agent_options: AgentAnswer[];
+  lasting_effect: string | null;
 }
 
 /** Deny wins over ask, and ask over allow. Without a matching rule the owner is asked. */

@@ -41,7 +41,7 @@ class AgentDefinition:
     `expands_variables` means that the agent replaces `${NAME}` in the header of an MCP server by the variable of its
     environment. The token is then not written there, because such an agent passes the header on in a command line.
     `session_meta` is sent with each session request beyond the protocol. `memory` is what it is assumed to use in bytes
-    until one was measured.
+    until one was measured. `is_changed`: the manifest changes its program or how that is configured.
     """
 
     name: str
@@ -58,6 +58,12 @@ class AgentDefinition:
     expands_variables: bool = False
     session_meta: Mapping[str, object] = field(default_factory=dict)
     memory: int = 256 * MIB
+    is_changed: bool = False
+
+    @property
+    def known_name(self) -> str:
+        """By which its modes are known. Empty when it is changed: then it is an agent that nobody has tried."""
+        return "" if self.is_changed else self.name
 
     @property
     def source(self) -> tuple[str, str] | None:

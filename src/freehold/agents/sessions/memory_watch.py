@@ -1,6 +1,7 @@
 """Measures what agents use of the computer's memory, and finds out whether one was ended for want of it."""
 
 import asyncio
+import logging
 import signal
 import time
 from contextlib import suppress
@@ -16,8 +17,13 @@ INTERVAL = 5.0
 SHORT_INTERVAL = 1.0
 """Seconds between two measurements while somebody waits for memory."""
 
+REPLY_TIMEOUT = 10.0
+"""Seconds in which the computer must answer. A measurement that takes longer is given up."""
+
 RECENT = 10.0
 """Seconds for which a kill for memory explains the end of an agent."""
+
+log = logging.getLogger("freehold.agents")
 
 
 class MemoryWatch:
@@ -28,19 +34,23 @@ class MemoryWatch:
         self._killed_at: float | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. What one measurement ends with does not end the service."""
         await self._count_kills()
         while True:
             await asyncio.sleep(SHORT_INTERVAL if self._admission.is_short else INTERVAL)
-            if self._admission.list_processes():
-                await self.measure()
-                await self._count_kills()
+            try:
+                if self._admission.list_processes():
+                    await self.measure()
+                    await self._count_kills()
+            except Exception:
+                log.exception("the memory of agents cannot be measured")
 
     async def measure(self) -> None:
         """Without an answer of the computer, what was known before stays."""
-        with suppress(FreeholdError):
+        with suppress(FreeholdError, TimeoutError):
             computer = self._dependencies.computer()
-            use = await computer.measure_memory(self._admission.list_processes())
+            async with asyncio.timeout(REPLY_TIMEOUT):
+                use = await computer.measure_memory(self._admission.list_processes())
             self._admission.apply_measurement(use.trees, use.other)
 
     async def explain(self, error: FreeholdError, exit: ProcessExit | None) -> FreeholdError:

@@ -395,19 +395,26 @@ class SessionService:
         self._watchers.publish_session(_add_place(row, self.admission.find_waiting(session)))
 
     async def _publish_waiting(self) -> None:
-        """Tells clients each place in the queue when it has changed. Runs until cancelled."""
+        """Tells clients each place in the queue when it has changed. Runs until cancelled, whatever one round meets."""
         published: Mapping[str, WaitingPlace] = {}
         while True:
             await self._queue_moved.wait()
             await asyncio.sleep(PUBLISH_INTERVAL)
             self._queue_moved.clear()
-            waiting = self.admission.describe_waiting()
-            moved = [session for session in waiting if waiting[session] != published.get(session)]
-            published = waiting
-            for row in await run_blocking(self._read_existing, moved):
-                place = waiting[row.id]
-                self._watchers.publish_session(_add_place(row, place))
-                self._watchers.publish_delta(row.id, {"kind": "waiting", "text": place.message, **place.as_json()})
+            try:
+                published = await self._publish_moved(published)
+            except Exception:
+                log.exception("the places in the queue cannot be told")
+
+    async def _publish_moved(self, published: Mapping[str, WaitingPlace]) -> Mapping[str, WaitingPlace]:
+        """Tells the places that were not published yet. Returns all places."""
+        waiting = self.admission.describe_waiting()
+        moved = [session for session in waiting if waiting[session] != published.get(session)]
+        for row in await run_blocking(self._read_existing, moved):
+            place = waiting[row.id]
+            self._watchers.publish_session(_add_place(row, place))
+            self._watchers.publish_delta(row.id, {"kind": "waiting", "text": place.message, **place.as_json()})
+        return waiting
 
     def _read_existing(self, sessions: Sequence[str]) -> list[SessionRow]:
         rows = []

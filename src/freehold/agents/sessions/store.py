@@ -244,5 +244,6 @@ def _session(row: tuple[Any, ...]) -> SessionRow:
 
 def _event(row: tuple[Any, ...]) -> SessionEventRow:
     seq, at, turn, kind, stored = row
-    data = json.loads(stored)
+    # NaN and Infinity are no JSON. Freehold 0.1.0 stored them when an agent sent them: they are read as text.
+    data = json.loads(stored, parse_constant=str)
     return SessionEventRow(seq, at, turn, kind, read_shown(read_approval_event(data)) if kind == "approval" else data)

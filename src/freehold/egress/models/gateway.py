@@ -256,6 +256,7 @@ class ModelGateway:
             self._billing.stopped = now_stopped
             if now_stopped is not None and is_new:
                 self._server.cut_all(stopped_error())
+                self._upstreams.drop_idle()
                 # Nothing waits for it here: the owner may lift it, or change a budget, while agents still end.
                 self._stopping = self._tasks.create_task(self._call_back(now_stopped))
 
