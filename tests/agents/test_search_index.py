@@ -63,7 +63,8 @@ def test_one_prompt_or_message_has_every_word_and_the_last_may_be_a_beginning(st
 
 def test_the_last_changed_session_comes_first_and_pages_follow_each_other(store: SessionStore) -> None:
     sessions = [talk(store, message(f"everywhere {number}")) for number in range(5)]
-    store.append(sessions[1], 2, [message("and again")])
+    while store.get(sessions[1]).updated <= store.get(sessions[-1]).updated:  # times are in milliseconds
+        store.append(sessions[1], 2, [message("and again")])
     first = store.search(query="everywhere", limit=2)
     assert first[0].id == sessions[1]
     rest = store.search(query="everywhere", cursor=f"{first[-1].updated} {first[-1].id}")
