@@ -81,6 +81,8 @@ class SessionRunner:
         self._retired = False
         self._turns_run = 0
         self.idle_since: float | None = None
+        self.in_queue = asyncio.Event()
+        """Set when the agent has its place in the queue, or needs none."""
         self.ready = asyncio.Event()
         self.stopped = asyncio.Event()
 
@@ -159,6 +161,7 @@ class SessionRunner:
                 return
             async with self._admission.admit(self.session, row.agent, self) as place:
                 self._place = place
+                self.in_queue.set()
                 if await place.decided:
                     await self._run_or_start_anew()
                 elif self._kill_reason is not None:
@@ -170,6 +173,7 @@ class SessionRunner:
                 exit = None if self._program is None else self._program.process.exit
                 await self._fail_turn(waiting, self._kill_reason or await self._memory.explain(error, exit))
         finally:
+            self.in_queue.set()
             self._program = self._place = None
             self._log.turn = None
 

@@ -82,7 +82,8 @@ class SessionService:
             group.create_task(self.memory.run())
             for session in await run_blocking(self._store.turns.list_queued_sessions):
                 if not self._is_stopped():
-                    self._wake(session)
+                    # One after the other, so that they keep their order.
+                    await self._wake(session).in_queue.wait()
             await asyncio.Event().wait()
 
     async def _recover(self) -> None:
