@@ -105,6 +105,20 @@ async def test_prompts_that_wait_survive_a_restart_in_their_order(small: Session
     assert started == sorted(started)
 
 
+async def test_a_command_of_the_owner_holds_back_no_other_session_after_a_restart(
+    computer: Computer, workspace: Path, tmp_path: Path, never_measured: None
+) -> None:
+    async with run_harness(computer, workspace, tmp_path / "home", memory=2 * HOLDS_ONE) as harness:
+        sessions = [await begin(harness) for _ in range(2)]
+        for session in sessions:
+            await harness.prompt(session, text="!sleep 4711")
+        await harness.restart()
+        for session in sessions:
+            await harness.watchers.until(session, "turn.started")
+        for session in sessions:
+            await harness.sessions.cancel(session)
+
+
 async def test_a_session_with_many_prompts_lets_others_have_their_turn(small: SessionHarness) -> None:
     greedy = await begin(small)
     for number in range(2):

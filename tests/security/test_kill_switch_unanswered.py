@@ -103,7 +103,7 @@ async def test_the_network_is_closed_before_a_computer_that_does_not_answer_is_w
             summary = (await http.get("/v1/stop", headers=admin)).json()["summary"]
             assert "1 network connection closed." in summary
             assert "Processes of agents may still run: The computer did not answer within 1 s." in summary
-            assert "The computer has no network until you lift the stop." in summary
+            assert "The computer has no network until you lift the stop or the gateway restarts." in summary
             await read_until(agent, "refused", "refused")
             assert (sink.open, sink.received) == (0, received)
             # Lifted, the network is there again; and a stop that is answered ends the agent.

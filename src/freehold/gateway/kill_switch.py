@@ -32,7 +32,7 @@ class StopReport:
         if self.processes is None:
             return (
                 f"{closed} Processes of agents may still run: {self.problem}. The computer has no network until you lift "
-                "the stop. To end everything: freehold down"
+                "the stop or the gateway restarts. To end everything: freehold down"
             )
         return f"{self.processes.describe()} {closed}"
 

@@ -363,6 +363,7 @@ class SessionRunner:
         """Runs the owner's commands at the front of the queue. True when nothing else waits: no agent is needed."""
         turn, ran = await self._find_next_turn(), False
         while turn is not None and is_owner_command(agent, turn.prompt["text"]):
+            self.in_queue.set()
             await self._run_owner_command(turn)
             turn, ran = await self._find_next_turn(), True
         return ran and turn is None

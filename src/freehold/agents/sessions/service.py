@@ -38,6 +38,8 @@ PUBLISH_INTERVAL = 1.0
 
 STORE_RETRY_DELAY = 1.0
 
+QUEUE_TIMEOUT = 1.0
+
 PromptTiming = Literal["now", "queue", "steer"]
 RewindScope = Literal["files", "chat", "both"]
 
@@ -82,9 +84,15 @@ class SessionService:
             group.create_task(self.memory.run())
             for session in await run_blocking(self._store.turns.list_queued_sessions):
                 if not self._is_stopped():
-                    # One after the other, so that they keep their order.
-                    await self._wake(session).in_queue.wait()
+                    await self._wake_in_order(session)
             await asyncio.Event().wait()
+
+    async def _wake_in_order(self, session: str) -> None:
+        """Returns when the session has its place in the queue, so that the next one comes after it."""
+        runner = self._wake(session)
+        with suppress(TimeoutError):  # the computer does not answer: the others need not wait for that too
+            async with asyncio.timeout(QUEUE_TIMEOUT):
+                await runner.in_queue.wait()
 
     async def _recover(self) -> None:
         approvals = self.dependencies.approvals.store
