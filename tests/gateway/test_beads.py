@@ -49,7 +49,7 @@ async def test_the_same_key_makes_one_item(gateway: RunningGateway) -> None:
 
 async def test_only_the_scope_of_the_slot_reaches_it(gateway: RunningGateway) -> None:
     for scope in ("read", "prompt", "files", "terminal", "history"):
-        headers = gateway.token(scope, name=f"only-{scope}")  # type: ignore[arg-type]
+        headers = gateway.token(scope, name=f"only-{scope}")
         assert (await gateway.http.get(ITEMS, headers=headers)).status_code == 403
         assert (await gateway.http.post(ITEMS, json={"title": "x"}, headers=headers)).status_code == 403
 

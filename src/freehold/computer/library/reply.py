@@ -63,7 +63,8 @@ def escape_unprintable(words: str) -> str:
 
 _HINTS = {
     "computer.no-program": "Run `command -v` inside to see which programs are installed",
-    "computer.bad-folder": "Give a folder that exists inside; relative paths are below /workspace",
+    "computer.bad-folder": "Give a folder that can be entered inside; relative paths are below /workspace",
     "computer.cannot-start": "Raise computer.limits.processes in freehold.toml, or end some processes",
     "files.not-found": "Relative paths are below /workspace",
+    "files.permission": "Change its permissions in a terminal (chmod), or undo the change that took them",
 }

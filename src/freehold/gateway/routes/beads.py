@@ -304,7 +304,7 @@ class BeadRoutes:
         if details.bead.status != "open" or details.bead.blocked:
             state = "blocked" if details.bead.blocked else details.bead.status.replace("_", " ")
             raise SlotError("beads", "conflict", f"The item {details.bead.id} is {state}, so nobody can begin it")
-        session = await self._sessions.create(body.agent, details.bead.title[:100], body.model, who=principal.who)
+        session = await self._sessions.open(body.agent, details.bead.title[:100], body.model, who=principal.who)
         claimed = await self._slot.call(ClaimBead(bead, session=session.id), owner)
         prompt = {"text": describe_work(details), "files": [], "images": []}
         turn, _ = await self._sessions.prompt(session.id, prompt, secrets.token_hex(8), "queue", who=principal.who)
