@@ -11,7 +11,7 @@ from tests.support.browser import PHONE, OwnerPage
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
-FREEHOLD = FreeholdOptions(manifest='[slots]\nbeads = "local"\n')
+FREEHOLD = FreeholdOptions(agents=("builtin",), manifest='[slots]\nbeads = "local"\n[agents]\ndefault = "builtin"\n')
 DESK: ViewportSize = {"width": 1280, "height": 800}
 
 
@@ -77,3 +77,24 @@ async def test_the_board_fits_on_a_phone(freehold: RunningFreehold, owner_page: 
     wide = await page.evaluate("document.documentElement.scrollWidth")
     assert wide <= PHONE["width"]
     await page.set_viewport_size(DESK)
+
+
+async def test_an_agent_that_is_started_on_an_item_gets_it_and_closes_it_with_evidence(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    item = beads(freehold, "create", "Sweep the yard")["id"]
+    closing = json.dumps({"id": item, "reason": "swept", "evidence": "The yard is clean"})
+    beads(freehold, "update", item, "--description", f"CALL beads_close {closing}\nSAY I swept it.")
+    page = await open_board(owner_page, freehold)
+    await page.get_by_role("button", name="Start an agent: Sweep the yard").click()
+    log = page.get_by_role("log")
+    await expect(log).to_contain_text(f"Work on this item, which you hold now: {item}")
+    await expect(log).to_contain_text("I swept it.")
+    bead = beads(freehold, "show", item)["bead"]
+    assert (bead["status"], bead["evidence"], bead["holder"]) == ("closed", "The yard is clean", None)
+    session = await freehold.call("GET", f"/v1/sessions/{bead['sessions'][0]}")
+    assert session["title"] == "Sweep the yard"
+    await page.goto(freehold.pages + "/beads")
+    card = column(page, "Closed").get_by_role("listitem").filter(has_text="Sweep the yard")
+    await card.get_by_role("button", name="Open session").click()
+    await expect(log).to_contain_text("I swept it.")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
+from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RequestBody, UrlFlag, UrlId
 from freehold.gateway.principal import principal_of
@@ -305,9 +306,18 @@ class BeadRoutes:
             state = "blocked" if details.bead.blocked else details.bead.status.replace("_", " ")
             raise SlotError("beads", "conflict", f"The item {details.bead.id} is {state}, so nobody can begin it")
         session = await self._sessions.open(body.agent, details.bead.title[:100], body.model, who=principal.who)
-        claimed = await self._slot.call(ClaimBead(bead, session=session.id), owner)
+        try:
+            claimed = await self._slot.call(ClaimBead(bead, session=session.id), owner)
+        except SlotError:
+            await self._sessions.delete(session.id, who=principal.who)
+            raise
         prompt = {"text": describe_work(details), "files": [], "images": []}
-        turn, _ = await self._sessions.prompt(session.id, prompt, secrets.token_hex(8), "queue", who=principal.who)
+        try:
+            turn, _ = await self._sessions.prompt(session.id, prompt, secrets.token_hex(8), "queue", who=principal.who)
+        except FreeholdError:
+            await self._slot.call(ReleaseBead(bead), owner)
+            await self._sessions.delete(session.id, who=principal.who)
+            raise
         return BeadSessionBody(bead=bead_body(claimed), session=session.id, turn=turn)
 
     @get("/v1/slots/beads/export", scope="beads")
