@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.support.nats import TOKEN, NatsServer, running_nats
 from tests.support.postgres import PostgresServer, running_postgres
 
 from freehold.home import Home
@@ -26,15 +27,40 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def nats() -> Iterator[NatsServer]:
+    with running_nats() as server:
+        yield server
+
+
 @dataclass(frozen=True)
 class SlotBench:
-    """A folder and a database in which slots are opened."""
+    """A folder in which slots are opened, and the servers behind external ones, each started when it is needed."""
 
     place: SlotPlace
-    settings: dict[str, str]
+    request: pytest.FixtureRequest
+    unique: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of a slot in the database."""
+        server: PostgresServer = self.request.getfixturevalue("postgres")
+        return {"url": server.url, "schema": self.unique}
+
+    def settings_of(self, name: SlotName) -> dict[str, str]:
+        if name == "events":
+            server: NatsServer = self.request.getfixturevalue("nats")
+            return {
+                "url": server.url,
+                "token": "env:NATS_TOKEN",
+                "stream": self.unique,
+                "prefix": self.unique,
+                "kinds": "beads.*, test.*",
+            }
+        return self.settings
 
     def make(self, name: SlotName, mode: Mode) -> Slot:
-        section = SlotSection(mode=mode, settings=self.settings if mode == "external" else {})
+        section = SlotSection(mode=mode, settings=self.settings_of(name) if mode == "external" else {})
         return make_slot(name, section, self.place)
 
     @asynccontextmanager
@@ -52,7 +78,7 @@ def no_secret(name: str) -> Secret:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, postgres: PostgresServer) -> Iterator[SlotBench]:
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SlotBench]:
     with Timeline(tmp_path / "timeline.db") as timeline:
-        place = SlotPlace(Home(tmp_path, tmp_path / "run"), timeline, no_secret, {})
-        yield SlotBench(place, {"url": postgres.url, "schema": f"t{secrets.token_hex(6)}"})
+        place = SlotPlace(Home(tmp_path, tmp_path / "run"), timeline, no_secret, {"NATS_TOKEN": TOKEN})
+        yield SlotBench(place, request, f"t{secrets.token_hex(6)}")

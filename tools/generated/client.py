@@ -18,6 +18,8 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\b__aexit__\b", "__exit__"),
     (r"\baclose\b", "close"),
     (r"\baclosing\b", "closing"),
+    (r"\baiter_lines\b", "iter_lines"),
+    (r"\baread\b", "read"),
     (r"\basync_sleep\b", "sleep"),
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bAsyncIterator\b", "Iterator"),

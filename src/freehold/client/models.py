@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Scope = Literal["read", "prompt", "files", "terminal", "history", "beads", "admin"]
+Scope = Literal["read", "prompt", "files", "terminal", "history", "beads", "memory", "events", "admin"]
 ComponentStatus = Literal["ok", "degraded", "failed", "off", "starting"]
 
 

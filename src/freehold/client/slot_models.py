@@ -80,3 +80,76 @@ class BeadWork(ApiModel):
     bead: BeadInfo
     session: str
     turn: int
+
+
+class CloudEventInfo(ApiModel):
+    """An event, as CloudEvents 1.0 writes it. `sequence` is its place in the log."""
+
+    sequence: int
+    specversion: str
+    id: str
+    source: str
+    type: str
+    time: datetime
+    datacontenttype: str
+    actor: str
+    data: dict[str, Any]
+    subject: str | None = None
+    timelineseq: int | None = None
+    imported: bool = False
+
+
+class EventListPage(ApiModel):
+    """Pass `cursor` as `after` to read on. `missed` events are not kept any more."""
+
+    events: tuple[CloudEventInfo, ...]
+    cursor: int
+    missed: int
+
+
+class PublishedEventInfo(ApiModel):
+    id: str
+    type: str
+    subject: str | None
+    at: datetime
+
+
+class DeliveryInfo(ApiModel):
+    """Where events are sent, and how far that is."""
+
+    sink: str
+    target: str
+    state: str
+    since: datetime
+    delivered: int
+    waiting: int
+    dead: int
+    dropped: int
+    error: str | None
+
+
+class DeadLetterInfo(ApiModel):
+    sequence: int
+    event: CloudEventInfo
+    at: datetime
+    error: str
+    again: bool
+
+
+class DeadLetterListPage(ApiModel):
+    letters: tuple[DeadLetterInfo, ...]
+    cursor: int | None
+
+
+class DeadLetterCount(ApiModel):
+    count: int
+
+
+class EventRecordPage(ApiModel):
+    records: tuple[dict[str, Any], ...]
+    cursor: str | None
+
+
+class EventImportInfo(ApiModel):
+    created: int
+    kept: int

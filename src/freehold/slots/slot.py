@@ -13,7 +13,15 @@ from freehold.errors import FreeholdError
 from freehold.observe.metrics import MetricsRegistry, registry
 from freehold.observe.probes import ProbeResult
 from freehold.observe.tracing import span
-from freehold.slots.contract import Reply, SlotCall, SlotCaller, SlotContract, SlotImplementation, SlotWrite
+from freehold.slots.contract import (
+    Reply,
+    SlotCall,
+    SlotCaller,
+    SlotContract,
+    SlotImplementation,
+    SlotWrite,
+    WorkingImplementation,
+)
 from freehold.slots.errors import SlotError, slot_unavailable
 from freehold.timeline import Timeline
 
@@ -98,11 +106,17 @@ class Slot:
         if self._status.state == "off":
             return
         try:
-            while True:
-                await self._connect_again()
-                await self._watch()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._keep_connected())
+                if isinstance(self._inner, WorkingImplementation):
+                    group.create_task(self._inner.work())
         finally:
             await self.close()
+
+    async def _keep_connected(self) -> None:
+        while True:
+            await self._connect_again()
+            await self._watch()
 
     async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         """The reply of the slot. Raises `SlotError` for everything that a caller can meet."""
@@ -165,9 +179,11 @@ class Slot:
             return ProbeResult("off")
         if self._status.state == "ok":
             try:
-                await self._inner.health()
+                words = await self._inner.health()
             except SlotError as error:
                 self._note_lost(error.message)
+            else:
+                return None if words is None else ProbeResult("degraded", words)
         if self._status.state == "starting":
             return ProbeResult("starting")
         return None if self._status.state == "ok" else ProbeResult("degraded", self._status.error)

@@ -10,12 +10,14 @@ from typing import Any, cast
 
 from freehold.errors import FreeholdError
 from freehold.slots.answers import answer_once
-from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotContract, SlotWrite
+from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotContract, SlotUpkeep, SlotWrite
 from freehold.slots.errors import SlotError, slot_unavailable
+from freehold.slots.group_commit import GroupCommit
 from freehold.slots.statement import Row, Statement, Steps, run_steps
-from freehold.timeline import Timeline
+from freehold.timeline import Timeline, Transaction
 
 StepsOfCall = Mapping[type[SlotCall[Any]], Callable[[Any, CallContext], Steps[Any]]]
+StepsOfOneCall = Callable[[Any, CallContext], Steps[Any]]
 THREADS = 2
 
 
@@ -32,17 +34,21 @@ class TimelineTables:
         schema: Sequence[str],
         steps_of_call: StepsOfCall,
         clock: Callable[[], float] = time.time,
+        *,
+        threads: int = THREADS,
     ) -> None:
         self._contract = contract
         self._timeline = timeline
         self._schema = schema
         self._steps_of_call = steps_of_call
         self._clock = clock
+        self._commit = GroupCommit(timeline)
+        self._thread_count = threads
         self._threads: ThreadPoolExecutor | None = None
 
     async def connect(self) -> None:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(THREADS, f"slot-{self._contract.name}")
+            self._threads = ThreadPoolExecutor(self._thread_count, f"slot-{self._contract.name}")
         await self._run(self._timeline.ensure_schema, self._contract.name, *self._schema)
 
     async def health(self) -> None:
@@ -55,25 +61,33 @@ class TimelineTables:
             await asyncio.to_thread(threads.shutdown)
 
     async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
-        return cast("Reply", await self._run(self._carry_out, request, caller))
+        return await self.carry_out(request, caller, self._steps_of_call[type(request)])
 
-    def _carry_out(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
+    async def carry_out(self, request: SlotCall[Reply], caller: SlotCaller, make_steps: StepsOfOneCall) -> Reply:
+        """The reply of these steps, in one transaction with the answer for a repetition and the timeline event."""
+        return cast("Reply", await self._run(self._carry_out, request, caller, make_steps))
+
+    def _carry_out(self, request: SlotCall[Any], caller: SlotCaller, make_steps: StepsOfOneCall) -> Any:
         context = CallContext(caller, self._clock())
-        steps = self._steps_of_call[type(request)](request, context)
-        if not isinstance(request, SlotWrite):
+        steps = make_steps(request, context)
+        if not isinstance(request, SlotWrite | SlotUpkeep):
             return run_steps(steps, self._read)
-        with self._timeline.transaction() as tx:
 
+        def change(tx: Transaction) -> Any:
             def execute(statement: Statement) -> list[Row]:
                 if statement.only == "postgres":
                     return []
                 return tx.execute(statement.sql, statement.parameters).fetchall()
 
+            if isinstance(request, SlotUpkeep):
+                return run_steps(steps, execute)
             once = answer_once(self._contract.name, request, caller, steps, context.now)
             reply, repeated = run_steps(once, execute)
             if not repeated:
                 tx.append(request.event, request.describe(reply), who=caller.name)
-        return reply
+            return reply
+
+        return self._commit.run(change)
 
     def _read(self, statement: Statement) -> list[Row]:
         return [] if statement.only == "postgres" else self._timeline.query(statement.sql, statement.parameters)

@@ -5,11 +5,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 
-from freehold.slots.contract import SlotImplementation, SlotName
+from freehold.slots.contract import SlotImplementation, SlotName, TrialStore
 from freehold.slots.errors import SlotError
 from freehold.slots.host import SlotPlace, make_external
-from freehold.slots.postgres import PostgresTables
 
 TrialPart = tuple[str, Callable[[SlotImplementation], Awaitable[None]]]
 """What is tried, in words, and the act itself, which raises `SlotError` when the slot does something else."""
@@ -27,14 +27,17 @@ class TrialStep:
 
 async def try_slot(name: SlotName, place: SlotPlace, settings: Mapping[str, str]) -> AsyncIterator[TrialStep]:
     """Each step as it is done. The first failure is the last step. Nothing is left behind, and nothing is recorded."""
+    unique = f"freehold_try_{secrets.token_hex(4)}"
+    module = import_module(f"freehold.slots.{name}.trial")
+    make, remove = getattr(module, "make_trial", _make_schema), getattr(module, "remove_trial", _drop_schema)
     try:
-        store = make_external(name, place, {**settings, "schema": f"freehold_try_{secrets.token_hex(4)}"})
+        store: SlotImplementation = make(name, place, settings, unique)
     except SlotError as error:
         yield TrialStep("Read the settings", 0.0, error.message, error.next_step)
         return
     parts: list[TrialPart] = [("Connect and make the tables", _connect), ("Ask whether it is well", _health)]
     try:
-        for title, act in (*parts, *_parts_of(name)):
+        for title, act in (*parts, *module.PARTS):
             begin = time.perf_counter()
             try:
                 await act(store)
@@ -43,10 +46,19 @@ async def try_slot(name: SlotName, place: SlotPlace, settings: Mapping[str, str]
                 return
             yield TrialStep(title, time.perf_counter() - begin)
     finally:
-        if isinstance(store, PostgresTables):
-            with suppress(SlotError):
-                await store.drop_schema()
+        with suppress(SlotError):
+            await remove(store)
         await store.close()
+
+
+def _make_schema(name: SlotName, place: SlotPlace, settings: Mapping[str, str], unique: str) -> SlotImplementation:
+    """In a schema of its own. A slot that is not in a database has a `make_trial` and a `remove_trial` of its own."""
+    return make_external(name, place, {**settings, "schema": unique})
+
+
+async def _drop_schema(store: SlotImplementation) -> None:
+    if isinstance(store, TrialStore):
+        await store.drop_schema()
 
 
 async def _connect(store: SlotImplementation) -> None:
@@ -55,11 +67,3 @@ async def _connect(store: SlotImplementation) -> None:
 
 async def _health(store: SlotImplementation) -> None:
     await store.health()
-
-
-def _parts_of(name: SlotName) -> tuple[TrialPart, ...]:
-    if name == "beads":
-        from freehold.slots.beads.trial import PARTS
-
-        return PARTS
-    return ()

@@ -57,6 +57,20 @@ class Transaction:
     def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
         return self._connection.execute(sql, parameters)
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part of the transaction that can fail alone: an exception takes back what was done in it, and goes on."""
+        last = self._last
+        self._connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK TO part")
+            self._connection.execute("RELEASE part")
+            self._last = last
+            raise
+        self._connection.execute("RELEASE part")
+
     def append(self, kind: str, data: Mapping[str, Json] = NO_DATA, *, who: str = "freehold") -> TimelineEvent:
         """Adds an event. Others see it when the transaction has ended without an error."""
         check_kind(kind)

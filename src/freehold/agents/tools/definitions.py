@@ -92,7 +92,7 @@ def _make_history_undo(dependencies: HostToolDependencies) -> HostTool:
         plan = await dependencies.keeper.call(preview)
         shown = json.dumps(encode(plan), indent=1, ensure_ascii=False)
         title = f"Undo entry {given['entry']}" if "entry" in given else "Undo the last change to the files"
-        await _ask_permission(caller, make_text_request("host", title, shown))
+        await ask_permission(caller, make_text_request("host", title, shown))
         # Exactly what was shown is undone, or nothing.
         if await dependencies.keeper.call(preview) != plan:
             raise FreeholdError("tool.changed.conflict", "The files have changed since the user was asked")
@@ -186,7 +186,7 @@ def _make_request_egress(dependencies: HostToolDependencies) -> HostTool:
         )
         words = "\n".join((target, given["why"], "", *reaches))
         # Agents cannot give a tool of their own this kind: no rule for those answers this request.
-        reach = await _ask_permission(caller, make_text_request("host", f"Connect to {target}", words, (target,)))
+        reach = await ask_permission(caller, make_text_request("host", f"Connect to {target}", words, (target,)))
         who = f"session:{caller.session}"
         if reach == "always":
             await egress.add_rule("allow", target, who=who)
@@ -230,7 +230,7 @@ def _make_preview_address(dependencies: HostToolDependencies) -> HostTool:
     )
 
 
-async def _ask_permission(caller: ToolCaller, request: PermissionRequest) -> Reach:
+async def ask_permission(caller: ToolCaller, request: PermissionRequest) -> Reach:
     """Raises `tool.rejected.permission`."""
     reply = await caller.ask(request)
     if reply is None or reply.answer == "reject":

@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from freehold.client.delay import async_sleep
 from freehold.client.problems import connection_error, read_reply, unexpected_reply
+from freehold.client.stream_position import StreamPosition
 from freehold.client.topic_protocol import TopicMessage, TopicSubscription
 
 T = TypeVar("T")
@@ -59,6 +60,32 @@ class AsyncConnection:
             return TypeAdapter(answer).validate_python(found)
         except ValidationError as error:
             raise unexpected_reply(self.url, error) from error
+
+    async def stream(self, path: str, after: int | None, query: Mapping[str, Any]) -> AsyncIterator[str]:
+        """The data of server-sent events. Reconnects by itself and goes on after the last one received.
+
+        Ends only with an error that a retry cannot solve.
+        """
+        position = StreamPosition(after)
+        while True:
+            params = {name: value for name, value in {**query, "after": position.after}.items() if value is not None}
+            try:
+                async with self._http.stream("GET", path, params=params) as response:
+                    if response.status_code == 429 or response.status_code >= 500:
+                        position.note_failure()
+                    elif not response.is_success:
+                        await response.aread()
+                        read_reply(self.url, response)
+                    else:
+                        async for line in response.aiter_lines():
+                            data = position.receive(line)
+                            if data is not None:
+                                yield data
+            except httpx2.TransportError as error:
+                position.note_failure()
+                if (problem := connection_error(self.url, error, self._timeout)).code == "client.tls":
+                    raise problem from error
+            await async_sleep(position.next_wait())
 
     async def follow(self, topic: str, after: int | None) -> AsyncIterator[TopicMessage]:
         """The messages of a topic. Reconnects by itself; each numbered message comes once and in order.

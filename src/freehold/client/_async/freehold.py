@@ -7,7 +7,9 @@ from freehold.client._async.beads import AsyncBeads
 from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
 from freehold.client._async.egress import AsyncEgress
+from freehold.client._async.events import AsyncEvents
 from freehold.client._async.history import AsyncHistory
+from freehold.client._async.memory import AsyncMemory
 from freehold.client._async.preview import AsyncPreview
 from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.ssh import AsyncSsh
@@ -41,6 +43,8 @@ class AsyncFreehold:
         self.ssh = AsyncSsh(self._connection)
         self.sessions = AsyncSessions(self._connection)
         self.beads = AsyncBeads(self._connection)
+        self.memory = AsyncMemory(self._connection)
+        self.events = AsyncEvents(self._connection)
 
     async def __aenter__(self) -> Self:
         return self

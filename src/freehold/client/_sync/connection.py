@@ -11,6 +11,7 @@ from websockets.sync.client import connect
 
 from freehold.client.delay import sleep
 from freehold.client.problems import connection_error, read_reply, unexpected_reply
+from freehold.client.stream_position import StreamPosition
 from freehold.client.topic_protocol import TopicMessage, TopicSubscription
 
 T = TypeVar("T")
@@ -60,6 +61,32 @@ class SyncConnection:
             return TypeAdapter(answer).validate_python(found)
         except ValidationError as error:
             raise unexpected_reply(self.url, error) from error
+
+    def stream(self, path: str, after: int | None, query: Mapping[str, Any]) -> Iterator[str]:
+        """The data of server-sent events. Reconnects by itself and goes on after the last one received.
+
+        Ends only with an error that a retry cannot solve.
+        """
+        position = StreamPosition(after)
+        while True:
+            params = {name: value for name, value in {**query, "after": position.after}.items() if value is not None}
+            try:
+                with self._http.stream("GET", path, params=params) as response:
+                    if response.status_code == 429 or response.status_code >= 500:
+                        position.note_failure()
+                    elif not response.is_success:
+                        response.read()
+                        read_reply(self.url, response)
+                    else:
+                        for line in response.iter_lines():
+                            data = position.receive(line)
+                            if data is not None:
+                                yield data
+            except httpx2.TransportError as error:
+                position.note_failure()
+                if (problem := connection_error(self.url, error, self._timeout)).code == "client.tls":
+                    raise problem from error
+            sleep(position.next_wait())
 
     def follow(self, topic: str, after: int | None) -> Iterator[TopicMessage]:
         """The messages of a topic. Reconnects by itself; each numbered message comes once and in order.

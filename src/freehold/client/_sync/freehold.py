@@ -8,7 +8,9 @@ from freehold.client._sync.beads import SyncBeads
 from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
 from freehold.client._sync.egress import SyncEgress
+from freehold.client._sync.events import SyncEvents
 from freehold.client._sync.history import SyncHistory
+from freehold.client._sync.memory import SyncMemory
 from freehold.client._sync.preview import SyncPreview
 from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.ssh import SyncSsh
@@ -42,6 +44,8 @@ class SyncFreehold:
         self.ssh = SyncSsh(self._connection)
         self.sessions = SyncSessions(self._connection)
         self.beads = SyncBeads(self._connection)
+        self.memory = SyncMemory(self._connection)
+        self.events = SyncEvents(self._connection)
 
     def __enter__(self) -> Self:
         return self

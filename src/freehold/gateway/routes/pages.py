@@ -23,6 +23,8 @@ PAGES = (
     "/terminal",
     "/preview",
     "/beads",
+    "/events",
+    "/memory",
     "/network",
     "/connect",
     "/settings",
