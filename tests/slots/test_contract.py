@@ -24,7 +24,29 @@ from freehold.slots.beads.contract import (
     UpdateBead,
 )
 from freehold.slots.contract import SlotWrite
+from freehold.slots.events.contract import (
+    AwaitEvents,
+    DropDeadLetters,
+    ExportEvents,
+    GetDelivery,
+    ImportEvents,
+    ListDeadLetters,
+    PublishEvent,
+    ReadEvents,
+    ResendDeadLetters,
+)
 from freehold.slots.host import find_contract, list_built
+from freehold.slots.memory.contract import (
+    ExportMemories,
+    ForgetMemory,
+    GetMemory,
+    GetMemoryStatus,
+    ImportMemories,
+    ListMemories,
+    SearchMemories,
+    StoreMemory,
+    UpdateMemory,
+)
 from freehold.typed_call import result_type
 
 pytestmark = pytest.mark.shared_processes
@@ -47,10 +69,42 @@ SAMPLES: dict[SlotName, list[Callable[[], SlotCall[Any]]]] = {
         ExportBeads,
         lambda: ImportBeads(()),
     ],
+    "memory": [
+        lambda: GetMemory("m-1"),
+        ListMemories,
+        lambda: SearchMemories("a question"),
+        GetMemoryStatus,
+        lambda: StoreMemory("a title"),
+        lambda: UpdateMemory("m-1", text="another"),
+        lambda: ForgetMemory("m-1"),
+        ExportMemories,
+        lambda: ImportMemories(()),
+    ],
+    "events": [
+        lambda: PublishEvent("com.example.told", {"words": "a title"}),
+        ReadEvents,
+        lambda: AwaitEvents(0, 0.0),
+        GetDelivery,
+        ListDeadLetters,
+        ResendDeadLetters,
+        DropDeadLetters,
+        ExportEvents,
+        lambda: ImportEvents(()),
+    ],
 }
 """One request of each call."""
-CREATE: dict[SlotName, Callable[[str | None], SlotWrite[Any]]] = {"beads": lambda key: CreateBead("a title", key=key)}
+CREATE: dict[SlotName, Callable[[str | None], SlotWrite[Any]]] = {
+    "beads": lambda key: CreateBead("a title", key=key),
+    "memory": lambda key: StoreMemory("a title", key=key),
+    "events": lambda key: PublishEvent("com.example.told", {"words": "a title"}, key=key),
+}
 """A write that makes something new."""
+IMPORT: dict[SlotName, Callable[[str | None], SlotWrite[Any]]] = {
+    "beads": lambda key: ImportBeads((), key=key),
+    "memory": lambda key: ImportMemories((), key=key),
+    "events": lambda key: ImportEvents((), key=key),
+}
+"""Another write."""
 SLOTS = list_built()
 
 
@@ -151,16 +205,17 @@ async def test_a_write_with_a_key_has_one_effect(bench: SlotBench, name: SlotNam
         # A key belongs to its caller: nobody gets the answer of somebody else.
         assert await slot.call(CREATE[name]("k1"), SlotCaller("token:other")) != first
         with pytest.raises(SlotError) as refused:
-            await slot.call(ImportBeads((), key="k1"), OWNER)
+            await slot.call(IMPORT[name]("k1"), OWNER)
         assert refused.value.problem == "conflict"
         with pytest.raises(SlotError) as refused:
             await slot.call(CREATE[name]("\n"), OWNER)
         assert refused.value.problem == "invalid"
 
 
+@pytest.mark.parametrize("name", SLOTS)
 @pytest.mark.parametrize("mode", ["local", "external"])
-async def test_a_repeated_write_is_recorded_once(bench: SlotBench, mode: Mode) -> None:
-    async with bench.open("beads", mode) as slot:
+async def test_a_repeated_write_is_recorded_once(bench: SlotBench, name: SlotName, mode: Mode) -> None:
+    async with bench.open(name, mode) as slot:
         for _ in range(3):
-            await slot.call(CREATE["beads"]("k1"), OWNER)
-    assert len(bench.place.timeline.read(kinds=["beads.*"])) == 1
+            await slot.call(CREATE[name]("k1"), OWNER)
+    assert len(bench.place.timeline.read(kinds=[f"{name}.*"])) == 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from freehold.slots import Slot, SlotName
     from freehold.slots.transfer import MoveReport
 
-NAMES = ("beads",)
+NAMES = ("beads", "memory", "events")
 """The slots that keep something."""
 slot_argument = click.argument("name", metavar="SLOT", type=click.Choice(NAMES))
 

@@ -25,8 +25,10 @@ from freehold.gateway.routes.description import DescriptionRoutes
 from freehold.gateway.routes.devices import DeviceRoutes
 from freehold.gateway.routes.doctor import DoctorRoutes
 from freehold.gateway.routes.egress import EgressRoutes
+from freehold.gateway.routes.events import EventRoutes
 from freehold.gateway.routes.files import FileRoutes
 from freehold.gateway.routes.history import HistoryRoutes
+from freehold.gateway.routes.memory import MemoryRoutes
 from freehold.gateway.routes.models import ModelRoutes, SecretRoutes
 from freehold.gateway.routes.offers import OfferRoutes
 from freehold.gateway.routes.pages import add_pages
@@ -65,6 +67,8 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     OfferRoutes,
     SlotRoutes,
     BeadRoutes,
+    EventRoutes,
+    MemoryRoutes,
     SocketRoutes,
     DescriptionRoutes,
 )

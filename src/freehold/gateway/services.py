@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from freehold.egress.models.embeddings import fetch_embeddings
 from freehold.gateway.computer_access import ComputerAccess
 from freehold.gateway.connections import OpenConnections
 from freehold.home import Home
@@ -89,5 +91,6 @@ def open_services(home: Home, loaded: LoadedManifest, network: "NetworkOverrides
     ):
         keeper = KeeperClient(home, timeout=5)
         access = ComputerAccess(home, manifest, timeline)
-        slots = SlotHost(manifest, make_place(home, timeline, access.vault.get))
+        embed = partial(fetch_embeddings, access.models)
+        slots = SlotHost(manifest, make_place(home, timeline, access.vault.get, embed))
         yield Services(home, loaded, timeline, sessions, tokens, keeper, access, slots, network)

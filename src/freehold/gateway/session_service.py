@@ -1,6 +1,7 @@
 """Builds the service of sessions from the gateway's services."""
 
 from contextlib import suppress
+from functools import partial
 
 from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.approval_store import ApprovalRow, PermissionAnswer
@@ -14,6 +15,8 @@ from freehold.agents.threads import run_blocking
 from freehold.agents.tools.beads import make_bead_tools
 from freehold.agents.tools.command_file import write_command
 from freehold.agents.tools.definitions import HostToolDependencies, make_host_tools
+from freehold.agents.tools.events import make_event_tools
+from freehold.agents.tools.memory import SessionFacts, introduce_session, make_memory_tools
 from freehold.agents.tools.server import HostToolServer
 from freehold.computer.contract.conventions import HOST_TOOLS_PORT
 from freehold.errors import FreeholdError
@@ -25,6 +28,7 @@ from freehold.gateway.services import Services
 from freehold.gateway.session_topics import SessionTopics
 from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.keeper.client import KeeperClient
+from freehold.slots.memory.contract import OriginKind
 
 HISTORY_TIMEOUT = 600.0
 
@@ -82,6 +86,7 @@ def open_session_service(
             computer=lambda: access.computer,
             keeper=keeper,
             wait_connected=access.wait_connected,
+            introduce=partial(introduce_session, services.slots.get("memory")),
         )
     )
 
@@ -114,11 +119,31 @@ def _serve_host_tools(
         domain = hosts.domain_for(services.base_url.partition("://")[2])
         return domain.origin(port) if domain is not None and can_preview(port) else None
 
+    async def find_facts(session: str) -> SessionFacts:
+        return await run_blocking(_read_facts, store, session)
+
     dependencies = HostToolDependencies(
         services.timeline, keeper, lambda: services.computer_access.egress, list_ports, find_preview
     )
-    tools = [*make_host_tools(dependencies), *make_bead_tools(services.slots.beads)]
+    tools = [
+        *make_host_tools(dependencies),
+        *make_bead_tools(services.slots.beads),
+        *make_event_tools(services.slots.get("events")),
+        *make_memory_tools(services.slots.get("memory"), find_facts),
+    ]
     server = HostToolServer(tools, ask)
     services.computer_access.port_handlers[HOST_TOOLS_PORT] = server.handle
     write_command(services.home.agents, server.described)
     return server
+
+
+def _read_facts(store: SessionStore, session: str) -> SessionFacts:
+    """The agent of a session, its running turn, and what its agent has read in it, by the calls that have ended."""
+    turn = store.turns.find_running(session)
+    calls = [
+        event.data["kind"]
+        for event in store.events(session, last=True)
+        if event.kind == "tool" and event.turn == turn and event.data["status"] == "completed"
+    ]
+    read: OriginKind = "web" if "fetch" in calls else "tool" if calls else "agent"
+    return SessionFacts(store.get(session).agent, turn, read)

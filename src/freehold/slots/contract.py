@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 from freehold.timeline.event import Json
 from freehold.typed_call import Reply_co, TypedCall
@@ -38,11 +38,19 @@ class SlotWrite(SlotCall[Reply_co], Generic[Reply_co]):
         raise NotImplementedError
 
 
+class SlotUpkeep(SlotCall[Reply_co], Generic[Reply_co]):
+    """An inner request that changes only what can be made again, such as an index. The timeline does not record it."""
+
+
 @dataclass(frozen=True)
 class SlotCaller:
-    """Who calls. `name` is how the timeline records it: `owner`, `token:NAME` or `session:ID`."""
+    """Who calls. `name` is how the timeline records it: `owner`, `token:NAME` or `session:ID`.
+
+    `agent`: the name of the agent of a session, where the slot needs it.
+    """
 
     name: str
+    agent: str | None = None
 
     @property
     def is_owner(self) -> bool:
@@ -108,8 +116,11 @@ class SlotImplementation(Protocol):
         """Idempotent. Raises `SlotError` (unavailable) when it cannot be reached."""
         ...
 
-    async def health(self) -> None:
-        """Really asks the store. Raises `SlotError` (unavailable)."""
+    async def health(self) -> str | None:
+        """Really asks the store. Raises `SlotError` (unavailable).
+
+        A text says what the owner should know although calls are answered, such as a sink that takes no events.
+        """
         ...
 
     async def close(self) -> None:
@@ -117,3 +128,21 @@ class SlotImplementation(Protocol):
         ...
 
     async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply: ...
+
+
+@runtime_checkable
+class WorkingImplementation(Protocol):
+    """An implementation that also works in the background, in the one process that runs the slot."""
+
+    async def work(self) -> None:
+        """Until cancelled. Waits by itself until it is connected."""
+        ...
+
+
+@runtime_checkable
+class TrialStore(Protocol):
+    """An implementation that can remove all that a trial has stored."""
+
+    async def drop_schema(self) -> None:
+        """Only for a place that was made for a trial."""
+        ...

@@ -5,11 +5,12 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.manifest import Manifest
+from freehold.manifest.checks.slots import BUILT
 from freehold.manifest.sections.slots import SlotSection
 from freehold.observe.secrets import Secret
 from freehold.slots.contract import SLOT_NAMES, SlotContract, SlotImplementation, SlotName
@@ -18,6 +19,9 @@ from freehold.slots.off import OffSlot
 from freehold.slots.settings import ExternalSettings
 from freehold.slots.slot import Slot
 from freehold.timeline import Timeline
+
+if TYPE_CHECKING:
+    from freehold.slots.memory.embedding import EmbedTexts
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class SlotPlace:
     timeline: Timeline
     find_secret: Callable[[str], Secret]
     environ: Mapping[str, str]
+    embed: "EmbedTexts | None" = None
+    """Asks a model provider for vectors of texts. None where no model gateway runs."""
 
 
 def read_section(manifest: Manifest, name: SlotName) -> SlotSection:
@@ -35,34 +41,38 @@ def read_section(manifest: Manifest, name: SlotName) -> SlotSection:
     return section
 
 
+# Each slot is a folder of this room with the same modules: contract (CONTRACT), local (make_local), external
+# (make_external) and trial (PARTS). A module is imported when it is needed, so that a slot that is off costs nothing.
+
+
+def load_part(name: SlotName, module: str, part: str) -> Any:
+    return getattr(import_module(f"freehold.slots.{name}.{module}"), part)
+
+
 def find_contract(name: SlotName) -> SlotContract | None:
     """The contract of a slot; None for one that this version does not have yet."""
-    if name == "beads":
-        from freehold.slots.beads.contract import BEADS
-
-        return BEADS
-    return None
+    if name not in BUILT:
+        return None
+    contract: SlotContract = load_part(name, "contract", "CONTRACT")
+    return contract
 
 
 def list_built() -> tuple[SlotName, ...]:
-    return tuple(name for name in SLOT_NAMES if find_contract(name) is not None)
+    return tuple(name for name in SLOT_NAMES if name in BUILT)
 
 
-def make_local(name: SlotName, place: SlotPlace) -> SlotImplementation:
-    if name == "beads":
-        from freehold.slots.beads.local import make_local as make_local_beads
-
-        return make_local_beads(place.timeline)
-    raise _not_built(name)
+def make_local(name: SlotName, place: SlotPlace, values: Mapping[str, str]) -> SlotImplementation:
+    made: SlotImplementation = load_part(name, "local", "make_local")(place, _settings(name, place, values))
+    return made
 
 
 def make_external(name: SlotName, place: SlotPlace, values: Mapping[str, str]) -> SlotImplementation:
-    settings = ExternalSettings(name, values, place.environ, place.find_secret)
-    if name == "beads":
-        from freehold.slots.beads.external import make_external as make_external_beads
+    made: SlotImplementation = load_part(name, "external", "make_external")(place, _settings(name, place, values))
+    return made
 
-        return make_external_beads(settings)
-    raise _not_built(name)
+
+def _settings(name: SlotName, place: SlotPlace, values: Mapping[str, str]) -> ExternalSettings:
+    return ExternalSettings(name, values, place.environ, place.find_secret)
 
 
 def make_slot(name: SlotName, section: SlotSection, place: SlotPlace) -> Slot:
@@ -74,9 +84,9 @@ def make_slot(name: SlotName, section: SlotSection, place: SlotPlace) -> Slot:
 def _choose(name: SlotName, section: SlotSection, place: SlotPlace) -> SlotImplementation:
     if section.mode == "off" or find_contract(name) is None:
         return OffSlot(name)
-    if section.mode == "local":
-        return make_local(name, place)
     try:
+        if section.mode == "local":
+            return make_local(name, place, section.settings)
         return make_external(name, place, section.settings)
     except SlotError as error:
         return BrokenSlot(error)
@@ -138,9 +148,7 @@ async def open_slot(name: SlotName, manifest: Manifest, place: SlotPlace) -> Asy
         await slot.close()
 
 
-def make_place(home: Home, timeline: Timeline, find_secret: Callable[[str], Secret]) -> SlotPlace:
-    return SlotPlace(home, timeline, find_secret, os.environ)
-
-
-def _not_built(name: str) -> FreeholdError:
-    return FreeholdError("slot.not-built", f"This version of Freehold has no {name} slot")
+def make_place(
+    home: Home, timeline: Timeline, find_secret: Callable[[str], Secret], embed: "EmbedTexts | None" = None
+) -> SlotPlace:
+    return SlotPlace(home, timeline, find_secret, os.environ, embed)

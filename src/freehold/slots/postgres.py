@@ -8,11 +8,11 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from freehold.slots.answers import answer_once
-from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotContract, SlotWrite
+from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller, SlotContract, SlotUpkeep, SlotWrite
 from freehold.slots.errors import SlotError, slot_unavailable
 from freehold.slots.settings import ExternalSettings
 from freehold.slots.statement import Row, Steps
@@ -29,12 +29,17 @@ CALL_TIMEOUT = 5.0
 MAX_TRIES = 3
 """How often a transaction is tried that the server ended because of another one."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)
+_OPTIONS_OF = {"vector": " -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=100"}
+"""With a condition beside the vectors, the index goes on until enough rows meet it."""
 _SETTINGS = ("url", "password", "schema", "sslmode", "sslrootcert", "privacy")
 
 
-def read_connection(settings: ExternalSettings) -> dict[str, str | int]:
-    """The parameters of a connection. Beyond this machine it is encrypted, and the server must prove its name."""
-    settings.require_known(*_SETTINGS)
+def read_connection(settings: ExternalSettings, more: Sequence[str] = ()) -> dict[str, str | int]:
+    """The parameters of a connection. Beyond this machine it is encrypted, and the server must prove its name.
+
+    `more`: settings that are not about the connection.
+    """
+    settings.require_known(*_SETTINGS, *more)
     url = settings.require("url")
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres") or parts.password is not None:
@@ -84,9 +89,14 @@ class PostgresTables:
         schema: Sequence[str],
         steps_of_call: StepsOfCall,
         clock: Callable[[], float] = time.time,
+        *,
+        extension: Literal["vector"] | None = None,
+        more_settings: Sequence[str] = (),
     ) -> None:
         self._contract = contract
         self._settings = settings
+        self._extension = extension
+        self._more_settings = more_settings
         self._migrations = schema
         self._steps_of_call = steps_of_call
         self._clock = clock
@@ -111,6 +121,11 @@ class PostgresTables:
         while self._idle:
             await self._idle.pop().close()
 
+    async def define(self, sql: str) -> None:
+        """Carries out a definition, such as of an index, that is there already or costs little."""
+        async with self._connection() as connection:
+            await self._deadline(connection, _execute(connection, sql))
+
     async def drop_schema(self) -> None:
         """Removes everything that this slot has stored. Only for a schema that was made for a trial."""
         async with self._connection() as connection:
@@ -134,9 +149,11 @@ class PostgresTables:
     ) -> Any:
         context = CallContext(caller, self._clock())
         steps = self._steps_of_call[type(request)](request, context)
-        if not isinstance(request, SlotWrite):
+        if not isinstance(request, SlotWrite | SlotUpkeep):
             return await _run_steps(connection, steps)
         async with connection.transaction():
+            if isinstance(request, SlotUpkeep):
+                return await _run_steps(connection, steps)
             once = answer_once(self._contract.name, request, caller, steps, context.now)
             reply, _repeated = await _run_steps(connection, once)
             return reply
@@ -146,6 +163,8 @@ class PostgresTables:
         async with connection.transaction():
             await _execute(connection, "SELECT pg_advisory_xact_lock(7305809, 0)")
             await _execute(connection, f"CREATE SCHEMA IF NOT EXISTS {self._name}")
+            if self._extension is not None:
+                await _execute(connection, f"CREATE EXTENSION IF NOT EXISTS {self._extension} WITH SCHEMA public")
             await _execute(
                 connection, "CREATE TABLE IF NOT EXISTS slot_steps (name TEXT PRIMARY KEY, steps INTEGER NOT NULL)"
             )
@@ -193,7 +212,10 @@ class PostgresTables:
         import psycopg
 
         options = f"-c search_path={self._name} -c statement_timeout=30s -c lock_timeout=4s"
-        parameters: dict[str, Any] = {**read_connection(self._settings), "options": options}
+        if self._extension is not None:
+            options = options.replace(f"={self._name}", f"={self._name},public") + _OPTIONS_OF[self._extension]
+        connecting = read_connection(self._settings, self._more_settings)
+        parameters: dict[str, Any] = {**connecting, "options": options}
         return await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
 
     async def _deadline(self, connection: "psycopg.AsyncConnection[Row]", work: Any) -> Any:

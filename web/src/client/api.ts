@@ -251,12 +251,35 @@ export interface ChangedPath {
   path: string;
 }
 
+export interface ChosenLetters {
+  /** None: all of them. */
+  sequences?: number[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 export interface CloseBead {
   reason: string;
   /** What shows that it is done; needed where a session has worked. */
   evidence?: string | null;
   /** The same request with the same key has its effect once. */
   key?: string | null;
+}
+
+/** An event as CloudEvents 1.0 writes it in JSON. `sequence` is its place in the log, as 16 digits. */
+export interface CloudEvent {
+  sequence: string;
+  specversion: string;
+  id: string;
+  source: string;
+  type: string;
+  time: string;
+  datacontenttype: string;
+  actor: string;
+  subject?: string | null;
+  timelineseq?: number | null;
+  imported?: boolean;
+  data: Record<string, unknown>;
 }
 
 export interface CollectToken {
@@ -313,11 +336,42 @@ export interface CreateFolder {
 /** The new token with its secret, which is not shown again. */
 export interface CreatedToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
   secret: string;
+}
+
+/** An event that the sink did not take. */
+export interface DeadLetter {
+  sequence: number;
+  event: CloudEvent;
+  at: string;
+  error: string;
+  again: boolean;
+}
+
+export interface DeadLetterChange {
+  count: number;
+}
+
+export interface DeadLetterPage {
+  letters: DeadLetter[];
+  cursor: number | null;
+}
+
+/** Where events are sent, and how far that is. Without a sink they are kept here only. */
+export interface Delivery {
+  sink: string;
+  target: string;
+  state: "none" | "ok" | "away";
+  since: string;
+  delivered: number;
+  waiting: number;
+  dead: number;
+  dropped: number;
+  error: string | null;
 }
 
 /** The result of the last examination. `problem` says why it did not finish. */
@@ -385,6 +439,23 @@ export interface EscapeAttempt {
   seen: string;
 }
 
+export interface EventImport {
+  created: number;
+  kept: number;
+}
+
+/** Send `cursor` as `after` to read on. `missed` events after the cursor you sent are not kept any more. */
+export interface EventPage {
+  events: CloudEvent[];
+  cursor: number;
+  missed: number;
+}
+
+export interface EventRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
+}
+
 /** A feature of this Freehold. */
 export interface Feature {
   name: string;
@@ -428,6 +499,10 @@ export interface FileTree {
   path: string;
   rows: [string, string, number][];
   complete: boolean;
+}
+
+export interface ForgottenMemory {
+  id: string;
 }
 
 export interface HealthReport {
@@ -531,6 +606,18 @@ export interface ImportBeads {
   key?: string | null;
 }
 
+export interface ImportEvents {
+  records: Record<string, unknown>[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface ImportMemories {
+  records: Record<string, unknown>[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 /** How a computer is isolated. `limits` names the mechanism that enforces each limit. */
 export interface IsolationFacts {
   backend: string;
@@ -569,9 +656,80 @@ export interface Me {
   handle: string | null;
   sign_in: string | null;
   /** The scopes of the API token; null for a browser, which has all scopes. */
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[] | null;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[] | null;
   /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
+}
+
+/** One thing that is remembered. `used`: how often an agent was given it. Pinned ones begin every new session. */
+export interface Memory {
+  id: string;
+  namespace: string;
+  text: string;
+  origin: MemoryOrigin;
+  created: string;
+  created_by: string;
+  updated: string;
+  expires: string | null;
+  pinned: boolean;
+  used: number;
+  last_used: string | null;
+  version: number;
+}
+
+export interface MemoryImport {
+  created: number;
+  replaced: number;
+  /** Memories that are as new here as their record, or newer. */
+  kept: number;
+}
+
+export interface MemoryMatch {
+  memory: Memory;
+  score: number;
+  /** Exact words of the question that it has. */
+  words: string[];
+}
+
+/** The best first. `by` says whether meanings were compared, or only words because meanings could not be had. */
+export interface MemoryMatches {
+  matches: MemoryMatch[];
+  by: "meaning" | "words";
+  /** How many memories can be found only by their words so far. */
+  waiting: number;
+}
+
+export interface MemoryNamespace {
+  name: string;
+  memories: number;
+}
+
+/** Where a memory comes from. Only what the `owner` wrote or corrected is told to agents as the owner's word. */
+export interface MemoryOrigin {
+  kind: "owner" | "program" | "agent" | "tool" | "web";
+  session: string | null;
+  turn: number | null;
+  note: string | null;
+}
+
+/** Memories, last changed first. Send `cursor` to get the next page; null on the last one. */
+export interface MemoryPage {
+  memories: Memory[];
+  cursor: string | null;
+}
+
+export interface MemoryRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
+}
+
+export interface MemoryStatus {
+  namespaces: MemoryNamespace[];
+  /** What makes meanings comparable. */
+  embedding: string;
+  waiting: number;
+  /** Why meanings cannot be compared now; null when they can. */
+  problem: string | null;
 }
 
 /** Version and configuration of this Freehold. */
@@ -650,7 +808,7 @@ export interface Need {
 /** A token to create. */
 export interface NewToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
   /** Days until it expires; null for never. */
   days?: number | null;
 }
@@ -788,6 +946,21 @@ export interface PromptImage {
   data: string;
 }
 
+export interface PublishEvent {
+  type: string;
+  data?: Record<string, unknown>;
+  subject?: string | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface PublishedEvent {
+  id: string;
+  type: string;
+  subject: string | null;
+  at: string;
+}
+
 /** Whether Freehold is ready, since when, and if not, why. */
 export interface Readiness {
   ready: boolean;
@@ -845,7 +1018,7 @@ export interface RequestSshKey {
 export interface RequestToken {
   /** The name of the new token. */
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
 }
 
 /** `begun` is false for the gateway itself: it answers before it restarts. */
@@ -884,6 +1057,14 @@ export interface RewindSession {
   turn: number;
   what: "files" | "chat" | "both";
   dry_run?: boolean;
+}
+
+export interface SearchMemories {
+  /** A question, or some words. */
+  query: string;
+  /** Default: all. */
+  namespaces?: string[];
+  limit?: number;
 }
 
 /** A secret by its name. Its value is never shown. */
@@ -1128,6 +1309,18 @@ export interface StopState {
   summary: string | null;
 }
 
+export interface StoreMemory {
+  text: string;
+  /** shared, project:NAME or agent:NAME. */
+  namespace?: string;
+  /** When it is forgotten. */
+  expires?: string | null;
+  /** Given to every new session. Only for the owner. */
+  pinned?: boolean;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 /** A message or thought that is still streaming and not an event yet. The rest follows as deltas. */
 export interface StreamingText {
   kind: "message" | "thought";
@@ -1186,7 +1379,7 @@ export interface TokenAnswer {
 /** One API token. Its secret is shown only when it is created. */
 export interface TokenInfo {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -1221,6 +1414,18 @@ export interface UpdateBead {
   key?: string | null;
 }
 
+/** Only the fields that are given are set. */
+export interface UpdateMemory {
+  text?: string | null;
+  namespace?: string | null;
+  expires?: "never" | string | null;
+  pinned?: boolean | null;
+  /** Refused if it has another version. */
+  version?: number | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
 /**
  * Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price.
  *
@@ -1249,7 +1454,7 @@ export interface UsageReport {
 export interface WaitingDevice {
   code: string;
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
   address: string;
 }
 

@@ -64,6 +64,10 @@ async def _is_connected() -> None:
     """For a computer that is always connected."""
 
 
+async def _no_introduction(_session: str, _agent: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class SessionDependencies:
     home: Home
@@ -78,3 +82,5 @@ class SessionDependencies:
     keeper: KeeperCaller
     wait_connected: Callable[[], Awaitable[None]] = _is_connected
     """Returns when an agent can start inside, or after a timeout: right after a restart the link is not made yet."""
+    introduce: Callable[[str, str], Awaitable[str]] = _no_introduction
+    """What the first prompt of a session with this agent begins with: the memories that the owner has pinned."""

@@ -298,7 +298,9 @@ class SessionRunner:
             if not isinstance(answer.get("sessionId"), str) or not answer["sessionId"]:
                 raise AgentError("agent.nonsense", f"{agent.title} opened a session without an id")
             self._acp_session = answer["sessionId"]
-            self._preface = summarise_transcript(await run_blocking(self._store.events, self.session, last=True))
+            introduction = await self._dependencies.introduce(self.session, agent.name)
+            transcript = summarise_transcript(await run_blocking(self._store.events, self.session, last=True))
+            self._preface = "\n\n".join(part for part in (introduction, transcript) if part)
         self._options.read_session(answer)
         await self._set_options(program, agent, row)
         await run_blocking(self._store.save_agent_state, self.session, acp=self._acp_session)

@@ -273,7 +273,7 @@ class ImportBeads(SlotWrite[BeadImport]):
         return {"created": reply.created, "replaced": reply.replaced, "kept": reply.kept}
 
 
-BEADS = SlotContract(
+CONTRACT = SlotContract(
     "beads",
     1,
     (

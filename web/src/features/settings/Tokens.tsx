@@ -17,6 +17,8 @@ const SCOPES: readonly { scope: Scope; allows: string }[] = [
   { scope: "terminal", allows: "use terminals" },
   { scope: "history", allows: "undo, redo and restore" },
   { scope: "beads", allows: "read and change work items" },
+  { scope: "memory", allows: "read, store and change what is remembered" },
+  { scope: "events", allows: "read and publish events" },
   { scope: "admin", allows: "change settings, sign-ins and tokens" },
 ];
 

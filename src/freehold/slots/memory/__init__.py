@@ -1,0 +1,1 @@
+"""Memory: what agents remember, found again by meaning and by exact words."""
