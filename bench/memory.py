@@ -32,7 +32,7 @@ from freehold.observe.secrets import Secret
 from freehold.slots import Slot, SlotCaller
 from freehold.slots.host import SlotPlace, make_slot
 from freehold.slots.memory.contract import MAX_RECORDS, GetMemoryStatus, ImportMemories, SearchMemories, StoreMemory
-from freehold.slots.memory.embedding import OwnEmbedder
+from freehold.slots.memory.embedder import OwnEmbedder
 from freehold.slots.memory.minilm.model import MiniLm
 from freehold.timeline import Timeline
 
@@ -195,7 +195,7 @@ async def fill(slot: Slot, texts: Sequence[str]) -> None:
 
 async def measure_quality(place: SlotPlace, quick: bool) -> AsyncIterator[Figure]:
     notes, questions = read_set()
-    noise = make_noise(1_000 if quick else 10_000)
+    noise = make_noise(400 if quick else 10_000)
     model = MiniLm()
     slot = make_slot("memory", SlotSection(mode="local"), place)
     await slot.connect()
@@ -253,7 +253,7 @@ async def time_calls(act: Callable[[int], Awaitable[object]], times: int) -> lis
 
 async def measure_speed(place: SlotPlace, quick: bool) -> AsyncIterator[Figure]:
     """Vectors of the many entries are made up: making them would take a quarter of an hour, and their number counts."""
-    entries, times = (20_000, 60) if quick else (100_000, 300)
+    entries, times = (20_000, 40) if quick else (100_000, 300)
     slot = make_slot("memory", SlotSection(mode="local"), place)
     await slot.connect()
     await asyncio.to_thread(plant_entries, place.timeline, entries)
@@ -319,7 +319,7 @@ async def measure_external(place: SlotPlace, url: str, quick: bool) -> AsyncIter
     await slot.connect()
     notes, questions = read_set()
     await fill(slot, notes)
-    times = 60 if quick else 300
+    times = 40 if quick else 300
     model = MiniLm()
     options = "-c search_path=bench,public"
     async with await psycopg.AsyncConnection.connect(url, autocommit=True, options=options) as bare:

@@ -7,6 +7,9 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.condition import until
 
+from freehold.agents.sessions.rows import SessionRow
+from freehold.errors import FreeholdError
+
 ITEMS = "/v1/slots/beads/items"
 
 
@@ -61,6 +64,30 @@ async def test_setting_an_agent_on_an_item_needs_the_scope_prompt_too(gateway: R
     assert refused.json()["error"]["code"] == "identity.wrong-scope"
 
 
+async def test_a_start_that_is_refused_leaves_neither_a_session_nor_a_held_item(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = gateway.context.sessions
+    await sessions.ready.wait()
+    store = sessions.dependencies.store
+
+    async def open_session(agent: str | None, title: str, model: str | None, *, who: str) -> SessionRow:
+        return store.create("builtin", title, model, who=who)
+
+    async def refuse(*given: object, **more: object) -> None:
+        raise FreeholdError("models.stopped", "The kill switch is on")
+
+    monkeypatch.setattr(sessions, "open", open_session)
+    monkeypatch.setattr(sessions, "prompt", refuse)
+    headers = gateway.token("beads", "prompt", "read")
+    item = (await gateway.http.post(ITEMS, json={"title": "x"}, headers=headers)).json()["id"]
+    refused = await gateway.http.post(f"{ITEMS}/{item}/work", json={}, headers=headers)
+    assert refused.json()["error"]["code"] == "models.stopped"
+    bead = (await gateway.http.get(f"{ITEMS}/{item}", headers=headers)).json()["bead"]
+    assert (bead["status"], bead["holder"]) == ("open", None)
+    assert (await gateway.http.get("/v1/sessions", headers=headers)).json()["sessions"] == []
+
+
 async def test_records_go_out_and_come_back(gateway: RunningGateway) -> None:
     headers = gateway.token("beads")
     for title in ("a", "b", "c"):
@@ -87,7 +114,8 @@ async def test_slots_and_the_versions_of_their_contracts_are_told(gateway: Runni
     headers = gateway.token("read")
     slots = {one["name"]: one for one in (await gateway.http.get("/v1/slots", headers=headers)).json()}
     assert (slots["beads"]["state"], slots["beads"]["implementation"]) == ("ok", "local")
-    assert (slots["pods"]["state"], slots["pods"]["contract"]) == ("off", None)
+    assert (slots["memory"]["state"], slots["memory"]["contract"]) == ("off", 1)
+    assert {one["privacy"] for one in slots.values()} == {"off"}
     meta = (await gateway.http.get("/v1/meta", headers=headers)).json()
     assert meta["slots"]["beads"] == "local"
     assert meta["slot_contracts"]["beads"] == 1

@@ -19,8 +19,13 @@ Reply = TypeVar("Reply")
 class SlotCall(TypedCall[Reply_co], Generic[Reply_co]):
     """One request to a slot. Subclasses are frozen dataclasses; `method` is also the word in metrics."""
 
-    identifiers: ClassVar[frozenset[str]] = frozenset()
-    """Text fields that name something, such as an id. The privacy filter reads every other text field."""
+    identifiers: ClassVar[frozenset[str]] = frozenset({"id", "key", "cursor", "path", "folder", "known", "etag"})
+    """Text fields that name something, such as an id. The privacy filter reads every other text field.
+
+    A text `content` beside an `encoding` that is `base64` is read as the bytes that it stands for.
+    """
+    record_identifiers: ClassVar[frozenset[str]] = frozenset()
+    """The same for the keys of records that the call stores."""
 
 
 class SlotWrite(SlotCall[Reply_co], Generic[Reply_co]):
@@ -146,3 +151,10 @@ class TrialStore(Protocol):
     async def drop_schema(self) -> None:
         """Only for a place that was made for a trial."""
         ...
+
+
+@runtime_checkable
+class FilteredImplementation(Protocol):
+    """An implementation that tells others what did not come by a call, so that it needs the privacy filter itself."""
+
+    def filter_by(self, clean: "Callable[[Mapping[str, Any]], Mapping[str, Any]]") -> None: ...

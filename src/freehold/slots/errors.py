@@ -1,5 +1,6 @@
 """The errors of slots: one family for all of them."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from freehold.errors import FreeholdError, KindName
@@ -20,10 +21,14 @@ _KINDS: dict[SlotProblem, KindName] = {
 class SlotError(FreeholdError):
     """A call that a slot refused. Its code is the slot and the problem: `beads.claimed`."""
 
-    def __init__(self, slot: str, problem: SlotProblem, message: str, *, hint: str = "") -> None:
-        super().__init__(f"{slot}.{problem}", message, hint=hint, kind=_KINDS[problem])
+    def __init__(
+        self, slot: str, problem: SlotProblem, message: str, *, hint: str = "", kind: KindName | None = None
+    ) -> None:
+        super().__init__(f"{slot}.{problem}", message, hint=hint, kind=kind or _KINDS[problem])
         self.slot = slot
         self.problem = problem
+        self.found: Mapping[str, int] = {}
+        """How often the privacy filter has seen which kind of private data, when it refused the call."""
 
 
 def slot_unavailable(slot: str, reason: str) -> SlotError:

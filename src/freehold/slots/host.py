@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from freehold.manifest import Manifest
 from freehold.manifest.checks.slots import BUILT
 from freehold.manifest.sections.slots import SlotSection
 from freehold.observe.secrets import Secret
-from freehold.slots.contract import SLOT_NAMES, SlotContract, SlotImplementation, SlotName
+from freehold.slots.contract import SLOT_NAMES, FilteredImplementation, SlotContract, SlotImplementation, SlotName
 from freehold.slots.errors import SlotError
 from freehold.slots.off import OffSlot
 from freehold.slots.settings import ExternalSettings
@@ -21,7 +21,17 @@ from freehold.slots.slot import Slot
 from freehold.timeline import Timeline
 
 if TYPE_CHECKING:
-    from freehold.slots.memory.embedding import EmbedTexts
+    from freehold.slots.memory.embedder import EmbedTexts
+    from freehold.slots.orchestrator.engine import RunEngine
+    from freehold.slots.privacy.filter import PrivacyFilter
+
+
+@dataclass
+class EngineBox:
+    """Holds what runs agents, once the gateway has it. A command has none."""
+
+    engine: "RunEngine | None" = None
+    is_connected: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class SlotPlace:
     environ: Mapping[str, str]
     embed: "EmbedTexts | None" = None
     """Asks a model provider for vectors of texts. None where no model gateway runs."""
+    engine: EngineBox = field(default_factory=EngineBox)
 
 
 def read_section(manifest: Manifest, name: SlotName) -> SlotSection:
@@ -78,7 +89,20 @@ def _settings(name: SlotName, place: SlotPlace, values: Mapping[str, str]) -> Ex
 def make_slot(name: SlotName, section: SlotSection, place: SlotPlace) -> Slot:
     """The slot as the manifest wants it. What an implementation needs is imported only when it is chosen."""
     contract = find_contract(name) or SlotContract(name, 0, ())
-    return Slot(contract, _choose(name, section, place), place.timeline)
+    implementation, privacy = _choose(name, section, place), _make_filter(name, section, place)
+    if privacy is not None and isinstance(implementation, FilteredImplementation):
+        implementation.filter_by(privacy.clean_data)
+    return Slot(contract, implementation, place.timeline, privacy=privacy)
+
+
+def _make_filter(name: SlotName, section: SlotSection, place: SlotPlace) -> "PrivacyFilter | None":
+    if section.privacy == "off" or section.mode == "off":
+        return None
+    from freehold.slots.privacy.filter import PrivacyFilter
+    from freehold.slots.privacy.machine import read_machine_user
+    from freehold.slots.privacy.pseudonyms import Pseudonyms
+
+    return PrivacyFilter(name, section.privacy, Pseudonyms(place.home.root, place.timeline), read_machine_user())
 
 
 def _choose(name: SlotName, section: SlotSection, place: SlotPlace) -> SlotImplementation:
@@ -118,6 +142,7 @@ class SlotHost:
     """All slots of a Freehold, each by its name."""
 
     def __init__(self, manifest: Manifest, place: SlotPlace) -> None:
+        self.engine = place.engine
         self._slots = {name: make_slot(name, read_section(manifest, name), place) for name in SLOT_NAMES}
 
     def get(self, name: SlotName) -> Slot:

@@ -31,7 +31,7 @@ MAX_TRIES = 3
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)
 _OPTIONS_OF = {"vector": " -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=100"}
 """With a condition beside the vectors, the index goes on until enough rows meet it."""
-_SETTINGS = ("url", "password", "schema", "sslmode", "sslrootcert", "privacy")
+_SETTINGS = ("url", "password", "schema", "sslmode", "sslrootcert")
 
 
 def read_connection(settings: ExternalSettings, more: Sequence[str] = ()) -> dict[str, str | int]:

@@ -5,9 +5,9 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from freehold.errors import FreeholdError
 from freehold.observe.metrics import MetricsRegistry, registry
@@ -23,7 +23,10 @@ from freehold.slots.contract import (
     WorkingImplementation,
 )
 from freehold.slots.errors import SlotError, slot_unavailable
-from freehold.timeline import Timeline
+from freehold.timeline import Json, Timeline
+
+if TYPE_CHECKING:
+    from freehold.slots.privacy.filter import PrivacyFilter
 
 CONNECT_TIMEOUT = 10.0
 CALL_TIMEOUT = 10.0
@@ -62,10 +65,12 @@ class Slot:
         *,
         metrics: MetricsRegistry = registry,
         clock: Callable[[], float] = time.time,
+        privacy: "PrivacyFilter | None" = None,
     ) -> None:
         self.contract = contract
         self.implementation = implementation.kind
         self._inner = implementation
+        self._privacy = privacy
         self._timeline = timeline
         self._clock = clock
         self._status = SlotStatus("off" if implementation.kind == "off" else "starting", clock())
@@ -74,6 +79,11 @@ class Slot:
         self._lost = asyncio.Event()
         self._calls = metrics.counter(
             "freehold_slot_calls_total", "Calls of slots.", ["slot", "method", "implementation", "outcome"]
+        )
+        self._private = metrics.counter(
+            "freehold_slot_private_total",
+            "Secrets and personal data that the privacy filter found, by what it did.",
+            ["slot", "kind", "outcome"],
         )
         self._seconds = metrics.histogram(
             "freehold_slot_call_seconds", "How long calls of slots took.", ["slot", "method", "implementation"]
@@ -139,6 +149,38 @@ class Slot:
     async def _call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         if self._status.state in ("starting", "unavailable"):
             raise slot_unavailable(self.name, self._status.error or "it is starting")
+        if self._privacy is None:
+            return await self._ask(request, caller)
+        clean = await self._clean(self._privacy, request, caller)
+        reply = await self._ask(clean, caller)
+        return await asyncio.to_thread(self._privacy.reveal, reply, caller)
+
+    async def _clean(self, privacy: "PrivacyFilter", request: SlotCall[Reply], caller: SlotCaller) -> SlotCall[Reply]:
+        """The request as it may go on. What was found is counted and recorded, without the values."""
+        try:
+            done = await asyncio.to_thread(privacy.clean, request)
+        except SlotError as error:
+            await self._note_private("refused", type(request).method, error.found, caller)
+            raise
+        except FreeholdError as error:
+            raise SlotError(self.contract.name, "unavailable", error.message, hint=error.next_step) from error
+        await self._note_private("replaced", type(request).method, done.replaced, caller)
+        return done.request
+
+    async def _note_private(
+        self, outcome: Literal["refused", "replaced"], method: str, found: Mapping[str, int], caller: SlotCaller
+    ) -> None:
+        if not found:
+            return
+        for kind, count in found.items():
+            self._private.inc(count, slot=self.name, kind=kind, outcome=outcome)
+        data: dict[str, Json] = {"slot": self.name, "method": method, "outcome": outcome, "found": dict(found)}
+        try:
+            await asyncio.to_thread(self._timeline.append, "slot.private_found", data, who=caller.name)
+        except FreeholdError as error:
+            log.warning("what the privacy filter found could not be recorded", extra={"error": error.message})
+
+    async def _ask(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         try:
             async with asyncio.timeout(CALL_TIMEOUT):
                 reply = await self._inner.call(request, caller)

@@ -202,9 +202,14 @@ from freehold.slots.host import SlotPlace, make_slot
 from freehold.timeline import Timeline
 folder = Path(sys.argv[1])
 
+asked = 0
+
 async def embed(provider, model, texts):
-    with (folder / "asked").open("a") as file:
-        file.write("x" * len(texts))
+    global asked
+    asked += len(texts)
+    if asked > 200:
+        (folder / "hangs").touch()
+        await asyncio.Event().wait()
     return [[1.0 + text.count("a"), 2.0] for text in texts]
 
 async def main():
@@ -218,7 +223,7 @@ asyncio.run(main())
 
 
 async def test_making_vectors_again_goes_on_after_kill_9(tmp_path: Path) -> None:
-    """Killed after some vectors were stored, wherever it is then. What was stored is not asked for again."""
+    """Killed when it has stored some vectors and waits for others. What was stored is not asked for again."""
     with Timeline(tmp_path / "timeline.db") as timeline:
         place = SlotPlace(None, timeline, None, {})  # type: ignore[arg-type]
         provider = FakeProvider()
@@ -229,8 +234,7 @@ async def test_making_vectors_again_goes_on_after_kill_9(tmp_path: Path) -> None
             records = tuple({"id": f"m-{n:05}", "text": f"note {n}"} for n in range(start, start + 200))
             await slot.call(ImportMemories(records), OWNER)
         working = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", REEMBED, tmp_path])
-        asked = tmp_path / "asked"
-        await asyncio.to_thread(wait_until, lambda: asked.exists() and asked.stat().st_size > 40)
+        await asyncio.to_thread(wait_until, (tmp_path / "hangs").exists)
         os.kill(working.pid, signal.SIGKILL)
         working.wait()
         waiting = (await slot.call(GetMemoryStatus(), OWNER)).waiting

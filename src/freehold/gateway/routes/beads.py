@@ -301,13 +301,14 @@ class BeadRoutes:
         principal = principal_of(request.scope)
         principal.require("prompt")
         owner = SlotCaller("owner")
-        details = await self._slot.call(GetBead(bead), owner)
+        # As an agent may read it: the privacy filter shows what pseudonyms stand for to the owner only.
+        details = await self._slot.call(GetBead(bead), SlotCaller("freehold"))
         if details.bead.status != "open" or details.bead.blocked:
             state = "blocked" if details.bead.blocked else details.bead.status.replace("_", " ")
             raise SlotError("beads", "conflict", f"The item {details.bead.id} is {state}, so nobody can begin it")
         session = await self._sessions.open(body.agent, details.bead.title[:100], body.model, who=principal.who)
         try:
-            claimed = await self._slot.call(ClaimBead(bead, session=session.id), owner)
+            await self._slot.call(ClaimBead(bead, session=session.id), owner)
         except SlotError:
             await self._sessions.delete(session.id, who=principal.who)
             raise
@@ -318,7 +319,8 @@ class BeadRoutes:
             await self._slot.call(ReleaseBead(bead), owner)
             await self._sessions.delete(session.id, who=principal.who)
             raise
-        return BeadSessionBody(bead=bead_body(claimed), session=session.id, turn=turn)
+        claimed = await self._slot.call(GetBead(bead), _caller(request))
+        return BeadSessionBody(bead=bead_body(claimed.bead), session=session.id, turn=turn)
 
     @get("/v1/slots/beads/export", scope="beads")
     async def export_beads(

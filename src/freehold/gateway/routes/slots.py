@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from freehold.gateway.context import RouteContext
 from freehold.gateway.routing import get
-from freehold.manifest.sections.slots import SlotMode
+from freehold.manifest.sections.slots import PrivacyMode, SlotMode
 from freehold.slots import Slot
 from freehold.slots.host import read_section
 
@@ -22,6 +22,7 @@ class SlotBody(BaseModel):
     since: datetime
     error: str | None
     required: bool
+    privacy: PrivacyMode
     contract: int | None = Field(description="The version of its contract; null when this version has no such slot.")
 
 
@@ -44,5 +45,6 @@ class SlotRoutes:
             since=datetime.fromtimestamp(status.since, UTC),
             error=status.error,
             required=section.required,
+            privacy=section.privacy,
             contract=slot.contract.version if slot.contract.calls else None,
         )

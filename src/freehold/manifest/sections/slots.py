@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 from freehold.manifest.sections.base import Section
 
 SlotMode = Literal["local", "external", "off"]
+PrivacyMode = Literal["strict", "soft", "off"]
 
 
 class SlotSection(Section):
@@ -15,6 +16,11 @@ class SlotSection(Section):
 
     mode: SlotMode = Field(default="off", description="Stored here, stored by an external service, or not used.")
     required: bool = Field(default=False, description="Whether Freehold is ready only while this slot works.")
+    privacy: PrivacyMode = Field(
+        default="off",
+        description="What happens to secrets and personal data: refused, replaced by pseudonyms that only the owner "
+        "sees through, or nothing.",
+    )
     settings: Mapping[str, str] = Field(
         default={},
         description="What the external service needs, such as its url; keys as `env:NAME` or `secret:name`.",

@@ -263,6 +263,10 @@ class ExportBeads(SlotCall[BeadRecords]):
 class ImportBeads(SlotWrite[BeadImport]):
     """Records of beads' own JSON lines. All of them are stored, or none. Idempotent."""
 
+    record_identifiers: ClassVar[frozenset[str]] = frozenset(
+        {"id", "issue_id", "depends_on_id", "type", "status", "issue_type", "sessions", "action"}
+        | {"created_at", "updated_at", "closed_at"}
+    )
     method: ClassVar[str] = "import"
     event: ClassVar[str] = "beads.imported"
     records: tuple[Record, ...]

@@ -3,8 +3,10 @@
 import json
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from freehold.slots.events.cloud_event import CloudEvent, from_timeline
 from freehold.slots.events.contract import PublishEvent
@@ -31,6 +33,8 @@ class EventPump:
         self._log = events
         self._timeline = timeline
         self._kinds = [] if "*" in kinds else [*kinds, PUBLISHED]
+        self.clean: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda data: data
+        """The privacy filter, for events of the timeline. What was published has passed it already."""
 
     def prepare(self) -> None:
         """A new log begins with the next event of the timeline. Idempotent."""
@@ -78,7 +82,7 @@ class EventPump:
                     )
                 )
             elif not event.kind.startswith(_OWN):
-                made.append(from_timeline(event, source))
+                made.append(from_timeline(replace(event, data=self.clean(event.data)), source))
         return made
 
     def _read_content(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None, str]]:

@@ -23,11 +23,11 @@ from freehold.slots.events.contract import (
     DeliveryStatus,
     EventImport,
     EventMark,
-    LogPage,
     EventRecords,
     ExportEvents,
     GetDelivery,
     ImportEvents,
+    LogPage,
     ReadEvents,
     ResendDeadLetters,
 )
@@ -69,6 +69,10 @@ class EventStore:
         self._connected = asyncio.Event()
         self._grown = asyncio.Event()
         self._is_pumping = False
+
+    def filter_by(self, clean: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """The privacy filter, for what comes from the timeline."""
+        self._pump.clean = clean
 
     async def connect(self) -> None:
         await self._tables.connect()
@@ -238,6 +242,9 @@ class EventStore:
             except (FreeholdError, OSError) as error:
                 # A full disk, for example. The health of the slot and of the disk show it.
                 log.warning("events wait: %s", error)
+            except Exception:
+                # A bug here must end neither the other slots nor the gateway.
+                log.exception("events wait because of an unexpected error")
             await asyncio.sleep(RETRY_DELAY)
 
     async def _follow(self) -> None:

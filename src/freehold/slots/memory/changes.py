@@ -21,6 +21,7 @@ from freehold.slots.memory.contract import (
     ForgottenMemory,
     Memory,
     MemoryOrigin,
+    OriginKind,
     StoreMemory,
     UpdateMemory,
 )
@@ -122,7 +123,7 @@ def _changed(before: Memory, request: UpdateMemory, context: CallContext) -> Mem
     after = replace(before, updated=context.now, version=before.version + 1)
     if request.text is not None:
         check_memory_text(request.text)
-        kind = "owner" if context.caller.is_owner else "program"
+        kind: OriginKind = "owner" if context.caller.is_owner else "program"
         after = replace(after, text=request.text, origin=replace(before.origin, kind=kind))
     if request.namespace is not None:
         check_namespace(request.namespace, context.caller)

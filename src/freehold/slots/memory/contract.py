@@ -233,6 +233,7 @@ class ExportMemories(SlotCall[MemoryRecords]):
 class ImportMemories(SlotWrite[MemoryImport]):
     """Records of an export. All of them are stored, or none. Idempotent."""
 
+    record_identifiers: ClassVar[frozenset[str]] = frozenset({"id", "namespace", "kind", "session"})
     method: ClassVar[str] = "import"
     event: ClassVar[str] = "memory.imported"
     records: tuple[Record, ...]

@@ -9,7 +9,7 @@ from freehold.slots.host import SlotPlace
 from freehold.slots.memory.calls import STEPS_OF_CALL
 from freehold.slots.memory.checks import NamespaceReach
 from freehold.slots.memory.contract import CONTRACT
-from freehold.slots.memory.embedding import make_embedder
+from freehold.slots.memory.embedder import make_embedder
 from freehold.slots.memory.lookup import FindNearest, NearEntry
 from freehold.slots.memory.schema import POSTGRES_STEPS
 from freehold.slots.memory.store import MemoryStore
@@ -17,7 +17,7 @@ from freehold.slots.postgres import PostgresTables
 from freehold.slots.settings import ExternalSettings
 
 if TYPE_CHECKING:
-    from freehold.slots.memory.embedding import Floats
+    from freehold.slots.memory.embedder import Floats
 
 FREEHOLD = SlotCaller("freehold")
 MAX_INDEXED = 2_000
@@ -53,6 +53,9 @@ class DatabaseFinder:
                 f" USING hnsw ((vector::vector({int(dimensions)})) vector_cosine_ops) WHERE model = '{model}'"
             )
         self._prepared = True
+
+    async def warm(self) -> None:
+        """The database has its index."""
 
     async def find(
         self, vector: "Floats", reach: NamespaceReach, others: Sequence[str], limit: int

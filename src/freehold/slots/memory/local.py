@@ -10,7 +10,7 @@ from freehold.slots.host import SlotPlace
 from freehold.slots.memory.calls import STEPS_OF_CALL
 from freehold.slots.memory.checks import NamespaceReach
 from freehold.slots.memory.contract import CONTRACT
-from freehold.slots.memory.embedding import make_embedder
+from freehold.slots.memory.embedder import make_embedder
 from freehold.slots.memory.lookup import NearEntry, ReadVectorChanges
 from freehold.slots.memory.schema import SQLITE_STEPS
 from freehold.slots.memory.store import MemoryStore
@@ -19,7 +19,7 @@ from freehold.slots.settings import ExternalSettings
 from freehold.slots.timeline_tables import TimelineTables
 
 if TYPE_CHECKING:
-    from freehold.slots.memory.embedding import Floats
+    from freehold.slots.memory.embedder import Floats
     from freehold.slots.memory.vectors import VectorIndex
 
 PAGE = 4_000
@@ -40,7 +40,7 @@ class IndexFinder:
         self._tables = tables
         self._model = model
         self._index: VectorIndex | None = None
-        self._read_at = 0.0
+        self._read_at = time.monotonic()
         self._using = asyncio.Lock()
 
     def encode(self, vector: "Floats") -> bytes:
@@ -49,25 +49,41 @@ class IndexFinder:
     async def prepare(self, dimensions: int) -> None:
         """Tables take vectors of any length."""
 
+    async def warm(self) -> None:
+        async with self._using:
+            await self._follow(None)
+
     async def find(
         self, vector: "Floats", reach: NamespaceReach, others: Sequence[str], limit: int
     ) -> Sequence[NearEntry]:
         async with self._using:
             index = await self._follow(len(vector))
+            if index is None:
+                return ()
             return await asyncio.to_thread(index.nearest, vector, reach.includes, others, limit)
 
-    async def _follow(self, dimensions: int) -> "VectorIndex":
+    async def _follow(self, dimensions: int | None) -> "VectorIndex | None":
+        """The index with all vectors that are stored. None when there are none and their length is not known."""
         from freehold.slots.memory.vectors import VectorIndex
 
         now = time.monotonic()
-        if self._index is None or now - self._read_at > GONE_SECONDS / 2:
-            self._index = VectorIndex(dimensions)
-        index, more = self._index, True
+        index = self._index if now - self._read_at <= GONE_SECONDS / 2 else None
+        if index is not None and dimensions is not None and index.dimensions != dimensions:
+            index = None
+        more = True
         while more:
-            changes = await self._tables.call(ReadVectorChanges(self._model, index.stamp, PAGE), FREEHOLD)
+            changes = await self._tables.call(
+                ReadVectorChanges(self._model, 0 if index is None else index.stamp, PAGE), FREEHOLD
+            )
+            if index is None:
+                if dimensions is None and changes.changed:
+                    dimensions = len(changes.changed[0].vector) // 2
+                if dimensions is None:
+                    return None
+                index = VectorIndex(dimensions)
             if changes.stamp != index.stamp:
                 await asyncio.to_thread(index.apply, changes.changed, changes.gone)
                 index.stamp = changes.stamp
             more = changes.more
-        self._read_at = now
+        self._index, self._read_at = index, now
         return index

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
 from freehold.errors import FreeholdError
@@ -21,10 +22,10 @@ from freehold.slots.memory.contract import (
     StoreMemory,
     UpdateMemory,
 )
-from freehold.slots.memory.embedding import Embedder
+from freehold.slots.memory.embedder import Embedder
 from freehold.slots.memory.lookup import FindWords, NearEntry, ReadFound
 from freehold.slots.memory.parts import split_parts
-from freehold.slots.memory.ranking import rank_memories
+from freehold.slots.memory.rank import rank_memories
 from freehold.slots.memory.upkeep import (
     CountMemories,
     EmbeddedMemory,
@@ -37,7 +38,7 @@ from freehold.slots.memory.upkeep import (
 from freehold.slots.memory.words import choose_query_terms
 
 if TYPE_CHECKING:
-    from freehold.slots.memory.embedding import Floats
+    from freehold.slots.memory.embedder import Floats
 
 log = logging.getLogger("freehold.slots")
 
@@ -47,6 +48,7 @@ BATCH = 8
 CANDIDATES = 60
 MAX_INLINE, MAX_INLINE_TEXT = 8, 4_000
 """A search itself embeds what was stored just before it, unless more entries or characters than this wait."""
+INLINE_TIMEOUT = 2.0
 POLL_INTERVAL = 30.0
 RETRY_INTERVAL = 30.0
 
@@ -64,6 +66,10 @@ class NearestFinder(Protocol):
 
     async def prepare(self, dimensions: int) -> None:
         """Called before vectors of a model are stored for the first time. Idempotent."""
+        ...
+
+    async def warm(self) -> None:
+        """Does beforehand what the first search would wait for."""
         ...
 
 
@@ -152,42 +158,48 @@ class MemoryStore:
         while True:
             await self._connected.wait()
             self._stored.clear()
-            delay = POLL_INTERVAL
             try:
                 while (await self.tables.call(RemoveExpired(), FREEHOLD)).count:
                     pass
                 while await self._embed_batch():
                     pass
+                await self._finder.warm()
             except SlotError as error:
-                # The slot itself says that it is lost, and connects again.
+                # The slot itself says that it is lost. This goes on when it is connected again.
                 log.info("vectors wait for the slot", extra={"error": error.message})
-                delay = RETRY_INTERVAL
             except FreeholdError as error:
                 self._note_problem(error)
-                delay = RETRY_INTERVAL
-            try:
-                async with asyncio.timeout(delay):
-                    await (self._stored.wait() if delay == POLL_INTERVAL else asyncio.sleep(delay))
-            except TimeoutError:
-                pass
+                await asyncio.sleep(RETRY_INTERVAL)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_INTERVAL):
+                    await self._stored.wait()
 
     async def _embed_recent(self) -> int:
         """Embeds the few entries that wait. Returns how many wait still."""
         some = await self.tables.call(ReadWaiting(self._embedder.name, MAX_INLINE + 1), FREEHOLD)
         if not some.entries:
             return 0
-        if len(some.entries) <= MAX_INLINE and sum(len(one.text) for one in some.entries) <= MAX_INLINE_TEXT:
-            try:
-                while await self._embed_batch():
-                    pass
-            except SlotError:
-                raise
-            except FreeholdError as error:
-                self._note_problem(error)
-            else:
-                return 0
+        is_little = len(some.entries) <= MAX_INLINE and sum(len(one.text) for one in some.entries) <= MAX_INLINE_TEXT
+        if is_little and await self._embed_now():
+            return 0
         counts = await self.tables.call(CountMemories(self._embedder.name, namespaces=False), FREEHOLD)
         return counts.waiting
+
+    async def _embed_now(self) -> bool:
+        """Whether all is embedded. Gives up soon when the background has much to do."""
+        try:
+            async with asyncio.timeout(INLINE_TIMEOUT):
+                while await self._embed_batch():
+                    pass
+        except TimeoutError:
+            return False
+        except SlotError:
+            raise
+        except FreeholdError as error:
+            self._note_problem(error)
+            return False
+        return True
 
     async def _embed_batch(self) -> bool:
         """Embeds some entries. Returns whether there may be more."""

@@ -26,6 +26,7 @@ class VectorIndex:
     """
 
     def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
         self.stamp = 0
         self._count = 0
         self._rows: Floats = np.zeros((FIRST_ROWS, dimensions), "float32")
@@ -99,6 +100,8 @@ class VectorIndex:
         self._fitted = self._count
 
     def _add(self, one: VectorChange) -> None:
+        if len(one.vector) != 2 * self.dimensions:
+            return  # the provider has changed the length of its vectors
         if self._count == len(self._rows):
             self._grow()
         place = self._count

@@ -1,0 +1,69 @@
+import type { Memory } from "../../client/api";
+import { ConfirmButton } from "../../ui/ConfirmButton";
+import { formatDateTime, shorten } from "../../ui/format";
+import { go, sessionPath } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
+import { isQuoted, namespaceText, originText, usageText } from "./memory.logic";
+
+interface MemoryCardProps {
+  memory: Memory;
+  busy: boolean;
+  onEdit: (memory: Memory) => void;
+  onPin: (memory: Memory) => void;
+  onForget: (memory: Memory) => void;
+}
+
+/** One memory: what it says, where it is from, when it was used, and what can be done with it. */
+export function MemoryCard({ memory, busy, onEdit, onPin, onForget }: MemoryCardProps) {
+  const about = shorten(memory.text, 60);
+  const session = memory.origin.session;
+  return (
+    <li className="card">
+      <p className={`memory-text${isQuoted(memory) ? " memory-quoted" : ""}`}>{visibleText(memory.text)}</p>
+      <p className="quiet memory-facts">
+        {memory.pinned && (
+          <span className="chip" data-tone="leaf">
+            pinned
+          </span>
+        )}
+        <span>{namespaceText(memory.namespace)}</span>
+        <span className="memory-origin">{visibleText(originText(memory))}</span>
+        <time dateTime={memory.updated}>{formatDateTime(Date.parse(memory.updated) / 1000)}</time>
+        <span>{usageText(memory)}</span>
+        {memory.expires !== null && <span>forgotten {formatDateTime(Date.parse(memory.expires) / 1000)}</span>}
+      </p>
+      <div className="memory-actions">
+        <button
+          type="button"
+          className="small"
+          disabled={busy}
+          aria-label={`Correct: ${about}`}
+          onClick={() => onEdit(memory)}
+        >
+          Correct
+        </button>
+        <button
+          type="button"
+          className="small"
+          disabled={busy}
+          aria-label={`${memory.pinned ? "Unpin" : "Pin"}: ${about}`}
+          onClick={() => onPin(memory)}
+        >
+          {memory.pinned ? "Unpin" : "Pin"}
+        </button>
+        {session !== null && (
+          <button type="button" className="small" onClick={() => go(sessionPath(session))}>
+            Open session
+          </button>
+        )}
+        <ConfirmButton
+          label="Forget"
+          confirmLabel="Forget?"
+          name={`Forget: ${about}`}
+          disabled={busy}
+          onConfirm={() => onForget(memory)}
+        />
+      </div>
+    </li>
+  );
+}
