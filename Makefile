@@ -23,6 +23,7 @@ up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/minilm ## install what is m
 
 test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/minilm check ## run everything that CI runs
 	@tools/install-pds >/dev/null
+	@tools/install-solid >/dev/null
 	@tools/install-test-agents >/dev/null
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
 	$(BIN)/pytest -n auto

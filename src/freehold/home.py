@@ -33,6 +33,11 @@ class Home:
         return self.root / "home"
 
     @property
+    def pods(self) -> Path:
+        """The owner's documents, when the pods slot is kept here. The computer does not see them."""
+        return self.root / "pods"
+
+    @property
     def history(self) -> Path:
         return self.root / "history"
 

@@ -27,7 +27,7 @@ class HistoryHarness:
         self.home = home
         self.events: list[tuple[str, Mapping[str, Json]]] = []
         self.undone = 0
-        plan = replace(PLAN, history_folders=("workspace", "home"), history_quiet=0, history_ignore=("*.iso",))
+        plan = replace(PLAN, history_folders=("workspace", "home", "pods"), history_quiet=0, history_ignore=("*.iso",))
         self.host = HistoryHost(home, plan, self._record, self._after_undo)
         self.client = KeeperClient(home)
 
@@ -113,3 +113,15 @@ async def test_calls_before_history_is_open_are_refused(home: Home) -> None:
         await harness.host.call(calls.ListEntries())
     assert caught.value.code == "history.not-open"
     await harness.host.close()
+
+
+async def test_undo_brings_back_personal_documents(harness: HistoryHarness) -> None:
+    """They are beside the folders of the computer, which does not see them."""
+    note = harness.home.pods / "notes" / "today.md"
+    note.parent.mkdir()
+    note.write_text("one")
+    await harness.client.call(calls.MarkFiles("before"))
+    note.unlink()
+    await harness.client.call(calls.MarkFiles("after", who=OWNER))
+    await harness.client.call(calls.UndoChanges(who=OWNER))
+    assert note.read_text() == "one"

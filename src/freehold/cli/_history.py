@@ -91,7 +91,7 @@ def _answer_without_keeper(
             f"There is no history in {home.root} yet",
             hint="History begins when Freehold runs for the first time: freehold up",
         )
-    folders = {"workspace": home.workspace, "home": home.agent_home}
+    folders = {"workspace": home.workspace, "home": home.agent_home, "pods": home.pods}
     names, ignore = tracked
     roots = {name: folders[name] for name in names if name in folders}
     with lock_home(home), History(home.history, roots, HistorySettings(ignore=ignore)) as history:

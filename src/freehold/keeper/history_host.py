@@ -13,6 +13,7 @@ from freehold.errors import FreeholdError
 from freehold.history import calls
 from freehold.history.memory_pause import trim_memory
 from freehold.history.restore_event import RestoreCall, make_restore_event
+from freehold.home import ensure_private_folder
 from freehold.keeper.methods import RpcMethods
 from freehold.strict_json import encode
 from freehold.typed_call import TypedCall
@@ -122,8 +123,10 @@ class HistoryHost:
         from freehold.history.service import HistoryService
         from freehold.history.settings import HistorySettings
 
-        folders = {"workspace": self._home.workspace, "home": self._home.agent_home}
+        folders = {"workspace": self._home.workspace, "home": self._home.agent_home, "pods": self._home.pods}
         roots = {name: path for name, path in folders.items() if name in self._plan.history_folders}
+        if "pods" in roots:
+            ensure_private_folder(self._home.pods)
         settings = HistorySettings(
             quota=self._plan.history_quota,
             rate=self._plan.history_rate,

@@ -97,7 +97,7 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
             ServicePlan(name, tuple(one.command), one.port, one.folder, one.restart_on_undo)
             for name, one in computer.services.items()
         ),
-        history_folders=tuple(manifest.history.folders),
+        history_folders=(*manifest.history.folders, *(("pods",) if manifest.slots.pods.mode == "local" else ())),
         history_ignore=(*IGNORED_PATTERNS, *manifest.history.ignore),
         history_quota=manifest.history.quota,
         history_rate=manifest.history.rate,

@@ -92,6 +92,10 @@ class TimelineTables:
     def _read(self, statement: Statement) -> list[Row]:
         return [] if statement.only == "postgres" else self._timeline.query(statement.sql, statement.parameters)
 
+    async def in_thread(self, function: Callable[..., Any], *args: object) -> Any:
+        """What a function of the slot returns, which may use the timeline. Errors become those of the family."""
+        return await self._run(function, *args)
+
     async def _run(self, function: Callable[..., Any], *args: object) -> Any:
         if self._threads is None:
             raise slot_unavailable(self._contract.name, "it is not connected")

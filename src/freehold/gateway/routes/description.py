@@ -1,5 +1,6 @@
 """The description of the API as OpenAPI."""
 
+import re
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -8,6 +9,8 @@ from freehold.gateway.context import RouteContext
 from freehold.gateway.routing import RouteScope, get, read_route_table
 
 SUFFIX = "Body"
+_CONVERTER = re.compile(r":[a-z]+}")
+"""`{path:path}` of a route is `{path}` in OpenAPI."""
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -52,7 +55,9 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
         },
     }
     scopes = {
-        (method, route.path): route.scope for route in read_route_table(app.routes).routes for method in route.methods
+        (method, _CONVERTER.sub("}", route.path)): route.scope
+        for route in read_route_table(app.routes).routes
+        for method in route.methods
     }
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
