@@ -171,6 +171,21 @@ async def test_documents_are_read_as_what_they_stand_for(place: SlotPlace) -> No
     assert second == image
 
 
+async def test_a_number_can_be_private_and_a_secret_is_found_in_what_is_not_text(place: SlotPlace) -> None:
+    slot, recorder = await recorded(place, "beads", "soft")
+    await slot.call(ImportBeads(({"id": "x", "title": "t", "n": [4111111111111111, 1731729600123]},)), OWNER)
+    card, moment = recorder.seen[0].records[0]["n"]
+    assert (str(card)[:6], moment) == ("[card ", 1731729600123)
+    for content in (f"\0{SECRET}".encode(), SECRET.encode("utf-16"), b"\xff\xfe" + SECRET.encode()):
+        record = {
+            "id": "x",
+            "title": "t",
+            "more": {"encoding": "base64", "content": base64.b64encode(content).decode()},
+        }
+        with pytest.raises(SlotError, match="a secret in content"):
+            await slot.call(ImportBeads((record,)), OWNER)
+
+
 async def test_what_is_nested_too_deep_is_refused(place: SlotPlace) -> None:
     slot, recorder = await recorded(place, "beads", "soft")
     deep: Any = MAIL

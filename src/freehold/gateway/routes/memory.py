@@ -40,6 +40,8 @@ Key = Annotated[
     str | None,
     Field(min_length=1, max_length=MAX_KEY, description="The same request with the same key has its effect once."),
 ]
+
+
 def _is_text(value: object) -> object:
     if not isinstance(value, str):
         raise PydanticCustomError("moment", "must be a time such as 2026-01-31T12:00:00Z")

@@ -48,7 +48,7 @@ BATCH = 8
 CANDIDATES = 60
 MAX_INLINE, MAX_INLINE_TEXT = 8, 4_000
 """A search itself embeds what was stored just before it, unless more entries or characters than this wait."""
-INLINE_TIMEOUT = 2.0
+INLINE_TIMEOUT = 5.0
 POLL_INTERVAL = 30.0
 RETRY_INTERVAL = 30.0
 

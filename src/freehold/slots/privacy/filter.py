@@ -25,6 +25,8 @@ _WORDS: dict[PrivateKind, str] = {
     "address": "an address",
 }
 MAX_DEPTH = 64
+LONG_NUMBER = 10**11
+"""From here on a number can be that of a card or a phone."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,9 @@ class PrivacyFilter:
 
         try:
             cleaned = _change_call(request, change, check)
+        except _HiddenSecretError as error:
+            hint = "It is not text, so it cannot be replaced: leave it out"
+            raise PrivacyError(self._slot, [Sighting("secret", str(error))], hint) from error
         except ValueError as error:
             raise SlotError(self._slot, "invalid", str(error)) from error
         if named:
@@ -115,6 +120,10 @@ class LeavingData(SlotCall[None]):
 
     method: ClassVar[str] = "leave"
     data: Mapping[str, Any]
+
+
+class _HiddenSecretError(Exception):
+    """A document that is not text contains a secret of a known form. Its words are the name of the field."""
 
 
 _PLAIN = re.compile(r"[\w./:+=-]{0,512}", re.ASCII)
@@ -165,6 +174,9 @@ def _change_texts(value: Any, change: ChangeText, field: str, names: "_Names | N
         return names.check(value, field) if names is not None and is_name else change(value, field)
     if isinstance(value, bytes):
         return _change_bytes(value, change, field)
+    if isinstance(value, int) and abs(value) >= LONG_NUMBER:
+        changed = change(str(value), field)
+        return value if changed == str(value) else changed
     if isinstance(value, Mapping):
         return _change_object(value, change, field, names, depth)
     if isinstance(value, list | tuple):
@@ -201,13 +213,16 @@ def _change_base64(value: Any, change: ChangeText) -> Any:
     return value if changed is content else base64.b64encode(changed).decode()
 
 
-def _change_bytes(value: bytes, change: Callable[[str, str], str], field: str) -> bytes:
-    """A document that is text is read as text; any other is left alone."""
-    if b"\0" in value:
-        return value
+def _change_bytes(value: bytes, change: ChangeText, field: str) -> bytes:
+    """A document that is text is read as text. In any other only secrets of known forms are looked for."""
     try:
         text = value.decode("utf-8")
+        is_text = "\0" not in text
     except UnicodeDecodeError:
+        text, is_text = "", False
+    if not is_text:
+        if find_known_secrets(value.replace(b"\0", b"").decode("utf-8", "ignore")):
+            raise _HiddenSecretError(field)
         return value
-    changed = change(text, field or "text")
-    return value if changed is text or changed == text else changed.encode("utf-8")
+    changed = change(text, field)
+    return value if changed == text else changed.encode("utf-8")

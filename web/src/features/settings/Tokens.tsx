@@ -17,8 +17,10 @@ const SCOPES: readonly { scope: Scope; allows: string }[] = [
   { scope: "terminal", allows: "use terminals" },
   { scope: "history", allows: "undo, redo and restore" },
   { scope: "beads", allows: "read and change work items" },
+  { scope: "pods", allows: "read and change personal documents" },
   { scope: "memory", allows: "read, store and change what is remembered" },
   { scope: "events", allows: "read and publish events" },
+  { scope: "orchestrator", allows: "see and end runs; begin them with prompt" },
   { scope: "admin", allows: "change settings, sign-ins and tokens" },
 ];
 
