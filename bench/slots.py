@@ -1,4 +1,4 @@
-"""How fast are slots? Local ones beside their aims, external ones beside a bare client that does the same."""
+"""How fast are work items? Kept here beside their aims, in PostgreSQL beside a bare client that does the same."""
 
 import asyncio
 import statistics
@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
 
 import psycopg
 from tests.support.postgres import running_postgres
@@ -80,40 +79,55 @@ async def measure_local(place: SlotPlace, quick: bool) -> AsyncIterator[Figure]:
 
 
 async def measure_external(place: SlotPlace, url: str, quick: bool) -> AsyncIterator[Figure]:
-    """A bare client does the same in the same database: change the row, read it, and keep its history."""
+    """Claim and release in turn with the peer, so that what disturbs one disturbs the other as well.
+
+    The peer is the least that leaves the same rows and tells the same: one connection, one transaction for each change
+    with three statements. It has no key, no types, no timeline. Both wait for the disk.
+    """
     slot = make_slot("beads", SlotSection(mode="external", settings={"url": url, "schema": "bench"}), place)
     await slot.connect()
     times = 100 if quick else 500
-    item = await slot.call(CreateBead("one"), OWNER)
+    item = (await slot.call(CreateBead("one"), OWNER)).id
+    other = (await slot.call(CreateBead("other"), OWNER)).id
 
     async def claim_and_release(_: int) -> None:
-        await slot.call(ClaimBead(item.id), OWNER)
-        await slot.call(ReleaseBead(item.id), OWNER)
+        await slot.call(ClaimBead(item), OWNER)
+        await slot.call(ReleaseBead(item), OWNER)
 
     async with await psycopg.AsyncConnection.connect(url, autocommit=True, options="-c search_path=bench") as bare:
 
         async def bare_claim(number: int) -> None:
-            for half, holder in enumerate(("me", None)):
+            for half, (holder, status) in enumerate((("me", "in_progress"), (None, "open"))):
                 async with bare.transaction():
-                    await bare.execute("UPDATE beads_item SET holder = %s WHERE id = %s", (holder, item.id))
-                    for table, column in (("item", "id"), ("label", "item"), ("link", "item"), ("session", "item")):
-                        read = f"SELECT * FROM beads_{table} WHERE {column} = %s"
-                        await (await bare.execute(cast("Any", read), (item.id,))).fetchall()
+                    changed = await bare.execute(_BARE_UPDATE, (holder, status, number, other))
+                    await changed.fetchall()
+                    await (await bare.execute(_BARE_PARTS, (other, other, other, other))).fetchall()
                     change = (f"bare-{number}", half, 0.0, "me", "claimed", "{}")
                     await bare.execute("INSERT INTO beads_change VALUES (%s, %s, %s, %s, %s, %s)", change)
 
-        theirs = statistics.median(await time_calls(bare_claim, times))
-    ours = statistics.median(await time_calls(claim_and_release, times))
-    yield Figure(
-        "beads claim and release, median, postgres",
-        ours,
-        "ms",
-        "bare client",
-        theirs,
-        "at most 3 times",
-        ours <= 3 * theirs,
-    )
+        theirs, ours = [], []
+        for number in range(times):
+            theirs += await time_calls(lambda _, number=number: bare_claim(number), 1)  # type: ignore[misc]
+            ours += await time_calls(claim_and_release, 1)
+    figures = (("median", statistics.median(ours), statistics.median(theirs)), ("p95", p95(ours), p95(theirs)))
+    for name, found, peer in figures:
+        words = "at most 3 times"
+        yield Figure(
+            f"beads claim and release, {name}, postgres", found, "ms", "bare client", peer, words, found <= 3 * peer
+        )
     await slot.close()
+
+
+_BARE_UPDATE = (
+    "UPDATE beads_item SET holder = %s, status = %s, updated = %s, version = version + 1 WHERE id = %s RETURNING *"
+)
+_BARE_PARTS = """
+    SELECT 'label', label FROM beads_label WHERE item = %s
+    UNION ALL SELECT kind, other FROM beads_link WHERE item = %s
+    UNION ALL SELECT 'session', session FROM beads_session WHERE item = %s
+    UNION ALL SELECT 'blocked', needed.id FROM beads_link link JOIN beads_item needed ON needed.id = link.other
+        WHERE link.item = %s AND link.kind = 'blocks' AND needed.status <> 'closed'
+"""
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -121,7 +135,7 @@ def measure(quick: bool) -> list[Figure]:
         with tempfile.TemporaryDirectory() as folder, Timeline(Path(folder) / "timeline.db") as timeline:
             place = SlotPlace(Home(Path(folder), Path(folder)), timeline, no_secret, {})
             figures = [figure async for figure in measure_local(place, quick)]
-            with running_postgres() as server:
+            with running_postgres(durable=True) as server:
                 figures += [figure async for figure in measure_external(place, server.url, quick)]
             return figures
 

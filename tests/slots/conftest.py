@@ -3,13 +3,15 @@
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from tests.support.nats import TOKEN, NatsServer, running_nats
 from tests.support.postgres import PostgresServer, running_postgres
+from tests.support.scripted_runs import ScriptedRuns, running_neighbour
+from tests.support.solid import SolidPod, running_solid
 
 from freehold.home import Home
 from freehold.manifest.sections.slots import SlotSection
@@ -31,6 +33,20 @@ def postgres() -> Iterator[PostgresServer]:
 def nats() -> Iterator[NatsServer]:
     with running_nats() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def solid() -> Iterator[SolidPod]:
+    """It starts slowly, so that one serves all modules."""
+    with running_solid() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The address of another Freehold, and a token for it."""
+    with running_neighbour(tmp_path_factory.mktemp("neighbour")) as found:
+        yield found
 
 
 @dataclass(frozen=True)
@@ -57,11 +73,28 @@ class SlotBench:
                 "prefix": self.unique,
                 "kinds": "beads.*, test.*",
             }
+        if name == "pods":
+            pod: SolidPod = self.request.getfixturevalue("solid")
+            return pod.settings(self.unique)
+        if name == "orchestrator":
+            address, _ = self.request.getfixturevalue("neighbour")
+            return {"url": address, "token": "env:NEIGHBOUR_TOKEN"}
         return self.settings
 
+    def place_of(self, name: SlotName) -> SlotPlace:
+        """With the secrets that the settings of a slot name."""
+        environ = {"NATS_TOKEN": TOKEN}
+        if name == "pods":
+            pod: SolidPod = self.request.getfixturevalue("solid")
+            environ["SOLID_SECRET"] = pod.client_secret
+        if name == "orchestrator":
+            environ["NEIGHBOUR_TOKEN"] = self.request.getfixturevalue("neighbour")[1]
+        return replace(self.place, environ=environ)
+
     def make(self, name: SlotName, mode: Mode) -> Slot:
-        section = SlotSection(mode=mode, settings=self.settings_of(name) if mode == "external" else {})
-        return make_slot(name, section, self.place)
+        if mode != "external":
+            return make_slot(name, SlotSection(mode=mode), self.place)
+        return make_slot(name, SlotSection(mode=mode, settings=self.settings_of(name)), self.place_of(name))
 
     @asynccontextmanager
     async def open(self, name: SlotName, mode: Mode) -> AsyncIterator[Slot]:
@@ -81,4 +114,5 @@ def no_secret(name: str) -> Secret:
 def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SlotBench]:
     with Timeline(tmp_path / "timeline.db") as timeline:
         place = SlotPlace(Home(tmp_path, tmp_path / "run"), timeline, no_secret, {"NATS_TOKEN": TOKEN})
+        place.engine.engine = ScriptedRuns()
         yield SlotBench(place, request, f"t{secrets.token_hex(6)}")

@@ -47,6 +47,31 @@ from freehold.slots.memory.contract import (
     StoreMemory,
     UpdateMemory,
 )
+from freehold.slots.orchestrator.contract import (
+    GetChanges,
+    GetRun,
+    ListRuns,
+    ReadRun,
+    SpawnRun,
+    TakeChanges,
+    TerminateRun,
+)
+from freehold.slots.pods.contract import (
+    AwaitChange,
+    CreateFolder,
+    DeleteDocument,
+    ExportPods,
+    FindDocuments,
+    GetDocument,
+    GrantAccess,
+    ImportPods,
+    ListAccess,
+    ListFolder,
+    ListGrants,
+    PatchDocument,
+    PutDocument,
+    RevokeAccess,
+)
 from freehold.typed_call import result_type
 
 pytestmark = pytest.mark.shared_processes
@@ -80,6 +105,31 @@ SAMPLES: dict[SlotName, list[Callable[[], SlotCall[Any]]]] = {
         ExportMemories,
         lambda: ImportMemories(()),
     ],
+    "orchestrator": [
+        lambda: SpawnRun("a title"),
+        lambda: TerminateRun("none"),
+        lambda: TakeChanges("none", "drop"),
+        lambda: GetRun("none"),
+        ListRuns,
+        lambda: ReadRun("none"),
+        lambda: GetChanges("none"),
+    ],
+    "pods": [
+        lambda: GetDocument("notes/one"),
+        ListFolder,
+        lambda: FindDocuments("text/*"),
+        lambda: AwaitChange("notes/one", "x", 0.0),
+        lambda: PutDocument("notes/two.txt", "text/plain", "a title"),
+        lambda: PatchDocument("notes/one", "[]"),
+        lambda: CreateFolder("more/"),
+        lambda: DeleteDocument("notes/one"),
+        lambda: GrantAccess("claude", "notes/", "read"),
+        lambda: RevokeAccess("codex", "notes/"),
+        ListGrants,
+        ListAccess,
+        ExportPods,
+        lambda: ImportPods(()),
+    ],
     "events": [
         lambda: PublishEvent("com.example.told", {"words": "a title"}),
         ReadEvents,
@@ -97,12 +147,16 @@ CREATE: dict[SlotName, Callable[[str | None], SlotWrite[Any]]] = {
     "beads": lambda key: CreateBead("a title", key=key),
     "memory": lambda key: StoreMemory("a title", key=key),
     "events": lambda key: PublishEvent("com.example.told", {"words": "a title"}, key=key),
+    "orchestrator": lambda key: SpawnRun("a title", key=key),
+    "pods": lambda key: PutDocument(f"notes/{key or 'new'}.txt", "text/plain", "a title", key=key),
 }
 """A write that makes something new."""
 IMPORT: dict[SlotName, Callable[[str | None], SlotWrite[Any]]] = {
     "beads": lambda key: ImportBeads((), key=key),
     "memory": lambda key: ImportMemories((), key=key),
     "events": lambda key: ImportEvents((), key=key),
+    "orchestrator": lambda key: SpawnRun("another title", key=key),
+    "pods": lambda key: ImportPods((), key=key),
 }
 """Another write."""
 SLOTS = list_built()
@@ -203,7 +257,8 @@ async def test_a_write_with_a_key_has_one_effect(bench: SlotBench, name: SlotNam
         assert await slot.call(CREATE[name]("k1"), OWNER) == first
         assert await slot.call(CREATE[name]("k2"), OWNER) != first
         # A key belongs to its caller: nobody gets the answer of somebody else.
-        assert await slot.call(CREATE[name]("k1"), SlotCaller("token:other")) != first
+        await slot.call(CREATE[name]("k1"), SlotCaller("token:other"))
+        assert [one.who for one in bench.place.timeline.read(kinds=[f"{name}.*"])].count("token:other") == 1
         with pytest.raises(SlotError) as refused:
             await slot.call(IMPORT[name]("k1"), OWNER)
         assert refused.value.problem == "conflict"

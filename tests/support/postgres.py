@@ -22,6 +22,8 @@ class PostgresServer:
 
     folder: Path
     process: subprocess.Popen[bytes] | None = None
+    durable: bool = False
+    """Whether it waits for the disk, as one in earnest does. Tests do not need that."""
 
     @property
     def url(self) -> str:
@@ -29,7 +31,8 @@ class PostgresServer:
 
     def start(self) -> None:
         server = [*_unprivileged(), f"{_binaries()}/postgres", "-D", f"{self.folder}/data", "-k", str(self.folder)]
-        for setting in ("listen_addresses=", "fsync=off", "full_page_writes=off", "max_connections=40"):
+        hasty = () if self.durable else ("fsync=off", "full_page_writes=off")
+        for setting in ("listen_addresses=", "max_connections=40", *hasty):
             server += ["-c", setting]
         quiet = subprocess.DEVNULL
         self.process = subprocess.Popen(server, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
@@ -62,11 +65,11 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def running_postgres() -> Iterator[PostgresServer]:
+def running_postgres(*, durable: bool = False) -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     if _unprivileged():
         os.chown(folder, NOBODY, NOBODY)
-    server = PostgresServer(folder)
+    server = PostgresServer(folder, durable=durable)
     try:
         made = [*_unprivileged(), f"{_binaries()}/initdb", "-D", f"{folder}/data", "-U", "owner", "-A", "trust"]
         made += ["-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]

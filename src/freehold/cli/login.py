@@ -10,7 +10,7 @@ import click
 
 from freehold.cli._options import json_option
 
-SCOPES = ("read", "prompt", "files", "terminal", "history", "beads", "memory", "events", "admin")
+SCOPES = ("read", "prompt", "files", "terminal", "history", "beads", "pods", "memory", "events", "orchestrator", "admin")
 DEFAULT_SCOPES = ("read", "prompt", "files", "history")
 
 

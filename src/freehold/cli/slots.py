@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from freehold.slots import Slot, SlotName
     from freehold.slots.transfer import MoveReport
 
-NAMES = ("beads", "memory", "events")
+NAMES = ("beads", "pods", "memory", "events")
 """The slots that keep something."""
 slot_argument = click.argument("name", metavar="SLOT", type=click.Choice(NAMES))
+any_slot_argument = click.argument("name", metavar="SLOT", type=click.Choice((*NAMES, "orchestrator")))
 
 
 @click.group(invoke_without_command=True)
@@ -47,12 +48,16 @@ async def _show(home: Home, as_json: bool) -> None:
 
     async with open_place(home) as (manifest, _):
         sections = {name: read_section(manifest, name) for name in SLOT_NAMES}
-    rows = [{"name": name, "mode": one.mode, "required": one.required} for name, one in sections.items()]
+    rows = [
+        {"name": name, "mode": one.mode, "required": one.required, "privacy": one.privacy}
+        for name, one in sections.items()
+    ]
     if as_json:
         click.echo(json.dumps(rows))
         return
     for row in rows:
-        click.echo(f"{row['name']:<13} {row['mode']}{'  required' if row['required'] else ''}")
+        privacy = f"  privacy {row['privacy']}" if row["privacy"] != "off" else ""
+        click.echo(f"{row['name']:<13} {row['mode']}{'  required' if row['required'] else ''}{privacy}")
 
 
 @command.command()
@@ -150,7 +155,7 @@ async def _move(home: Home, name: "SlotName", target: Literal["local", "external
 
 
 @command.command(name="try")
-@slot_argument
+@any_slot_argument
 @home_option
 @json_option
 def try_external(name: str, home: Home, as_json: bool) -> None:

@@ -5,7 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Scope = Literal["read", "prompt", "files", "terminal", "history", "beads", "memory", "events", "admin"]
+Scope = Literal[
+    "read", "prompt", "files", "terminal", "history", "beads", "pods", "memory", "events", "orchestrator", "admin"
+]
 ComponentStatus = Literal["ok", "degraded", "failed", "off", "starting"]
 
 

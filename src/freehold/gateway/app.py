@@ -32,15 +32,18 @@ from freehold.gateway.routes.memory import MemoryRoutes
 from freehold.gateway.routes.models import ModelRoutes, SecretRoutes
 from freehold.gateway.routes.offers import OfferRoutes
 from freehold.gateway.routes.pages import add_pages
+from freehold.gateway.routes.pods import PodRoutes
 from freehold.gateway.routes.preview import PreviewRoutes
 from freehold.gateway.routes.probes import ProbeRoutes
 from freehold.gateway.routes.programs import ProgramRoutes
+from freehold.gateway.routes.runs import RunRoutes
 from freehold.gateway.routes.sessions import SessionRoutes
 from freehold.gateway.routes.sign_in import SignInRoutes
 from freehold.gateway.routes.slots import SlotRoutes
 from freehold.gateway.routes.terminals import TerminalRoutes
 from freehold.gateway.routes.timeline import TimelineRoutes
 from freehold.gateway.routing import add_routes, read_route_table
+from freehold.gateway.run_engine import SessionRunEngine
 from freehold.gateway.services import Services
 from freehold.gateway.socket import SocketRoutes
 from freehold.gateway.topic_publisher import TopicPublisher
@@ -67,6 +70,8 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     OfferRoutes,
     SlotRoutes,
     BeadRoutes,
+    PodRoutes,
+    RunRoutes,
     EventRoutes,
     MemoryRoutes,
     SocketRoutes,
@@ -165,6 +170,13 @@ def build_app(
     )
 
 
+async def _run_engine(services: Services) -> None:
+    """Until cancelled."""
+    engine = services.slots.engine.engine
+    if isinstance(engine, SessionRunEngine) and services.slots.get("orchestrator").implementation == "local":
+        await engine.run()
+
+
 @asynccontextmanager
 async def _background_tasks(context: RouteContext) -> AsyncIterator[None]:
     services = context.services
@@ -178,6 +190,7 @@ async def _background_tasks(context: RouteContext) -> AsyncIterator[None]:
             group.create_task(context.preview.ports.watch()),
             group.create_task(context.doctor.run()),
             group.create_task(services.slots.run()),
+            group.create_task(_run_engine(services)),
             group.create_task(archive_daily(services.timeline, services.manifest.retention.timeline)),
         ]
         await services.computer_access.wait_for_link()

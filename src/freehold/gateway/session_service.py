@@ -17,13 +17,17 @@ from freehold.agents.tools.command_file import write_command
 from freehold.agents.tools.definitions import HostToolDependencies, make_host_tools
 from freehold.agents.tools.events import make_event_tools
 from freehold.agents.tools.memory import SessionFacts, introduce_session, make_memory_tools
+from freehold.agents.tools.pods import make_pod_tools
+from freehold.agents.tools.runs import make_run_tools
 from freehold.agents.tools.server import HostToolServer
 from freehold.computer.contract.conventions import HOST_TOOLS_PORT
+from freehold.egress.models import ActiveStop
 from freehold.errors import FreeholdError
 from freehold.gateway.computer_access import ComputerAccess
 from freehold.gateway.kill_switch import KillSwitch
 from freehold.gateway.preview.hosts import PreviewHosts, can_preview
 from freehold.gateway.preview.listeners import PortMonitor
+from freehold.gateway.run_engine import SessionRunEngine
 from freehold.gateway.services import Services
 from freehold.gateway.session_topics import SessionTopics
 from freehold.gateway.topic_publisher import TopicPublisher
@@ -74,6 +78,7 @@ def open_session_service(
     approvals = Approvals(store, publish_approval, topics.publish_session)
     keeper = KeeperClient(services.home, timeout=HISTORY_TIMEOUT)
     tools = _serve_host_tools(services, store, approvals, keeper, ports, hosts)
+    engine = SessionRunEngine(access, keeper)
     sessions = SessionService(
         SessionDependencies(
             home=services.home,
@@ -85,12 +90,21 @@ def open_session_service(
             host=GatewayHostAccess(tools, access),
             computer=lambda: access.computer,
             keeper=keeper,
+            own_computer=engine.own_computer,
             wait_connected=access.wait_connected,
             introduce=partial(introduce_session, services.slots.get("memory")),
         )
     )
 
-    access.models.on_stop(KillSwitch(access, sessions, services.timeline).pull)
+    engine.use(sessions)
+    services.slots.engine.engine = engine
+    switch = KillSwitch(access, sessions, services.timeline)
+
+    async def stop_everything(stop: ActiveStop) -> None:
+        engine.end_all("The owner stopped all agents")
+        await switch.pull(stop)
+
+    access.models.on_stop(stop_everything)
     return sessions
 
 
@@ -130,6 +144,8 @@ def _serve_host_tools(
         *make_bead_tools(services.slots.beads),
         *make_event_tools(services.slots.get("events")),
         *make_memory_tools(services.slots.get("memory"), find_facts),
+        *make_pod_tools(services.slots.get("pods"), find_facts),
+        *make_run_tools(services.slots.get("orchestrator")),
     ]
     server = HostToolServer(tools, ask)
     services.computer_access.port_handlers[HOST_TOOLS_PORT] = server.handle

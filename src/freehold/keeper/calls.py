@@ -211,6 +211,8 @@ class StartComputer(TypedCall[ComputerInfo]):
     home: str | None = None
     limits: dict[str, float] = field(default_factory=dict)
     image: str | None = None
+    agents: bool = False
+    """Whether the installed agents can be started inside."""
     who: str = "owner"
 
 

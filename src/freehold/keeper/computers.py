@@ -93,7 +93,8 @@ class TemporaryComputers:
         return _describe(running.program)
 
     async def _launch(self, call: calls.StartComputer) -> RunningComputer:
-        from freehold.computer.contract.spec import ComputerSpec
+        from freehold.computer.contract.conventions import AGENTS_PATH
+        from freehold.computer.contract.spec import ComputerSpec, Mount
         from freehold.computer.library.removal import remove_tree
 
         own_folder = self._home.temporary_computers / call.name
@@ -108,6 +109,7 @@ class TemporaryComputers:
                     workspace or own_folder / "workspace",
                     home or own_folder / "home",
                     limits=limits,
+                    mounts=(Mount(self._home.agents, AGENTS_PATH),) if call.agents else (),
                     image=call.image,
                     hostname=call.name,
                 ),

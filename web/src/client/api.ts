@@ -336,7 +336,7 @@ export interface CreateFolder {
 /** The new token with its secret, which is not shown again. */
 export interface CreatedToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -359,6 +359,10 @@ export interface DeadLetterChange {
 export interface DeadLetterPage {
   letters: DeadLetter[];
   cursor: number | null;
+}
+
+export interface DeletedDocument {
+  path: string;
 }
 
 /** Where events are sent, and how far that is. Without a sink they are kept here only. */
@@ -400,6 +404,15 @@ export interface DoctorRun {
 export interface DoctorState {
   running: DoctorRun | null;
   last: DoctorReport | null;
+}
+
+/** A document or a folder, whose path ends with `/`. */
+export interface Document {
+  path: string;
+  media: string | null;
+  etag: string | null;
+  size: number | null;
+  modified: string | null;
 }
 
 /** An address of the API that a browser opens without a header. */
@@ -469,6 +482,15 @@ export interface FeaturePage {
   title: string;
 }
 
+/** A file that a run has changed. `conflict`: others have changed it too. */
+export interface FileChange {
+  path: string;
+  kind: "added" | "changed" | "removed";
+  size: number;
+  diff: string | null;
+  conflict: boolean;
+}
+
 /** A file, folder or link. */
 export interface FileEntry {
   name: string;
@@ -503,6 +525,13 @@ export interface FileTree {
 
 export interface ForgottenMemory {
   id: string;
+}
+
+export interface GrantAccess {
+  agent: string;
+  folder: string;
+  mode: "read" | "write";
+  key?: string | null;
 }
 
 export interface HealthReport {
@@ -618,6 +647,11 @@ export interface ImportMemories {
   key?: string | null;
 }
 
+export interface ImportPods {
+  records: Record<string, unknown>[];
+  key?: string | null;
+}
+
 /** How a computer is isolated. `limits` names the mechanism that enforces each limit. */
 export interface IsolationFacts {
   backend: string;
@@ -656,7 +690,7 @@ export interface Me {
   handle: string | null;
   sign_in: string | null;
   /** The scopes of the API token; null for a browser, which has all scopes. */
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[] | null;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[] | null;
   /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
 }
@@ -808,7 +842,7 @@ export interface Need {
 /** A token to create. */
 export interface NewToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
   /** Days until it expires; null for never. */
   days?: number | null;
 }
@@ -881,6 +915,50 @@ export interface PlanHistory {
   choose?: Record<string, "old" | "mine"> | null;
   since?: number | null;
   of?: SessionTurn | null;
+}
+
+export interface PodAccess {
+  number: number;
+  at: string;
+  who: string;
+  agent: string | null;
+  act: "read" | "list" | "write" | "delete" | "refused";
+  path: string;
+}
+
+/** Who reached what, the newest first. Send `cursor` as `before` for older ones. */
+export interface PodAccesses {
+  entries: PodAccess[];
+  cursor: number | null;
+}
+
+/** An agent may reach everything in a folder. The root is the empty path. */
+export interface PodGrant {
+  agent: string;
+  folder: string;
+  mode: "read" | "write";
+  granted: string;
+}
+
+export interface PodGrants {
+  grants: PodGrant[];
+}
+
+export interface PodImport {
+  created: number;
+  replaced: number;
+  kept: number;
+}
+
+/** Send `cursor` to get the next page; null on the last one. */
+export interface PodPage {
+  entries: Document[];
+  cursor: string | null;
+}
+
+export interface PodRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
 }
 
 /** `address` works once, within 30 seconds. `origin` is the origin of the preview. */
@@ -1018,7 +1096,7 @@ export interface RequestSshKey {
 export interface RequestToken {
   /** The name of the new token. */
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
 }
 
 /** `begun` is false for the gateway itself: it answers before it restarts. */
@@ -1044,6 +1122,12 @@ export interface Revert {
   choose?: Record<string, "old" | "mine">;
 }
 
+export interface RevokeAccess {
+  agent: string;
+  folder: string;
+  key?: string | null;
+}
+
 /** What was rewound, or with `dry_run` would be. `files` is the report of history. */
 export interface RewindResult {
   turn: number;
@@ -1057,6 +1141,53 @@ export interface RewindSession {
   turn: number;
   what: "files" | "chat" | "both";
   dry_run?: boolean;
+}
+
+/** One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it. */
+export interface Run {
+  id: string;
+  session: string;
+  agent: string;
+  title: string;
+  state: "starting" | "working" | "needs_you" | "done" | "failed" | "ended";
+  parent: string | null;
+  depth: number;
+  folder: string | null;
+  budget: number | null;
+  cost: number | null;
+  created: string;
+  finished: string | null;
+  error: string | null;
+  added: number;
+  changed: number;
+  removed: number;
+  outcome: "pending" | "none" | "merged" | "dropped";
+  computer: string;
+}
+
+export interface RunChanges {
+  run: Run;
+  files: FileChange[];
+}
+
+export interface RunEvent {
+  seq: number;
+  at: string;
+  kind: string;
+  data: Record<string, unknown>;
+}
+
+/** Send `cursor` as `after` to read on. */
+export interface RunEvents {
+  run: Run;
+  events: RunEvent[];
+  cursor: number;
+}
+
+/** The newest first. Send `cursor` to get the next page; null on the last one. */
+export interface RunPage {
+  runs: Run[];
+  cursor: string | null;
 }
 
 export interface SearchMemories {
@@ -1231,8 +1362,24 @@ export interface Slot {
   since: string;
   error: string | null;
   required: boolean;
+  privacy: "strict" | "soft" | "off";
   /** The version of its contract; null when this version has no such slot. */
   contract: number | null;
+}
+
+export interface SpawnRun {
+  prompt: string;
+  /** Default: the default agent. */
+  agent?: string | null;
+  model?: string | null;
+  title?: string | null;
+  /** A folder of the workspace of which it gets a copy. */
+  folder?: string | null;
+  /** It is ended when it has cost more. */
+  budget?: number | null;
+  /** false: what it asks is answered with no. */
+  may_ask?: boolean;
+  key?: string | null;
 }
 
 /** The certificate, and the configuration that a client needs to use it. */
@@ -1296,6 +1443,10 @@ export interface StopAgents {
   why?: string;
 }
 
+export interface StopRun {
+  key?: string | null;
+}
+
 /**
  * Whether the kill switch is on, since when, who pulled it and why.
  *
@@ -1328,6 +1479,13 @@ export interface StreamingText {
   /** The position of this text in the message, in characters. */
   at: number;
   text: string;
+}
+
+export interface TakeChanges {
+  how: "merge" | "drop";
+  /** Overwrite what others have changed meanwhile. */
+  force?: boolean;
+  key?: string | null;
 }
 
 export interface TerminalClosed {
@@ -1379,7 +1537,7 @@ export interface TokenAnswer {
 /** One API token. Its secret is shown only when it is created. */
 export interface TokenInfo {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -1454,7 +1612,7 @@ export interface UsageReport {
 export interface WaitingDevice {
   code: string;
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "memory" | "events" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
   address: string;
 }
 

@@ -64,6 +64,10 @@ async def _is_connected() -> None:
     """For a computer that is always connected."""
 
 
+def _no_computer(_session: str) -> None:
+    return None
+
+
 async def _no_introduction(_session: str, _agent: str) -> str:
     return ""
 
@@ -80,7 +84,13 @@ class SessionDependencies:
     computer: Callable[[], Computer]
     """The connected computer. Raises `computer.not-connected`."""
     keeper: KeeperCaller
+    own_computer: Callable[[str], Computer | None] = _no_computer
+    """The computer in which the agent of this session works, when it is not `main`."""
     wait_connected: Callable[[], Awaitable[None]] = _is_connected
     """Returns when an agent can start inside, or after a timeout: right after a restart the link is not made yet."""
     introduce: Callable[[str, str], Awaitable[str]] = _no_introduction
     """What the first prompt of a session with this agent begins with: the memories that the owner has pinned."""
+
+    def computer_of(self, session: str) -> Computer:
+        """Where the agent of a session works. Raises `computer.not-connected`."""
+        return self.own_computer(session) or self.computer()

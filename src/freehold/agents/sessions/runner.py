@@ -210,7 +210,7 @@ class SessionRunner:
         endpoint = self._find_endpoint(agent, row.model)
         grant = self._dependencies.host.grant(self.session)
         launch = agent.launch(endpoint, env=grant.environment, secrets=grant.secrets)
-        computer = self._dependencies.computer()
+        computer = self._dependencies.computer_of(self.session)
         async with run_agent(computer, launch, self, session=self.session, on_started=self._keep_program) as program:
             await self._open_session(program, agent)
             self.ready.set()
@@ -240,8 +240,8 @@ class SessionRunner:
     def _keep_program(self, program: AgentProgram) -> None:
         """From here on it can be killed. It is, if `kill` was called before it started."""
         self._program = program
-        if self._place is not None:
-            self._place.pid = program.process.pid
+        if self._place is not None and self._dependencies.own_computer(self.session) is None:
+            self._place.pid = program.process.pid  # measured inside `main`
         if self._kill_reason is not None:
             program.kill()
 
@@ -376,7 +376,7 @@ class SessionRunner:
         self._owner_command = OwnerCommand(turn.prompt["text"], self._log.add_update)
         reason, failure = "error", None
         try:
-            reason = await self._owner_command.run(self._dependencies.computer())
+            reason = await self._owner_command.run(self._dependencies.computer_of(self.session))
         except FreeholdError as error:
             failure = error
         finally:
@@ -432,7 +432,7 @@ class SessionRunner:
 
     async def _resolve_paths(self, paths: Sequence[str]) -> list[RealPath | None]:
         try:
-            return await resolve_in_computer(self._dependencies.computer(), paths)
+            return await resolve_in_computer(self._dependencies.computer_of(self.session), paths)
         except FreeholdError:
             return [None] * len(paths)
 

@@ -114,7 +114,9 @@ class SessionService:
 
     # Sessions
 
-    async def open(self, agent: str | None, title: str | None, model: str | None, *, who: str) -> SessionRow:
+    async def open(
+        self, agent: str | None, title: str | None, model: str | None, *, who: str, parent: str | None = None
+    ) -> SessionRow:
         """Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`."""
         await self.ready.wait()
         manifest = self.dependencies.manifest
@@ -127,7 +129,7 @@ class SessionService:
             )
         if model is None or model not in manifest.models:
             choose_provider(definition, manifest)
-        row = await run_blocking(self._store.create, definition.name, title, model, who=who)
+        row = await run_blocking(self._store.create, definition.name, title, model, who=who, parent=parent)
         self._watchers.publish_session(row)
         return row
 
@@ -312,6 +314,10 @@ class SessionService:
             async with asyncio.timeout(seconds):
                 for runner in list(self._runners.values()):
                     await runner.stopped.wait()
+
+    async def stop(self, session: str, reason: str) -> None:
+        """Ends the agent of one session, with the prompts that wait. Returns when it has ended."""
+        await self._stop_runner(session, reason)
 
     async def _stop_runner(self, session: str, reason: str) -> None:
         runner = self._runners.get(session)

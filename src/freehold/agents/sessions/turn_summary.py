@@ -25,7 +25,12 @@ class TurnSummary:
         self._session = session
 
     async def mark(self, phase: Literal["before", "after"], turn: TurnRow) -> int | None:
-        """Records the files now. Returns the history entry; None when history does not answer."""
+        """Records the files now. Returns the history entry; None when history does not answer.
+
+        Also None for a session that works in a computer of its own: history does not record that one.
+        """
+        if self._dependencies.own_computer(self._session) is not None:
+            return None
         row = await run_blocking(self._dependencies.store.get, self._session)
         why = str(turn.prompt["text"])[:200]
         who = RequestAuthor(by="agent", agent=row.agent, session=self._session, turn=str(turn.turn), prompt=why)

@@ -41,6 +41,27 @@ class AsyncConnection:
     async def delete(self, path: str, answer: type[T], query: Mapping[str, Any] | None = None) -> T:
         return await self._request("DELETE", path, answer, query=query)
 
+    async def download(self, path: str) -> tuple[Mapping[str, str], bytes]:
+        """The headers and the bytes of a resource that is not JSON."""
+        try:
+            response = await self._http.get(path)
+        except httpx2.TransportError as error:
+            raise connection_error(self.url, error, self._timeout) from error
+        if not response.is_success:
+            read_reply(self.url, response)
+        return response.headers, response.content
+
+    async def upload(
+        self, method: str, path: str, answer: type[T], content: bytes, headers: Mapping[str, str | None]
+    ) -> T:
+        """Sends bytes as they are."""
+        given = {name: value for name, value in headers.items() if value is not None}
+        try:
+            response = await self._http.request(method, path, content=content, headers=given)
+        except httpx2.TransportError as error:
+            raise connection_error(self.url, error, self._timeout) from error
+        return self._read(response, answer)
+
     async def _request(
         self,
         method: str,
@@ -55,6 +76,9 @@ class AsyncConnection:
             response = await self._http.request(method, path, params=params, json=body)
         except httpx2.TransportError as error:
             raise connection_error(self.url, error, self._timeout) from error
+        return self._read(response, answer)
+
+    def _read(self, response: httpx2.Response, answer: type[T]) -> T:
         found = read_reply(self.url, response)
         try:
             return TypeAdapter(answer).validate_python(found)

@@ -6,11 +6,11 @@ from typing import Any
 
 from freehold.client._async.connection import AsyncConnection
 from freehold.client.slot_models import (
+    CloudEventInfo,
     DeadLetterCount,
     DeadLetterListPage,
     DeliveryInfo,
     EventImportInfo,
-    CloudEventInfo,
     EventListPage,
     EventRecordPage,
     PublishedEventInfo,

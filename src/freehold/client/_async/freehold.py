@@ -10,7 +10,9 @@ from freehold.client._async.egress import AsyncEgress
 from freehold.client._async.events import AsyncEvents
 from freehold.client._async.history import AsyncHistory
 from freehold.client._async.memory import AsyncMemory
+from freehold.client._async.pods import AsyncPods
 from freehold.client._async.preview import AsyncPreview
+from freehold.client._async.runs import AsyncRuns
 from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.ssh import AsyncSsh
 from freehold.client._async.timeline import AsyncTimeline
@@ -45,6 +47,8 @@ class AsyncFreehold:
         self.beads = AsyncBeads(self._connection)
         self.memory = AsyncMemory(self._connection)
         self.events = AsyncEvents(self._connection)
+        self.pods = AsyncPods(self._connection)
+        self.runs = AsyncRuns(self._connection)
 
     async def __aenter__(self) -> Self:
         return self

@@ -42,6 +42,25 @@ class SyncConnection:
     def delete(self, path: str, answer: type[T], query: Mapping[str, Any] | None = None) -> T:
         return self._request("DELETE", path, answer, query=query)
 
+    def download(self, path: str) -> tuple[Mapping[str, str], bytes]:
+        """The headers and the bytes of a resource that is not JSON."""
+        try:
+            response = self._http.get(path)
+        except httpx2.TransportError as error:
+            raise connection_error(self.url, error, self._timeout) from error
+        if not response.is_success:
+            read_reply(self.url, response)
+        return response.headers, response.content
+
+    def upload(self, method: str, path: str, answer: type[T], content: bytes, headers: Mapping[str, str | None]) -> T:
+        """Sends bytes as they are."""
+        given = {name: value for name, value in headers.items() if value is not None}
+        try:
+            response = self._http.request(method, path, content=content, headers=given)
+        except httpx2.TransportError as error:
+            raise connection_error(self.url, error, self._timeout) from error
+        return self._read(response, answer)
+
     def _request(
         self,
         method: str,
@@ -56,6 +75,9 @@ class SyncConnection:
             response = self._http.request(method, path, params=params, json=body)
         except httpx2.TransportError as error:
             raise connection_error(self.url, error, self._timeout) from error
+        return self._read(response, answer)
+
+    def _read(self, response: httpx2.Response, answer: type[T]) -> T:
         found = read_reply(self.url, response)
         try:
             return TypeAdapter(answer).validate_python(found)

@@ -11,7 +11,9 @@ from freehold.client._sync.egress import SyncEgress
 from freehold.client._sync.events import SyncEvents
 from freehold.client._sync.history import SyncHistory
 from freehold.client._sync.memory import SyncMemory
+from freehold.client._sync.pods import SyncPods
 from freehold.client._sync.preview import SyncPreview
+from freehold.client._sync.runs import SyncRuns
 from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.ssh import SyncSsh
 from freehold.client._sync.timeline import SyncTimeline
@@ -46,6 +48,8 @@ class SyncFreehold:
         self.beads = SyncBeads(self._connection)
         self.memory = SyncMemory(self._connection)
         self.events = SyncEvents(self._connection)
+        self.pods = SyncPods(self._connection)
+        self.runs = SyncRuns(self._connection)
 
     def __enter__(self) -> Self:
         return self

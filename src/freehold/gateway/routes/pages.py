@@ -24,6 +24,8 @@ PAGES = (
     "/preview",
     "/beads",
     "/events",
+    "/pods",
+    "/runs",
     "/memory",
     "/network",
     "/connect",

@@ -8,7 +8,7 @@ from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key
 from freehold.manifest.sections.slots import SlotSection
 
-BUILT = frozenset({"beads", "events", "memory"})
+BUILT = frozenset({"beads", "pods", "memory", "events", "orchestrator"})
 """The slots that this version has."""
 
 

@@ -1,0 +1,156 @@
+"""Host tools of the orchestrator: an agent lets others work for it, each in a computer and a copy of its own."""
+
+import asyncio
+from typing import Any
+
+from freehold.agents.sessions.permission_request import make_text_request
+from freehold.agents.tools.definitions import ask_permission
+from freehold.agents.tools.tool import HostTool, Json, ToolCaller
+from freehold.slots import Slot, SlotCall, SlotCaller
+from freehold.slots.orchestrator.contract import (
+    MAX_FOLDER,
+    UNFINISHED,
+    GetChanges,
+    ListRuns,
+    ReadRun,
+    Run,
+    RunChanges,
+    SpawnRun,
+    TakeChanges,
+    TerminateRun,
+)
+
+MAX_TASKS = 5
+MAX_TASK = 8_000
+MAX_WAITED = 50
+MAX_SHOWN = 60_000
+_ID: Json = {"type": "string", "minLength": 1, "maxLength": 40, "description": "The id of the run."}
+
+
+def make_run_tools(slot: Slot) -> list[HostTool]:
+    """The tools of the orchestrator slot; none when it is off."""
+    if slot.status.state == "off":
+        return []
+    return [_spawn_tool(slot), _list_tool(slot), _wait_tool(slot), _changes_tool(slot), *_end_tools(slot)]
+
+
+async def _call(slot: Slot, caller: ToolCaller, request: SlotCall[Any]) -> Any:
+    return await slot.call(request, SlotCaller(f"session:{caller.session}"))
+
+
+def _spawn_tool(slot: Slot) -> HostTool:
+    async def spawn(caller: ToolCaller, given: Json) -> str:
+        folder, budget = given.get("folder"), given.get("budget_cents")
+        shown = "\n\n".join(f"{number}. {task}" for number, task in enumerate(given["tasks"], 1))
+        where = "an empty folder" if folder is None else f"a copy of {folder}"
+        facts = f"Agent: {given.get('agent', 'the default')}. Each works in {where}."
+        facts += "" if budget is None else f" Each may cost {budget / 100:.2f}."
+        title = f"Let {len(given['tasks'])} agents work in parallel"
+        await ask_permission(caller, make_text_request("host", title, f"{facts}\n\n{shown}"))
+        rows = []
+        for task in given["tasks"]:
+            request = SpawnRun(
+                task,
+                given.get("agent"),
+                None,
+                None,
+                folder,
+                None if budget is None else budget / 100,
+                given.get("may_ask", True),
+            )
+            rows.append(_line(await _call(slot, caller, request)))
+        return "\n".join(rows)
+
+    properties: dict[str, Json] = {
+        "tasks": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": MAX_TASK},
+            "maxItems": MAX_TASKS,
+            "description": "One prompt for each agent. Say everything it needs to know: it does not see this conversation.",
+        },
+        "folder": {
+            "type": "string",
+            "maxLength": MAX_FOLDER,
+            "description": "The folder of /workspace of which each gets a copy, such as site. Default: an empty one.",
+        },
+        "agent": {"type": "string", "maxLength": 100, "description": "Default: the user's default agent."},
+        "budget_cents": {"type": "integer", "minimum": 1, "maximum": 100_000, "description": "What each may cost."},
+        "may_ask": {"type": "boolean", "description": "false: what it would ask the user is answered with no."},
+    }
+    words = "Let up to five other agents work in parallel, each in a computer and a copy of its own. The user is asked first."
+    return HostTool("runs_spawn", words, properties, ("tasks",), spawn)
+
+
+def _list_tool(slot: Slot) -> HostTool:
+    async def show(caller: ToolCaller, given: Json) -> str:
+        page = await _call(slot, caller, ListRuns())
+        return "\n".join(_line(run) for run in page.runs) or "You have no runs."
+
+    return HostTool("runs_list", "List the runs that you have begun, the newest first.", {}, (), show)
+
+
+def _wait_tool(slot: Slot) -> HostTool:
+    async def wait(caller: ToolCaller, given: Json) -> str:
+        end = asyncio.get_running_loop().time() + given.get("seconds", 30)
+        after, words = given.get("after", 0), list[str]()
+        while True:
+            left = end - asyncio.get_running_loop().time()
+            found = await _call(slot, caller, ReadRun(given["id"], after, 100, min(5.0, max(0.0, left))))
+            after = found.cursor
+            words += [str(one.data.get("text", ""))[:4000] for one in found.events if one.kind == "message"]
+            if found.run.state not in UNFINISHED or left <= 0:
+                said = "\n\n".join(word for word in words if word)
+                return f"{_line(found.run)}\ncursor: {after}\n\n{said}"[:MAX_SHOWN]
+
+    properties: dict[str, Json] = {
+        "id": _ID,
+        "seconds": {"type": "integer", "minimum": 0, "maximum": MAX_WAITED, "description": "Default: 30."},
+        "after": {"type": "integer", "minimum": 0, "description": "The cursor of an earlier answer."},
+    }
+    return HostTool("runs_wait", "Wait for a run, and read what its agent says.", properties, ("id",), wait)
+
+
+def _changes_tool(slot: Slot) -> HostTool:
+    async def show(caller: ToolCaller, given: Json) -> str:
+        return _describe(await _call(slot, caller, GetChanges(given["id"])))
+
+    return HostTool("runs_changes", "Show what a run has changed in its copy.", {"id": _ID}, ("id",), show)
+
+
+def _end_tools(slot: Slot) -> list[HostTool]:
+    async def merge(caller: ToolCaller, given: Json) -> str:
+        changes = await _call(slot, caller, GetChanges(given["id"]))
+        request = make_text_request("host", f"Merge the changes of: {changes.run.title}", _describe(changes))
+        await ask_permission(caller, request)
+        return _line(await _call(slot, caller, TakeChanges(given["id"], "merge")))
+
+    async def drop(caller: ToolCaller, given: Json) -> str:
+        return _line(await _call(slot, caller, TakeChanges(given["id"], "drop")))
+
+    async def stop(caller: ToolCaller, given: Json) -> str:
+        return _line(await _call(slot, caller, TerminateRun(given["id"])))
+
+    given = {"id": _ID}
+    words = "Merge what a finished run has changed into /workspace. The user is asked first."
+    return [
+        HostTool("runs_merge", words, given, ("id",), merge),
+        HostTool("runs_drop", "Throw away what a finished run has changed.", given, ("id",), drop),
+        HostTool("runs_stop", "End a run.", given, ("id",), stop),
+    ]
+
+
+def _line(run: Run) -> str:
+    changes = f"+{run.added} ~{run.changed} -{run.removed} {run.outcome}"
+    error = f"  {run.error}" if run.error else ""
+    return f"{run.id}  {run.state.replace('_', ' ')}  {run.agent}  {changes}  {run.title}{error}"
+
+
+def _describe(found: RunChanges) -> str:
+    parts = [_line(found.run)]
+    for one in found.files:
+        mark = "  others have changed it too" if one.conflict else ""
+        parts.append(f"{one.kind} {one.path} ({one.size} bytes){mark}")
+        if one.diff:
+            parts.append(one.diff)
+    text = "\n".join(parts)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n… (cut off)"

@@ -1,0 +1,188 @@
+"""`freehold runs`."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from freehold.agents.visible_text import make_visible
+from freehold.cli._options import home_option, json_option
+from freehold.errors import FreeholdError
+from freehold.home import Home
+
+if TYPE_CHECKING:
+    from freehold.client._sync.freehold import SyncFreehold
+    from freehold.client.run_models import RunInfo
+
+run_argument = click.argument("run", metavar="RUN")
+
+
+@contextmanager
+def _open(home: Home) -> "Iterator[SyncFreehold]":
+    """The Freehold that runs here. Only a running one runs agents."""
+    from freehold.cli._temporary_token import temporary_token
+    from freehold.client import Freehold
+    from freehold.identity.tokens import ApiTokens
+    from freehold.manifest import load_manifest
+
+    manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+    if not home.identity.exists():
+        raise FreeholdError(
+            "keeper.not-running", f"Freehold has never run in {home.root}", hint="Start it: freehold up"
+        )
+    with (
+        ApiTokens(home.identity, owner=manifest.owner.did) as tokens,
+        temporary_token(tokens, "runs", "orchestrator", "prompt") as secret,
+        Freehold.sync(f"http://localhost:{manifest.gateway.port}", token=secret) as freehold,
+    ):
+        yield freehold
+
+
+@click.group(invoke_without_command=True)
+@click.option("--active", is_flag=True, help="Only runs that have not finished.")
+@home_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, active: bool, home: Home, as_json: bool) -> None:
+    """Let agents work in parallel, each in a computer and a copy of a folder of its own.
+
+    The newest run is first. Freehold must run, and slots.orchestrator in freehold.toml be "local" or "external".
+
+    \b
+    Examples:
+      freehold runs spawn "Write tests for parser.py" --folder site
+      freehold runs
+      freehold runs changes 7hj3c8d2kq
+      freehold runs merge 7hj3c8d2kq
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    with _open(home) as freehold:
+        found = freehold.runs.list(active=active).runs
+    if as_json:
+        click.echo(json.dumps([one.model_dump(mode="json") for one in found]))
+        return
+    for one in found:
+        click.echo(_line(one))
+    if not found:
+        click.echo('There are no runs. Begin one: freehold runs spawn "PROMPT"')
+
+
+def _line(run: "RunInfo") -> str:
+    changes = f"+{run.added} ~{run.changed} -{run.removed} {run.outcome}" if run.is_finished else ""
+    cost = "" if run.cost is None else f"  {run.cost:.4f}"
+    text = f"{run.id}  {run.state.replace('_', ' '):<9}  {run.agent}  {changes}{cost}  {run.title}  {run.error or ''}"
+    return make_visible(text.rstrip(), lines=False)
+
+
+def _show(run: "RunInfo", as_json: bool) -> None:
+    click.echo(json.dumps(run.model_dump(mode="json")) if as_json else _line(run))
+
+
+@command.command()
+@click.argument("prompt")
+@click.option("--agent", metavar="AGENT", help="[default: the default agent]")
+@click.option("--folder", metavar="PATH", help="The folder of the workspace of which it gets a copy. [default: none]")
+@click.option("--budget", type=click.FloatRange(min=0, min_open=True), metavar="SUM", help="End it when it costs more.")
+@click.option("--never-ask", is_flag=True, help="Answer with no whatever it asks.")
+@click.option("--wait", is_flag=True, help="Print what it says, and wait until it has finished.")
+@home_option
+@json_option
+def spawn(
+    prompt: str,
+    agent: str | None,
+    folder: str | None,
+    budget: float | None,
+    never_ask: bool,
+    wait: bool,
+    home: Home,
+    as_json: bool,
+) -> None:
+    """Begin a run.
+
+    \b
+    Example:
+      freehold runs spawn "Write tests for parser.py" --folder site --wait
+    """
+    with _open(home) as freehold:
+        run = freehold.runs.spawn(prompt, agent=agent, folder=folder, budget=budget, may_ask=not never_ask)
+        if wait:
+            for event in freehold.runs.stream(run.id):
+                if event.kind == "message" and not as_json:
+                    click.echo(make_visible(str(event.data.get("text", ""))))
+            run = freehold.runs.get(run.id)
+    _show(run, as_json)
+
+
+@command.command()
+@run_argument
+@home_option
+@json_option
+def stop(run: str, home: Home, as_json: bool) -> None:
+    """End a run. What it has changed until then can be merged.
+
+    \b
+    Example:
+      freehold runs stop 7hj3c8d2kq
+    """
+    with _open(home) as freehold:
+        _show(freehold.runs.stop(run), as_json)
+
+
+@command.command()
+@run_argument
+@home_option
+@json_option
+def changes(run: str, home: Home, as_json: bool) -> None:
+    """Show what a run has changed in its copy.
+
+    \b
+    Example:
+      freehold runs changes 7hj3c8d2kq
+    """
+    with _open(home) as freehold:
+        found = freehold.runs.changes(run)
+    if as_json:
+        click.echo(json.dumps([one.model_dump() for one in found.files]))
+        return
+    for one in found.files:
+        mark = "  (others have changed it too)" if one.conflict else ""
+        click.echo(make_visible(f"{one.kind} {one.path}, {one.size} bytes{mark}", lines=False))
+        if one.diff:
+            click.echo(make_visible(one.diff))
+    if not found.files:
+        click.echo("There are no changes to take.")
+
+
+@command.command()
+@run_argument
+@click.option("--force", is_flag=True, help="Overwrite what others have changed meanwhile.")
+@home_option
+@json_option
+def merge(run: str, force: bool, home: Home, as_json: bool) -> None:
+    """Merge the changes of a finished run into the workspace. freehold undo takes it back.
+
+    \b
+    Example:
+      freehold runs merge 7hj3c8d2kq
+    """
+    with _open(home) as freehold:
+        _show(freehold.runs.take_changes(run, "merge", force=force), as_json)
+
+
+@command.command()
+@run_argument
+@home_option
+@json_option
+def drop(run: str, home: Home, as_json: bool) -> None:
+    """Throw away the changes of a finished run.
+
+    \b
+    Example:
+      freehold runs drop 7hj3c8d2kq
+    """
+    with _open(home) as freehold:
+        _show(freehold.runs.take_changes(run, "drop"), as_json)

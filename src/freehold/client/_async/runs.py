@@ -1,0 +1,72 @@
+"""Agents that work in parallel: `home.runs`."""
+
+from collections.abc import AsyncIterator
+from typing import Literal
+
+from freehold.client._async.connection import AsyncConnection
+from freehold.client.run_models import RunChangeListing, RunEventInfo, RunEventListing, RunInfo, RunListPage
+from freehold.client.topic_protocol import quote_segment
+
+RUNS = "/v1/slots/orchestrator/runs"
+
+
+class AsyncRuns:
+    """The token needs the scope `orchestrator`, and `prompt` to begin a run."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def spawn(
+        self,
+        prompt: str,
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        title: str | None = None,
+        folder: str | None = None,
+        budget: float | None = None,
+        may_ask: bool = True,
+        key: str | None = None,
+    ) -> RunInfo:
+        """Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace."""
+        given = {"prompt": prompt, "agent": agent, "model": model, "title": title, "folder": folder, "budget": budget}
+        body = {name: value for name, value in {**given, "may_ask": may_ask, "key": key}.items() if value is not None}
+        return await self._connection.post(RUNS, RunInfo, body)
+
+    async def list(
+        self, *, parent: str | None = None, active: bool = False, limit: int = 50, cursor: str | None = None
+    ) -> RunListPage:
+        query = {"parent": parent, "active": "true" if active else None, "limit": limit, "cursor": cursor}
+        return await self._connection.get(RUNS, RunListPage, query)
+
+    async def get(self, run: str) -> RunInfo:
+        return await self._connection.get(_path(run), RunInfo)
+
+    async def stream(self, run: str, after: int = 0) -> AsyncIterator[RunEventInfo]:
+        """What its agent says and does, until the run has finished."""
+        while True:
+            query = {"after": after, "wait": 5}
+            found = await self._connection.get(f"{_path(run)}/events", RunEventListing, query)
+            for event in found.events:
+                yield event
+            after = found.cursor
+            if found.run.is_finished and not found.events:
+                return
+
+    async def stop(self, run: str) -> RunInfo:
+        return await self._connection.post(f"{_path(run)}/stop", RunInfo, {})
+
+    async def changes(self, run: str) -> RunChangeListing:
+        """What it has changed in its copy, beside the files as they are now."""
+        return await self._connection.get(f"{_path(run)}/changes", RunChangeListing)
+
+    async def take_changes(
+        self, run: str, how: Literal["merge", "drop"], *, force: bool = False, key: str | None = None
+    ) -> RunInfo:
+        """Merge its changes into the workspace, or drop them. Raises `orchestrator.conflict` when others changed a file."""
+        body = {"how": how, "force": force, "key": key}
+        return await self._connection.post(f"{_path(run)}/changes", RunInfo, body)
+
+
+def _path(run: str) -> str:
+    return f"{RUNS}/{quote_segment(run)}"

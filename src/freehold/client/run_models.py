@@ -1,0 +1,64 @@
+"""The replies of the orchestrator slot as frozen objects."""
+
+from datetime import datetime
+from typing import Any
+
+from freehold.client.models import ApiModel
+
+
+class RunInfo(ApiModel):
+    """One agent with one prompt, in a throw-away computer."""
+
+    id: str
+    session: str
+    agent: str
+    title: str
+    state: str
+    parent: str | None
+    depth: int
+    folder: str | None
+    budget: float | None
+    cost: float | None
+    created: datetime
+    finished: datetime | None
+    error: str | None
+    added: int
+    changed: int
+    removed: int
+    outcome: str
+    computer: str
+
+    @property
+    def is_finished(self) -> bool:
+        return self.finished is not None
+
+
+class RunListPage(ApiModel):
+    runs: tuple[RunInfo, ...]
+    cursor: str | None
+
+
+class RunEventInfo(ApiModel):
+    seq: int
+    at: str
+    kind: str
+    data: dict[str, Any]
+
+
+class RunEventListing(ApiModel):
+    run: RunInfo
+    events: tuple[RunEventInfo, ...]
+    cursor: int
+
+
+class RunFileChange(ApiModel):
+    path: str
+    kind: str
+    size: int
+    diff: str | None
+    conflict: bool
+
+
+class RunChangeListing(ApiModel):
+    run: RunInfo
+    files: tuple[RunFileChange, ...]

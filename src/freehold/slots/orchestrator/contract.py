@@ -1,0 +1,184 @@
+"""The orchestrator slot: runs. A run is one agent with one prompt, in a throw-away computer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from freehold.slots.contract import SlotCall, SlotContract, SlotWrite
+from freehold.timeline.event import Json
+
+MAX_PROMPT = 64 * 1024
+MAX_TITLE = 200
+MAX_FOLDER = 1000
+MAX_PAGE = 200
+MAX_WAIT = 5.0
+MAX_EVENTS = 200
+
+RunState = Literal["starting", "working", "needs_you", "done", "failed", "ended"]
+UNFINISHED: tuple[RunState, ...] = ("starting", "working", "needs_you")
+RunOutcome = Literal["pending", "none", "merged", "dropped"]
+"""What became of its changes. `none`: there are none."""
+ChangeKind = Literal["added", "changed", "removed"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """`parent` is the session that wanted it; None for the owner. `cost` includes that of its own runs.
+
+    `ended`: somebody ended it before it was done. `computer` is where it works.
+    """
+
+    id: str
+    session: str
+    agent: str
+    title: str
+    state: RunState
+    parent: str | None
+    depth: int
+    folder: str | None
+    budget: float | None
+    cost: float | None
+    created: float
+    finished: float | None
+    error: str | None
+    added: int
+    changed: int
+    removed: int
+    outcome: RunOutcome
+    computer: str
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """The newest first."""
+
+    runs: tuple[Run, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """One event of its session: a message, a tool call, the end of the turn."""
+
+    seq: int
+    at: str
+    kind: str
+    data: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class RunEvents:
+    """`cursor` reads on from here."""
+
+    run: Run
+    events: tuple[RunEvent, ...]
+    cursor: int
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One file that the run has changed. `diff` is None for one that is not a short text.
+
+    `conflict`: the file of the owner is another one than at the beginning, so merging would lose a change.
+    """
+
+    path: str
+    kind: ChangeKind
+    size: int
+    diff: str | None
+    conflict: bool
+
+
+@dataclass(frozen=True)
+class RunChanges:
+    run: Run
+    files: tuple[FileChange, ...]
+
+
+class RunWrite(SlotWrite[Run]):
+    identifiers: ClassVar[frozenset[str]] = frozenset({"id", "agent", "model", "folder", "how", "key"})
+
+    def describe(self, reply: Any) -> Mapping[str, Json]:
+        assert isinstance(reply, Run)
+        return {"id": reply.id, "session": reply.session, "agent": reply.agent, "state": reply.state}
+
+
+@dataclass(frozen=True)
+class SpawnRun(RunWrite):
+    """Let an agent work on a prompt, in a throw-away computer with a copy of a folder of the workspace.
+
+    It is ended when it has cost more than `budget`. Without `may_ask`, what it asks is answered with no.
+    """
+
+    method: ClassVar[str] = "spawn"
+    event: ClassVar[str] = "orchestrator.spawned"
+    prompt: str
+    agent: str | None = None
+    model: str | None = None
+    title: str | None = None
+    folder: str | None = None
+    budget: float | None = None
+    may_ask: bool = True
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class TerminateRun(RunWrite):
+    """Ends it and its computer. Its changes until then can be taken. Idempotent."""
+
+    method: ClassVar[str] = "terminate"
+    event: ClassVar[str] = "orchestrator.terminated"
+    id: str
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class TakeChanges(RunWrite):
+    """Merge the changes of a finished run into the workspace, or drop them.
+
+    A change that would overwrite one of somebody else is refused, and with it all of them, unless `force`.
+    """
+
+    method: ClassVar[str] = "take_changes"
+    event: ClassVar[str] = "orchestrator.changes_taken"
+    id: str
+    how: Literal["merge", "drop"]
+    force: bool = False
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class GetRun(SlotCall[Run]):
+    method: ClassVar[str] = "get"
+    id: str
+
+
+@dataclass(frozen=True)
+class ListRuns(SlotCall[RunPage]):
+    """Runs of one session, or all. `active`: only those that have not finished."""
+
+    method: ClassVar[str] = "list"
+    parent: str | None = None
+    active: bool = False
+    limit: int = 50
+    cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class ReadRun(SlotCall[RunEvents]):
+    """Events after a cursor. Waits up to so many seconds for the first one, or for the end of the run."""
+
+    method: ClassVar[str] = "stream"
+    id: str
+    after: int = 0
+    limit: int = 100
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class GetChanges(SlotCall[RunChanges]):
+    method: ClassVar[str] = "changes"
+    id: str
+
+
+CONTRACT = SlotContract("orchestrator", 1, (SpawnRun, TerminateRun, TakeChanges, GetRun, ListRuns, ReadRun, GetChanges))

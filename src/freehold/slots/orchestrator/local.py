@@ -1,0 +1,9 @@
+"""The orchestrator of this Freehold: runs in throw-away computers beside the main one."""
+
+from freehold.slots.host import SlotPlace
+from freehold.slots.orchestrator.store import OrchestratorStore
+from freehold.slots.settings import ExternalSettings
+
+
+def make_local(place: SlotPlace, _settings: ExternalSettings) -> OrchestratorStore:
+    return OrchestratorStore(place.home.root / "runs", place.timeline, place.engine)

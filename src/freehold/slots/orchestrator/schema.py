@@ -1,0 +1,18 @@
+"""The tables of the orchestrator slot. A released step is never edited: add another."""
+
+from freehold.slots.answers import answers_table
+
+STEPS = (
+    """
+    CREATE TABLE orchestrator_run (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL UNIQUE,
+        agent TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL, parent TEXT, depth INTEGER NOT NULL, folder TEXT,
+        budget REAL, cost REAL, created REAL NOT NULL, finished REAL, error TEXT, added INTEGER NOT NULL DEFAULT 0,
+        changed INTEGER NOT NULL DEFAULT 0, removed INTEGER NOT NULL DEFAULT 0, outcome TEXT NOT NULL,
+        changes TEXT NOT NULL DEFAULT '[]'
+    );
+    CREATE INDEX orchestrator_run_parent ON orchestrator_run (parent, number);
+    CREATE INDEX orchestrator_run_state ON orchestrator_run (state);
+    """
+    + answers_table("orchestrator"),
+)

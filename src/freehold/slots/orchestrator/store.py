@@ -1,0 +1,397 @@
+"""The orchestrator of this Freehold: the table of runs, who may see which, and how many there may be."""
+
+import asyncio
+import json
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from freehold.errors import FreeholdError
+from freehold.slots.contract import CallContext, Reply, SlotCall, SlotCaller
+from freehold.slots.errors import SlotError
+from freehold.slots.host import EngineBox
+from freehold.slots.orchestrator.contract import (
+    CONTRACT,
+    MAX_EVENTS,
+    MAX_FOLDER,
+    MAX_PAGE,
+    MAX_PROMPT,
+    MAX_TITLE,
+    MAX_WAIT,
+    UNFINISHED,
+    GetChanges,
+    GetRun,
+    ListRuns,
+    ReadRun,
+    Run,
+    RunChanges,
+    RunEvents,
+    RunPage,
+    SpawnRun,
+    TakeChanges,
+    TerminateRun,
+)
+from freehold.slots.orchestrator.engine import ChangedFile, ChildReport, ChildSpec, RunEngine
+from freehold.slots.orchestrator.schema import STEPS
+from freehold.slots.statement import Steps, ask, ask_one, places
+from freehold.slots.timeline_tables import TimelineTables
+from freehold.strict_json import decode, encode
+from freehold.timeline import Timeline
+
+MAX_ACTIVE = 8
+MAX_OF_PARENT = 5
+MAX_DEPTH = 2
+LOOK_AGAIN = 0.2
+_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
+_COLUMNS = (
+    "id, session, agent, title, state, parent, depth, folder, budget, cost, created, finished, error, added, changed,"
+    " removed, outcome"
+)
+
+
+class OrchestratorStore:
+    kind = "local"
+    records_events = True
+
+    def __init__(self, folder: Path, timeline: Timeline, box: EngineBox) -> None:
+        self._folder = folder
+        self._timeline = timeline
+        self._box = box
+        self._tables = TimelineTables(CONTRACT, timeline, STEPS, {})
+        self._changed = asyncio.Event()
+
+    async def connect(self) -> None:
+        await self._tables.connect()
+        if self._box.engine is not None and not self._box.is_connected:
+            # What was under way when Freehold ended is lost: its computers ended with it.
+            self._box.is_connected = True
+            await self._tables.in_thread(self._end_lost)
+
+    async def health(self) -> str | None:
+        await self._tables.health()
+        return None
+
+    async def close(self) -> None:
+        await self._tables.close()
+
+    async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
+        return cast("Reply", await self._answer(request, caller))
+
+    async def _answer(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
+        match request:
+            case SpawnRun():
+                return await self._spawn(request, caller)
+            case TerminateRun():
+                return await self._terminate(request, caller)
+            case TakeChanges():
+                return await self._take(request, caller)
+            case GetRun():
+                return await self._require(request.id, caller)
+            case ListRuns():
+                return await self._list(request, caller)
+            case ReadRun():
+                return await self._read(request, caller)
+            case GetChanges():
+                return await self._compare(request, caller)
+        raise AssertionError(type(request).__name__)
+
+    # Writing
+
+    async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
+        _check_spawn(request)
+        engine = self._engine()
+        repeated = await self._find_answer(caller, request.key)
+        session, agent = "", ""
+        if not repeated:
+            await self._tables.in_thread(self._check_place, caller)
+            title = request.title or request.prompt.strip().splitlines()[0][:80]
+            try:
+                session, agent = await engine.open_session(
+                    request.agent, request.model, title, caller.session, caller.name
+                )
+            except FreeholdError as error:
+                raise _of_family(error) from error
+        run = await self._tables.carry_out(request, caller, self._insert(session, agent))
+        if not repeated:
+            child = ChildSpec(
+                run.id, session, request.prompt, request.folder, request.may_ask, self._room(run.id), caller.name
+            )
+
+            async def report(news: ChildReport) -> None:
+                await self._tables.in_thread(self._store_report, run.id, news)
+                self._note_changed()
+
+            async def is_over_budget() -> bool:
+                return await self._is_over_budget(run.id)
+
+            engine.launch(child, report, is_over_budget)
+        return run
+
+    def _insert(self, session: str, agent: str) -> Any:
+        def steps(request: SpawnRun, context: CallContext) -> Steps[Run]:
+            id = "".join(secrets.choice(_LETTERS) for _ in range(10))
+            above = yield from ask_one(
+                "SELECT depth FROM orchestrator_run WHERE session = ?", context.caller.session or ""
+            )
+            title = request.title or request.prompt.strip().splitlines()[0][:80]
+            yield from ask(
+                "INSERT INTO orchestrator_run (id, session, agent, title, state, parent, depth, folder, budget, created,"
+                " outcome) VALUES (?, ?, ?, ?, 'starting', ?, ?, ?, ?, ?, 'pending')",
+                *(id, session, agent, title, context.caller.session, 1 if above is None else above[0] + 1),
+                *(request.folder, request.budget, context.now),
+            )
+            rows = yield from ask(f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?", id)  # noqa: S608
+            return _run(rows[0])
+
+        return steps
+
+    async def _terminate(self, request: TerminateRun, caller: SlotCaller) -> Run:
+        run = await self._require(request.id, caller)
+        if run.state in UNFINISHED:
+            self._engine().end(run.id, f"{caller.name} ended it")
+        return await self._tables.carry_out(request, caller, _answer_with(run))
+
+    async def _take(self, request: TakeChanges, caller: SlotCaller) -> Run:
+        run = await self._require(request.id, caller)
+        if not await self._find_answer(caller, request.key):
+            if run.state in UNFINISHED:
+                raise SlotError("orchestrator", "conflict", f"The run {run.id} has not finished", hint="End it first")
+            if run.outcome != "pending":
+                raise SlotError(
+                    "orchestrator", "conflict", f"The changes of the run {run.id} are {run.outcome} already"
+                )
+            if request.how == "merge":
+                await self._merge(run, force=request.force)
+        outcome = "merged" if request.how == "merge" else "dropped"
+
+        def steps(_request: TakeChanges, _context: CallContext) -> Steps[Run]:
+            yield from ask("UPDATE orchestrator_run SET outcome = ? WHERE id = ?", outcome, run.id)
+            rows = yield from ask(f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?", run.id)  # noqa: S608
+            return _run(rows[0])
+
+        done = await self._tables.carry_out(request, caller, steps)
+        await self._tables.in_thread(lambda: shutil.rmtree(self._room(run.id), ignore_errors=True))
+        self._note_changed()
+        return done
+
+    async def _merge(self, run: Run, *, force: bool) -> None:
+        changes = await self._tables.in_thread(self._read_changes, run.id)
+        engine, room = self._engine(), self._room(run.id)
+        try:
+            compared = () if force else await engine.compare(changes, room)
+            blocked = [one.path for one in compared if one.conflict]
+            if not blocked:
+                await engine.merge(changes, room, f"changes of {run.title}")
+        except FreeholdError as error:
+            raise _of_family(error) from error
+        if blocked:
+            raise SlotError(
+                "orchestrator",
+                "conflict",
+                f"Others have changed the same files: {', '.join(blocked[:10])}",
+                hint="Look at the changes, then merge with force, or drop them",
+            )
+
+    # Reading
+
+    async def _list(self, request: ListRuns, caller: SlotCaller) -> RunPage:
+        if not 1 <= request.limit <= MAX_PAGE:
+            raise _invalid(f"limit is {request.limit}; it must be between 1 and {MAX_PAGE}")
+        parent = request.parent if caller.session is None else caller.session
+        return await self._tables.in_thread(self._select, request, parent)
+
+    def _select(self, request: ListRuns, parent: str | None) -> RunPage:
+        where, values = ["1 = 1"], list[Any]()
+        if parent is not None:
+            where, values = [*where, "parent = ?"], [*values, parent]
+        if request.active:
+            where, values = [*where, f"state IN {places(UNFINISHED)}"], [*values, *UNFINISHED]
+        if request.cursor is not None:
+            if not (request.cursor.isascii() and request.cursor.isdigit() and len(request.cursor) < 19):
+                raise _invalid("The cursor is a number")
+            where, values = [*where, "number < ?"], [*values, int(request.cursor)]
+        rows = self._timeline.query(
+            f"SELECT {_COLUMNS}, number FROM orchestrator_run WHERE {' AND '.join(where)}"  # noqa: S608
+            " ORDER BY number DESC LIMIT ?",
+            [*values, request.limit + 1],
+        )
+        runs = tuple(_run(row[:-1]) for row in rows[: request.limit])
+        return RunPage(runs, str(rows[request.limit - 1][-1]) if len(rows) > request.limit else None)
+
+    async def _read(self, request: ReadRun, caller: SlotCaller) -> RunEvents:
+        if not 1 <= request.limit <= MAX_EVENTS or not 0 <= request.seconds <= MAX_WAIT or request.after < 0:
+            raise _invalid(f"limit is 1 to {MAX_EVENTS}, seconds 0 to {MAX_WAIT:g}, and after is not negative")
+        end = asyncio.get_running_loop().time() + request.seconds
+        while True:
+            run = await self._require(request.id, caller)
+            try:
+                events = await self._engine().read_events(run.session, request.after, request.limit)
+            except FreeholdError as error:
+                raise _of_family(error) from error
+            left = end - asyncio.get_running_loop().time()
+            if events or left <= 0 or run.state not in UNFINISHED:
+                return RunEvents(run, events, events[-1].seq if events else request.after)
+            try:
+                async with asyncio.timeout(min(left, LOOK_AGAIN)):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    async def _compare(self, request: GetChanges, caller: SlotCaller) -> RunChanges:
+        run = await self._require(request.id, caller)
+        changes = await self._tables.in_thread(self._read_changes, run.id)
+        if not changes or run.outcome != "pending":
+            return RunChanges(run, ())
+        try:
+            return RunChanges(run, await self._engine().compare(changes, self._room(run.id)))
+        except FreeholdError as error:
+            raise _of_family(error) from error
+
+    async def _require(self, id: str, caller: SlotCaller) -> Run:
+        """The run with what it has cost. A session sees its own runs only. Raises `orchestrator.not-found`."""
+        rows = await self._tables.in_thread(
+            self._timeline.query,
+            f"SELECT {_COLUMNS} FROM orchestrator_run WHERE id = ?",  # noqa: S608
+            (id,),
+        )
+        if not rows or (caller.session is not None and rows[0][5] != caller.session):
+            raise SlotError(
+                "orchestrator", "not-found", f"There is no run {id[:40]!a}", hint="freehold runs lists them"
+            )
+        return _run(rows[0])
+
+    # Limits and costs
+
+    def _check_place(self, caller: SlotCaller) -> None:
+        marks = places(UNFINISHED)
+        ((active,),) = self._timeline.query(
+            f"SELECT count(*) FROM orchestrator_run WHERE state IN {marks}",  # noqa: S608
+            UNFINISHED,
+        )
+        if active >= MAX_ACTIVE:
+            raise SlotError("orchestrator", "conflict", f"There are {active} runs already", hint="Wait, or end one")
+        if caller.session is None:
+            return
+        ((own,),) = self._timeline.query(
+            f"SELECT count(*) FROM orchestrator_run WHERE parent = ? AND state IN {marks}",  # noqa: S608
+            (caller.session, *UNFINISHED),
+        )
+        if own >= MAX_OF_PARENT:
+            raise SlotError("orchestrator", "conflict", f"You have {own} runs already", hint="Wait for one of them")
+        above = self._timeline.query("SELECT depth FROM orchestrator_run WHERE session = ?", (caller.session,))
+        if above and above[0][0] >= MAX_DEPTH:
+            raise SlotError("orchestrator", "denied", f"A run may begin others only {MAX_DEPTH - 1} deep")
+
+    async def _is_over_budget(self, id: str) -> bool:
+        """Stores what the run and those below it have cost, and compares with the budget."""
+        costs: dict[str, float] = {}
+        tree = await self._tables.in_thread(self._timeline.query, _TREE, (id,))
+        for _, session in tree:
+            costs[session] = await self._engine().cost_of(session)
+        total = sum(costs.values())
+        await self._tables.in_thread(self._change, "UPDATE orchestrator_run SET cost = ? WHERE id = ?", (total, id))
+        rows = await self._tables.in_thread(
+            self._timeline.query, "SELECT budget FROM orchestrator_run WHERE id = ?", (id,)
+        )
+        return bool(rows) and rows[0][0] is not None and total > rows[0][0]
+
+    # Stored by the engine
+
+    def _store_report(self, id: str, news: ChildReport) -> None:
+        with self._timeline.transaction() as tx:
+            if news.changes is not None:
+                kinds = [one.kind for one in news.changes]
+                counts = [kinds.count(kind) for kind in ("added", "changed", "removed")]
+                tx.execute(
+                    "UPDATE orchestrator_run SET changes = ?, added = ?, changed = ?, removed = ?, outcome = ? WHERE id = ?",
+                    (json.dumps(encode(news.changes)), *counts, "pending" if kinds else "none", id),
+                )
+            if news.state is not None:
+                is_over = news.state not in UNFINISHED
+                tx.execute(
+                    "UPDATE orchestrator_run SET state = ?, error = ?, finished = ? WHERE id = ?",
+                    (news.state, news.error, time.time() if is_over else None, id),
+                )
+                if is_over:
+                    tx.append("orchestrator.finished", {"id": id, "state": news.state})
+
+    def _end_lost(self) -> None:
+        self._change(
+            "UPDATE orchestrator_run SET state = 'failed', error = 'Freehold was restarted', finished = ?,"  # noqa: S608
+            f" outcome = 'none' WHERE state IN {places(UNFINISHED)}",
+            (time.time(), *UNFINISHED),
+        )
+
+    def _read_changes(self, id: str) -> tuple[ChangedFile, ...]:
+        rows = self._timeline.query("SELECT changes FROM orchestrator_run WHERE id = ?", (id,))
+        return tuple(decode(ChangedFile, one) for one in json.loads(rows[0][0])) if rows else ()
+
+    def _change(self, sql: str, parameters: tuple[Any, ...]) -> None:
+        with self._timeline.transaction() as tx:
+            tx.execute(sql, parameters)
+
+    async def _find_answer(self, caller: SlotCaller, key: str | None) -> bool:
+        if key is None:
+            return False
+        sql = "SELECT at FROM orchestrator_answer WHERE caller = ? AND key = ?"
+        return bool(await self._tables.in_thread(self._timeline.query, sql, (caller.name, key)))
+
+    def _engine(self) -> RunEngine:
+        if self._box.engine is None:
+            raise SlotError("orchestrator", "conflict", "Only a running Freehold runs agents", hint="freehold up")
+        return self._box.engine
+
+    def _room(self, id: str) -> Path:
+        return self._folder / id
+
+    def _note_changed(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+_TREE = """
+    WITH RECURSIVE below(id, session) AS (
+        SELECT id, session FROM orchestrator_run WHERE id = ?
+        UNION SELECT child.id, child.session FROM orchestrator_run child JOIN below ON child.parent = below.session
+    )
+    SELECT id, session FROM below
+"""
+
+
+def _answer_with(run: Run) -> Any:
+    def steps(_request: object, _context: CallContext) -> Steps[Run]:
+        yield from ()
+        return run
+
+    return steps
+
+
+def _run(row: tuple[Any, ...]) -> Run:
+    return Run(*row, computer="here")
+
+
+def _check_spawn(request: SpawnRun) -> None:
+    if not request.prompt.strip() or len(request.prompt) > MAX_PROMPT:
+        raise _invalid(f"A prompt has 1 to {MAX_PROMPT} characters")
+    if request.title is not None and (not 0 < len(request.title) <= MAX_TITLE or not request.title.isprintable()):
+        raise _invalid(f"A title has 1 to {MAX_TITLE} printable characters")
+    if request.budget is not None and not 0 < request.budget < 1_000_000:
+        raise _invalid("A budget is a sum above 0")
+    folder = request.folder
+    if folder is not None:
+        parts = folder.strip("/").split("/")
+        if len(folder) > MAX_FOLDER or folder.startswith("/") or not folder.isprintable() or ".." in parts:
+            raise _invalid(f"{folder[:80]!a} is not a folder of the workspace", "Such as site, or . for all of it")
+
+
+def _invalid(message: str, hint: str = "") -> SlotError:
+    return SlotError("orchestrator", "invalid", message, hint=hint)
+
+
+def _of_family(error: FreeholdError) -> SlotError:
+    """The error of another room as one of this slot."""
+    problem = {"not-found": "not-found", "permission": "denied", "unavailable": "unavailable", "invalid": "invalid"}
+    found: Any = problem.get(error.kind.name, "conflict")
+    return SlotError("orchestrator", found, error.message, hint=error.next_step)

@@ -1,0 +1,83 @@
+"""The host tools of runs: the owner sees all tasks before they begin, and all changes before they are merged."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.agents.tools.test_bead_tools import no_secret
+from tests.agents.tools.test_event_tools import Asked
+from tests.support.scripted_runs import ScriptedRuns
+
+from freehold.agents.tools.runs import make_run_tools
+from freehold.agents.tools.tool import ToolCaller
+from freehold.errors import FreeholdError
+from freehold.home import Home
+from freehold.manifest.sections.slots import SlotSection
+from freehold.slots import Slot
+from freehold.slots.host import EngineBox, SlotPlace, make_slot
+from freehold.slots.orchestrator.contract import RunEvent
+from freehold.slots.orchestrator.engine import ChangedFile, ChildReport
+from freehold.timeline import Timeline
+
+
+@pytest.fixture
+def runs() -> ScriptedRuns:
+    return ScriptedRuns()
+
+
+@pytest.fixture
+async def slot(tmp_path: Path, runs: ScriptedRuns) -> AsyncIterator[Slot]:
+    with Timeline(tmp_path / "timeline.db") as timeline:
+        place = SlotPlace(Home(tmp_path, tmp_path), timeline, no_secret, {}, engine=EngineBox(runs))
+        slot = make_slot("orchestrator", SlotSection(mode="local"), place)
+        await slot.connect()
+        yield slot
+        await slot.close()
+
+
+async def use(slot: Slot, name: str, session: str, asked: Asked | None = None, **given: object) -> str:
+    (tool,) = [one for one in make_run_tools(slot) if one.name == name]
+    return await tool.call(ToolCaller(session, (asked or Asked("reject")).ask), tool.check(given))
+
+
+async def test_agents_begin_after_the_owner_has_seen_every_task(slot: Slot, runs: ScriptedRuns) -> None:
+    tasks = ["Write tests", "Write docs"]
+    with pytest.raises(FreeholdError, match="said no"):
+        await use(slot, "runs_spawn", "a", Asked("reject"), tasks=tasks)
+    assert runs.children == {}
+    asked = Asked("once")
+    shown = await use(slot, "runs_spawn", "a", asked, tasks=tasks, folder="site", budget_cents=50)
+    assert all(task in str(asked.seen[0]) for task in [*tasks, "a copy of site", "0.50"])
+    assert len(shown.splitlines()) == len(runs.children) == 2
+    assert {child.folder for child, _, _ in runs.children.values()} == {"site"}
+    with pytest.raises(FreeholdError):
+        await use(slot, "runs_spawn", "a", Asked("once"), tasks=["x"] * 6)
+
+
+async def test_changes_are_merged_after_the_owner_has_seen_them(slot: Slot, runs: ScriptedRuns) -> None:
+    await use(slot, "runs_spawn", "a", Asked("once"), tasks=["Write tests"])
+    ((run, (child, _, _)),) = runs.children.items()
+    runs.events[child.session] = [RunEvent(1, "t", "message", {"text": "All tests pass"})]
+    await runs.tell(run, ChildReport(changes=(ChangedFile("tests/a.py", "added", 1, 0o644, "0", None),)))
+    await runs.tell(run, ChildReport(state="done"))
+    assert "All tests pass" in await use(slot, "runs_wait", "a", id=run, seconds=5)
+    assert "tests/a.py" in await use(slot, "runs_changes", "a", id=run)
+    with pytest.raises(FreeholdError, match="said no"):
+        await use(slot, "runs_merge", "a", Asked("reject"), id=run)
+    assert runs.merged == []
+    with pytest.raises(FreeholdError, match="no run"):
+        await use(slot, "runs_merge", "b", Asked("once"), id=run)
+    asked = Asked("once")
+    assert "merged" in await use(slot, "runs_merge", "a", asked, id=run)
+    assert "tests/a.py" in str(asked.seen[0])
+    assert run in await use(slot, "runs_list", "a")
+    assert "no runs" in await use(slot, "runs_list", "b")
+
+
+async def test_a_run_is_ended_and_its_changes_dropped(slot: Slot, runs: ScriptedRuns) -> None:
+    await use(slot, "runs_spawn", "a", Asked("once"), tasks=["Write tests"])
+    (run,) = runs.children
+    await use(slot, "runs_stop", "a", id=run)
+    assert runs.ended == [run]
+    await runs.tell(run, ChildReport(state="ended", changes=(ChangedFile("a", "added", 1, 0o644, "0", None),)))
+    assert "dropped" in await use(slot, "runs_drop", "a", id=run)

@@ -1,0 +1,117 @@
+"""Real runs: a real agent in a throw-away computer, whose changes come back into the workspace and can be undone."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+from tests.support.browser import PHONE, OwnerPage
+from tests.support.condition import until
+from tests.support.running_freehold import FreeholdOptions, RunningFreehold
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
+FREEHOLD = FreeholdOptions(
+    agents=("builtin",), manifest='[slots]\norchestrator = "local"\n[agents]\ndefault = "builtin"\n'
+)
+RUNS = "/v1/slots/orchestrator/runs"
+
+
+async def spawn(freehold: RunningFreehold, prompt: str, **more: Any) -> dict[str, Any]:
+    answer = await freehold.http.post(RUNS, json={"prompt": prompt, **more})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def finish(freehold: RunningFreehold, run: str) -> dict[str, Any]:
+    """Waits until the run has finished, and allows what its agent asks."""
+    while True:
+        found: dict[str, Any] = await freehold.call("GET", f"{RUNS}/{run}")
+        if found["finished"] is not None:
+            return found
+        for asked in await freehold.call("GET", "/v1/approvals"):
+            if asked["session"] == found["session"]:
+                await freehold.http.post(f"/v1/approvals/{asked['id']}", json={"answer": "once"})
+        await asyncio.sleep(0.05)
+
+
+async def write(freehold: RunningFreehold, path: str, text: str) -> None:
+    answer = await freehold.http.put(f"/v1/files/content?path={path}", content=text.encode())
+    assert answer.status_code == 200, answer.text
+
+
+async def test_two_runs_work_in_their_own_copies_and_one_is_merged(freehold: RunningFreehold) -> None:
+    await until(freehold.is_connected)
+    await freehold.http.post("/v1/files/folder", json={"path": "site"})
+    await write(freehold, "site/a.txt", "old")
+    first, second = await asyncio.gather(
+        spawn(freehold, "WRITE /workspace/site/a.txt from-the-first\nSAY First done.", folder="site"),
+        spawn(freehold, "WRITE /workspace/site/b.txt from-the-second\nSAY Second done.", folder="site"),
+    )
+    done = await asyncio.gather(finish(freehold, first["id"]), finish(freehold, second["id"]))
+    assert [one["state"] for one in done] == ["done", "done"], done
+    # Neither has touched the workspace, nor the copy of the other.
+    assert freehold.file("site/a.txt").read_text() == "old"
+    assert not freehold.file("site/b.txt").exists()
+    changes = await freehold.call("GET", f"{RUNS}/{first['id']}/changes")
+    assert [(one["path"], one["kind"], one["conflict"]) for one in changes["files"]] == [
+        ("site/a.txt", "changed", False)
+    ]
+    assert "+from-the-first" in changes["files"][0]["diff"]
+    merged = await freehold.call("POST", f"{RUNS}/{first['id']}/changes", how="merge")
+    assert merged["outcome"] == "merged"
+    assert freehold.file("site/a.txt").read_text().strip() == "from-the-first"
+    dropped = await freehold.call("POST", f"{RUNS}/{second['id']}/changes", how="drop")
+    assert dropped["outcome"] == "dropped"
+    assert not freehold.file("site/b.txt").exists()
+
+
+async def test_a_change_of_others_is_not_overwritten(freehold: RunningFreehold) -> None:
+    await write(freehold, "both.txt", "old")
+    run = await spawn(freehold, "WRITE /workspace/both.txt of-the-run\nSAY Done.", folder=".")
+    assert (await finish(freehold, run["id"]))["state"] == "done"
+    await write(freehold, "both.txt", "of the owner")
+    refused = await freehold.http.post(f"{RUNS}/{run['id']}/changes", json={"how": "merge"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "orchestrator.conflict")
+    assert freehold.file("both.txt").read_text() == "of the owner"
+
+
+async def test_a_run_that_may_not_ask_changes_nothing_and_one_that_is_ended_stops(freehold: RunningFreehold) -> None:
+    silent = await spawn(freehold, "WRITE /workspace/x.txt words\nSAY Done.", may_ask=False)
+    found: dict[str, Any] = {}
+
+    async def is_over() -> bool:
+        found.update(await freehold.call("GET", f"{RUNS}/{silent['id']}"))
+        return found["finished"] is not None
+
+    await until(is_over)
+    assert found["added"] == 0
+    waiting = await spawn(freehold, "WRITE /workspace/y.txt words\nSAY Done.")
+
+    async def is_asking() -> bool:
+        return bool((await freehold.call("GET", f"{RUNS}/{waiting['id']}"))["state"] == "needs_you")
+
+    await until(is_asking)
+    await freehold.call("POST", f"{RUNS}/{waiting['id']}/stop")
+
+    async def is_ended() -> bool:
+        return bool((await freehold.call("GET", f"{RUNS}/{waiting['id']}"))["state"] == "ended")
+
+    await until(is_ended)
+
+
+async def test_the_page_shows_runs_and_merges_them_on_a_phone(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
+    page = owner_page.page
+    run = await spawn(freehold, "WRITE /workspace/page.txt words\nSAY Done.", title="For the page")
+    await finish(freehold, run["id"])
+    await page.goto(freehold.pages + "/runs")
+    await page.get_by_text("Live", exact=True).wait_for(state="attached")
+    await page.set_viewport_size(PHONE)
+    await page.get_by_role("button", name="Show changes: For the page").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("page.txt")
+    await page.keyboard.press("Escape")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    await page.get_by_role("button", name="Merge: For the page").click()
+    await expect(page.get_by_text("1 file changed, merged")).to_be_visible()
+    assert freehold.file("page.txt").read_text().strip() == "words"
+    await page.set_viewport_size({"width": 1280, "height": 800})

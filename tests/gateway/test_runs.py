@@ -1,0 +1,64 @@
+"""Runs over HTTP, with the scope of their slot. No agent works: the engine is scripted."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.gateway.running_gateway import RunningGateway, running_gateway
+from tests.support.scripted_runs import ScriptedRuns, use_scripted_runs
+
+from freehold.slots.orchestrator.contract import RunEvent
+from freehold.slots.orchestrator.engine import ChangedFile, ChildReport
+
+RUNS = "/v1/slots/orchestrator/runs"
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[RunningGateway]:
+    async with running_gateway(tmp_path, '[slots]\norchestrator = "local"\n') as running:
+        yield running
+
+
+@pytest.fixture
+async def runs(gateway: RunningGateway) -> ScriptedRuns:
+    return await use_scripted_runs(gateway)
+
+
+async def test_a_run_is_begun_read_ended_and_its_changes_taken(gateway: RunningGateway, runs: ScriptedRuns) -> None:
+    headers = gateway.token("orchestrator", "prompt")
+    made = await gateway.http.post(RUNS, json={"prompt": "Do it", "folder": "site", "key": "k"}, headers=headers)
+    assert made.status_code == 201
+    run = made.json()
+    assert (run["state"], run["title"], run["parent"]) == ("starting", "Do it", None)
+    again = await gateway.http.post(RUNS, json={"prompt": "Do it", "folder": "site", "key": "k"}, headers=headers)
+    assert again.json() == run
+    assert runs.opened == 1
+    runs.events[run["session"]] = [RunEvent(1, "t", "message", {"text": "hello"})]
+    read = (await gateway.http.get(f"{RUNS}/{run['id']}/events?wait=1", headers=headers)).json()
+    assert ([one["data"]["text"] for one in read["events"]], read["cursor"]) == (["hello"], 1)
+    assert (await gateway.http.post(f"{RUNS}/{run['id']}/stop", json={}, headers=headers)).status_code == 200
+    assert runs.ended == [run["id"]]
+    await runs.tell(run["id"], ChildReport(changes=(ChangedFile("site/a", "added", 1, 0o644, "0", None),)))
+    await runs.tell(run["id"], ChildReport(state="ended", error="token:script ended it"))
+    changes = (await gateway.http.get(f"{RUNS}/{run['id']}/changes", headers=headers)).json()
+    assert [one["path"] for one in changes["files"]] == ["site/a"]
+    taken = await gateway.http.post(f"{RUNS}/{run['id']}/changes", json={"how": "merge"}, headers=headers)
+    assert (taken.json()["outcome"], runs.merged) == ("merged", ["site/a"])
+    listed = (await gateway.http.get(RUNS, headers=headers)).json()["runs"]
+    assert [(one["id"], one["state"], one["outcome"]) for one in listed] == [(run["id"], "ended", "merged")]
+
+
+async def test_beginning_a_run_needs_the_scope_prompt_too(gateway: RunningGateway, runs: ScriptedRuns) -> None:
+    refused = await gateway.http.post(RUNS, json={"prompt": "x"}, headers=gateway.token("orchestrator"))
+    assert refused.json()["error"]["code"] == "identity.wrong-scope"
+    assert runs.opened == 0
+    for scope in ("read", "prompt", "beads"):
+        answer = await gateway.http.get(RUNS, headers=gateway.token(scope, name=f"only-{scope}"))
+        assert answer.status_code == 403
+
+
+async def test_a_run_that_does_not_exist_is_not_found(gateway: RunningGateway, runs: ScriptedRuns) -> None:
+    headers = gateway.token("orchestrator")
+    for path in ("", "/events", "/changes"):
+        answer = await gateway.http.get(f"{RUNS}/none{path}", headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "orchestrator.not-found")

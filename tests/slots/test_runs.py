@@ -1,0 +1,234 @@
+"""The orchestrator: bounds, costs, who sees which run, and changes that are taken once."""
+
+import httpx2
+import pytest
+from tests.slots.conftest import SlotBench
+from tests.support.scripted_runs import ScriptedRuns
+
+from freehold.manifest.sections.slots import SlotSection
+from freehold.slots import Slot, SlotCaller, SlotError
+from freehold.slots.host import make_slot
+from freehold.slots.orchestrator.contract import (
+    GetChanges,
+    GetRun,
+    ListRuns,
+    ReadRun,
+    Run,
+    RunEvent,
+    SpawnRun,
+    TakeChanges,
+    TerminateRun,
+)
+from freehold.slots.orchestrator.engine import ChangedFile, ChildReport, FileFacts
+
+OWNER = SlotCaller("owner")
+CHANGES = (
+    ChangedFile("site/a.txt", "changed", 3, 0o644, "0", FileFacts("file", 1, 2, 0o644)),
+    ChangedFile("site/b.txt", "removed", 0, 0, None, None),
+)
+
+
+def engine_of(bench: SlotBench) -> ScriptedRuns:
+    engine = bench.place.engine.engine
+    assert isinstance(engine, ScriptedRuns)
+    return engine
+
+
+async def spawn(slot: Slot, caller: SlotCaller = OWNER, **more: object) -> Run:
+    return await slot.call(SpawnRun("Do it", **more), caller)  # type: ignore[arg-type]
+
+
+async def problem_of(slot: Slot, request: object, caller: SlotCaller = OWNER) -> str:
+    try:
+        await slot.call(request, caller)  # type: ignore[arg-type]
+    except SlotError as error:
+        return error.problem
+    return "none"
+
+
+async def finish(bench: SlotBench, run: Run, changes: tuple[ChangedFile, ...] = ()) -> None:
+    await engine_of(bench).tell(run.id, ChildReport(changes=changes))
+    await engine_of(bench).tell(run.id, ChildReport(state="done"))
+
+
+async def test_a_run_goes_from_its_prompt_to_merged_changes(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot, folder="site", title="The site")
+        child, _, _ = engine_of(bench).children[run.id]
+        assert (child.prompt, child.folder, run.state, run.depth) == ("Do it", "site", "starting", 1)
+        await engine_of(bench).tell(run.id, ChildReport(state="working"))
+        assert await problem_of(slot, TakeChanges(run.id, "merge")) == "conflict"
+        engine_of(bench).events[run.session] = [RunEvent(1, "t", "message", {"text": "done"})]
+        read = await slot.call(ReadRun(run.id, seconds=1.0), OWNER)
+        assert (read.run.state, [one.data["text"] for one in read.events], read.cursor) == ("working", ["done"], 1)
+        await finish(bench, run, CHANGES)
+        found = await slot.call(GetChanges(run.id), OWNER)
+        assert [(one.path, one.kind) for one in found.files] == [("site/a.txt", "changed"), ("site/b.txt", "removed")]
+        assert (found.run.changed, found.run.removed, found.run.outcome) == (1, 1, "pending")
+        merged = await slot.call(TakeChanges(run.id, "merge", key="k"), OWNER)
+        assert (merged.outcome, engine_of(bench).merged) == ("merged", ["site/a.txt", "site/b.txt"])
+        assert await slot.call(TakeChanges(run.id, "merge", key="k"), OWNER) == merged
+        assert len(engine_of(bench).merged) == 2
+        assert await problem_of(slot, TakeChanges(run.id, "drop")) == "conflict"
+        assert (await slot.call(GetChanges(run.id), OWNER)).files == ()
+
+
+async def test_changes_that_would_overwrite_those_of_others_are_refused_as_a_whole(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+        await finish(bench, run, CHANGES)
+        engine_of(bench).conflicts = {"site/a.txt"}
+        with pytest.raises(SlotError, match=r"site/a\.txt"):
+            await slot.call(TakeChanges(run.id, "merge"), OWNER)
+        assert engine_of(bench).merged == []
+        assert (await slot.call(TakeChanges(run.id, "merge", force=True), OWNER)).outcome == "merged"
+
+
+async def test_the_number_and_the_depth_of_runs_are_bounded(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        parent = SlotCaller("session:first")
+        own = [await spawn(slot, parent) for _ in range(5)]
+        assert await problem_of(slot, SpawnRun("x"), parent) == "conflict"
+        others = [await spawn(slot) for _ in range(3)]
+        assert await problem_of(slot, SpawnRun("x")) == "conflict"
+        await finish(bench, own[0])
+        below = await spawn(slot, SlotCaller(f"session:{own[1].session}"))
+        assert (below.depth, below.parent) == (2, own[1].session)
+        await finish(bench, others[0])
+        assert await problem_of(slot, SpawnRun("x"), SlotCaller(f"session:{below.session}")) == "denied"
+
+
+async def test_a_session_sees_and_ends_its_own_runs_only(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        one, other = SlotCaller("session:a"), SlotCaller("session:b")
+        run = await spawn(slot, one)
+        for request in (GetRun(run.id), ReadRun(run.id), GetChanges(run.id), TerminateRun(run.id)):
+            assert await problem_of(slot, request, other) == "not-found"
+            assert await problem_of(slot, request, one) == "none"
+        assert (await slot.call(ListRuns(parent="a"), other)).runs == ()
+        assert [found.id for found in (await slot.call(ListRuns(), OWNER)).runs] == [run.id]
+        assert engine_of(bench).ended == [run.id]
+
+
+async def test_the_cost_of_runs_below_counts_to_the_one_above(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot, budget=1.0)
+        below = await spawn(slot, SlotCaller(f"session:{run.session}"))
+        engine = engine_of(bench)
+        engine.costs = {run.session: 0.4, below.session: 0.5}
+        assert not await engine.is_over_budget(run.id)
+        engine.costs[below.session] = 0.7
+        assert await engine.is_over_budget(run.id)
+        assert (await slot.call(GetRun(run.id), OWNER)).cost == pytest.approx(1.1)
+
+
+async def test_runs_are_listed_by_cursor_and_by_activity(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        runs = [await spawn(slot) for _ in range(5)]
+        await finish(bench, runs[4])
+        found, cursor = [], None
+        while True:
+            page = await slot.call(ListRuns(limit=2, cursor=cursor), OWNER)
+            found += [one.id for one in page.runs]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert found == [one.id for one in reversed(runs)]
+        assert len((await slot.call(ListRuns(active=True), OWNER)).runs) == 4
+
+
+async def test_runs_that_a_restart_interrupted_have_failed(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+    bench.place.engine.is_connected = False
+    async with bench.open("orchestrator", "local") as slot:
+        found = await slot.call(GetRun(run.id), OWNER)
+        assert (found.state, found.error) == ("failed", "Freehold was restarted")
+
+
+async def test_without_a_running_freehold_nothing_is_begun(bench: SlotBench) -> None:
+    bench.place.engine.engine = None
+    async with bench.open("orchestrator", "local") as slot:
+        assert await problem_of(slot, SpawnRun("x")) == "conflict"
+        assert (await slot.call(ListRuns(), OWNER)).runs == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        SpawnRun(" "),
+        SpawnRun("x" * 70_000),
+        SpawnRun("x", title=""),
+        SpawnRun("x", folder="/etc"),
+        SpawnRun("x", folder="a/../../b"),
+        SpawnRun("x", budget=0.0),
+        ListRuns(limit=0),
+        ListRuns(cursor="x"),
+        ReadRun("x", seconds=99.0),
+    ],
+    ids=str,
+)
+async def test_what_is_wrong_in_a_run_is_refused(bench: SlotBench, wrong: object) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        assert await problem_of(slot, wrong) == "invalid"
+
+
+async def test_a_neighbour_runs_what_is_asked_here(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "external") as slot:
+        run = await slot.call(SpawnRun("Do it there", title="Far", budget=2.0, key="k"), OWNER)
+        assert (run.title, run.budget, run.parent) == ("Far", 2.0, None)
+        assert await slot.call(SpawnRun("Do it there", title="Far", budget=2.0, key="k"), OWNER) == run
+        assert run.id in [one.id for one in (await slot.call(ListRuns(active=True), OWNER)).runs]
+        assert (await slot.call(ReadRun(run.id), OWNER)).run.id == run.id
+        assert (await slot.call(GetChanges(run.id), OWNER)).files == ()
+        assert (await slot.call(TerminateRun(run.id), OWNER)).id == run.id
+        assert await problem_of(slot, TakeChanges(run.id, "drop")) == "conflict"
+        assert await problem_of(slot, GetRun("none")) == "not-found"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(200, b"[]"), (200, b'{"runs": "x"}'), (200, b"<html>"), (302, b""), (500, b""), (401, b'{"error": {"code": 1}}')],
+    ids=str,
+)
+async def test_a_neighbour_that_answers_nonsense_is_unavailable(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes
+) -> None:
+    settings = {"url": "http://127.0.0.1:9", "token": "env:T"}
+    from dataclasses import replace
+
+    slot = make_slot(
+        "orchestrator", SlotSection(mode="external", settings=settings), replace(bench.place, environ={"T": "x"})
+    )
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(status, content=body))
+    original = httpx2.AsyncClient
+    monkeypatch.setattr(httpx2, "AsyncClient", lambda **more: original(**{**more, "transport": transport}))
+
+    async def use() -> None:
+        await slot.connect()
+        await slot.call(ListRuns(), OWNER)
+
+    with pytest.raises(SlotError) as refused:
+        await use()
+    await slot.close()
+    assert refused.value.problem == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"token": "env:T"}, "url is missing"),
+        ({"url": "http://example.com", "token": "env:T"}, "not encrypted"),
+        ({"url": "https://example.com/path", "token": "env:T"}, "not the address of a Freehold"),
+        ({"url": "https://example.com"}, "token is missing"),
+        ({"url": "https://example.com", "token": "env:T", "x": "y"}, "has no x"),
+    ],
+    ids=str,
+)
+def test_wrong_settings_of_a_neighbour_are_named(bench: SlotBench, settings: dict[str, str], words: str) -> None:
+    from freehold.slots.orchestrator.neighbour import NeighbourRuns
+    from freehold.slots.settings import ExternalSettings
+
+    with pytest.raises(SlotError) as refused:
+        NeighbourRuns(ExternalSettings("orchestrator", settings, {"T": "x"}, bench.place.find_secret))
+    assert words in refused.value.message

@@ -1,0 +1,89 @@
+"""An engine of runs that a test drives: no agent works, and the test says what happens."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.gateway.running_gateway import RunningGateway, running_gateway
+from tests.support.condition import DEADLINE, until
+
+from freehold.slots.orchestrator.contract import FileChange, RunEvent
+from freehold.slots.orchestrator.engine import ChangedFile, ChildReport, ChildSpec, IsOverBudget, Report
+
+
+class ScriptedRuns:
+    """`children` are the runs that were begun, by id."""
+
+    def __init__(self) -> None:
+        self.children: dict[str, tuple[ChildSpec, Report, IsOverBudget]] = {}
+        self.opened = 0
+        self.ended: list[str] = []
+        self.merged: list[str] = []
+        self.costs: dict[str, float] = {}
+        self.events: dict[str, list[RunEvent]] = {}
+        self.conflicts: set[str] = set()
+
+    async def open_session(
+        self, agent: str | None, model: str | None, title: str, parent: str | None, who: str
+    ) -> tuple[str, str]:
+        self.opened += 1
+        return f"session-{self.opened}", agent or "builtin"
+
+    def launch(self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget) -> None:
+        self.children[child.id] = (child, report, is_over_budget)
+
+    def end(self, id: str, reason: str) -> None:
+        self.ended.append(id)
+
+    async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]:
+        return tuple(one for one in self.events.get(session, []) if one.seq > after)[:limit]
+
+    async def cost_of(self, session: str) -> float:
+        return self.costs.get(session, 0.0)
+
+    async def compare(self, changes: Sequence[ChangedFile], room: Path) -> tuple[FileChange, ...]:
+        return tuple(FileChange(one.path, one.kind, one.size, "+x\n", one.path in self.conflicts) for one in changes)
+
+    async def merge(self, changes: Sequence[ChangedFile], room: Path, why: str) -> None:
+        self.merged += [one.path for one in changes]
+
+    async def tell(self, id: str, report: ChildReport) -> None:
+        """The run reports this."""
+        await self.children[id][1](report)
+
+    async def is_over_budget(self, id: str) -> bool:
+        return await self.children[id][2]()
+
+
+@contextmanager
+def running_neighbour(folder: Path) -> Iterator[tuple[str, str]]:
+    """Another Freehold whose runs are scripted, in a thread of its own: its address and a token."""
+    found: list[tuple[str, str]] = []
+    started, over = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with running_gateway(folder, '[slots]\norchestrator = "local"\n') as gateway:
+            await use_scripted_runs(gateway)
+            token = gateway.token("orchestrator", "prompt", name="neighbour")["authorization"].removeprefix("Bearer ")
+            found.append((gateway.url, token))
+            started.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert started.wait(DEADLINE), "the neighbour did not start"
+        yield found[0]
+    finally:
+        over.set()
+        thread.join()
+
+
+async def use_scripted_runs(gateway: RunningGateway) -> ScriptedRuns:
+    slot = gateway.services.slots.get("orchestrator")
+    await until(lambda: slot.status.state == "ok")
+    runs = ScriptedRuns()
+    gateway.services.slots.engine.engine = runs
+    return runs

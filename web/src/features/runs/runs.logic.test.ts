@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import type { Run } from "../../client/api";
+import { actionsOf, changesText, concernsRuns, stateText, treeOf } from "./runs.logic";
+
+function run(changes: Partial<Run>): Run {
+  return {
+    id: "r1",
+    session: "s1",
+    agent: "builtin",
+    title: "A run",
+    state: "done",
+    parent: null,
+    depth: 1,
+    folder: null,
+    budget: null,
+    cost: null,
+    created: "2026-01-01T00:00:00Z",
+    finished: null,
+    error: null,
+    added: 0,
+    changed: 0,
+    removed: 0,
+    outcome: "pending",
+    computer: "here",
+    ...changes,
+  };
+}
+
+describe("runs", () => {
+  it("puts runs below the run whose session began them", () => {
+    const runs = [run({ id: "b", session: "s2", parent: "s1" }), run({ id: "a", session: "s1", parent: "elsewhere" })];
+    const tree = treeOf(runs);
+    expect(tree.map((node) => node.run.id)).toEqual(["a"]);
+    expect(tree[0]?.below.map((node) => node.run.id)).toEqual(["b"]);
+  });
+
+  it("offers what can be done", () => {
+    expect(actionsOf(run({ state: "working" }))).toEqual(["stop"]);
+    expect(actionsOf(run({ added: 1 }))).toEqual(["changes", "merge", "drop"]);
+    expect(actionsOf(run({ added: 1, outcome: "merged" }))).toEqual([]);
+    expect(actionsOf(run({ outcome: "none" }))).toEqual([]);
+  });
+
+  it("says what a run has changed", () => {
+    expect(changesText(run({ state: "working", added: 1 }))).toBe("");
+    expect(changesText(run({ added: 1 }))).toBe("1 file changed");
+    expect(changesText(run({ added: 1, removed: 1, outcome: "merged" }))).toBe("2 files changed, merged");
+    expect(stateText(run({ state: "needs_you" }))).toBe("needs your answer");
+  });
+
+  it("listens to its own events", () => {
+    expect(concernsRuns({ kind: "orchestrator.finished" })).toBe(true);
+    expect(concernsRuns({ kind: "beads.created" })).toBe(false);
+    expect(concernsRuns(null)).toBe(false);
+  });
+});
