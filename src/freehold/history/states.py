@@ -157,7 +157,9 @@ class Places:
 
     def list_live_names(self, node: int, limit: int = -1) -> list[int]:
         """The places of a file with several names, where it is now."""
-        rows = self._db.execute("SELECT place FROM version WHERE node = ? AND died IS NULL LIMIT ?", (node, limit))
+        rows = self._db.execute(
+            "SELECT place FROM version WHERE node != 0 AND node = ? AND died IS NULL LIMIT ?", (node, limit)
+        )
         return [row[0] for row in rows]
 
     def list_single_names(self, ino: int) -> list[int]:
@@ -168,9 +170,10 @@ class Places:
     def list_flagged(self, limit: int) -> list[int]:
         """Places whose present content is not stored, or may be half written: each is read again by the next snapshot."""
         rows = self._db.execute(
-            """SELECT place FROM version WHERE died IS NULL AND flag != 0 AND node = 0
-            UNION ALL SELECT (SELECT place FROM version WHERE version.node = node_version.node AND died IS NULL LIMIT 1)
-            FROM node_version WHERE died IS NULL AND flag != 0 LIMIT ?""",
+            # Named, since the planner would read every live version by another index.
+            """SELECT place FROM version INDEXED BY version_flag WHERE died IS NULL AND flag != 0 AND node = 0
+            UNION ALL SELECT (SELECT place FROM version WHERE node != 0 AND node = node_version.node AND died IS NULL LIMIT 1)
+            FROM node_version INDEXED BY node_version_flag WHERE died IS NULL AND flag != 0 LIMIT ?""",
             (limit,),
         )
         return [row[0] for row in rows if row[0] is not None]
