@@ -253,6 +253,10 @@ class ContentReader:
         self._decompress = zstandard.ZstdDecompressor().decompress
         self._ahead: dict[int, tuple[bytes, int, int, bytes]] = {}
 
+    def close(self) -> None:
+        """Close the connection. Only when it is used by nobody else."""
+        self._db.close()
+
     def has_content(self, digest: bytes) -> bool:
         return self._db.execute("SELECT 1 FROM content WHERE hash = ?", (digest,)).fetchone() is not None
 
@@ -284,7 +288,7 @@ class ContentReader:
         except ValueError as error:
             raise DamagedContent(content, str(error)) from error
 
-    def prefetch(self, contents: Sequence[int]) -> None:
+    def prefetch(self, contents: Sequence[int | None]) -> None:
         """Read these in one query. Each is held until it is read or until the next call."""
         marks = ",".join("?" * len(contents))
         rows = self._db.execute(f"SELECT id, hash, size, form, data FROM content WHERE id IN ({marks})", contents)  # noqa: S608

@@ -44,6 +44,24 @@ def compile_ignore_rules(patterns: Sequence[str]) -> IgnoreMatcher | None:
     return ignored
 
 
+class IgnoredFolders:
+    """Which folders are ignored, or are in one that is. Each is asked about once. For one operation: it forgets nothing."""
+
+    def __init__(self, ignored: IgnoreMatcher) -> None:
+        self._ignored = ignored
+        self._known: dict[tuple[bytes, ...], bool] = {(): False}
+
+    def has(self, folder: tuple[bytes, ...]) -> bool:
+        known = len(folder)
+        while folder[:known] not in self._known:
+            known -= 1
+        found = self._known[folder[:known]]
+        for depth in range(known + 1, len(folder) + 1):
+            found = found or self._ignored(folder[:depth], stat.S_IFDIR)
+            self._known[folder[:depth]] = found
+        return found
+
+
 @dataclass(frozen=True)
 class _Rule:
     keep: bool
