@@ -21,6 +21,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "GET /v1/egress",
         "GET /v1/history",
         "GET /v1/history/notices",
+        "GET /v1/history/restores",
         "GET /v1/history/size",
         "GET /v1/history/{entry}",
         "GET /v1/me",
@@ -29,6 +30,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "GET /v1/openapi.json",
         "GET /v1/preview/ports",
         "GET /v1/programs",
+        "GET /v1/retention",
         "GET /v1/sessions",
         "GET /v1/sessions/{session}",
         "GET /v1/sessions/{session}/offer",
@@ -81,6 +83,7 @@ REACHES: dict[RouteScope, set[str]] = {
     "history": {
         "POST /v1/history/redo",
         "POST /v1/history/restore",
+        "POST /v1/history/restores/{restore_id}/cancel",
         "POST /v1/history/revert",
         "POST /v1/history/undo",
         "POST /v1/history/{entry}/good",
