@@ -17,6 +17,10 @@ class _TooMuchWorkError(Exception):
 class _LimitedMatcher(SequenceMatcher[bytes]):
     """Every search looks at each line, and at all lines of the other text that are the same."""
 
+    a: Sequence[bytes]
+    b2j: dict[bytes, list[int]]
+    """The places of each line in the new text, without lines that are everywhere."""
+
     def __init__(self, old: Sequence[bytes], new: Sequence[bytes]) -> None:
         super().__init__(None, old, new)
         places = self.b2j
