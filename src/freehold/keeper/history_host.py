@@ -70,6 +70,8 @@ class HistoryHost:
             await self.call(calls.TakeSnapshot(why="found at start"))
         except FreeholdError as error:
             log.warning("the snapshot at start failed: %s", error)
+        # What reading the manifest and the first folders needed is not needed again.
+        await self._loop.run_in_executor(self._works, self._opened().release_memory)
 
     async def record_at_stop(self) -> None:
         """Record the state that the keeper leaves behind."""
