@@ -30,6 +30,9 @@ from freehold.testing import ScriptedModel
 
 FIRST_TOKEN_AIM = 1.5
 SOAK_SESSIONS = 4
+TURNS_A_SAMPLE = 3
+TURNS_OF_A_SESSION = 200
+"""Then another takes its place: a conversation is sent whole with each turn, so what it needs grows with it."""
 MAX_GROWTH = 256.0
 """Bytes a turn that may still be added in the last third of a soak: less than the noise of an allocator."""
 MAX_QUICK_GROWTH = 1024.0
@@ -107,6 +110,9 @@ class LoadClient:
         answer = await self._http.post(path, json=body)
         answer.raise_for_status()
         return answer.json()
+
+    async def delete(self, session: str) -> None:
+        (await self._http.delete(f"/v1/sessions/{session}")).raise_for_status()
 
     async def open(self) -> str:
         return str((await self.post("/v1/sessions"))["id"])
@@ -276,23 +282,30 @@ def file_sizes(root: Path) -> dict[str, int]:
 
 
 async def soak(client: LoadClient, computer: ComputerMemory, home: Path, seconds: float) -> list[Sample]:
-    """Turns one after another in a few sessions, with samples on the way."""
-    sessions = [await client.open() for _ in range(SOAK_SESSIONS)]
+    """Turns one after another in a few sessions, which come and go, with samples on the way."""
     samples: list[Sample] = []
+    failures: list[str] = []
     turns = 0
     end = time.monotonic() + seconds
-    async with client.watch(sessions) as watcher:
-        while time.monotonic() < end:
-            for _ in range(3):
+    while time.monotonic() < end:
+        sessions = [await client.open() for _ in range(SOAK_SESSIONS)]
+        async with client.watch(sessions) as watcher:
+            for number in range(TURNS_OF_A_SESSION):
                 async with asyncio.TaskGroup() as group:
                     for session in sessions:
                         group.create_task(client.prompt(session, "SAY hello"))
                 watcher.ended = 0
                 await watcher.until_ended(len(sessions))
                 turns += len(sessions)
-            samples.append(Sample(turns, await asyncio.to_thread(lambda: computer.sizes() | file_sizes(home))))
-    if watcher.failures:
-        raise RuntimeError(f"turns failed in the soak: {watcher.failures[:3]}")
+                if number % TURNS_A_SAMPLE == TURNS_A_SAMPLE - 1:
+                    samples.append(Sample(turns, await asyncio.to_thread(lambda: computer.sizes() | file_sizes(home))))
+                if time.monotonic() > end:
+                    break
+        failures += watcher.failures
+        for session in sessions:
+            await client.delete(session)
+    if failures:
+        raise RuntimeError(f"turns failed in the soak: {failures[:3]}")
     return samples
 
 
