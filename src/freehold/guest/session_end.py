@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 WAIT = 3.0
 """Seconds to wait for killed processes to disappear. One that waits for a device may take longer, and is reported."""
 POLL = 0.01
+STOP_WAIT = 0.2
+"""Seconds for all shells and other parents to stop, each before its children."""
+STOP_POLL = 0.000_5
 MAX_SHOWN = 20
 MAX_COMMAND_LENGTH = 200
 
@@ -42,6 +45,7 @@ def kill_agents(domains: LandlockDomains) -> dict[int, ProcessInfo]:
 
         domains.agents.start(kill_domain)
     else:
+        _stop_parents(running)
         _signal_everything(signals.SIGSTOP)
         stopped = {one.pid: one for one in list_processes() if one.state not in "ZX"}
         found.extend(_find_marked(domains, list(stopped)))
@@ -52,6 +56,24 @@ def kill_agents(domains: LandlockDomains) -> dict[int, ProcessInfo]:
                 send_signal(one.pid, signals.SIGCONT)
         running.update(stopped)
     return {pid: running[pid] for pid in found}
+
+
+def _stop_parents(processes: dict[int, ProcessInfo]) -> None:
+    """Stop every parent before its children: a shell that runs for a moment longer would see its child stopped."""
+    parents = {one.parent for one in processes.values()}
+    until = time.monotonic() + STOP_WAIT
+    for one in reversed(sort_children_first(processes)):
+        if one.pid in parents and one.state not in "Tt":
+            send_signal(one.pid, signals.SIGSTOP)
+            while _is_running(one.pid) and time.monotonic() < until:
+                time.sleep(STOP_POLL)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return ProcessInfo(pid, read_bytes(f"/proc/{pid}/stat")).state not in "TtZX"
+    except (OSError, ValueError, IndexError):
+        return False  # it has ended
 
 
 def sort_children_first(processes: dict[int, ProcessInfo]) -> list[ProcessInfo]:
