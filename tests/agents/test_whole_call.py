@@ -109,3 +109,13 @@ def test_the_transcript_shows_a_limited_part_of_a_large_call() -> None:
     assert [part["path"] for part in tool.content] == [f"/{number}" for number in range(50)]
     assert len(tool.whole["content"]) == 50
     assert tool.size > 50 * 198_000
+
+
+@pytest.mark.parametrize("value", [1, None, "x", True])
+def test_a_value_counts_as_often_as_it_is_there(value: Any) -> None:
+    """Equal numbers of a message are one object, which must not make a long list look short."""
+    content = json.loads(json.dumps([value] * 100_000))
+    call = WholeCall()
+    for _ in range(3):
+        call.add("content", content)
+        assert call.size >= 100_000

@@ -7,7 +7,7 @@ from tests.gateway.running_gateway import RunningGateway, running_gateway
 
 async def test_the_rules_of_the_manifest_are_shown_with_their_places(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, '[retention]\ntimeline = "40d"\n') as gateway:
-        answer = await gateway.http.get("/v1/retention", headers=gateway.token("read"))
+        answer = await gateway.http.get("/v1/retention", headers=gateway.token("admin"))
         assert answer.status_code == 200, answer.text
         rules = {rule["name"]: rule for rule in answer.json()["rules"]}
         assert "older than 40 days" in rules["timeline"]["kept"]
@@ -17,5 +17,9 @@ async def test_the_rules_of_the_manifest_are_shown_with_their_places(tmp_path: P
         assert rules["logs"]["where"] == [f"{tmp_path}/logs"]
 
 
-async def test_a_stranger_does_not_see_them(gateway: RunningGateway) -> None:
+async def test_only_the_owner_sees_them(gateway: RunningGateway) -> None:
+    """They name folders of the host."""
     assert (await gateway.http.get("/v1/retention")).status_code == 401
+    for scope in ("read", "prompt", "files", "history", "terminal"):
+        answer = await gateway.http.get("/v1/retention", headers=gateway.token(scope))
+        assert answer.status_code == 403, scope

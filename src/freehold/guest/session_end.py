@@ -82,14 +82,25 @@ def sort_children_first(processes: dict[int, ProcessInfo]) -> list[ProcessInfo]:
     The time of the start does not decide, since the kernel tells it in hundredths of a second only.
     """
 
-    def count_parents(one: ProcessInfo) -> int:
-        seen = {one.pid}
-        while one.parent in processes and one.parent not in seen:
-            one = processes[one.parent]
-            seen.add(one.pid)
-        return len(seen)
+    depths: dict[int, int] = {}
 
-    return sorted(processes.values(), key=count_parents, reverse=True)
+    def find_depth(one: ProcessInfo) -> int:
+        # Each process is looked at once: an agent can start a long chain of them.
+        way: list[int] = []
+        seen: set[int] = set()
+        while one.pid not in depths and one.pid not in seen:
+            way.append(one.pid)
+            seen.add(one.pid)
+            if one.parent not in processes:
+                break
+            one = processes[one.parent]
+        depth = depths.get(one.pid, 0)
+        for pid in reversed(way):
+            depth += 1
+            depths[pid] = depth
+        return depth
+
+    return sorted(processes.values(), key=find_depth, reverse=True)
 
 
 def _can_signal(pid: int) -> bool:

@@ -66,8 +66,12 @@ class WholeCall:
             kept = [one for one in before if (path := _changed_path(one)) is not None and path not in named]
         sizes = self._parts.get("content", {})
         joined = [*value, *_limit(kept, "changes")]
-        # Objects are never changed, and live as long as the list: their identity stands for them.
-        return joined, {id(one): sizes[id(one)] if id(one) in sizes else _measure(one) for one in joined}
+        # Objects are never changed, and live as long as the list: their identity stands for them. A value that is no
+        # object, such as a number, can be there many times; it counts each time.
+        parts: dict[Any, int] = {id(one): sizes[id(one)] for one in kept}
+        for one in value:
+            parts[id(one)] = parts.get(id(one), 0) + _measure(one)
+        return joined, parts
 
 
 def _measure(value: Any) -> int:

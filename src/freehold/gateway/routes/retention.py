@@ -32,7 +32,7 @@ class RetentionRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
 
-    @get("/v1/retention", scope="read")
+    @get("/v1/retention", scope="admin")
     async def read_retention(self) -> RetentionBody:
         """What is kept, for how long and where, and when old records were last archived or summed."""
         services = self._services
