@@ -36,6 +36,7 @@ from freehold.gateway.routes.pods import PodRoutes
 from freehold.gateway.routes.preview import PreviewRoutes
 from freehold.gateway.routes.probes import ProbeRoutes
 from freehold.gateway.routes.programs import ProgramRoutes
+from freehold.gateway.routes.retention import RetentionRoutes
 from freehold.gateway.routes.runs import RunRoutes
 from freehold.gateway.routes.sessions import SessionRoutes
 from freehold.gateway.routes.sign_in import SignInRoutes
@@ -57,6 +58,7 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     CredentialRoutes,
     DeviceRoutes,
     TimelineRoutes,
+    RetentionRoutes,
     EgressRoutes,
     ModelRoutes,
     SecretRoutes,

@@ -31,10 +31,9 @@ from freehold.gateway.run_engine import SessionRunEngine
 from freehold.gateway.services import Services
 from freehold.gateway.session_topics import SessionTopics
 from freehold.gateway.topic_publisher import TopicPublisher
+from freehold.history.calls import RESTORE_TIMEOUT
 from freehold.keeper.client import KeeperClient
 from freehold.slots.memory.contract import OriginKind
-
-HISTORY_TIMEOUT = 600.0
 
 
 class GatewayHostAccess:
@@ -76,7 +75,7 @@ def open_session_service(
         topics.publish_approval(approval)
 
     approvals = Approvals(store, publish_approval, topics.publish_session)
-    keeper = KeeperClient(services.home, timeout=HISTORY_TIMEOUT)
+    keeper = KeeperClient(services.home, timeout=RESTORE_TIMEOUT)
     tools = _serve_host_tools(services, store, approvals, keeper, ports, hosts)
     engine = SessionRunEngine(access, keeper)
     sessions = SessionService(
