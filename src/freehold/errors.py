@@ -100,7 +100,7 @@ _TABLE = (
         409,
         "Look at the current state and try again",
         """already-running asked cancelled changed conflicts exists folder-in-use handle-ambiguous history.empty
-        interrupted limit no-address no-answer no-history no-images no-key no-model name-taken none-configured not-built
+        interrupted limit no-address no-answer no-embeddings no-history no-images no-key no-model name-taken none-configured
         not-installed not-offered nothing-interrupted nothing-to-install nothing-to-redo nothing-to-undo other-address
         other-agent read-only session-ended still-running stopped stopping unfinished""",
     ),
@@ -132,23 +132,23 @@ _TABLE = (
         "unsupported",
         501,
         "Install a version that supports this",
-        "no-client no-guest no-node no-otel no-python version wrong-version",
+        "no-client no-guest no-node no-otel no-python no-weights version wrong-version",
     ),
     _kind(
         "upstream",
         502,
         "Try again; if it fails again, check the other side",
-        """bad-answer bad-reply bad-response command-failed cut-off cut-short install-failed lost nonsense odd-answer
-        tls""",
+        """bad-answer bad-embedding bad-reply bad-response command-failed cut-off cut-short embedding-refused install-failed lost
+        nonsense odd-answer tls""",
     ),
     _kind(
         "unavailable",
         503,
         "Try again in a moment; freehold status shows what is running",
-        """busy ended link.closed link.refused no-isolation no-listener no-memory not-connected not-open not-ready not-recorded not-running
-        not-started out-of-memory port-in-use port-taken unreachable unresponsive unwell""",
+        """busy ended link.closed link.refused no-gateway no-isolation no-listener no-memory not-connected not-open not-ready not-recorded
+        not-running not-started out-of-memory port-in-use port-taken unreachable unresponsive unwell""",
     ),
-    _kind("timeout", 504, "Try again", "preview.no-answer search-too-long silent slow"),
+    _kind("timeout", 504, "Try again", "preview.no-answer search-too-long silent slow slow-embedding"),
     _kind("no-space", 507, "Free some disk space and try again", "disk-full full"),
 )
 

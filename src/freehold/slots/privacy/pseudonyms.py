@@ -111,4 +111,4 @@ class Pseudonyms:
 def _read_key(path: Path) -> bytes:
     if not path.exists():
         make_private_file(path, os.urandom(32))
-    return read_private_file(path, code="privacy.bad-key", remedy=f"chmod 600 {path}")
+    return read_private_file(path, code="privacy.key", remedy=f"chmod 600 {path}")
