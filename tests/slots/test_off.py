@@ -22,7 +22,9 @@ print(json.dumps(sorted(name for name in sys.modules if name.startswith(("freeho
 def test_a_slot_that_is_off_loads_neither_its_implementation_nor_a_database_client(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, tmp_path], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)
-    assert not [name for name in loaded if name.startswith(("psycopg", "numpy")) or name.endswith((".local", ".external"))]
+    assert not [
+        name for name in loaded if name.startswith(("psycopg", "numpy")) or name.endswith((".local", ".external"))
+    ]
     assert "freehold.slots.postgres" not in loaded
     assert "freehold.slots.beads.changes" not in loaded
     assert "freehold.slots.privacy.filter" not in loaded

@@ -10,7 +10,19 @@ import click
 
 from freehold.cli._options import json_option
 
-SCOPES = ("read", "prompt", "files", "terminal", "history", "beads", "pods", "memory", "events", "orchestrator", "admin")
+SCOPES = (
+    "read",
+    "prompt",
+    "files",
+    "terminal",
+    "history",
+    "beads",
+    "pods",
+    "memory",
+    "events",
+    "orchestrator",
+    "admin",
+)
 DEFAULT_SCOPES = ("read", "prompt", "files", "history")
 
 

@@ -11,7 +11,9 @@ from freehold.identity.cache import hash_secret
 from freehold.identity.database import increment_revocations
 from freehold.identity.store import IdentityStore
 
-Scope = Literal["read", "prompt", "files", "terminal", "history", "beads", "pods", "memory", "events", "orchestrator", "admin"]
+Scope = Literal[
+    "read", "prompt", "files", "terminal", "history", "beads", "pods", "memory", "events", "orchestrator", "admin"
+]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 PREFIX = "fh_"

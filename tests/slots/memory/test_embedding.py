@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -222,6 +220,14 @@ asyncio.run(main())
 """
 
 
+def kill_while_it_works(folder: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", REEMBED, folder]) as working:
+        try:
+            wait_until((folder / "hangs").exists)
+        finally:
+            working.kill()
+
+
 async def test_making_vectors_again_goes_on_after_kill_9(tmp_path: Path) -> None:
     """Killed when it has stored some vectors and waits for others. What was stored is not asked for again."""
     with Timeline(tmp_path / "timeline.db") as timeline:
@@ -233,10 +239,7 @@ async def test_making_vectors_again_goes_on_after_kill_9(tmp_path: Path) -> None
         for start in range(0, 2_000, 200):
             records = tuple({"id": f"m-{n:05}", "text": f"note {n}"} for n in range(start, start + 200))
             await slot.call(ImportMemories(records), OWNER)
-        working = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", REEMBED, tmp_path])
-        await asyncio.to_thread(wait_until, (tmp_path / "hangs").exists)
-        os.kill(working.pid, signal.SIGKILL)
-        working.wait()
+        await asyncio.to_thread(kill_while_it_works, tmp_path)
         waiting = (await slot.call(GetMemoryStatus(), OWNER)).waiting
         assert 0 < waiting < 2_000
         async with asyncio.TaskGroup() as group:

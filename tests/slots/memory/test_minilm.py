@@ -80,7 +80,7 @@ def test_the_index_finds_what_comparing_everything_finds(rows: int) -> None:
     held: dict[str, tuple[str, np.ndarray]] = {}
 
     def change(count: int) -> list[VectorChange]:
-        found = []
+        found: list[VectorChange] = []
         for _ in range(count):
             row = chance.standard_normal(24).astype("float16")
             row /= np.linalg.norm(row)

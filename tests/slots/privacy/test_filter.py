@@ -72,7 +72,7 @@ def plant(hint: Any, value: str) -> Iterator[Any]:
         for one in plant(args[1], value):
             yield {"a": one}
         yield {value: "x"}
-    elif is_dataclass(hint):
+    elif isinstance(hint, type) and is_dataclass(hint):
         hints = typing.get_type_hints(hint)
         given = {one.name: next(iter(plant(hints[one.name], "x")), 1) for one in fields(hint)}
         for one in fields(hint):
