@@ -74,6 +74,11 @@ class Home:
         """The folders of computers beside `main`. They are removed when such a computer, or the keeper, has ended."""
         return self.root / "computers"
 
+    @property
+    def copies(self) -> Path:
+        """Working copies of folders, each with the files of one run. See `history.working_copy`."""
+        return self.root / "copies"
+
     def computer_socket(self, name: str = MAIN_COMPUTER) -> Path:
         """The socket at which the guest of this computer is reached."""
         return self.run / f"computer-{name}.sock"

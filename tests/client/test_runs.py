@@ -9,8 +9,8 @@ from tests.support.scripted_runs import use_scripted_runs
 
 from freehold.client import Freehold
 from freehold.errors import FreeholdError
-from freehold.slots.orchestrator.contract import RunEvent
-from freehold.slots.orchestrator.engine import ChangedFile, ChildReport
+from freehold.slots.orchestrator.contract import RunChange, RunEvent
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport
 
 
 async def test_a_program_begins_a_run_and_takes_its_changes(tmp_path: Path) -> None:
@@ -21,7 +21,8 @@ async def test_a_program_begins_a_run_and_takes_its_changes(tmp_path: Path) -> N
             run = await home.runs.spawn("Do it", folder="site", budget=1.5, key="k")
             assert await home.runs.spawn("Do it", folder="site", budget=1.5, key="k") == run
             runs.events[run.session] = [RunEvent(n, "t", "message", {"text": str(n)}) for n in (1, 2)]
-            await runs.tell(run.id, ChildReport(changes=(ChangedFile("a", "added", 1, 0o644, "0", None),)))
+            runs.changes[run.id] = (RunChange("a", "added", 1, None, False),)
+            await runs.tell(run.id, ChildReport(changes=ChangeCounts(added=1)))
             await runs.tell(run.id, ChildReport(state="done"))
             assert [event.data["text"] async for event in home.runs.stream(run.id)] == ["1", "2"]
             assert (await home.runs.get(run.id)).is_finished

@@ -100,6 +100,61 @@ async def test_a_run_that_may_not_ask_changes_nothing_and_one_that_is_ended_stop
     await until(is_ended)
 
 
+async def test_a_run_whose_gateway_was_killed_has_ended_with_its_reason_and_its_changes(
+    freehold: RunningFreehold,
+) -> None:
+    run = await spawn(
+        freehold, "WRITE /workspace/kept.txt words\nWRITE /workspace/never.txt words\nSAY Done.", title="Killed"
+    )
+    copy = freehold.home.copies / f"run-{run['id']}" / "workspace"
+
+    async def list_asked() -> list[str]:
+        return [one["id"] for one in await freehold.call("GET", "/v1/approvals") if one["session"] == run["session"]]
+
+    await until(list_asked)
+    (first,) = await list_asked()
+    await freehold.call("POST", f"/v1/approvals/{first}", answer="once")
+    await until(lambda: (copy / "kept.txt").exists())
+
+    async def asks_again() -> bool:
+        return first not in (found := await list_asked()) and bool(found)
+
+    await until(asks_again)
+    await freehold.kill_gateway()
+    found: dict[str, Any] = {}
+
+    async def is_over() -> bool:
+        found.update(await freehold.call("GET", f"{RUNS}/{run['id']}"))
+        return found["finished"] is not None
+
+    await until(is_over)
+    assert (found["state"], found["added"], found["outcome"]) == ("ended", 1, "pending")
+    assert "restarted" in found["error"]
+    assert found["cost"] is not None
+    assert not copy.exists()
+    assert (await freehold.call("POST", f"{RUNS}/{run['id']}/changes", how="merge"))["outcome"] == "merged"
+    assert freehold.file("kept.txt").read_text().strip() == "words"
+    assert not freehold.file("never.txt").exists()
+    # The merge is one entry, which can be undone.
+    await freehold.call("POST", "/v1/history/undo")
+    assert not freehold.file("kept.txt").exists()
+
+
+async def test_a_run_reaches_neither_the_files_of_the_owner_nor_those_of_another_run(freehold: RunningFreehold) -> None:
+    await freehold.http.post("/v1/files/folder", json={"path": "mine"})
+    await write(freehold, "mine/a.txt", "a")
+    await write(freehold, "private.txt", "hunter2")
+    other = await spawn(freehold, "WRITE /workspace/mine/of-the-other.txt hunter3\nSAY Done.", folder="mine")
+    await finish(freehold, other["id"])
+    home, copies = freehold.home.root, freehold.home.copies
+    tries = f"cat /workspace/private.txt {home}/workspace/private.txt /workspace/../private.txt; ls -R {home} {copies}"
+    command = f"({tries}; grep -rl hunter /workspace /home /tmp /run /mnt /var --include=*.txt) > /workspace/mine/seen.txt 2>/dev/null"
+    run = await spawn(freehold, f"RUN {command}\nSAY Done.", folder="mine")
+    assert (await finish(freehold, run["id"]))["state"] == "done"
+    changes = await freehold.call("GET", f"{RUNS}/{run['id']}/changes")
+    assert [(one["path"], one["size"]) for one in changes["files"]] == [("mine/seen.txt", 0)]
+
+
 async def test_the_page_shows_runs_and_merges_them_on_a_phone(freehold: RunningFreehold, owner_page: OwnerPage) -> None:
     page = owner_page.page
     run = await spawn(freehold, "WRITE /workspace/page.txt words\nSAY Done.", title="For the page")
@@ -112,6 +167,7 @@ async def test_the_page_shows_runs_and_merges_them_on_a_phone(freehold: RunningF
     await page.keyboard.press("Escape")
     assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     await page.get_by_role("button", name="Merge: For the page").click()
-    await expect(page.get_by_text("1 file changed, merged")).to_be_visible()
+    await until(lambda: freehold.file("page.txt").exists())
+    await expect(page.get_by_role("button", name="Merge: For the page")).to_be_hidden()
     assert freehold.file("page.txt").read_text().strip() == "words"
     await page.set_viewport_size({"width": 1280, "height": 800})

@@ -7,8 +7,8 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.scripted_runs import ScriptedRuns, use_scripted_runs
 
-from freehold.slots.orchestrator.contract import RunEvent
-from freehold.slots.orchestrator.engine import ChangedFile, ChildReport
+from freehold.slots.orchestrator.contract import RunChange, RunEvent
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport
 
 RUNS = "/v1/slots/orchestrator/runs"
 
@@ -38,12 +38,13 @@ async def test_a_run_is_begun_read_ended_and_its_changes_taken(gateway: RunningG
     assert ([one["data"]["text"] for one in read["events"]], read["cursor"]) == (["hello"], 1)
     assert (await gateway.http.post(f"{RUNS}/{run['id']}/stop", json={}, headers=headers)).status_code == 200
     assert runs.ended == [run["id"]]
-    await runs.tell(run["id"], ChildReport(changes=(ChangedFile("site/a", "added", 1, 0o644, "0", None),)))
+    runs.changes[run["id"]] = (RunChange("site/a", "added", 1, None, False),)
+    await runs.tell(run["id"], ChildReport(changes=ChangeCounts(added=1)))
     await runs.tell(run["id"], ChildReport(state="ended", error="token:script ended it"))
     changes = (await gateway.http.get(f"{RUNS}/{run['id']}/changes", headers=headers)).json()
     assert [one["path"] for one in changes["files"]] == ["site/a"]
     taken = await gateway.http.post(f"{RUNS}/{run['id']}/changes", json={"how": "merge"}, headers=headers)
-    assert (taken.json()["outcome"], runs.merged) == ("merged", ["site/a"])
+    assert (taken.json()["outcome"], runs.merged) == ("merged", [run["id"]])
     listed = (await gateway.http.get(RUNS, headers=headers)).json()["runs"]
     assert [(one["id"], one["state"], one["outcome"]) for one in listed] == [(run["id"], "ended", "merged")]
 

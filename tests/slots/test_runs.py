@@ -1,8 +1,12 @@
 """The orchestrator: bounds, costs, who sees which run, and changes that are taken once."""
 
+import asyncio
+
 import httpx2
 import pytest
 from tests.slots.conftest import SlotBench
+from tests.slots.test_faults import running
+from tests.support.condition import until
 from tests.support.scripted_runs import ScriptedRuns
 
 from freehold.manifest.sections.slots import SlotSection
@@ -14,17 +18,19 @@ from freehold.slots.orchestrator.contract import (
     ListRuns,
     ReadRun,
     Run,
+    RunChange,
     RunEvent,
     SpawnRun,
     TakeChanges,
     TerminateRun,
 )
-from freehold.slots.orchestrator.engine import ChangedFile, ChildReport, FileFacts
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport
+from freehold.slots.orchestrator.store import LOST
 
 OWNER = SlotCaller("owner")
 CHANGES = (
-    ChangedFile("site/a.txt", "changed", 3, 0o644, "0", FileFacts("file", 1, 2, 0o644)),
-    ChangedFile("site/b.txt", "removed", 0, 0, None, None),
+    RunChange("site/a.txt", "changed", 3, "+x\n", False),
+    RunChange("site/b.txt", "removed", 0, None, False),
 )
 
 
@@ -46,8 +52,11 @@ async def problem_of(slot: Slot, request: object, caller: SlotCaller = OWNER) ->
     return "none"
 
 
-async def finish(bench: SlotBench, run: Run, changes: tuple[ChangedFile, ...] = ()) -> None:
-    await engine_of(bench).tell(run.id, ChildReport(changes=changes))
+async def finish(bench: SlotBench, run: Run, changes: tuple[RunChange, ...] = ()) -> None:
+    engine_of(bench).changes[run.id] = changes
+    kinds = [one.kind for one in changes]
+    counts = ChangeCounts(kinds.count("added"), kinds.count("changed"), kinds.count("removed"))
+    await engine_of(bench).tell(run.id, ChildReport(changes=counts))
     await engine_of(bench).tell(run.id, ChildReport(state="done"))
 
 
@@ -66,9 +75,9 @@ async def test_a_run_goes_from_its_prompt_to_merged_changes(bench: SlotBench) ->
         assert [(one.path, one.kind) for one in found.files] == [("site/a.txt", "changed"), ("site/b.txt", "removed")]
         assert (found.run.changed, found.run.removed, found.run.outcome) == (1, 1, "pending")
         merged = await slot.call(TakeChanges(run.id, "merge", key="k"), OWNER)
-        assert (merged.outcome, engine_of(bench).merged) == ("merged", ["site/a.txt", "site/b.txt"])
+        assert (merged.outcome, engine_of(bench).merged) == ("merged", [run.id])
         assert await slot.call(TakeChanges(run.id, "merge", key="k"), OWNER) == merged
-        assert len(engine_of(bench).merged) == 2
+        assert len(engine_of(bench).merged) == 1
         assert await problem_of(slot, TakeChanges(run.id, "drop")) == "conflict"
         assert (await slot.call(GetChanges(run.id), OWNER)).files == ()
 
@@ -76,8 +85,7 @@ async def test_a_run_goes_from_its_prompt_to_merged_changes(bench: SlotBench) ->
 async def test_changes_that_would_overwrite_those_of_others_are_refused_as_a_whole(bench: SlotBench) -> None:
     async with bench.open("orchestrator", "local") as slot:
         run = await spawn(slot)
-        await finish(bench, run, CHANGES)
-        engine_of(bench).conflicts = {"site/a.txt"}
+        await finish(bench, run, (RunChange("site/a.txt", "changed", 3, None, True),))
         with pytest.raises(SlotError, match=r"site/a\.txt"):
             await slot.call(TakeChanges(run.id, "merge"), OWNER)
         assert engine_of(bench).merged == []
@@ -137,13 +145,62 @@ async def test_runs_are_listed_by_cursor_and_by_activity(bench: SlotBench) -> No
         assert len((await slot.call(ListRuns(active=True), OWNER)).runs) == 4
 
 
-async def test_runs_that_a_restart_interrupted_have_failed(bench: SlotBench) -> None:
+async def test_runs_that_a_restart_interrupted_have_ended_with_the_reason_their_changes_and_their_cost(
+    bench: SlotBench,
+) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot, key="k")
+        engine_of(bench).costs = {run.session: 0.5}
+    # Another process: nothing of the first one is known but what is stored.
+    slot = bench.make("orchestrator", "local")
+    async with running(slot):
+        await until(lambda: engine_of(bench).salvaged == [run.id])
+
+        async def is_over() -> bool:
+            return (await slot.call(GetRun(run.id), OWNER)).finished is not None
+
+        await until(is_over)
+        found = await slot.call(GetRun(run.id), OWNER)
+        assert (found.state, found.error, found.added, found.outcome, found.cost) == ("ended", LOST, 1, "pending", 0.5)
+        assert (await slot.call(SpawnRun("Do it", key="k"), OWNER)).id == run.id
+        assert (await slot.call(TakeChanges(run.id, "merge"), OWNER)).outcome == "merged"
+    assert engine_of(bench).opened == 1
+    assert engine_of(bench).merged == [run.id]
+
+
+async def test_a_merge_whose_answer_was_lost_is_done_once(bench: SlotBench) -> None:
+    """The files were changed, and the process was killed before the outcome was stored."""
     async with bench.open("orchestrator", "local") as slot:
         run = await spawn(slot)
-    bench.place.engine.is_connected = False
+        await finish(bench, run, CHANGES)
+        await engine_of(bench).merge(run.id, "changes", "owner", force=False)
+        assert (await slot.call(TakeChanges(run.id, "merge", key="k"), OWNER)).outcome == "merged"
+        assert engine_of(bench).merged == [run.id]
+
+
+async def test_a_session_that_spawns_without_end_is_refused_at_its_bound_and_makes_no_sessions(
+    bench: SlotBench,
+) -> None:
     async with bench.open("orchestrator", "local") as slot:
-        found = await slot.call(GetRun(run.id), OWNER)
-        assert (found.state, found.error) == ("failed", "Freehold was restarted")
+        greedy = SlotCaller("session:greedy")
+        found = await asyncio.gather(*(problem_of(slot, SpawnRun("x"), greedy) for _ in range(60)))
+        assert (found.count("none"), found.count("conflict")) == (5, 55)
+        assert engine_of(bench).opened == 5
+        # A run whose children have children, and so on, ends as well.
+        below = [SlotCaller(f"session:{child.session}") for child, _, _ in engine_of(bench).children.values()]
+        found = [await problem_of(slot, SpawnRun("x"), one) for one in below for _ in range(3)]
+        assert found.count("none") == 3
+
+
+async def test_costs_reach_every_run_above_also_when_it_has_finished(bench: SlotBench) -> None:
+    async with bench.open("orchestrator", "local") as slot:
+        run = await spawn(slot)
+        below = await spawn(slot, SlotCaller(f"session:{run.session}"))
+        await finish(bench, run)
+        engine_of(bench).costs = {run.session: 0.1, below.session: 0.2}
+        await finish(bench, below)
+        assert (await slot.call(GetRun(run.id), OWNER)).cost == pytest.approx(0.3)
+        assert (await slot.call(GetRun(below.id), OWNER)).cost == pytest.approx(0.2)
 
 
 async def test_without_a_running_freehold_nothing_is_begun(bench: SlotBench) -> None:

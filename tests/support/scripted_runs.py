@@ -2,15 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.condition import DEADLINE, until
 
-from freehold.slots.orchestrator.contract import FileChange, RunEvent
-from freehold.slots.orchestrator.engine import ChangedFile, ChildReport, ChildSpec, IsOverBudget, Report
+from freehold.errors import FreeholdError
+from freehold.slots.orchestrator.contract import RunChange, RunEvent
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, IsOverBudget, Report
 
 
 class ScriptedRuns:
@@ -23,7 +24,9 @@ class ScriptedRuns:
         self.merged: list[str] = []
         self.costs: dict[str, float] = {}
         self.events: dict[str, list[RunEvent]] = {}
-        self.conflicts: set[str] = set()
+        self.changes: dict[str, tuple[RunChange, ...]] = {}
+        self.salvaged: list[str] = []
+        self.dropped: list[str] = []
 
     async def open_session(
         self, agent: str | None, model: str | None, title: str, parent: str | None, who: str
@@ -43,11 +46,23 @@ class ScriptedRuns:
     async def cost_of(self, session: str) -> float:
         return self.costs.get(session, 0.0)
 
-    async def compare(self, changes: Sequence[ChangedFile], room: Path) -> tuple[FileChange, ...]:
-        return tuple(FileChange(one.path, one.kind, one.size, "+x\n", one.path in self.conflicts) for one in changes)
+    async def compare(self, id: str) -> tuple[RunChange, ...]:
+        return self.changes.get(id, ())
 
-    async def merge(self, changes: Sequence[ChangedFile], room: Path, why: str) -> None:
-        self.merged += [one.path for one in changes]
+    async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
+        """Once, as the real one."""
+        conflicts = [one.path for one in self.changes.get(id, ()) if one.conflict]
+        if conflicts and not force:
+            raise FreeholdError("history.conflicts", f"Others have changed {', '.join(conflicts)}")
+        if id not in self.merged:
+            self.merged.append(id)
+
+    async def drop(self, id: str) -> None:
+        self.dropped.append(id)
+
+    async def salvage(self, id: str) -> ChangeCounts:
+        self.salvaged.append(id)
+        return ChangeCounts(added=1)
 
     async def tell(self, id: str, report: ChildReport) -> None:
         """The run reports this."""

@@ -3,34 +3,32 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from freehold.agents.sessions.service import SessionService
 from freehold.agents.threads import run_blocking
 from freehold.computer import Computer
-from freehold.computer.contract.conventions import HOST_COMMANDS, WORKSPACE
 from freehold.errors import FreeholdError
 from freehold.gateway.computer_access import ComputerAccess
-from freehold.gateway.computer_link import ComputerLink
-from freehold.gateway.run_changes import apply_changes, collect_changes, compare_changes, read_facts
-from freehold.history.calls import RequestAuthor, TakeSnapshot
-from freehold.keeper.calls import KeeperCaller, ListComputers, StartComputer, StopComputer
-from freehold.slots.orchestrator.contract import FileChange, RunEvent, RunState
-from freehold.slots.orchestrator.engine import (
-    ChangedFile,
-    ChildReport,
-    ChildSpec,
-    FileFacts,
-    IsOverBudget,
-    Report,
+from freehold.history.calls import (
+    RESTORE_TIMEOUT,
+    CheckOutFolder,
+    CollectCopy,
+    CompareChangeSet,
+    DropCopy,
+    MergeChangeSet,
+    RequestAuthor,
 )
+from freehold.keeper.calls import KeeperCaller, StartComputer, StopComputer
+from freehold.slots.orchestrator.contract import RunChange, RunEvent, RunState
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, IsOverBudget, Report
 
 PREFIX = "run-"
-"""How the names of computers begin in which runs work."""
+"""How the names of the computers and of the working copies of runs begin."""
+WORKSPACE = "workspace"
 LINK_TIMEOUT = 20.0
 COPY_TIMEOUT = 300.0
+MAX_SHOWN = 200
 LOOK_AGAIN = 0.25
 BUDGET_INTERVAL = 1.0
 LIMITS = {"memory": 2 * 1024**3, "disk": 4 * 1024**3}
@@ -57,10 +55,9 @@ class SessionRunEngine:
         return self._computers.get(session)
 
     async def run(self) -> None:
-        """Until cancelled. First stops computers that a former gateway has left."""
+        """Until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            await self._stop_leftovers()
             await asyncio.Event().wait()
 
     async def open_session(
@@ -91,17 +88,36 @@ class SessionRunEngine:
     async def cost_of(self, session: str) -> float:
         return (await self._service().dependencies.models.usage_of(session)).cost or 0.0
 
-    async def compare(self, changes: Sequence[ChangedFile], room: Path) -> tuple[FileChange, ...]:
-        return await compare_changes(self._access.computer, changes, room)
+    async def compare(self, id: str) -> tuple[RunChange, ...]:
+        found = await self._keeper.call(CompareChangeSet(PREFIX + id, MAX_SHOWN), timeout=COPY_TIMEOUT)
+        conflicts = {one.path for one in found.conflicts}
+        return tuple(
+            RunChange(
+                one.path.removeprefix(f"{WORKSPACE}/"),
+                one.word,
+                one.new_size or 0,
+                one.text or None,
+                one.path in conflicts,
+            )
+            for one in found.files
+        )
 
-    async def merge(self, changes: Sequence[ChangedFile], room: Path, why: str) -> None:
-        """History records the state before and after, so that a merge can be undone."""
-        owner = RequestAuthor(by="owner")
-        with suppress(FreeholdError):
-            await self._keeper.call(TakeSnapshot(owner, f"before: {why}"))
-        await apply_changes(self._access.computer, changes, room)
-        with suppress(FreeholdError):
-            await self._keeper.call(TakeSnapshot(owner, why))
+    async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
+        """One entry of history, so that it can be undone."""
+        session = who.removeprefix("session:") if who.startswith("session:") else None
+        author = RequestAuthor(by="owner" if session is None else "agent", session=session)
+        await self._keeper.call(MergeChangeSet(PREFIX + id, force, why, who=author), timeout=RESTORE_TIMEOUT)
+
+    async def drop(self, id: str) -> None:
+        await self._keeper.call(DropCopy(PREFIX + id), timeout=COPY_TIMEOUT)
+
+    async def salvage(self, id: str) -> ChangeCounts:
+        try:
+            await self._keeper.call(StopComputer(PREFIX + id), timeout=60)
+        except FreeholdError as error:
+            if error.code != "computer.not-temporary":  # it has ended
+                raise
+        return await self._collect(id)
 
     # One run
 
@@ -123,41 +139,50 @@ class SessionRunEngine:
         self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
     ) -> tuple[RunState, str | None]:
         name = PREFIX + child.id
-        await self._keeper.call(StartComputer(name, limits=dict(LIMITS), agents=True, who=child.who), timeout=60)
+        folder = None if child.folder is None else f"{WORKSPACE}/{child.folder}"
+        await self._keeper.call(CheckOutFolder(name, folder), timeout=COPY_TIMEOUT)
         try:
-            async with self._access.link_computer(name, self._access.port_handlers) as link:
-                # Errors are kept inside: the block would raise them in a group.
-                try:
-                    return await self._use(link, child, report, is_over_budget)
-                except FreeholdError as error:
-                    return "failed", error.message
-                except TimeoutError:
-                    return "failed", "The computer of the run did not answer in time"
-        finally:
-            with suppress(FreeholdError):
-                await self._keeper.call(StopComputer(name), timeout=60)
+            outcome = await self._use(name, child, report, is_over_budget)
+        except FreeholdError as error:
+            outcome = "failed", error.message
+        await report(ChildReport(changes=await self.salvage(child.id)))
+        return outcome
 
     async def _use(
-        self, link: ComputerLink, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
+        self, name: str, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
     ) -> tuple[RunState, str | None]:
-        """Copies the folder, lets the agent work, and keeps what it has changed."""
-        async with asyncio.timeout(LINK_TIMEOUT):
-            await link.wait_served()
-        computer, folder, original = link.computer, child.folder or ".", dict[str, FileFacts]()
-        if child.folder is not None:
-            original = await read_facts(self._access.computer, folder)
-            await copy_folder(self._access.computer, computer, folder)
-        begin = await read_facts(computer, folder)
-        self._computers[child.session] = computer
+        """Lets the agent work in a computer whose workspace is the copy."""
+        start = StartComputer(name, limits=dict(LIMITS), copy=name, agents=True, who=child.who)
+        await self._keeper.call(start, timeout=60)
+        async with self._access.link_computer(name, self._access.port_handlers) as link:
+            # Errors are kept inside: the block would raise them in a group.
+            try:
+                async with asyncio.timeout(LINK_TIMEOUT):
+                    await link.wait_served()
+                self._computers[child.session] = link.computer
+                try:
+                    return await self._prompt(child, report, is_over_budget)
+                finally:
+                    del self._computers[child.session]
+                    await self._service().stop(child.session, "The run has ended")
+            except FreeholdError as error:
+                return "failed", error.message
+            except TimeoutError:
+                return "failed", "The computer of the run did not answer in time"
+
+    async def _collect(self, id: str) -> ChangeCounts:
+        """Nothing when it had no copy yet."""
         try:
-            outcome = await self._prompt(child, report, is_over_budget)
-        finally:
-            await self._service().stop(child.session, "The run has ended")
-            del self._computers[child.session]
-        child.room.mkdir(parents=True, exist_ok=True, mode=0o700)
-        changes = await collect_changes(computer, folder, begin, original, child.room)
-        await report(ChildReport(changes=changes))
-        return outcome
+            found = await self._keeper.call(CollectCopy(PREFIX + id), timeout=COPY_TIMEOUT)
+        except FreeholdError as error:
+            if error.code == "history.not-found":
+                return ChangeCounts()
+            if error.code == "history.too-big":
+                await self.drop(id)
+                return ChangeCounts(note=error.message)
+            raise
+        note = f"Not kept: {'; '.join(found.skipped[:5])}" if found.skipped else None
+        return ChangeCounts(found.added, found.changed, found.removed, note)
 
     async def _prompt(
         self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
@@ -201,45 +226,6 @@ class SessionRunEngine:
         event = await run_blocking(self._service().dependencies.store.find_last_event, session, "error")
         return "The agent failed" if event is None else str(event.data.get("message", "The agent failed"))[:500]
 
-    async def _stop_leftovers(self) -> None:
-        with suppress(FreeholdError):
-            for one in (await self._keeper.call(ListComputers())).computers:
-                if one.name.startswith(PREFIX):
-                    with suppress(FreeholdError):
-                        await self._keeper.call(StopComputer(one.name), timeout=60)
-
     def _service(self) -> SessionService:
         assert self._sessions is not None  # `use` comes first
         return self._sessions
-
-
-async def copy_folder(source: Computer, target: Computer, folder: str) -> None:
-    """Copies a folder of the workspace from one computer to another.
-
-    Both ends are programs inside: the host only passes bytes on, and follows no path of an agent.
-    """
-    # What tar complains about is not read, and would fill its pipe.
-    pack = [
-        "/bin/sh",
-        "-c",
-        f'exec /bin/tar --create --file=- --directory={WORKSPACE} -- "$1" 2>/dev/null',
-        "sh",
-        folder,
-    ]
-    unpack = ["/bin/sh", "-c", f"exec /bin/tar --extract --file=- --directory={WORKSPACE} --no-same-owner 2>/dev/null"]
-    async with asyncio.timeout(COPY_TIMEOUT):
-        async with (
-            await source.spawn(pack, apart=HOST_COMMANDS) as reading,
-            await target.spawn(unpack, apart=HOST_COMMANDS) as writing,
-        ):
-            while piece := await reading.stdout.read():
-                await writing.write(piece)
-            writing.close_stdin()
-            packed, unpacked = await reading.wait(), await writing.wait()
-    # 1: a file changed while it was read, which is no more than what a copy of a living folder is.
-    if packed.code not in (0, 1) or unpacked.code != 0:
-        raise FreeholdError(
-            "computer.command-failed",
-            f"The folder {folder!a:.200} could not be copied",
-            hint="Check that it exists in the workspace, and that it is not larger than the run may use",
-        )

@@ -193,6 +193,41 @@ class KeptPath:
 
 
 @dataclass(frozen=True)
+class WorkingCopyReply:
+    """`entry` has the state that was copied."""
+
+    name: str
+    entry: int
+
+
+@dataclass(frozen=True)
+class ChangeSetReply:
+    """How many files and links a set adds, changes and removes. `skipped` says what could not be stored."""
+
+    name: str
+    added: int
+    changed: int
+    removed: int
+    skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChangeSetDiff:
+    """`conflicts` cannot be merged without a decision. The paths of both begin with `workspace/`."""
+
+    files: tuple[FileDiffText, ...]
+    total: int
+    conflicts: tuple[PathReason, ...]
+
+
+@dataclass(frozen=True)
+class MergeReply:
+    """The entry that has the changes."""
+
+    entry: int
+
+
+@dataclass(frozen=True)
 class RestorePreview:
     """What an undo, redo, restore or revert would do. Nothing has been written.
 
@@ -452,6 +487,54 @@ class RecoverRestore(TypedCall[RestoreReport]):
     finish: bool
     who: RequestAuthor = field(kw_only=True)
     restore_id: str | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class CheckOutFolder(TypedCall[WorkingCopyReply]):
+    """Make a working copy of a folder as it is now. Without a folder the copy is empty."""
+
+    method: ClassVar[str] = "history.check_out"
+    name: str
+    folder: str | None = None
+
+
+@dataclass(frozen=True)
+class CollectCopy(TypedCall[ChangeSetReply]):
+    """Store what was changed in a working copy, and remove the copy. Nothing may write to it any more. Idempotent."""
+
+    method: ClassVar[str] = "history.collect_copy"
+    name: str
+
+
+@dataclass(frozen=True)
+class CompareChangeSet(TypedCall[ChangeSetDiff]):
+    """The changes of a set, each beside the file as it is now."""
+
+    method: ClassVar[str] = "history.compare_change_set"
+    name: str
+    limit: int = 200
+
+
+@dataclass(frozen=True)
+class MergeChangeSet(TypedCall[MergeReply]):
+    """Bring the changes of a set into the tree, as one entry. A second time changes nothing.
+
+    Fails with `history.conflicts`, and writes nothing, when others changed the same lines, unless `force`.
+    """
+
+    method: ClassVar[str] = "history.merge"
+    name: str
+    force: bool = False
+    why: str = ""
+    who: RequestAuthor = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class DropCopy(TypedCall[NoResult]):
+    """Forget a working copy and its changes. Idempotent."""
+
+    method: ClassVar[str] = "history.drop_copy"
+    name: str
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from freehold.errors import FreeholdError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 JOURNAL_LIMIT = 16 << 20
 _RESERVE_BYTES = 1 << 20
 
@@ -101,6 +101,22 @@ CREATE INDEX version_node ON version (node) WHERE node != 0;
 CREATE INDEX version_ino ON version (ino) WHERE died IS NULL AND node = 0;
 """
 
+# Copies of a folder that somebody works in, and what came of them. See `working_copy` and `change_set`.
+_WORKING_COPIES = """
+CREATE TABLE working_copy (
+    name TEXT PRIMARY KEY, base INTEGER NOT NULL, folder BLOB, at REAL NOT NULL, stamp INTEGER NOT NULL
+);
+CREATE TABLE change_set (
+    name TEXT PRIMARY KEY, base INTEGER NOT NULL, at REAL NOT NULL, merged INTEGER, skipped TEXT NOT NULL
+);
+CREATE TABLE set_change (
+    change_set TEXT NOT NULL, path BLOB NOT NULL,
+    old_mode INTEGER, old_mtime INTEGER, old_size INTEGER, old_content INTEGER,
+    mode INTEGER, mtime INTEGER, size INTEGER, content INTEGER,
+    PRIMARY KEY (change_set, path)
+) WITHOUT ROWID;
+"""
+
 # From the schema of Freehold 0.1.0, in which each name of a file had a state of its own.
 _NEW_COLUMNS = """
 ALTER TABLE version ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
@@ -132,13 +148,18 @@ def open_database(path: Path) -> sqlite3.Connection:
         if fresh or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
             db.execute("PRAGMA journal_mode = WAL")
-            db.executescript("BEGIN;" + SCHEMA + _LINKED_FILES + f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+            db.executescript(
+                "BEGIN;" + SCHEMA + _LINKED_FILES + _WORKING_COPIES + f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
+            )
         db.execute("PRAGMA journal_mode = WAL")
         found = db.execute("PRAGMA user_version").fetchone()[0]
         if found == 1:
             drop_incomplete_entries(db, ("version",))
             db.executescript("BEGIN;" + _NEW_COLUMNS + _LINKED_FILES + _OLD_LINKS + "PRAGMA user_version = 2;COMMIT;")
             found = 2
+        if found == 2:
+            db.executescript("BEGIN;" + _WORKING_COPIES + "PRAGMA user_version = 3;COMMIT;")
+            found = 3
     except sqlite3.DatabaseError as error:
         db.close()
         raise FreeholdError(

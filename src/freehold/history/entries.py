@@ -44,13 +44,16 @@ def _author_text(who: Author) -> str:
 
 def _arguments_text(revert: RevertArguments) -> str:
     choose = [[path.hex(), side] for path, side in revert.choose]
-    return json.dumps({"entry": revert.entry, "since": revert.since, "of": revert.of, "choose": choose})
+    return json.dumps(
+        {"entry": revert.entry, "since": revert.since, "of": revert.of, "choose": choose, "set": revert.change_set}
+    )
 
 
 def _read_arguments(text: str) -> RevertArguments:
     found = json.loads(text)
     choose = tuple((bytes.fromhex(path), side) for path, side in found["choose"])
-    return RevertArguments(found["entry"], found["since"], SessionTurn(*found["of"]) if found["of"] else None, choose)
+    of = SessionTurn(*found["of"]) if found["of"] else None
+    return RevertArguments(found["entry"], found["since"], of, choose, found.get("set"))
 
 
 class EntryLog:

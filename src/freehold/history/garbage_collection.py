@@ -41,7 +41,7 @@ class GarbageCollector:
             return StoreSize(self.measure_used(), quota, entries, contents, kept, set_aside)
 
     def find_protected(self) -> set[int]:
-        """Entries that must not be dropped: the newest, the last known good, and those of an interrupted restore."""
+        """Entries that must not be dropped: the newest, the last known good, those of an interrupted restore and of working copies."""
         keep = {self._entries.newest()}
         good = self._db.execute("SELECT max(id) FROM entry WHERE good = 1 AND complete = 1").fetchone()[0]
         if good is not None:
@@ -49,6 +49,8 @@ class GarbageCollector:
         interrupted = self._entries.read_intent()
         if interrupted is not None:
             keep.update((interrupted[0].before, interrupted[0].target))
+        copied = "SELECT base FROM working_copy UNION SELECT base FROM change_set WHERE merged IS NULL"
+        keep.update(row[0] for row in self._db.execute(copied))
         return keep
 
     def thin_entries(self, now: float) -> int:
@@ -105,7 +107,9 @@ class GarbageCollector:
         """Delete contents, chunks and places that nothing refers to, and free the disk space."""
         self._in_batches(
             """SELECT id FROM content WHERE id NOT IN (SELECT content FROM version WHERE content IS NOT NULL)
-            AND id NOT IN (SELECT content FROM node_version WHERE content IS NOT NULL) LIMIT ?""",
+            AND id NOT IN (SELECT content FROM node_version WHERE content IS NOT NULL)
+            AND id NOT IN (SELECT content FROM set_change WHERE content IS NOT NULL)
+            AND id NOT IN (SELECT old_content FROM set_change WHERE old_content IS NOT NULL) LIMIT ?""",
             ("DELETE FROM content WHERE id = ?", "DELETE FROM piece WHERE content = ?"),
         )
         self._in_batches(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from freehold.history.change_set import ChangeSet, ChangeSets
 from freehold.history.contents import ContentReader, ContentStore
 from freehold.history.database import (
     allocate_reserve,
@@ -29,6 +30,7 @@ from freehold.history.model import (
     EntryRecord,
     HistoryNotice,
     InterruptedRestore,
+    PathChange,
     RestorePlan,
     RestoreProgress,
     RestoreResult,
@@ -36,6 +38,7 @@ from freehold.history.model import (
     SnapshotResult,
     StoreSize,
 )
+from freehold.history.names import find_path
 from freehold.history.notices import Notices
 from freehold.history.rate import AuthorRates
 from freehold.history.restore_requests import RestoreRequests
@@ -51,6 +54,7 @@ from freehold.history.staging_area import StagingArea
 from freehold.history.stream import ChangeStream
 from freehold.history.undo import UndoOperations
 from freehold.history.watcher import Watcher
+from freehold.history.working_copy import WorkingCopies, WorkingCopy
 
 
 class History(HistoryReader):
@@ -58,6 +62,7 @@ class History(HistoryReader):
 
     Only one process at a time may open a history folder: the keeper, or a command that holds the home's lock.
     `start` watches the folders; without it every snapshot scans everything. `on_notice` receives messages for the owner.
+    Working copies are made in the folder `copies`; None: beside the history.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class History(HistoryReader):
         settings: HistorySettings | None = None,
         *,
         on_notice: Callable[[HistoryNotice], None] = lambda notice: None,
+        copies: Path | None = None,
     ) -> None:
         self.folder = folder
         self.settings = settings or HistorySettings()
@@ -100,6 +106,11 @@ class History(HistoryReader):
             self._lock, self._entries, self._snapshots, rates, self._retention, self._notices
         )
         self._restores = self._make_restores(contents, ignored)
+        self._copies = WorkingCopies(
+            self._db, self._lock, contents, roots.get("workspace", folder), copies or folder.parent / "copies", ignored,
+            self._measure_room,
+        )  # fmt: skip
+        self._copies.remove_strays()
         save_tracked_folders(self._db, tuple(roots), self.settings.ignore)
         if incomplete:
             self._notices.add(
@@ -278,6 +289,43 @@ class History(HistoryReader):
     def recover(self, *, finish: bool, who: Author = UNKNOWN, restore_id: str | None = None) -> RestoreResult:
         """Finish an interrupted restore, or return to the state before it."""
         return self._restores.recover(finish, who, restore_id)
+
+    # Working copies.
+
+    def check_out(self, name: str, folder: str | None) -> WorkingCopy:
+        """Record the present state, and make a copy of a folder of it. Without a folder the copy is empty."""
+        path = None if folder is None else find_path(folder, self.roots)
+        entry = self.snapshot(why=f"found before a copy for {name}").entry
+        return self._copies.check_out(name, path, entry)
+
+    def collect_copy(self, name: str) -> ChangeSet:
+        """Store what was changed in a copy, and remove the copy. Nothing may write to it any more. Idempotent."""
+        return self._copies.collect(name)
+
+    def read_change_set(self, name: str) -> tuple[ChangeSet, list[PathChange]]:
+        """Raises `history.not-found`. A set that is merged has no changes any more."""
+        with self._reading:
+            sets = ChangeSets(self._reader_db)
+            return sets.get(name), sets.read(name)
+
+    def plan_merge(self, name: str) -> RestorePlan:
+        """What `merge` would do, with the conflicts."""
+        return self._restores.plan_merge(name)
+
+    def merge(
+        self, name: str, who: Author = UNKNOWN, why: str = "", *, force: bool = False, restore_id: str | None = None
+    ) -> RestoreResult | None:
+        """Bring the changes of a set into the tree, as one entry. None when that has been done already.
+
+        Raises `history.conflicts`, and writes nothing, when others changed the same lines, unless `force`.
+        """
+        if self.read_change_set(name)[0].merged is not None:
+            return None
+        return self._restores.merge(name, force=force, who=who, why=why, restore_id=restore_id)
+
+    def drop_copy(self, name: str) -> None:
+        """Forget a copy and its changes. Idempotent."""
+        self._copies.drop(name)
 
     def list_restores(self) -> tuple[RestoreProgress, ...]:
         """The restores that run or wait for their turn, the oldest first. Never waits."""

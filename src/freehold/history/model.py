@@ -4,7 +4,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-EntryKind = Literal["snapshot", "turn", "command", "undo", "redo", "restore", "revert", "quiet"]
+EntryKind = Literal["snapshot", "turn", "command", "undo", "redo", "restore", "revert", "merge", "quiet"]
 AuthorKind = Literal["agent", "terminal", "ssh", "owner", "unknown"]
 RequestOrigin = Literal["browser", "token", "session", "ssh", "recovery_page", "command_line"]
 
@@ -280,6 +280,8 @@ class RevertArguments:
     of: SessionTurn | None = None
     choose: tuple[tuple[bytes, str], ...] = ()
     """Paths in conflict with the chosen side; the empty path means every one."""
+    change_set: str | None = None
+    """For a merge: the changes that are merged. `entry` is then the one that the working copy was made from."""
 
 
 @dataclass(frozen=True)

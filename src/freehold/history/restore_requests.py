@@ -125,6 +125,20 @@ class RestoreRequests:
             lambda intent: intent.revert is not None and intent.revert.entry == entry,
         )
 
+    def merge(self, name: str, *, force: bool, who: Author, why: str, restore_id: str | None) -> RestoreResult:
+        return self._restore_files(
+            "merge",
+            restore_id,
+            lambda: self._operations.merge(name, {}, who, why, force=force),
+            who,
+            lambda intent: intent.revert is not None and intent.revert.change_set == name,
+        )
+
+    def plan_merge(self, name: str) -> RestorePlan:
+        with self._lock:
+            self._recorder.record_present("merge", self._space)
+            return self._operations.plan_merge(name, {})[0]
+
     def recover(self, finish: bool, who: Author, restore_id: str | None) -> RestoreResult:
         return self._carry_out("restore", restore_id, lambda: self._operations.recover(finish=finish, who=who))
 

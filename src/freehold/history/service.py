@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from freehold.errors import FreeholdError
 from freehold.history import calls
-from freehold.history.diff import FileDiff
+from freehold.history.diff import FileDiff, diff_change
 from freehold.history.fates import (
     DONE_WORDS,
     PLANNED_WORDS,
@@ -75,6 +75,11 @@ class HistoryService:
             calls.PlanRevert: self._plan_revert,
             calls.RevertEntry: self._revert,
             calls.RecoverRestore: self._recover,
+            calls.CheckOutFolder: self._check_out,
+            calls.CollectCopy: self._collect_copy,
+            calls.CompareChangeSet: self._compare_change_set,
+            calls.MergeChangeSet: self._merge,
+            calls.DropCopy: self._drop_copy,
             calls.ListRestores: self._restores,
             calls.CancelRestore: self._cancel,
             calls.SetEntryGood: self._good,
@@ -223,6 +228,32 @@ class HistoryService:
         who = call.who.as_author()
         return _report(self._history.recover(finish=call.finish, who=who, restore_id=call.restore_id))
 
+    def _check_out(self, call: calls.CheckOutFolder) -> calls.WorkingCopyReply:
+        made = self._history.check_out(call.name, call.folder)
+        return calls.WorkingCopyReply(made.name, made.base)
+
+    def _collect_copy(self, call: calls.CollectCopy) -> calls.ChangeSetReply:
+        done = self._history.collect_copy(call.name)
+        words = [change.word for change in _list_files(self._history.read_change_set(call.name)[1])]
+        counts = (words.count("added"), words.count("changed"), words.count("removed"))
+        return calls.ChangeSetReply(call.name, *counts, done.skipped)
+
+    def _compare_change_set(self, call: calls.CompareChangeSet) -> calls.ChangeSetDiff:
+        changes = _list_files(self._history.read_change_set(call.name)[1])
+        conflicts = self._history.plan_merge(call.name).conflicts
+        diffs = [diff_change(change, self._history.read) for change in changes[: _limit_paths(call.limit)]]
+        return calls.ChangeSetDiff(bound_list(diffs, _diff_text), len(changes), bound_list(conflicts, _conflict))
+
+    def _merge(self, call: calls.MergeChangeSet) -> calls.MergeReply:
+        result = self._history.merge(call.name, call.who.as_author(), calls.shorten(call.why), force=call.force)
+        if result is not None:
+            return calls.MergeReply(result.entry.id)
+        return calls.MergeReply(self._history.read_change_set(call.name)[0].merged or 0)
+
+    def _drop_copy(self, call: calls.DropCopy) -> calls.NoResult:
+        self._history.drop_copy(call.name)
+        return calls.NoResult()
+
     def _restores(self, _: calls.ListRestores) -> calls.ActiveRestores:
         return calls.ActiveRestores(self._history.list_restores())
 
@@ -267,6 +298,13 @@ def bound_list(items: Iterable[T], convert: Callable[[T], R]) -> tuple[R, ...]:
 def list_changed_files(batch: FileChangeBatch) -> calls.ChangedFiles:
     items = tuple(calls.ChangedFile(item.sequence, show_name(item.path), item.word) for item in batch.items)
     return calls.ChangedFiles(batch.sequence, batch.relist, items)
+
+
+def _list_files(changes: Iterable[PathChange]) -> list[PathChange]:
+    """Without folders, which come and go with what is in them."""
+    return [
+        change for change in changes if not all(side is None or side.is_folder for side in (change.old, change.new))
+    ]
 
 
 def _limit_paths(limit: int) -> int:

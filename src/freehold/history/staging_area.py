@@ -37,7 +37,7 @@ def prepare_staging(folder: Path) -> None:
     """
     if folder.is_dir():
         for path in folder.iterdir():
-            _remove(str(path))
+            remove_path(str(path))
     folder.mkdir(mode=0o700, exist_ok=True)
     handle = os.open(folder, FOLDER_FLAGS)
     try:
@@ -126,7 +126,7 @@ class StagingArea:
                 path = self._trash.popleft()
             except IndexError:
                 return  # another thread has taken the last one
-            _remove(path)
+            remove_path(path)
 
     def close(self) -> None:
         self.release()
@@ -166,7 +166,7 @@ class StagingLane:
             self._creations = self._creating = 0.0
 
 
-def _remove(path: str) -> None:
+def remove_path(path: str) -> None:
     """A file, or a folder with everything in it, however deep. What cannot be removed stays until the next start."""
     with suppress(OSError):
         try:

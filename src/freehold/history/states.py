@@ -142,6 +142,18 @@ class Places:
             return None
         return PathVersion._make(row)
 
+    def list_inside(self, place: int, entry: int) -> list[tuple[bytes, PathVersion]]:
+        """The names in a folder in the state of an entry."""
+        rows = self._db.execute(
+            f"""SELECT place.name, {_LIVE_COLUMNS} FROM place JOIN version ON version.id = (
+                SELECT id FROM version WHERE place = place.id AND born <= :entry ORDER BY born DESC LIMIT 1
+            ) LEFT JOIN node_version AS node ON version.node != 0 AND node.node = version.node AND node.born <= :entry
+            AND (node.died IS NULL OR node.died > :entry)
+            WHERE place.parent = :place AND (version.died IS NULL OR version.died > :entry)""",  # noqa: S608
+            {"place": place, "entry": entry},
+        )
+        return [(row[0], PathVersion._make(row[1:])) for row in rows]
+
     def compare(
         self, one: int, other: int
     ) -> Iterator[tuple[int, tuple[bytes, ...], PathVersion | None, PathVersion | None]]:

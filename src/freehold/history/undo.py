@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from freehold.errors import FreeholdError
+from freehold.history.change_set import ChangeSets
 from freehold.history.contents import ContentReader, ContentStore
 from freehold.history.database import transaction
 from freehold.history.entries import EntryWriter
@@ -211,6 +212,58 @@ class UndoOperations:
             revert=RevertArguments(entry, since, of, chosen),
         )  # fmt: skip
 
+    def plan_merge(self, name: str, choose: Mapping[NamePath, Choice]) -> tuple[RestorePlan, Wanted]:
+        """How the changes of a set come into the tree. A change is in conflict with a later one of the same lines."""
+        sets = ChangeSets(self._db)
+        base = sets.get(name).base
+        try:
+            with transaction(self._db):
+                changes = [sets.locate(change, self._places) for change in sets.read(name)]
+                # Merging is the revert of the way back: from the changed state to the one that the copy began with.
+                backwards = [
+                    PathChange(change.path, change.word, change.new, change.old)
+                    for change in changes
+                    if not self._is_same_folder(change)
+                ]
+                planner = RevertPlanner(self._places, self._reader, self._contents.add_content)
+                wanted, conflicts = planner.plan_revert(base, backwards, choose)
+                self._contents.flush()
+                self._contents.sync()
+        except BaseException:
+            self._contents.reload()
+            raise
+        return RestorePlan("merge", base, tuple(plan_places(self._places, wanted.items())), tuple(conflicts)), wanted
+
+    def _is_same_folder(self, change: PathChange) -> bool:
+        """A folder that was added on both sides, whatever its modes."""
+        if change.old is not None or change.new is None or not change.new.is_folder:
+            return False
+        live = self._places.live(change.new.place)
+        return live is not None and live.is_folder
+
+    def merge(
+        self, name: str, choose: Mapping[NamePath, Choice], who: Author, why: str, *, force: bool = False
+    ) -> RestoreResult:
+        """With `force`, a path in conflict gets the state of the set."""
+        sets = ChangeSets(self._db)
+        plan, wanted = self.plan_merge(name, choose)
+        if plan.conflicts and force:
+            choose = {**choose, **{one.path: "old" for one in plan.conflicts}}
+            plan, wanted = self.plan_merge(name, choose)
+        if plan.conflicts:
+            named = ", ".join(show_name(b"/".join(one.path[1:])) for one in plan.conflicts[:10])
+            raise FreeholdError(
+                "history.conflicts",
+                f"Others have changed the same lines of {len(plan.conflicts)} files: {named}. Nothing was written",
+                hint="Look at the changes, then merge with force, or drop them",
+            )
+        chosen = tuple((b"/".join(path), side) for path, side in choose.items())
+        return self._runner.carry_out(
+            "merge", plan.target, lambda: plan_places(self._places, wanted.items()), who, why,
+            lambda entry: sets.set_merged(name, entry),
+            revert=RevertArguments(plan.target, choose=chosen, change_set=name),
+        )  # fmt: skip
+
     def recover(self, *, finish: bool, who: Author) -> RestoreResult:
         """After an interrupted restore: finish it, or return to the state before it. Its state is recorded already."""
         found = self._entries.read_intent()
@@ -219,7 +272,7 @@ class UndoOperations:
                 "history.nothing-interrupted", "There is no interrupted restore", hint="freehold log lists the entries"
             )
         intent, token = found
-        if finish and intent.kind == "revert":
+        if finish and intent.kind in ("revert", "merge"):
             return self._revert_again(intent, who)
         target = intent.target if finish else intent.before
         paths = tuple(tuple(path.split(b"/")) for path in intent.paths)
@@ -240,7 +293,7 @@ class UndoOperations:
         return self._runner.carry_out("restore", target, steps, who, why, paths=paths)
 
     def _revert_again(self, intent: InterruptedRestore, who: Author) -> RestoreResult:
-        """A revert keeps later changes, so it cannot be finished from the middle: go back, then revert again."""
+        """A revert or merge keeps later changes, so it cannot be finished from the middle: go back, then do it again."""
         asked = intent.revert
         if asked is None:
             raise FreeholdError(
@@ -250,4 +303,6 @@ class UndoOperations:
             )
         self.recover(finish=False, who=who)
         choose = {tuple(path.split(b"/")) if path else (): side for path, side in asked.choose}
+        if asked.change_set is not None:
+            return self.merge(asked.change_set, choose, who, intent.why)
         return self.revert(asked.entry, choose, who, asked.since, asked.of)

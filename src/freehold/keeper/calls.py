@@ -211,6 +211,8 @@ class StartComputer(TypedCall[ComputerInfo]):
     home: str | None = None
     limits: dict[str, float] = field(default_factory=dict)
     image: str | None = None
+    copy: str | None = None
+    """The name of a working copy that is its workspace. It stays when the computer has ended."""
     agents: bool = False
     """Whether the installed agents can be started inside."""
     who: str = "owner"

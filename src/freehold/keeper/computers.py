@@ -45,7 +45,7 @@ class TemporaryComputers:
         self._log_writer = log_writer
         self._main: ComputerProgram | None = None
         self._running: dict[str, RunningComputer] = {}
-        self._starting: set[str] = set()
+        self._starting: dict[str, asyncio.Event] = {}
         self._group: asyncio.TaskGroup | None = None
 
     def register(self, methods: RpcMethods) -> None:
@@ -78,11 +78,12 @@ class TemporaryComputers:
         if self._group is None:
             raise FreeholdError("keeper.stopping", "The keeper is starting or stopping", hint="Try again in a moment")
         self._check_name(call.name)
-        self._starting.add(call.name)
+        started = self._starting[call.name] = asyncio.Event()
         try:
             running = await self._launch(call)
         finally:
-            self._starting.discard(call.name)
+            del self._starting[call.name]
+            started.set()
         self._running[call.name] = running
         self._record("computer.started", {"computer": call.name, "pid": running.run.pid}, who=call.who)
         if self._group is None:  # the keeper began to stop meanwhile
@@ -100,6 +101,8 @@ class TemporaryComputers:
         own_folder = self._home.temporary_computers / call.name
         limits = _read_limits(call.limits)
         workspace, home = self._folder(call.workspace), self._folder(call.home)
+        if call.copy is not None:
+            workspace = self._find_copy(call.copy)
         own_folder.mkdir(parents=True, mode=0o700)
         try:
             for name in ("workspace", "home"):
@@ -126,6 +129,8 @@ class TemporaryComputers:
             raise
 
     async def _stop(self, call: calls.StopComputer) -> calls.ComputerInfo:
+        if call.name in self._starting:
+            await self._starting[call.name].wait()
         running = self._running.get(call.name)
         if running is None:
             names = ", ".join(self._running) or "none"
@@ -163,6 +168,15 @@ class TemporaryComputers:
             raise FreeholdError(
                 "computer.name-taken", f"A computer {name!r} runs already", hint="Choose another name, or stop it first"
             )
+
+    def _find_copy(self, name: str) -> Path:
+        """The workspace in a working copy. No two computers share one."""
+        workspace = self._home.copies / name / "workspace"
+        if not NAME.fullmatch(name) or not workspace.is_dir():
+            raise FreeholdError("computer.no-folder", f"There is no working copy {name[:100]!r}")
+        if any(one.program.spec.workspace == workspace for one in self._running.values()):
+            raise FreeholdError("computer.folder-in-use", f"A computer works in the copy {name!r} already")
+        return workspace
 
     def _folder(self, chosen: str | None) -> Path | None:
         """A folder of the caller. It must not be in use by this Freehold: one computer would own the files of another."""

@@ -136,7 +136,7 @@ class HistoryHost:
             quiet=self._plan.history_quiet,
             ignore=self._plan.history_ignore,
         )
-        history = History(self._home.history, roots, settings, on_notice=self._record_notice)
+        history = History(self._home.history, roots, settings, on_notice=self._record_notice, copies=self._home.copies)
         try:
             history.start()
         except BaseException:

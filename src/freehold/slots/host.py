@@ -31,7 +31,6 @@ class EngineBox:
     """Holds what runs agents, once the gateway has it. A command has none."""
 
     engine: "RunEngine | None" = None
-    is_connected: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from freehold.home import Home
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot
 from freehold.slots.host import EngineBox, SlotPlace, make_slot
-from freehold.slots.orchestrator.contract import RunEvent
-from freehold.slots.orchestrator.engine import ChangedFile, ChildReport
+from freehold.slots.orchestrator.contract import RunChange, RunEvent
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport
 from freehold.timeline import Timeline
 
 
@@ -58,7 +58,8 @@ async def test_changes_are_merged_after_the_owner_has_seen_them(slot: Slot, runs
     await use(slot, "runs_spawn", "a", Asked("once"), tasks=["Write tests"])
     ((run, (child, _, _)),) = runs.children.items()
     runs.events[child.session] = [RunEvent(1, "t", "message", {"text": "All tests pass"})]
-    await runs.tell(run, ChildReport(changes=(ChangedFile("tests/a.py", "added", 1, 0o644, "0", None),)))
+    runs.changes[run] = (RunChange("tests/a.py", "added", 1, None, False),)
+    await runs.tell(run, ChildReport(changes=ChangeCounts(added=1)))
     await runs.tell(run, ChildReport(state="done"))
     assert "All tests pass" in await use(slot, "runs_wait", "a", id=run, seconds=5)
     assert "tests/a.py" in await use(slot, "runs_changes", "a", id=run)
@@ -79,5 +80,5 @@ async def test_a_run_is_ended_and_its_changes_dropped(slot: Slot, runs: Scripted
     (run,) = runs.children
     await use(slot, "runs_stop", "a", id=run)
     assert runs.ended == [run]
-    await runs.tell(run, ChildReport(state="ended", changes=(ChangedFile("a", "added", 1, 0o644, "0", None),)))
+    await runs.tell(run, ChildReport(state="ended", changes=ChangeCounts(added=1)))
     assert "dropped" in await use(slot, "runs_drop", "a", id=run)

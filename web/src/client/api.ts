@@ -209,6 +209,16 @@ export interface BeadSession {
   turn: number;
 }
 
+/** A state of the files that history recorded while a session worked on an item: `entry` is its number there. */
+export interface BeadWork {
+  entry: number;
+  at: string;
+  session: string;
+  added: number;
+  changed: number;
+  removed: number;
+}
+
 /** The page that the browser wanted to open. */
 export interface BeginSignIn {
   /** One of our own pages. The browser is sent there after the sign-in. */
@@ -693,6 +703,8 @@ export interface Me {
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[] | null;
   /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
+  /** The slots that are on. The pages of others are not in the navigation. */
+  slots: string[];
 }
 
 /** One thing that is remembered. `used`: how often an agent was given it. Pinned ones begin every new session. */
@@ -1123,7 +1135,7 @@ export interface RestoreCancellation {
 export interface RestoreProgress {
   /** `restore_id` of the request that asked for it. */
   id: string;
-  kind: "undo" | "redo" | "restore" | "revert";
+  kind: "undo" | "redo" | "restore" | "revert" | "merge";
   /** `waiting` for other work on the files, `planning`, `preparing`, `changing` the files, `recording` the result. */
   phase: "waiting" | "planning" | "preparing" | "changing" | "recording";
   /** Steps of this phase that are done, about. */

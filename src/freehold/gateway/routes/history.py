@@ -137,7 +137,7 @@ class RestoreProgressBody(BaseModel):
     """How far an undo, redo, restore, revert or rewind is."""
 
     id: str = Field(description="`restore_id` of the request that asked for it.")
-    kind: Literal["undo", "redo", "restore", "revert"]
+    kind: Literal["undo", "redo", "restore", "revert", "merge"]
     phase: RestorePhase = Field(
         description="`waiting` for other work on the files, `planning`, `preparing`, `changing` the files, `recording` the result."
     )

@@ -18,6 +18,7 @@ KINDS = {
     "redo": "Redo",
     "restore": "Restore",
     "revert": "Revert",
+    "merge": "Merge",
 }
 SIGNS = {"added": ("+", "plus"), "changed": ("~", ""), "removed": ("−", "minus")}
 MAX_LISTED = 500

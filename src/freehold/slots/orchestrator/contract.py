@@ -76,7 +76,7 @@ class RunEvents:
 
 
 @dataclass(frozen=True)
-class FileChange:
+class RunChange:
     """One file that the run has changed. `diff` is None for one that is not a short text.
 
     `conflict`: the file of the owner is another one than at the beginning, so merging would lose a change.
@@ -92,7 +92,7 @@ class FileChange:
 @dataclass(frozen=True)
 class RunChanges:
     run: Run
-    files: tuple[FileChange, ...]
+    files: tuple[RunChange, ...]
 
 
 class RunWrite(SlotWrite[Run]):

@@ -1,49 +1,32 @@
 """What the local orchestrator needs from the process that runs agents. The gateway gives it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from freehold.slots.orchestrator.contract import ChangeKind, FileChange, RunEvent, RunState
+from freehold.slots.orchestrator.contract import RunChange, RunEvent, RunState
 
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """A run to begin. `room` is a folder of the host for what it leaves behind."""
+    """A run to begin."""
 
     id: str
     session: str
     prompt: str
     folder: str | None
     may_ask: bool
-    room: Path
     who: str
 
 
 @dataclass(frozen=True)
-class FileFacts:
-    """What tells whether a file has changed."""
+class ChangeCounts:
+    """How many files a run has added, changed and removed in its copy. `note` says what could not be kept."""
 
-    kind: str
-    size: int
-    mtime_ns: int
-    mode: int
-
-
-@dataclass(frozen=True)
-class ChangedFile:
-    """One file that a run has changed. `content` is the name of its content in the room of the run; None if removed.
-
-    `before` is what the owner's file was like at the beginning. None: it did not exist.
-    """
-
-    path: str
-    kind: ChangeKind
-    size: int
-    mode: int
-    content: str | None
-    before: FileFacts | None
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +35,7 @@ class ChildReport:
 
     state: RunState | None = None
     error: str | None = None
-    changes: tuple[ChangedFile, ...] | None = None
+    changes: ChangeCounts | None = None
 
 
 Report = Callable[[ChildReport], Awaitable[None]]
@@ -60,7 +43,7 @@ IsOverBudget = Callable[[], Awaitable[bool]]
 
 
 class RunEngine(Protocol):
-    """All errors are FreeholdError."""
+    """All errors are FreeholdError. The changes of a run are known by its id, also after a crash of every process."""
 
     async def open_session(
         self, agent: str | None, model: str | None, title: str, parent: str | None, who: str
@@ -76,12 +59,22 @@ class RunEngine(Protocol):
         """Idempotent. The run reports that it has ended."""
         ...
 
+    async def salvage(self, id: str) -> ChangeCounts:
+        """End what is left of a run that another process began, and keep what it has changed. Idempotent."""
+        ...
+
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]: ...
 
     async def cost_of(self, session: str) -> float: ...
 
-    async def compare(self, changes: Sequence[ChangedFile], room: Path) -> tuple[FileChange, ...]:
-        """The changes beside the owner's files as they are now."""
+    async def compare(self, id: str) -> tuple[RunChange, ...]:
+        """The changes of a finished run beside the owner's files as they are now."""
         ...
 
-    async def merge(self, changes: Sequence[ChangedFile], room: Path, why: str) -> None: ...
+    async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
+        """Once: a second time changes nothing. A conflict is an error with its paths, and nothing is written."""
+        ...
+
+    async def drop(self, id: str) -> None:
+        """Idempotent."""
+        ...

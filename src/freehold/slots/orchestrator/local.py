@@ -6,4 +6,4 @@ from freehold.slots.settings import ExternalSettings
 
 
 def make_local(place: SlotPlace, _settings: ExternalSettings) -> OrchestratorStore:
-    return OrchestratorStore(place.home.root / "runs", place.timeline, place.engine)
+    return OrchestratorStore(place.timeline, place.engine)

@@ -10,12 +10,12 @@ import httpx2
 from freehold.slots.contract import Reply, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError, SlotProblem, slot_unavailable
 from freehold.slots.orchestrator.contract import (
-    FileChange,
     GetChanges,
     GetRun,
     ListRuns,
     ReadRun,
     Run,
+    RunChange,
     RunChanges,
     RunEvent,
     RunEvents,
@@ -110,7 +110,7 @@ class NeighbourRuns:
                 return RunEvents(_run(found["run"]), events, found["cursor"])
             case GetChanges():
                 found = await self._send("GET", f"{_path(request.id)}/changes")
-                return RunChanges(_run(found["run"]), tuple(decode(FileChange, one) for one in found["files"]))
+                return RunChanges(_run(found["run"]), tuple(decode(RunChange, one) for one in found["files"]))
         raise AssertionError(type(request).__name__)
 
     async def _send(

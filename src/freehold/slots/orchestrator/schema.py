@@ -9,7 +9,7 @@ STEPS = (
         agent TEXT NOT NULL, title TEXT NOT NULL, state TEXT NOT NULL, parent TEXT, depth INTEGER NOT NULL, folder TEXT,
         budget REAL, cost REAL, created REAL NOT NULL, finished REAL, error TEXT, added INTEGER NOT NULL DEFAULT 0,
         changed INTEGER NOT NULL DEFAULT 0, removed INTEGER NOT NULL DEFAULT 0, outcome TEXT NOT NULL,
-        changes TEXT NOT NULL DEFAULT '[]'
+        note TEXT
     );
     CREATE INDEX orchestrator_run_parent ON orchestrator_run (parent, number);
     CREATE INDEX orchestrator_run_state ON orchestrator_run (state);

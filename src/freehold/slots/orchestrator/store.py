@@ -1,11 +1,9 @@
 """The orchestrator of this Freehold: the table of runs, who may see which, and how many there may be."""
 
 import asyncio
-import json
+import logging
 import secrets
-import shutil
 import time
-from pathlib import Path
 from typing import Any, cast
 
 from freehold.errors import FreeholdError
@@ -33,41 +31,52 @@ from freehold.slots.orchestrator.contract import (
     TakeChanges,
     TerminateRun,
 )
-from freehold.slots.orchestrator.engine import ChangedFile, ChildReport, ChildSpec, RunEngine
+from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, RunEngine
 from freehold.slots.orchestrator.schema import STEPS
-from freehold.slots.statement import Steps, ask, ask_one, places
+from freehold.slots.statement import Row, Statement, Steps, ask, ask_one, places, run_steps
 from freehold.slots.timeline_tables import TimelineTables
-from freehold.strict_json import decode, encode
 from freehold.timeline import Timeline
 
 MAX_ACTIVE = 8
 MAX_OF_PARENT = 5
 MAX_DEPTH = 2
 LOOK_AGAIN = 0.2
+RETRY_DELAY = 0.5
+LOST = "Freehold was restarted while it worked. What it had changed until then is kept"
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _COLUMNS = (
     "id, session, agent, title, state, parent, depth, folder, budget, cost, created, finished, error, added, changed,"
     " removed, outcome"
 )
 
+log = logging.getLogger("freehold.slots")
+
 
 class OrchestratorStore:
     kind = "local"
     records_events = True
 
-    def __init__(self, folder: Path, timeline: Timeline, box: EngineBox) -> None:
-        self._folder = folder
+    def __init__(self, timeline: Timeline, box: EngineBox) -> None:
         self._timeline = timeline
         self._box = box
         self._tables = TimelineTables(CONTRACT, timeline, STEPS, {})
         self._changed = asyncio.Event()
+        self._begun: set[str] = set()
+        """The runs that this process has begun."""
+        self._spawning = asyncio.Lock()
+        self._connected = asyncio.Event()
 
     async def connect(self) -> None:
         await self._tables.connect()
-        if self._box.engine is not None and not self._box.is_connected:
-            # What was under way when Freehold ended is lost: its computers ended with it.
-            self._box.is_connected = True
-            await self._tables.in_thread(self._end_lost)
+        self._connected.set()
+
+    async def work(self) -> None:
+        """Ends the runs that a former process has begun, and keeps what they have changed."""
+        await self._connected.wait()
+        while True:
+            if await self._try_to_end_lost():
+                return
+            await asyncio.sleep(RETRY_DELAY)
 
     async def health(self) -> str | None:
         await self._tables.health()
@@ -101,10 +110,16 @@ class OrchestratorStore:
 
     async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
         _check_spawn(request)
+        # One after the other: what is refused for a bound has made no session.
+        async with self._spawning:
+            return await self._begin(request, caller)
+
+    async def _begin(self, request: SpawnRun, caller: SlotCaller) -> Run:
         engine = self._engine()
         repeated = await self._find_answer(caller, request.key)
         session, agent = "", ""
         if not repeated:
+            # Before a session is made. It counts when the run is stored.
             await self._tables.in_thread(self._check_place, caller)
             title = request.title or request.prompt.strip().splitlines()[0][:80]
             try:
@@ -115,22 +130,27 @@ class OrchestratorStore:
                 raise _of_family(error) from error
         run = await self._tables.carry_out(request, caller, self._insert(session, agent))
         if not repeated:
-            child = ChildSpec(
-                run.id, session, request.prompt, request.folder, request.may_ask, self._room(run.id), caller.name
-            )
-
-            async def report(news: ChildReport) -> None:
-                await self._tables.in_thread(self._store_report, run.id, news)
-                self._note_changed()
-
-            async def is_over_budget() -> bool:
-                return await self._is_over_budget(run.id)
-
-            engine.launch(child, report, is_over_budget)
+            self._launch(engine, run, request, caller)
         return run
+
+    def _launch(self, engine: RunEngine, run: Run, request: SpawnRun, caller: SlotCaller) -> None:
+        async def report(news: ChildReport) -> None:
+            if news.state is not None and news.state not in UNFINISHED:
+                await self._measure_costs(run.id)
+            await self._tables.in_thread(self._store_report, run.id, news)
+            self._note_changed()
+
+        async def is_over_budget() -> bool:
+            cost = await self._measure_costs(run.id)
+            return run.budget is not None and cost > run.budget
+
+        self._begun.add(run.id)
+        child = ChildSpec(run.id, run.session, request.prompt, request.folder, request.may_ask, caller.name)
+        engine.launch(child, report, is_over_budget)
 
     def _insert(self, session: str, agent: str) -> Any:
         def steps(request: SpawnRun, context: CallContext) -> Steps[Run]:
+            _check_bounds((yield from self._count_active(context.caller)))
             id = "".join(secrets.choice(_LETTERS) for _ in range(10))
             above = yield from ask_one(
                 "SELECT depth FROM orchestrator_run WHERE session = ?", context.caller.session or ""
@@ -162,8 +182,7 @@ class OrchestratorStore:
                 raise SlotError(
                     "orchestrator", "conflict", f"The changes of the run {run.id} are {run.outcome} already"
                 )
-            if request.how == "merge":
-                await self._merge(run, force=request.force)
+            await self._settle(run, request, caller)
         outcome = "merged" if request.how == "merge" else "dropped"
 
         def steps(_request: TakeChanges, _context: CallContext) -> Steps[Run]:
@@ -172,27 +191,19 @@ class OrchestratorStore:
             return _run(rows[0])
 
         done = await self._tables.carry_out(request, caller, steps)
-        await self._tables.in_thread(lambda: shutil.rmtree(self._room(run.id), ignore_errors=True))
         self._note_changed()
         return done
 
-    async def _merge(self, run: Run, *, force: bool) -> None:
-        changes = await self._tables.in_thread(self._read_changes, run.id)
-        engine, room = self._engine(), self._room(run.id)
+    async def _settle(self, run: Run, request: TakeChanges, caller: SlotCaller) -> None:
+        """Merging and dropping have their effect once, so that a call whose answer was lost can be repeated."""
+        engine = self._engine()
         try:
-            compared = () if force else await engine.compare(changes, room)
-            blocked = [one.path for one in compared if one.conflict]
-            if not blocked:
-                await engine.merge(changes, room, f"changes of {run.title}")
+            if request.how == "drop":
+                await engine.drop(run.id)
+            else:
+                await engine.merge(run.id, f"changes of {run.title}", caller.name, force=request.force)
         except FreeholdError as error:
             raise _of_family(error) from error
-        if blocked:
-            raise SlotError(
-                "orchestrator",
-                "conflict",
-                f"Others have changed the same files: {', '.join(blocked[:10])}",
-                hint="Look at the changes, then merge with force, or drop them",
-            )
 
     # Reading
 
@@ -200,7 +211,8 @@ class OrchestratorStore:
         if not 1 <= request.limit <= MAX_PAGE:
             raise _invalid(f"limit is {request.limit}; it must be between 1 and {MAX_PAGE}")
         parent = request.parent if caller.session is None else caller.session
-        return await self._tables.in_thread(self._select, request, parent)
+        found: RunPage = await self._tables.in_thread(self._select, request, parent)
+        return found
 
     def _select(self, request: ListRuns, parent: str | None) -> RunPage:
         where, values = ["1 = 1"], list[Any]()
@@ -241,11 +253,10 @@ class OrchestratorStore:
 
     async def _compare(self, request: GetChanges, caller: SlotCaller) -> RunChanges:
         run = await self._require(request.id, caller)
-        changes = await self._tables.in_thread(self._read_changes, run.id)
-        if not changes or run.outcome != "pending":
+        if run.outcome != "pending" or run.state in UNFINISHED:
             return RunChanges(run, ())
         try:
-            return RunChanges(run, await self._engine().compare(changes, self._room(run.id)))
+            return RunChanges(run, await self._engine().compare(run.id))
         except FreeholdError as error:
             raise _of_family(error) from error
 
@@ -265,68 +276,75 @@ class OrchestratorStore:
     # Limits and costs
 
     def _check_place(self, caller: SlotCaller) -> None:
-        marks = places(UNFINISHED)
-        ((active,),) = self._timeline.query(
-            f"SELECT count(*) FROM orchestrator_run WHERE state IN {marks}",  # noqa: S608
-            UNFINISHED,
-        )
-        if active >= MAX_ACTIVE:
-            raise SlotError("orchestrator", "conflict", f"There are {active} runs already", hint="Wait, or end one")
-        if caller.session is None:
-            return
-        ((own,),) = self._timeline.query(
-            f"SELECT count(*) FROM orchestrator_run WHERE parent = ? AND state IN {marks}",  # noqa: S608
-            (caller.session, *UNFINISHED),
-        )
-        if own >= MAX_OF_PARENT:
-            raise SlotError("orchestrator", "conflict", f"You have {own} runs already", hint="Wait for one of them")
-        above = self._timeline.query("SELECT depth FROM orchestrator_run WHERE session = ?", (caller.session,))
-        if above and above[0][0] >= MAX_DEPTH:
-            raise SlotError("orchestrator", "denied", f"A run may begin others only {MAX_DEPTH - 1} deep")
+        def read(statement: Statement) -> list[Row]:
+            return self._timeline.query(statement.sql, statement.parameters)
 
-    async def _is_over_budget(self, id: str) -> bool:
-        """Stores what the run and those below it have cost, and compares with the budget."""
-        costs: dict[str, float] = {}
-        tree = await self._tables.in_thread(self._timeline.query, _TREE, (id,))
-        for _, session in tree:
-            costs[session] = await self._engine().cost_of(session)
-        total = sum(costs.values())
-        await self._tables.in_thread(self._change, "UPDATE orchestrator_run SET cost = ? WHERE id = ?", (total, id))
-        rows = await self._tables.in_thread(
-            self._timeline.query, "SELECT budget FROM orchestrator_run WHERE id = ?", (id,)
+        _check_bounds(run_steps(self._count_active(caller), read))
+
+    def _count_active(self, caller: SlotCaller) -> Steps[tuple[int, int, int]]:
+        """How many runs have not finished, how many of them are the caller's, and how deep the caller is itself."""
+        marks = places(UNFINISHED)
+        all_ = yield from ask_one(f"SELECT count(*) FROM orchestrator_run WHERE state IN {marks}", *UNFINISHED)  # noqa: S608
+        session = caller.session or ""
+        own = yield from ask_one(
+            f"SELECT count(*) FROM orchestrator_run WHERE parent = ? AND state IN {marks}",  # noqa: S608
+            session,
+            *UNFINISHED,
         )
-        return bool(rows) and rows[0][0] is not None and total > rows[0][0]
+        above = yield from ask_one("SELECT depth FROM orchestrator_run WHERE session = ?", session)
+        return (all_ or (0,))[0], (own or (0,))[0], 0 if above is None else above[0]
+
+    async def _measure_costs(self, id: str) -> float:
+        """What the run and all below it have cost. That is stored, also with the runs above it."""
+        total = 0.0
+        above = await self._tables.in_thread(self._timeline.query, _ABOVE, (id,))
+        for one in dict.fromkeys((id, *(row[0] for row in above))):
+            tree = await self._tables.in_thread(self._timeline.query, _TREE, (one,))
+            cost = sum([await self._engine().cost_of(session) for _, session in tree])
+            await self._tables.in_thread(self._change, "UPDATE orchestrator_run SET cost = ? WHERE id = ?", (cost, one))
+            total = cost if one == id else total
+        return total
 
     # Stored by the engine
 
     def _store_report(self, id: str, news: ChildReport) -> None:
         with self._timeline.transaction() as tx:
             if news.changes is not None:
-                kinds = [one.kind for one in news.changes]
-                counts = [kinds.count(kind) for kind in ("added", "changed", "removed")]
+                found = news.changes
+                outcome = "pending" if found.added + found.changed + found.removed else "none"
                 tx.execute(
-                    "UPDATE orchestrator_run SET changes = ?, added = ?, changed = ?, removed = ?, outcome = ? WHERE id = ?",
-                    (json.dumps(encode(news.changes)), *counts, "pending" if kinds else "none", id),
+                    "UPDATE orchestrator_run SET added = ?, changed = ?, removed = ?, outcome = ?, note = ? WHERE id = ?",
+                    (found.added, found.changed, found.removed, outcome, found.note, id),
                 )
             if news.state is not None:
                 is_over = news.state not in UNFINISHED
                 tx.execute(
-                    "UPDATE orchestrator_run SET state = ?, error = ?, finished = ? WHERE id = ?",
+                    "UPDATE orchestrator_run SET state = ?, error = coalesce(?, note), finished = ? WHERE id = ?",
                     (news.state, news.error, time.time() if is_over else None, id),
                 )
                 if is_over:
                     tx.append("orchestrator.finished", {"id": id, "state": news.state})
 
-    def _end_lost(self) -> None:
-        self._change(
-            "UPDATE orchestrator_run SET state = 'failed', error = 'Freehold was restarted', finished = ?,"  # noqa: S608
-            f" outcome = 'none' WHERE state IN {places(UNFINISHED)}",
-            (time.time(), *UNFINISHED),
-        )
+    async def _try_to_end_lost(self) -> bool:
+        try:
+            await self._end_lost()
+        except FreeholdError as error:
+            # The keeper starts, for example.
+            log.info("runs of before wait: %s", error.message)
+            return False
+        return True
 
-    def _read_changes(self, id: str) -> tuple[ChangedFile, ...]:
-        rows = self._timeline.query("SELECT changes FROM orchestrator_run WHERE id = ?", (id,))
-        return tuple(decode(ChangedFile, one) for one in json.loads(rows[0][0])) if rows else ()
+    async def _end_lost(self) -> None:
+        if self._box.engine is None:
+            return
+        sql = f"SELECT id FROM orchestrator_run WHERE state IN {places(UNFINISHED)}"  # noqa: S608
+        for (id,) in await self._tables.in_thread(self._timeline.query, sql, UNFINISHED):
+            if id not in self._begun:
+                changes: ChangeCounts = await self._box.engine.salvage(id)
+                await self._measure_costs(id)
+                news = ChildReport(state="ended", error=LOST, changes=changes)
+                await self._tables.in_thread(self._store_report, id, news)
+                self._note_changed()
 
     def _change(self, sql: str, parameters: tuple[Any, ...]) -> None:
         with self._timeline.transaction() as tx:
@@ -343,14 +361,18 @@ class OrchestratorStore:
             raise SlotError("orchestrator", "conflict", "Only a running Freehold runs agents", hint="freehold up")
         return self._box.engine
 
-    def _room(self, id: str) -> Path:
-        return self._folder / id
-
     def _note_changed(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
 
+_ABOVE = """
+    WITH RECURSIVE above(id, parent) AS (
+        SELECT id, parent FROM orchestrator_run WHERE id = ?
+        UNION SELECT run.id, run.parent FROM orchestrator_run run JOIN above ON run.session = above.parent
+    )
+    SELECT id FROM above
+"""
 _TREE = """
     WITH RECURSIVE below(id, session) AS (
         SELECT id, session FROM orchestrator_run WHERE id = ?
@@ -358,6 +380,16 @@ _TREE = """
     )
     SELECT id, session FROM below
 """
+
+
+def _check_bounds(found: tuple[int, int, int]) -> None:
+    active, own, depth = found
+    if active >= MAX_ACTIVE:
+        raise SlotError("orchestrator", "conflict", f"There are {active} runs already", hint="Wait, or end one")
+    if own >= MAX_OF_PARENT:
+        raise SlotError("orchestrator", "conflict", f"You have {own} runs already", hint="Wait for one of them")
+    if depth >= MAX_DEPTH:
+        raise SlotError("orchestrator", "denied", f"A run may begin others only {MAX_DEPTH - 1} deep")
 
 
 def _answer_with(run: Run) -> Any:
@@ -369,7 +401,8 @@ def _answer_with(run: Run) -> Any:
 
 
 def _run(row: tuple[Any, ...]) -> Run:
-    return Run(*row, computer="here")
+    values: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return Run(**values, computer="here")
 
 
 def _check_spawn(request: SpawnRun) -> None:

@@ -25,6 +25,7 @@ const TITLES: Record<string, string> = {
   redo: "Redo",
   restore: "Restored",
   revert: "One entry reverted",
+  merge: "Changes of a run merged",
   quiet: "Files changed",
 };
 
