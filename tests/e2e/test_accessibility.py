@@ -62,7 +62,7 @@ async def check(page: Page, shown: Locator) -> None:
     assert found == [], json.dumps(found, indent=1)
 
 
-@pytest.mark.parametrize(("navigation", "count"), [("Pages", 9), ("Settings", 8)])
+@pytest.mark.parametrize(("navigation", "count"), [("Pages", 13), ("Settings", 8)])
 async def test_every_page_of_the_navigation(freehold: RunningFreehold, page: Page, navigation: str, count: int) -> None:
     await go(page, freehold, "/settings")
     links = page.get_by_role("navigation", name=navigation).get_by_role("link")

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, ViewportSize, expect
 from tests.support.browser import PHONE, OwnerPage
+from tests.support.condition import until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
+
+from freehold.identity.tokens import ApiTokens
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 FREEHOLD = FreeholdOptions(agents=("builtin",), manifest='[slots]\nbeads = "local"\n[agents]\ndefault = "builtin"\n')
@@ -84,10 +87,13 @@ async def test_an_agent_that_is_started_on_an_item_gets_it_and_closes_it_with_ev
 ) -> None:
     item = beads(freehold, "create", "Sweep the yard")["id"]
     closing = json.dumps({"id": item, "reason": "swept", "evidence": "The yard is clean"})
-    beads(freehold, "update", item, "--description", f"CALL beads_close {closing}\nSAY I swept it.")
+    writing = json.dumps({"path": "yard.txt", "content": "clean"})
+    steps = f"CALL write {writing}\nCALL beads_close {closing}\nSAY I swept it."
+    beads(freehold, "update", item, "--description", steps)
     page = await open_board(owner_page, freehold)
     await page.get_by_role("button", name="Start an agent: Sweep the yard").click()
     log = page.get_by_role("log")
+    await page.get_by_role("button", name="Once").click()
     await expect(log).to_contain_text(f"Work on this item, which you hold now: {item}")
     await expect(log).to_contain_text("I swept it.")
     bead = beads(freehold, "show", item)["bead"]
@@ -98,3 +104,21 @@ async def test_an_agent_that_is_started_on_an_item_gets_it_and_closes_it_with_ev
     card = column(page, "Closed").get_by_role("listitem").filter(has_text="Sweep the yard")
     await card.get_by_role("button", name="Open session").click()
     await expect(log).to_contain_text("I swept it.")
+
+    with ApiTokens(freehold.home.identity, owner=None) as tokens:
+        headers = {"authorization": f"Bearer {tokens.create('board', ('beads',), None)[1]}"}
+
+    async def has_changes() -> Any:
+        return (await freehold.http.get(f"/v1/slots/beads/items/{item}/changes", headers=headers)).json()
+
+    [change] = await until(has_changes)
+    assert (change["session"], change["added"]) == (bead["sessions"][0], 1)
+    await page.goto(freehold.pages + "/beads")
+    await card.get_by_role("button", name="Sweep the yard", exact=True).press("Enter")
+    details = page.get_by_role("dialog", name="Sweep the yard")
+    await expect(details).to_contain_text("The yard is clean")
+    await details.get_by_label("New comment").fill("Well done")
+    await details.get_by_label("New comment").press("Enter")
+    await expect(details.get_by_role("listitem").filter(has_text="Well done")).to_be_visible()
+    await details.get_by_role("link", name="1 file added").click()
+    await expect(page.get_by_text("yard.txt").first).to_be_visible()

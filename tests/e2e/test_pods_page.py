@@ -36,12 +36,12 @@ async def test_documents_are_browsed_added_and_deleted(
     await page.get_by_role("button", name="Open notes/").click()
     await expect(page.get_by_role("listitem").filter(has_text="today.md")).to_be_visible()
     (tmp_path / "new.txt").write_text("new")
-    await page.get_by_label("Add a document").set_input_files(tmp_path / "new.txt")
+    await page.get_by_label("Documents to add").set_input_files(tmp_path / "new.txt")
     await expect(page.get_by_role("listitem").filter(has_text="new.txt")).to_be_visible()
     assert pods(freehold, "get", "notes/new.txt") == "new"
     pods(freehold, "delete", "notes/today.md")
     await expect(page.get_by_role("listitem").filter(has_text="today.md")).to_have_count(0)
-    await page.get_by_role("button", name="Go up").click()
+    await page.get_by_role("button", name="All documents").click()
     await expect(page.get_by_role("button", name="Open notes/")).to_be_visible()
 
 

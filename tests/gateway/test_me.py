@@ -1,4 +1,4 @@
-"""The address of the recovery page in `/v1/me`."""
+"""The address of the recovery page and the slots that are on, in `/v1/me`."""
 
 from pathlib import Path
 
@@ -13,3 +13,9 @@ async def test_the_recovery_page_has_a_name_that_no_other_program_has(owner: str
     async with running_gateway(tmp_path, owner + "[keeper]\nport = 8123\n") as gateway:
         told = (await gateway.http.get("/v1/me", headers=gateway.token("read"))).json()
         assert told["recovery"] == "http://recovery.localhost:8123/"
+
+
+async def test_the_caller_is_told_which_slots_are_on(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, '[slots]\nbeads = "local"\nmemory = "local"\n') as gateway:
+        told = (await gateway.http.get("/v1/me", headers=gateway.token("read"))).json()
+        assert told["slots"] == ["beads", "memory"]

@@ -4,10 +4,13 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.support.condition import until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
+from freehold.identity.tokens import ApiTokens
+from freehold.slots.contract import SLOT_NAMES
 from freehold.testing import Call, Conversation, Say, Step, make_script
 
 DARK = "Make the page dark."
@@ -89,10 +92,13 @@ def _choose_step(conversation: Conversation) -> Step | None:
 @asynccontextmanager
 async def run_example_freehold(folder: Path) -> AsyncIterator[RunningFreehold]:
     """Until the block ends. One session has ended its turn, one waits for a permission, one for the network."""
-    options = FreeholdOptions(("builtin",), _choose_step, environment={"FREEHOLD_SSH_ENABLED": "true"})
+    manifest = "[slots]\n" + "".join(f'{name} = "local"\n' for name in SLOT_NAMES)
+    environment = {"FREEHOLD_SSH_ENABLED": "true"}
+    options = FreeholdOptions(("builtin",), _choose_step, manifest, environment)
     async with run_freehold(folder, options) as freehold:
         await until(freehold.is_connected)
         await _add_content(freehold)
+        await _fill_slots(freehold)
         yield freehold
 
 
@@ -112,6 +118,30 @@ async def _add_content(freehold: RunningFreehold) -> None:
     await _run_session(freehold, await freehold.open("builtin", title="What the euro costs"), RATES, ended=True)
     await freehold.open("builtin", title=f"Sum up {LONG}")
     await _run_session(freehold, await freehold.open("builtin", title="The price of a basket"), BASKET, ended=False)
+
+
+async def _fill_slots(freehold: RunningFreehold) -> None:
+    with ApiTokens(freehold.home.identity, owner=None) as tokens:
+        secret = tokens.create("slots", ("beads", "pods", "memory", "admin"), None)[1]
+    headers = {"authorization": f"Bearer {secret}"}
+
+    async def send(method: str, path: str, body: object) -> Any:
+        answer = await freehold.http.request(method, f"/v1/slots/{path}", json=body, headers=headers)
+        assert answer.status_code in (200, 201), f"{path}: {answer.text}"
+        return answer.json()
+
+    epic = await send("POST", "beads/items", {"title": "Open the shop", "kind": "epic", "priority": 0})
+    first = await send("POST", "beads/items", {"title": "Choose the colours", "parent": epic["id"], "labels": ["look"]})
+    second = await send("POST", "beads/items", {"title": f"Sum up {LONG}", "parent": epic["id"], "priority": 1})
+    third = await send("POST", "beads/items", {"title": "Fix the price of an empty basket", "kind": "bug"})
+    await send("POST", f"beads/items/{second['id']}/needs", {"needs": first["id"]})
+    await send("POST", f"beads/items/{first['id']}/claim", {})
+    await send("POST", f"beads/items/{third['id']}/close", {"reason": "An empty basket costs nothing now"})
+    for text in ("The shop opens at nine", f"The accountant calls it: {LONG}", "Prices are kept in cents"):
+        await send("POST", "memory/entries", {"text": text})
+    await send("PUT", "pods/data/contacts/ada.json", {"name": "Ada", "town": "London"})
+    await send("PUT", f"pods/data/{LONG}.json", {})
+    await send("POST", "pods/grants", {"agent": "builtin", "folder": "contacts/", "mode": "read"})
 
 
 async def _write_file(freehold: RunningFreehold, path: str, data: bytes) -> None:

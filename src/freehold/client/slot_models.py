@@ -56,6 +56,17 @@ class BeadView(ApiModel):
     history: tuple[BeadChangeInfo, ...]
 
 
+class BeadFileChange(ApiModel):
+    """A state of the files that history recorded while a session worked on an item. `entry` is its number there."""
+
+    entry: int
+    at: datetime
+    session: str
+    added: int
+    changed: int
+    removed: int
+
+
 class BeadListPage(ApiModel):
     """Pass `cursor` to get the next page; None on the last one."""
 

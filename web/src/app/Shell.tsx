@@ -62,6 +62,7 @@ function Frame({ me, onSignedOut }: ShellProps) {
       <Navigation
         page={page}
         handle={me.handle}
+        slots={me.slots}
         badges={{ "/sessions": permissionRequests, "/network": networkRequests }}
         onOpenPalette={() => setDialog("palette")}
       />

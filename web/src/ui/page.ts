@@ -10,5 +10,7 @@ export interface PageDeclaration {
   key: string;
   /** The place in the navigation. */
   order: number;
+  /** The slot that it shows. While the slot is off, the page is not in the navigation. */
+  slot?: string;
   load: () => Promise<{ default: ComponentType<{ onSignedOut: () => void }> }>;
 }

@@ -4,7 +4,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from freehold.client._async.connection import AsyncConnection
-from freehold.client.slot_models import BeadImportInfo, BeadInfo, BeadListPage, BeadRecordPage, BeadView, BeadWork
+from freehold.client.slot_models import (
+    BeadFileChange,
+    BeadImportInfo,
+    BeadInfo,
+    BeadListPage,
+    BeadRecordPage,
+    BeadView,
+    BeadWork,
+)
 from freehold.client.topic_protocol import quote_segment
 
 ITEMS = "/v1/slots/beads/items"
@@ -46,6 +54,10 @@ class AsyncBeads:
     async def get(self, bead: str) -> BeadView:
         """One item with its comments and its history."""
         return await self._connection.get(_path(bead), BeadView)
+
+    async def changes(self, bead: str) -> tuple[BeadFileChange, ...]:
+        """What the sessions that worked on an item changed in the files, the newest first."""
+        return await self._connection.get(f"{_path(bead)}/changes", tuple[BeadFileChange, ...])
 
     async def create(
         self,

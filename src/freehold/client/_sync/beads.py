@@ -5,7 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from freehold.client._sync.connection import SyncConnection
-from freehold.client.slot_models import BeadImportInfo, BeadInfo, BeadListPage, BeadRecordPage, BeadView, BeadWork
+from freehold.client.slot_models import (
+    BeadFileChange,
+    BeadImportInfo,
+    BeadInfo,
+    BeadListPage,
+    BeadRecordPage,
+    BeadView,
+    BeadWork,
+)
 from freehold.client.topic_protocol import quote_segment
 
 ITEMS = "/v1/slots/beads/items"
@@ -47,6 +55,10 @@ class SyncBeads:
     def get(self, bead: str) -> BeadView:
         """One item with its comments and its history."""
         return self._connection.get(_path(bead), BeadView)
+
+    def changes(self, bead: str) -> tuple[BeadFileChange, ...]:
+        """What the sessions that worked on an item changed in the files, the newest first."""
+        return self._connection.get(f"{_path(bead)}/changes", tuple[BeadFileChange, ...])
 
     def create(
         self,

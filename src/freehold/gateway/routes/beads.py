@@ -13,6 +13,7 @@ from freehold.gateway.context import RouteContext
 from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RequestBody, UrlFlag, UrlId
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
+from freehold.history.calls import ListEntries
 from freehold.slots import SlotCaller
 from freehold.slots.beads.assignment import describe_work
 from freehold.slots.beads.contract import (
@@ -46,6 +47,8 @@ from freehold.slots.contract import MAX_KEY
 from freehold.slots.errors import SlotError
 
 MAX_IMPORT = 32 * 1024 * 1024
+MAX_ENTRIES = 1000
+"""How far back history is looked through for the changes of an item."""
 BeadId = Annotated[str, Field(min_length=1, max_length=64)]
 BeadLabel = Annotated[str, Field(min_length=1, max_length=MAX_LABEL)]
 Key = Annotated[
@@ -106,6 +109,17 @@ class BeadDetailsBody(BaseModel):
     blocks: list[str]
     comments: list[BeadCommentBody]
     history: list[BeadChangeBody]
+
+
+class BeadWorkBody(BaseModel):
+    """A state of the files that history recorded while a session worked on an item: `entry` is its number there."""
+
+    entry: int
+    at: datetime
+    session: str
+    added: int
+    changed: int
+    removed: int
 
 
 class BeadPageBody(BaseModel):
@@ -196,6 +210,7 @@ class BeadRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._slot = context.services.slots.beads
         self._sessions = context.sessions
+        self._keeper = context.services.keeper
 
     @get("/v1/slots/beads/items", scope="beads")
     async def list_beads(
@@ -249,6 +264,26 @@ class BeadRoutes:
                 for one in found.history
             ],
         )
+
+    @get("/v1/slots/beads/items/{bead}/changes", scope="beads")
+    async def list_bead_changes(self, bead: UrlId, request: Request) -> list[BeadWorkBody]:
+        """What the sessions that worked on an item changed in the files, the newest first."""
+        found = (await self._slot.call(GetBead(bead), _caller(request))).bead
+        if not found.sessions:
+            return []
+        entries = (await self._keeper.call(ListEntries(limit=MAX_ENTRIES))).entries
+        return [
+            BeadWorkBody(
+                entry=one.id,
+                at=_moment(one.at),
+                session=one.who.session,
+                added=one.added,
+                changed=one.changed,
+                removed=one.removed,
+            )
+            for one in entries
+            if one.who.by == "agent" and one.who.session in found.sessions
+        ]
 
     @patch("/v1/slots/beads/items/{bead}", scope="beads")
     async def update_bead(self, bead: UrlId, body: UpdateBeadBody, request: Request) -> BeadBody:

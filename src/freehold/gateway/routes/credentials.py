@@ -32,6 +32,7 @@ class MeBody(BaseModel):
     recovery: str = Field(
         description="The address of the recovery page, on the machine itself. It works when the gateway does not."
     )
+    slots: list[str] = Field(description="The slots that are on. The pages of others are not in the navigation.")
 
 
 class SignInInfoBody(BaseModel):
@@ -129,6 +130,7 @@ class CredentialRoutes:
             sign_in=_current_sign_in(request),
             scopes=scopes,
             recovery=recovery,
+            slots=[slot.name for slot in self._services.slots.list() if slot.status.state != "off"],
         )
 
     @delete("/v1/me", scope="read")

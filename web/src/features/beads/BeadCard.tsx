@@ -1,5 +1,6 @@
 import type { Bead } from "../../client/api";
-import { go } from "../../ui/route";
+import { go, sessionPath } from "../../ui/route";
+import { visibleText } from "../../ui/visibleText";
 import { actionsOf, type BoardAction, holderText } from "./board.logic";
 
 const LABELS: Record<BoardAction, string> = {
@@ -12,21 +13,27 @@ const LABELS: Record<BoardAction, string> = {
 
 interface BeadCardProps {
   bead: Bead;
+  /** The title of the item that this one is part of. */
+  parent: string | null;
   busy: boolean;
+  onOpen: (bead: Bead) => void;
   onDrag: (bead: Bead | null) => void;
   onAct: (bead: Bead, action: BoardAction) => void;
 }
 
 /** One item. It can be dragged to another column, and every move is a button as well. */
-export function BeadCard({ bead, busy, onDrag, onAct }: BeadCardProps) {
+export function BeadCard({ bead, parent, busy, onOpen, onDrag, onAct }: BeadCardProps) {
   const session = bead.sessions.at(-1);
   return (
     <li className="card beads-card" draggable onDragStart={() => onDrag(bead)} onDragEnd={() => onDrag(null)}>
-      <p className="beads-title">{bead.title}</p>
+      <button type="button" className="text-button beads-title" onClick={() => onOpen(bead)}>
+        {visibleText(bead.title)}
+      </button>
       <p className="quiet beads-facts">
         <span>{bead.id}</span>
         <span>priority {bead.priority}</span>
         {bead.kind !== "task" && <span>{bead.kind}</span>}
+        {parent !== null && <span>part of {visibleText(parent)}</span>}
         {bead.blocked && (
           <span className="chip" data-tone="amber">
             blocked
@@ -39,10 +46,10 @@ export function BeadCard({ bead, busy, onDrag, onAct }: BeadCardProps) {
           </span>
         ))}
       </p>
-      {bead.close_reason !== null && <p className="quiet">{bead.close_reason}</p>}
+      {bead.close_reason !== null && <p className="quiet">{visibleText(bead.close_reason)}</p>}
       <div className="beads-actions">
         {session !== undefined && (
-          <button type="button" className="small" onClick={() => go(`/sessions?id=${session}`)}>
+          <button type="button" className="small" onClick={() => go(sessionPath(session))}>
             Open session
           </button>
         )}

@@ -5,6 +5,7 @@ import { useResource } from "../../data/resource";
 import { Notice } from "../../ui/Notice";
 import { go } from "../../ui/route";
 import { BeadCard } from "./BeadCard";
+import { BeadDialog } from "./BeadDialog";
 import { actionForMove, type BoardAction, COLUMNS, type Column, columnItems, concernsBoard } from "./board.logic";
 import { CloseDialog } from "./CloseDialog";
 import "./beads.css";
@@ -29,6 +30,11 @@ export default function BeadsPage() {
   const [isBusy, setIsBusy] = useState(false);
   const [dragged, setDragged] = useState<Bead | null>(null);
   const [closing, setClosing] = useState<Bead | null>(null);
+  const [opened, setOpened] = useState<Bead | null>(null);
+  const titles = new Map(
+    Object.values(lists).flatMap((list) => (list.value?.beads ?? []).map((one) => [one.id, one.title])),
+  );
+  const titleOf = (id: string) => titles.get(id) ?? id;
   const problem = failure ?? lists.open.problem ?? lists.in_progress.problem ?? lists.closed.problem;
   const isOff = problem?.code === "beads.disabled";
 
@@ -96,7 +102,9 @@ export default function BeadsPage() {
               page={lists[column].value}
               column={column}
               accepts={dragged !== null && actionForMove(dragged, column) !== null}
+              titleOf={titleOf}
               busy={isBusy}
+              onOpen={setOpened}
               onDrag={setDragged}
               onDrop={() => {
                 const action = dragged === null ? null : actionForMove(dragged, column);
@@ -108,6 +116,7 @@ export default function BeadsPage() {
           ))}
         </div>
       )}
+      {opened && <BeadDialog bead={opened} titleOf={titleOf} onClose={() => setOpened(null)} />}
       {closing && <CloseDialog bead={closing} busy={isBusy} onCancel={() => setClosing(null)} onClose={close} />}
     </div>
   );
@@ -142,13 +151,16 @@ interface BoardColumnProps {
   column: Column;
   page: BeadPage | null;
   accepts: boolean;
+  titleOf: (id: string) => string;
   busy: boolean;
+  onOpen: (bead: Bead) => void;
   onDrag: (bead: Bead | null) => void;
   onDrop: () => void;
   onAct: (bead: Bead, action: BoardAction) => void;
 }
 
-function BoardColumn({ title, column, page, accepts, busy, onDrag, onDrop, onAct }: BoardColumnProps) {
+function BoardColumn(props: BoardColumnProps) {
+  const { title, column, page, accepts, titleOf, busy, onOpen, onDrag, onDrop, onAct } = props;
   const items = page === null ? [] : columnItems(page.beads, column);
 
   function allowDrop(event: DragEvent) {
@@ -162,7 +174,9 @@ function BoardColumn({ title, column, page, accepts, busy, onDrag, onDrop, onAct
       onDragOver={allowDrop}
       onDrop={onDrop}
     >
-      <h2 id={`board-${column}`}>{title}</h2>
+      <h2>
+        <span id={`board-${column}`}>{title}</span> {page !== null && <span className="quiet">{items.length}</span>}
+      </h2>
       {page === null && (
         <p className="quiet" role="status">
           Loading…
@@ -171,7 +185,15 @@ function BoardColumn({ title, column, page, accepts, busy, onDrag, onDrop, onAct
       {page !== null && items.length === 0 && <p className="empty">No items.</p>}
       <ul className="beads-items">
         {items.map((bead) => (
-          <BeadCard key={bead.id} bead={bead} busy={busy} onDrag={onDrag} onAct={onAct} />
+          <BeadCard
+            key={bead.id}
+            bead={bead}
+            parent={bead.parent === null ? null : titleOf(bead.parent)}
+            busy={busy}
+            onOpen={onOpen}
+            onDrag={onDrag}
+            onAct={onAct}
+          />
         ))}
       </ul>
       {page !== null && page.beads.length > items.length && (

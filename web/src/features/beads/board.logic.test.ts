@@ -3,11 +3,14 @@ import type { Bead } from "../../client/api";
 import {
   actionForMove,
   actionsOf,
+  changeText,
   columnItems,
   concernsBoard,
   holderText,
   MAX_CLOSED,
   needsEvidence,
+  relationsOf,
+  workText,
 } from "./board.logic";
 
 function bead(id: string, fields: Partial<Bead> = {}): Bead {
@@ -85,4 +88,26 @@ test("only events of items and slots concern the board", () => {
   expect([{ kind: "beads.created" }, { kind: "slot.lost" }, { kind: "egress.x" }, {}, null].map(concernsBoard)).toEqual(
     [true, true, false, false, false],
   );
+});
+
+test("the relations of an item are told by titles, and empty ones are left out", () => {
+  const titleOf = (id: string) => `Item ${id}`;
+  const one = bead("a", { holder: "owner", parent: "p", needs: ["b", "c"], evidence: "it works" });
+  const details = { bead: one, children: ["d"], blocks: [], comments: [], history: [] };
+  expect(relationsOf(one, details, titleOf)).toEqual([
+    ["Id", "a"],
+    ["Priority", "2"],
+    ["Held by", "you"],
+    ["Part of", "Item p"],
+    ["Parts", "Item d"],
+    ["Waits for", "Item b, Item c"],
+    ["Evidence", "it works"],
+  ]);
+});
+
+test("what a session changed and what happened to an item are told in words", () => {
+  const work = { entry: 3, at: "", session: "s", added: 1, changed: 2, removed: 0 };
+  expect(workText(work)).toBe("1 file added, 2 files changed");
+  expect(workText({ ...work, added: 0, changed: 0 })).toBe("No files changed");
+  expect(changeText({ version: 1, at: "", who: "owner", action: "need_added", fields: {} })).toBe("You: need added");
 });

@@ -1,4 +1,5 @@
-import type { Bead } from "../../client/api";
+import type { Bead, BeadChange, BeadDetails, BeadWork } from "../../client/api";
+import { countOf } from "../../ui/format";
 
 export type Column = "open" | "in_progress" | "closed";
 
@@ -55,4 +56,43 @@ export function holderText(holder: string): string {
 export function concernsBoard(event: unknown): boolean {
   const kind = (event as { kind?: unknown } | null)?.kind;
   return typeof kind === "string" && (kind.startsWith("beads.") || kind.startsWith("slot."));
+}
+
+/** What an item has to do with others, and where it stands, in words. Empty relations are left out. */
+export function relationsOf(
+  bead: Bead,
+  details: BeadDetails | null,
+  titleOf: (id: string) => string,
+): [string, string][] {
+  const names = (ids: readonly string[]) => ids.map(titleOf).join(", ");
+  const found: [string, string | null][] = [
+    ["Id", bead.id],
+    ["Priority", String(bead.priority)],
+    ["Held by", bead.holder === null ? null : holderText(bead.holder)],
+    ["Part of", bead.parent === null ? null : titleOf(bead.parent)],
+    ["Parts", names(details?.children ?? [])],
+    ["Waits for", names(bead.needs)],
+    ["Blocks", names(details?.blocks ?? [])],
+    ["Related", names(bead.related)],
+    ["Closed", bead.close_reason],
+    ["Evidence", bead.evidence],
+  ];
+  return found.filter((one): one is [string, string] => one[1] !== null && one[1] !== "");
+}
+
+/** What a session changed in the files. */
+export function workText({ added, changed, removed }: BeadWork): string {
+  const parts = [
+    [added, "added"],
+    [changed, "changed"],
+    [removed, "removed"],
+  ] as const;
+  const told = parts.filter(([count]) => count > 0).map(([count, act]) => `${countOf(count, "file")} ${act}`);
+  return told.length === 0 ? "No files changed" : told.join(", ");
+}
+
+/** A line of the history of an item. */
+export function changeText({ who, action }: BeadChange): string {
+  const name = holderText(who);
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}: ${action.replaceAll("_", " ")}`;
 }

@@ -5,6 +5,7 @@ export const page: PageDeclaration = {
   title: "Work",
   icon: "plan",
   key: "w",
-  order: 5.5,
+  order: 6,
+  slot: "beads",
   load: () => import("./BeadsPage"),
 };

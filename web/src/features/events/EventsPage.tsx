@@ -74,7 +74,8 @@ export default function EventsPage() {
             </p>
           )}
           {events.value?.events.length === 0 && <p className="empty">No events yet.</p>}
-          <ul className="events-list">
+          {/* The page scrolls, and keys need something to begin at. */}
+          <ul className="events-list" tabIndex={0} aria-labelledby="events-newest">
             {newestFirst(events.value?.events ?? []).map((event) => (
               <li key={event.sequence} className="card">
                 <p className="events-type">{shortType(event.type)}</p>

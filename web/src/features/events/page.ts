@@ -5,6 +5,7 @@ export const page: PageDeclaration = {
   title: "Events",
   icon: "pulse",
   key: "e",
-  order: 5.8,
+  order: 10,
+  slot: "events",
   load: () => import("./EventsPage"),
 };

@@ -42,4 +42,5 @@ const TITLES: Record<RestoreProgress["kind"], string> = {
   redo: "Redo",
   restore: "Restore",
   revert: "Revert",
+  merge: "Merge",
 };

@@ -172,7 +172,7 @@ function AddForm({ busy, onAdd }: { busy: boolean; onAdd: (text: string, pinned:
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
-      <label className="memory-pin">
+      <label className="radio">
         <input type="checkbox" checked={isPinned} onChange={(event) => setIsPinned(event.target.checked)} />
         For every session
       </label>

@@ -5,6 +5,7 @@ export const page: PageDeclaration = {
   title: "Memory",
   icon: "thought",
   key: "m",
-  order: 5.7,
+  order: 8,
+  slot: "memory",
   load: () => import("./MemoryPage"),
 };

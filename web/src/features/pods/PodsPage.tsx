@@ -1,25 +1,29 @@
-import { type FormEvent, useState } from "react";
-import type { Document, PodAccesses, PodGrant, PodGrants, PodPage } from "../../client/api";
-import { downloadAs, type Problem, problemOf, request, upload } from "../../client/http";
+import { type ChangeEvent, type FormEvent, useRef, useState } from "react";
+import type { AgentInfo, Document, PodAccesses, PodGrant, PodGrants, PodPage } from "../../client/api";
+import { downloadAs, type Problem, problemOf, request, upload as uploadFile } from "../../client/http";
 import { useResource } from "../../data/resource";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { formatDateTime } from "../../ui/format";
+import { Icon } from "../../ui/Icon";
 import { Notice } from "../../ui/Notice";
-import { accessText, addressOf, folderText, isFolder, nameOf, parentOf } from "./pods.logic";
+import { accessText, addressOf, factsOf, folderText, isFolder, mergeEntries, nameOf, trailOf } from "./pods.logic";
 import "./pods.css";
 
 const PODS = "/v1/slots/pods";
 const LIMIT = 200;
 const LIVE = { topic: "timeline", durable: true, delay: 200 };
 
+const listOf = (folder: string) => `${PODS}/list?folder=${encodeURIComponent(folder)}&limit=${LIMIT}`;
+
 /** Personal documents: browse them, see who reached what, and decide which agent may. */
 export default function PodsPage() {
   const [folder, setFolder] = useState("");
-  const list = useResource<PodPage>(`${PODS}/list?folder=${encodeURIComponent(folder)}&limit=${LIMIT}`, LIVE);
+  const list = useResource<PodPage>(listOf(folder), LIVE);
   const grants = useResource<PodGrants>(`${PODS}/grants`, LIVE);
   const access = useResource<PodAccesses>(`${PODS}/access?limit=30`, { ...LIVE, pollInterval: 10_000 });
   const [failure, setFailure] = useState<Problem | null>(null);
   const [isBusy, setIsBusy] = useState(false);
+  const picker = useRef<HTMLInputElement>(null);
   const problem = failure ?? list.problem ?? grants.problem ?? access.problem;
   const isOff = problem?.code === "pods.disabled";
 
@@ -28,11 +32,11 @@ export default function PodsPage() {
     for (const one of [list, grants, access]) one.reload();
   }
 
-  async function run(work: () => Promise<unknown>) {
+  async function run(work: () => Promise<unknown>, isChange = true) {
     setIsBusy(true);
     try {
       await work();
-      reload();
+      if (isChange) reload();
     } catch (error) {
       setFailure(problemOf(error));
     } finally {
@@ -41,8 +45,24 @@ export default function PodsPage() {
   }
 
   const remove = (entry: Document) => run(() => request(addressOf(entry.path), { method: "DELETE" }));
-  const add = (file: File) =>
-    run(() => upload(addressOf(folder + file.name), file, { "content-type": file.type || "application/octet-stream" }));
+  function upload(event: ChangeEvent<HTMLInputElement>) {
+    const files = [...(event.target.files ?? [])];
+    event.target.value = "";
+    void run(async () => {
+      for (const file of files) {
+        const type = file.type || "application/octet-stream";
+        await uploadFile(addressOf(folder + file.name), file, { "content-type": type });
+      }
+    });
+  }
+
+  const more = () =>
+    run(async () => {
+      const cursor = list.value?.cursor;
+      if (!cursor) return;
+      const next = await request<PodPage>(`${listOf(folder)}&cursor=${encodeURIComponent(cursor)}`);
+      list.update((held) => ({ entries: mergeEntries(held.entries, next.entries), cursor: next.cursor }));
+    }, false);
   const grant = (agent: string, mode: string) =>
     run(() => request(`${PODS}/grants`, { method: "POST", body: { agent, folder, mode } }));
   const revoke = (one: PodGrant) =>
@@ -63,41 +83,48 @@ export default function PodsPage() {
       ) : (
         <>
           <section aria-labelledby="pods-folder">
-            <h2 id="pods-folder">{folder === "" ? "All documents" : folder}</h2>
-            <div className="pods-actions">
-              {folder !== "" && (
-                <button type="button" onClick={() => setFolder(parentOf(folder) ?? "")}>
-                  Go up
+            <div className="section-head">
+              <h2 id="pods-folder" className="pods-trail">
+                <button type="button" className="text-button" disabled={folder === ""} onClick={() => setFolder("")}>
+                  All documents
                 </button>
-              )}
-              <label className="pods-upload">
-                Add a document
-                <input
-                  type="file"
-                  disabled={isBusy}
-                  onChange={(event) => {
-                    const file = event.target.files?.[0];
-                    event.target.value = "";
-                    if (file) void add(file);
-                  }}
-                />
-              </label>
+                {trailOf(folder).map((one) => (
+                  <button
+                    key={one}
+                    type="button"
+                    className="text-button"
+                    disabled={one === folder}
+                    onClick={() => setFolder(one)}
+                  >
+                    {nameOf(one)}
+                  </button>
+                ))}
+              </h2>
+              <button type="button" className="small" disabled={isBusy} onClick={() => picker.current?.click()}>
+                <Icon name="upload" size={16} />
+                Add documents
+              </button>
+              <input ref={picker} type="file" multiple hidden aria-label="Documents to add" onChange={upload} />
             </div>
             {list.value === null && !problem && (
               <p className="quiet" role="status">
                 Loading…
               </p>
             )}
-            {list.value?.entries.length === 0 && <p className="empty">Nothing is here.</p>}
-            <ul className="pods-list">
-              {(list.value?.entries ?? []).map((entry) => (
-                <li key={entry.path} className="card">
-                  <Entry entry={entry} busy={isBusy} onOpen={setFolder} onRemove={(one) => void remove(one)} />
-                </li>
-              ))}
-            </ul>
+            {list.value?.entries.length === 0 && <p className="empty">This folder is empty.</p>}
+            {list.value !== null && list.value.entries.length > 0 && (
+              <ul className="rows">
+                {list.value.entries.map((entry) => (
+                  <li key={entry.path}>
+                    <Entry entry={entry} busy={isBusy} onOpen={setFolder} onRemove={(one) => void remove(one)} />
+                  </li>
+                ))}
+              </ul>
+            )}
             {list.value !== null && list.value.cursor !== null && (
-              <p className="quiet">The first {LIMIT} entries are shown.</p>
+              <button type="button" className="pods-more" disabled={isBusy} onClick={() => void more()}>
+                Show more
+              </button>
             )}
           </section>
           <Grants
@@ -110,16 +137,18 @@ export default function PodsPage() {
           <section aria-labelledby="pods-access">
             <h2 id="pods-access">Who reached what</h2>
             {access.value?.entries.length === 0 && <p className="empty">Nobody but you has reached anything.</p>}
-            <ul className="pods-list">
-              {(access.value?.entries ?? []).map((one) => (
-                <li key={one.number} className={one.act === "refused" ? "problem-text" : undefined}>
-                  {accessText(one)}{" "}
-                  <time className="quiet" dateTime={one.at}>
-                    {formatDateTime(Date.parse(one.at) / 1000)}
-                  </time>
-                </li>
-              ))}
-            </ul>
+            {access.value !== null && access.value.entries.length > 0 && (
+              <ul className="rows">
+                {access.value.entries.map((one) => (
+                  <li key={one.number} className="wrapping-row">
+                    <span className={one.act === "refused" ? "grow problem-text" : "grow"}>{accessText(one)}</span>
+                    <time className="quiet pods-facts" dateTime={one.at}>
+                      {formatDateTime(Date.parse(one.at) / 1000)}
+                    </time>
+                  </li>
+                ))}
+              </ul>
+            )}
           </section>
         </>
       )}
@@ -138,36 +167,42 @@ function Entry({ entry, busy, onOpen, onRemove }: EntryProps) {
   const name = nameOf(entry.path);
   return (
     <>
-      <p className="pods-name">{name}</p>
-      <div className="pods-actions">
-        {!isFolder(entry) && (
-          <span className="quiet">
-            {entry.media}
-            {entry.size === null ? "" : `, ${entry.size} bytes`}
-          </span>
-        )}
+      <Icon name={isFolder(entry) ? "folder" : "file"} />
+      <div className="grow">
         {isFolder(entry) ? (
-          <button type="button" className="small" aria-label={`Open ${name}`} onClick={() => onOpen(entry.path)}>
-            Open
-          </button>
-        ) : (
           <button
             type="button"
-            className="small"
-            aria-label={`Download ${name}`}
-            onClick={() => void downloadAs(addressOf(entry.path), name)}
+            className="text-button pods-name"
+            aria-label={`Open ${name}`}
+            onClick={() => onOpen(entry.path)}
           >
-            Download
+            {name}
           </button>
+        ) : (
+          <>
+            <span className="pods-name">{name}</span>
+            <p className="quiet">{factsOf(entry)}</p>
+          </>
         )}
-        <ConfirmButton
-          label="Delete"
-          confirmLabel="Delete?"
-          name={`Delete ${name}`}
-          disabled={busy}
-          onConfirm={() => onRemove(entry)}
-        />
       </div>
+      {!isFolder(entry) && (
+        <button
+          type="button"
+          className="plain-button"
+          title={`Download ${name}`}
+          aria-label={`Download ${name}`}
+          onClick={() => void downloadAs(addressOf(entry.path), name)}
+        >
+          <Icon name="download" />
+        </button>
+      )}
+      <ConfirmButton
+        label="Delete"
+        confirmLabel="Delete?"
+        name={`Delete ${name}`}
+        disabled={busy}
+        onConfirm={() => onRemove(entry)}
+      />
     </>
   );
 }
@@ -183,6 +218,7 @@ interface GrantsProps {
 function Grants({ grants, folder, busy, onGrant, onRevoke }: GrantsProps) {
   const [agent, setAgent] = useState("");
   const [mode, setMode] = useState("read");
+  const agents = useResource<AgentInfo[]>("/v1/agents");
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -195,32 +231,41 @@ function Grants({ grants, folder, busy, onGrant, onRevoke }: GrantsProps) {
     <section aria-labelledby="pods-grants">
       <h2 id="pods-grants">Access of agents</h2>
       {grants.length === 0 && <p className="empty">No agent has access.</p>}
-      <ul className="pods-list">
-        {grants.map((one) => (
-          <li key={`${one.agent} ${one.folder}`} className="card pods-actions">
-            <span className="pods-name">
-              {one.agent} may {one.mode === "write" ? "read and write" : "read"} {folderText(one.folder)}
-            </span>
-            <button
-              type="button"
-              className="small"
-              disabled={busy}
-              aria-label={`Revoke: ${one.agent}, ${folderText(one.folder)}`}
-              onClick={() => onRevoke(one)}
-            >
-              Revoke
-            </button>
-          </li>
-        ))}
-      </ul>
-      <form className="pods-actions" onSubmit={submit}>
+      {grants.length > 0 && (
+        <ul className="rows">
+          {grants.map((one) => (
+            <li key={`${one.agent} ${one.folder}`}>
+              <span className="grow">
+                <strong>{one.agent}</strong> may {one.mode === "write" ? "read and write" : "read"}{" "}
+                {folderText(one.folder)}
+              </span>
+              <button
+                type="button"
+                className="small danger"
+                disabled={busy}
+                aria-label={`Revoke: ${one.agent}, ${folderText(one.folder)}`}
+                onClick={() => onRevoke(one)}
+              >
+                Revoke
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <form className="pods-grant" onSubmit={submit}>
         <input
           aria-label="Agent"
           placeholder="Agent, such as claude"
           maxLength={100}
+          list="pods-agents"
           value={agent}
           onChange={(event) => setAgent(event.target.value)}
         />
+        <datalist id="pods-agents">
+          {(agents.value ?? []).map((one) => (
+            <option key={one.name} value={one.name} />
+          ))}
+        </datalist>
         <select aria-label="What it may do" value={mode} onChange={(event) => setMode(event.target.value)}>
           <option value="read">read</option>
           <option value="write">read and write</option>

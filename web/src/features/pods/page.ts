@@ -5,6 +5,7 @@ export const page: PageDeclaration = {
   title: "Data",
   icon: "folder",
   key: "d",
-  order: 5.6,
+  order: 9,
+  slot: "pods",
   load: () => import("./PodsPage"),
 };

@@ -1,12 +1,19 @@
 import { describe, expect, it } from "vitest";
 import type { PodAccess } from "../../client/api";
-import { accessText, addressOf, folderText, nameOf, parentOf } from "./pods.logic";
+import { accessText, addressOf, factsOf, folderText, mergeEntries, nameOf, trailOf } from "./pods.logic";
 
 describe("pods", () => {
-  it("finds the folder above", () => {
-    expect(parentOf("")).toBeNull();
-    expect(parentOf("a/")).toBe("");
-    expect(parentOf("a/b/")).toBe("a/");
+  it("knows the folders on the way", () => {
+    expect(trailOf("")).toEqual([]);
+    expect(trailOf("a/")).toEqual(["a/"]);
+    expect(trailOf("a/b/")).toEqual(["a/", "a/b/"]);
+  });
+
+  it("tells what is known of a document, and adds pages without repetition", () => {
+    const one = { path: "a", media: "text/plain", etag: null, size: 2048, modified: null };
+    expect(factsOf(one)).toBe("text/plain · 2.0 kB");
+    expect(factsOf({ ...one, media: null, size: null })).toBe("");
+    expect(mergeEntries([one], [one, { ...one, path: "b" }]).map((entry) => entry.path)).toEqual(["a", "b"]);
   });
 
   it("names an entry by its last part", () => {

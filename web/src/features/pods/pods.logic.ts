@@ -1,10 +1,23 @@
 import type { Document, PodAccess } from "../../client/api";
+import { formatBytes, formatDateTime } from "../../ui/format";
 
-/** The folder above; null for the root. */
-export function parentOf(folder: string): string | null {
-  if (folder === "") return null;
-  const parts = folder.replace(/\/$/, "").split("/");
-  return parts.length === 1 ? "" : `${parts.slice(0, -1).join("/")}/`;
+/** The folders on the way to this one, itself included: `a/b/` is in `a/`. */
+export function trailOf(folder: string): string[] {
+  const names = folder.split("/").slice(0, -1);
+  return names.map((_, place) => `${names.slice(0, place + 1).join("/")}/`);
+}
+
+/** What a document is, in a line. What the store does not tell is left out. */
+export function factsOf({ media, size, modified }: Document): string {
+  const facts = [media, size === null ? null : formatBytes(size)];
+  if (modified !== null) facts.push(formatDateTime(Date.parse(modified) / 1000));
+  return facts.filter((fact) => fact !== null).join(" · ");
+}
+
+/** Adds a page to those that are shown, each entry once. */
+export function mergeEntries(shown: readonly Document[], next: readonly Document[]): Document[] {
+  const known = new Set(shown.map((entry) => entry.path));
+  return [...shown, ...next.filter((entry) => !known.has(entry.path))];
 }
 
 /** The last part of a path, with the slash of a folder. */

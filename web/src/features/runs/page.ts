@@ -5,6 +5,7 @@ export const page: PageDeclaration = {
   title: "Runs",
   icon: "robot",
   key: "r",
-  order: 5.7,
+  order: 7,
+  slot: "orchestrator",
   load: () => import("./RunsPage"),
 };
