@@ -106,7 +106,8 @@ async def test_an_agent_that_is_started_on_an_item_gets_it_and_closes_it_with_ev
     await expect(log).to_contain_text("I swept it.")
 
     with ApiTokens(freehold.home.identity, owner=None) as tokens:
-        headers = {"authorization": f"Bearer {tokens.create('board', ('beads',), None)[1]}"}
+        token = tokens.create("board", ["beads"], None)[1]
+    headers = {"authorization": f"Bearer {token}"}
 
     async def has_changes() -> Any:
         return (await freehold.http.get(f"/v1/slots/beads/items/{item}/changes", headers=headers)).json()

@@ -122,6 +122,37 @@ async def test_json_patch_changes_all_or_nothing_and_loses_no_change_of_others(b
             assert await problem_of(slot, PatchDocument("c.json", bad)) == "invalid"
 
 
+async def test_a_patch_cannot_fill_the_memory_or_the_stack(bench: SlotBench) -> None:
+    """Thirty copies of copies would make a billion values; a thousand moves of a large value cost one read of it."""
+    async with bench.open("pods", "local") as slot:
+        await put(slot, "bomb.json", '{"a": {"x": "xxxxxxxx"}}', "application/json")
+        doubled = [{"op": "copy", "from": "", "path": "/a/y"}, {"op": "copy", "from": "/a", "path": "/a/z"}]
+        assert await problem_of(slot, PatchDocument("bomb.json", json.dumps(doubled * 30))) == "invalid"
+        grown = [{"op": "copy", "from": "/a/x", "path": f"/{n}"} for n in range(1000)]
+        await put(slot, "long.json", json.dumps({"a": {"x": "x" * 100_000}}), "application/json")
+        assert await problem_of(slot, PatchDocument("long.json", json.dumps(grown))) == "invalid"
+        moves = [{"op": "move", "from": f"/{'ab'[n % 2]}", "path": f"/{'ba'[n % 2]}"} for n in range(1000)]
+        await put(slot, "moved.json", json.dumps({"a": list(range(300_000))}), "application/json")
+        assert await problem_of(slot, PatchDocument("moved.json", json.dumps(moves))) == "none"
+        deep = "[" * 900 + "]" * 900
+        await put(slot, "deep.json", f'{{"a": {deep}}}', "application/json")
+        for operation in ({"op": "copy", "from": "/a", "path": "/b"}, {"op": "test", "path": "/a", "value": [[[]]]}):
+            patch = json.dumps([operation])
+            assert await problem_of(slot, PatchDocument("deep.json", patch)) in ("none", "invalid", "conflict")
+        same = f'[{{"op": "test", "path": "/a", "value": {deep}}}]'
+        assert await problem_of(slot, PatchDocument("deep.json", same)) in ("none", "invalid")
+
+
+@both
+async def test_a_patch_that_is_sent_twice_at_once_is_made_once(bench: SlotBench, mode: Mode) -> None:
+    async with bench.open("pods", mode) as slot:
+        await put(slot, "twice.json", '{"list": []}', "application/json")
+        add = PatchDocument("twice.json", '[{"op": "add", "path": "/list/-", "value": 1}]', key="one")
+        made = await asyncio.gather(*(slot.call(add, OWNER) for _ in range(8)))
+        assert len(set(made)) == 1
+        assert json.loads((await slot.call(GetDocument("twice.json"), OWNER)).content or b"") == {"list": [1]}
+
+
 @both
 async def test_folders_are_listed_by_cursor_and_documents_found_by_type(bench: SlotBench, mode: Mode) -> None:
     async with bench.open("pods", mode) as slot:

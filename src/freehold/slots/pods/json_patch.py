@@ -10,20 +10,45 @@ from freehold.slots.pods.contract import MAX_PATCH
 _WITH_VALUE = frozenset({"add", "replace", "test"})
 _WITH_FROM = frozenset({"move", "copy"})
 MAX_POINTER = 64
+MAX_COPIED = 1_000_000
+"""Values and characters that the operations `copy` of one patch copy together."""
 
 
 def patch_json(document: bytes, patch: str) -> bytes:
-    """The changed document. Raises `pods.invalid` for a wrong patch, and `pods.conflict` for one that does not fit."""
+    """The changed document. Raises `pods.invalid` for a wrong patch, and `pods.conflict` for one that does not fit.
+
+    What it copies is counted, because a few copies of copies would fill the memory.
+    """
     try:
         target = json.loads(document)
     except (ValueError, RecursionError):
         raise conflict("The document is not JSON, so JSON Patch cannot change it") from None
-    for operation in _read_patch(patch):
-        target = _apply(target, operation)
+    copies = _CopyBudget()
     try:
+        for operation in _read_patch(patch):
+            target = _apply(target, operation, copies)
         return json.dumps(target, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise invalid("The patched document cannot be written as JSON") from None
+
+
+class _CopyBudget:
+    def __init__(self) -> None:
+        self._left = MAX_COPIED
+
+    def take(self, value: Any) -> Any:
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            self._left -= 1 + (len(one) if isinstance(one, str) else 0)
+            if isinstance(one, dict):
+                self._left -= sum(map(len, one))
+                waiting.extend(one.values())
+            elif isinstance(one, list):
+                waiting.extend(one)
+            if self._left < 0:
+                raise invalid(f"The patch copies more than {MAX_COPIED} values and characters")
+        return copy.deepcopy(value)
 
 
 def _read_patch(patch: str) -> list[dict[str, Any]]:
@@ -48,7 +73,7 @@ def _read_patch(patch: str) -> list[dict[str, Any]]:
     return found
 
 
-def _apply(target: Any, operation: dict[str, Any]) -> Any:
+def _apply(target: Any, operation: dict[str, Any], copies: _CopyBudget) -> Any:
     kind, path = operation["op"], _read_pointer(operation["path"])
     if kind == "test":
         if not _same(_find(target, path), operation["value"]):
@@ -58,16 +83,16 @@ def _apply(target: Any, operation: dict[str, Any]) -> Any:
         return _remove(target, path)
     if kind == "replace":
         _find(target, path)
-        return copy.deepcopy(operation["value"]) if not path else _add(_remove(target, path), path, operation["value"])
+        return operation["value"] if not path else _add(_remove(target, path), path, operation["value"])
     if kind == "add":
         return _add(target, path, operation["value"])
     source = _read_pointer(operation["from"])
-    value = copy.deepcopy(_find(target, source))
-    if kind == "move":
-        if path[: len(source)] == source and path != source:
-            raise invalid("A value cannot be moved into itself")
-        target = _remove(target, source)
-    return _add(target, path, value)
+    value = _find(target, source)
+    if kind == "copy":
+        return _add(target, path, copies.take(value))
+    if path[: len(source)] == source and path != source:
+        raise invalid("A value cannot be moved into itself")
+    return _add(_remove(target, source), path, value)
 
 
 def _read_pointer(text: str) -> list[str]:
@@ -97,13 +122,13 @@ def _find(target: Any, path: list[str]) -> Any:
 
 def _add(target: Any, path: list[str], value: Any) -> Any:
     if not path:
-        return copy.deepcopy(value)
+        return value
     parent = _find(target, path[:-1])
     if isinstance(parent, dict):
-        parent[path[-1]] = copy.deepcopy(value)
+        parent[path[-1]] = value
     elif isinstance(parent, list):
         place = len(parent) if path[-1] == "-" else _index(path[-1], len(parent))
-        parent.insert(place, copy.deepcopy(value))
+        parent.insert(place, value)
     else:
         raise conflict(f"Nothing can be added at {path[-1][:80]!a}")
     return target

@@ -1,5 +1,6 @@
 """The pods slot: checks who may reach what, keeps answers for repetitions, and lets a backend keep the documents."""
 
+import asyncio
 import base64
 import binascii
 import time
@@ -65,6 +66,7 @@ class PodStore:
         self.backend = backend
         self._timeline = timeline
         self._tables = TimelineTables(CONTRACT, timeline, STEPS, STEPS_OF_CALL)
+        self._turns: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def connect(self) -> None:
         await self._tables.connect()
@@ -164,11 +166,23 @@ class PodStore:
         return await self._once(request, caller, act)
 
     async def _once(self, request: SlotWrite[Any], caller: SlotCaller, act: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Does it unless there is an answer for its key already, and stores the answer with the timeline event."""
-        done: Any = None
-        if request.key is None or not await self._tables.in_thread(self._has_answer, caller, request.key):
-            done = await act(request)
+        """Does it unless there is an answer for its key already, and stores the answer with the timeline event.
 
+        A repetition that comes while the first is under way waits for its answer.
+        """
+        if request.key is None:
+            return await self._store_answer(request, caller, await act(request))
+        name = caller.name, request.key
+        turn = self._turns.setdefault(name, asyncio.Lock())
+        try:
+            async with turn:
+                is_done = await self._tables.in_thread(self._has_answer, caller, request.key)
+                return await self._store_answer(request, caller, None if is_done else await act(request))
+        finally:
+            if not turn.locked():
+                self._turns.pop(name, None)
+
+    async def _store_answer(self, request: SlotWrite[Any], caller: SlotCaller, done: Any) -> Any:
         def answer(_request: object, _context: CallContext) -> Steps[Any]:
             yield from ()
             return done
@@ -200,7 +214,7 @@ class PodStore:
             info, content = await self.backend.read(request.path)
             if request.if_match is not None and info.etag != request.if_match:
                 raise changed(request.path)
-            changed_content = patch_json(content, request.patch)
+            changed_content = await asyncio.to_thread(patch_json, content, request.patch)
             _check_size(changed_content)
             assert info.media is not None
             try:
