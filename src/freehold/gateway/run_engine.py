@@ -89,6 +89,7 @@ class SessionRunEngine:
         return (await self._service().dependencies.models.usage_of(session)).cost or 0.0
 
     async def compare(self, id: str) -> tuple[RunChange, ...]:
+        await self._collect(id)
         found = await self._keeper.call(CompareChangeSet(PREFIX + id, MAX_SHOWN), timeout=COPY_TIMEOUT)
         conflicts = {one.path for one in found.conflicts}
         return tuple(
@@ -105,6 +106,7 @@ class SessionRunEngine:
     async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
         """One entry of history, so that it can be undone."""
         session = who.removeprefix("session:") if who.startswith("session:") else None
+        await self._collect(id)
         author = RequestAuthor(by="owner" if session is None else "agent", session=session)
         await self._keeper.call(MergeChangeSet(PREFIX + id, force, why, who=author), timeout=RESTORE_TIMEOUT)
 
@@ -140,11 +142,16 @@ class SessionRunEngine:
     ) -> tuple[RunState, str | None]:
         name = PREFIX + child.id
         folder = None if child.folder is None else f"{WORKSPACE}/{child.folder}"
-        await self._keeper.call(CheckOutFolder(name, folder), timeout=COPY_TIMEOUT)
+        try:
+            await self._keeper.call(CheckOutFolder(name, folder), timeout=COPY_TIMEOUT)
+        except FreeholdError as error:
+            await report(ChildReport(changes=ChangeCounts()))
+            return "failed", error.message
         try:
             outcome = await self._use(name, child, report, is_over_budget)
         except FreeholdError as error:
             outcome = "failed", error.message
+        # When this fails, the copy stays as it is, and is collected by who looks at its changes.
         await report(ChildReport(changes=await self.salvage(child.id)))
         return outcome
 

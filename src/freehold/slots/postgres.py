@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import socket
+import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,8 +27,14 @@ MAX_CONNECTIONS = 4
 CONNECT_TIMEOUT = 8
 CALL_TIMEOUT = 5.0
 """Seconds after which a call is given up and its connection is cut."""
+MAX_ANSWER = 64 * 1024 * 1024
+"""Bytes of all answers to one call. Beyond it the connection is cut."""
+LOOK_INTERVAL = 0.05
+"""Seconds between two looks at how much has come."""
 MAX_TRIES = 3
 """How often a transaction is tried that the server ended because of another one."""
+_RECEIVED_AT = 128
+"""Where `tcpi_bytes_received` stands in the kernel's `tcp_info`."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)
 _OPTIONS_OF = {"vector": " -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=100"}
 """With a condition beside the vectors, the index goes on until enough rows meet it."""
@@ -224,15 +231,37 @@ class PostgresTables:
         A server that hangs does not answer a request to cancel either, so the connection is cut instead.
         """
         task = asyncio.ensure_future(work)
+        end, before = time.monotonic() + CALL_TIMEOUT, _count_received(connection)
+        problem: str | None = None
         try:
-            done, _ = await asyncio.wait({task}, timeout=CALL_TIMEOUT)
+            while not task.done() and problem is None:
+                await asyncio.wait({task}, timeout=min(LOOK_INTERVAL, max(0.0, end - time.monotonic())))
+                if _count_received(connection) - before > MAX_ANSWER:
+                    problem = f"its answer is longer than {MAX_ANSWER >> 20} MiB"
+                elif time.monotonic() > end:
+                    problem = f"the server did not answer within {CALL_TIMEOUT:g} s"
         except asyncio.CancelledError:
             await _cut(connection, task)
             raise
-        if not done:
+        if problem is not None and not task.done():
             await _cut(connection, task)
-            raise slot_unavailable(self._contract.name, f"the server did not answer within {CALL_TIMEOUT:g} s")
+            raise slot_unavailable(self._contract.name, problem)
         return task.result()
+
+
+def _count_received(connection: "psycopg.AsyncConnection[Row]") -> int:
+    """The bytes that have come over a connection; 0 over a Unix socket, whose server is on this machine.
+
+    The client reads a whole answer into memory before it hands anything out, so this asks the kernel.
+    """
+    if connection.closed:
+        return 0
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as own:
+            facts = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + 8)
+    except OSError:
+        return 0
+    return int.from_bytes(facts[_RECEIVED_AT : _RECEIVED_AT + 8], sys.byteorder)
 
 
 async def _cut(connection: "psycopg.AsyncConnection[Row]", task: "asyncio.Future[Any]") -> None:

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
 from pydantic import BaseModel, Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.event_stream import EventStream
 from freehold.gateway.inputs import DIGITS, MAX_NUMBER, Positive, RequestBody, UrlFlag, UrlNatural
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
@@ -194,9 +195,7 @@ class EventRoutes:
         given = int(last_event_id) if last_event_id is not None else after
         start = (await self._slot.call(AwaitEvents(0, 0.0), caller)).last if given is None else given
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(
-            self._stream(start, tuple(type), caller), media_type="text/event-stream", headers=headers
-        )
+        return EventStream(self._stream(start, tuple(type), caller), headers=headers)
 
     async def _stream(self, after: int, types: tuple[str, ...], caller: SlotCaller) -> AsyncIterator[str]:
         """The reader sets the pace: nothing is kept for one that is slow. It ends when the slot cannot be reached."""

@@ -55,11 +55,10 @@ class Webhook:
         self._http: httpx2.AsyncClient | None = None
 
     async def connect(self) -> None:
-        import httpx2
+        from freehold.slots.bounded_http import make_client
 
         if self._http is None:
-            # No proxies or passwords from the environment, and redirects are not followed.
-            self._http = httpx2.AsyncClient(timeout=TIMEOUT, trust_env=False)
+            self._http = make_client(2 * MAX_REPLY, timeout=TIMEOUT)
 
     async def check(self) -> None:
         try:

@@ -7,6 +7,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx2
 
+from freehold.slots.bounded_http import make_client
 from freehold.slots.contract import Reply, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError, SlotProblem, slot_unavailable
 from freehold.slots.orchestrator.contract import (
@@ -67,8 +68,7 @@ class NeighbourRuns:
 
     async def connect(self) -> None:
         if self._http is None:
-            # No proxies or passwords from the environment, and redirects are not followed.
-            self._http = httpx2.AsyncClient(base_url=self._url, headers=self._headers, timeout=TIMEOUT, trust_env=False)
+            self._http = make_client(MAX_REPLY, base_url=self._url, headers=self._headers, timeout=TIMEOUT)
         await self.health()
 
     async def health(self) -> None:
@@ -127,8 +127,8 @@ class NeighbourRuns:
                 "orchestrator", (str(error) or type(error).__name__).splitlines()[0][:200]
             ) from error
         try:
-            found = answer.json() if len(answer.content) <= MAX_REPLY else None
-        except ValueError:
+            found = answer.json()
+        except (ValueError, RecursionError):
             found = None
         if answer.is_success and isinstance(found, dict):
             return found

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx2
 
+from freehold.slots.bounded_http import make_client
 from freehold.slots.errors import SlotError, slot_unavailable
 from freehold.slots.pods.checks import changed, conflict, invalid, not_found
 from freehold.slots.pods.contract import MAX_DOCUMENT, DocumentInfo
@@ -56,7 +57,7 @@ class SolidServer:
 
     async def connect(self) -> None:
         if self._http is None:
-            self._http = httpx2.AsyncClient(auth=self._sign_in, timeout=TIMEOUT, trust_env=False)
+            self._http = make_client(2 * MAX_LISTING, auth=self._sign_in, timeout=TIMEOUT)
         answer = await self._send("GET", "", accept="text/turtle")
         if answer.status == 404:
             answer = await self._send("PUT", "", headers={"content-type": "text/turtle"}, content=b"")

@@ -88,7 +88,7 @@ async def _read_json(answer: httpx2.Response) -> dict[str, Any]:
     await answer.aread()
     try:
         found = answer.json() if len(answer.content) <= 256 * 1024 else None
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if answer.status_code != 200 or not isinstance(found, dict):
         raise SignInFailed(f"{answer.request.url.host} answered {answer.status_code} to the sign-in")
