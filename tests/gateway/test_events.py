@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.condition import DEADLINE, until
 
+from freehold.connection_slots import ConnectionSlot, ConnectionSlots
+
 EVENTS = "/v1/slots/events"
 TYPE = "com.example.told"
+COUNT = 150
 
 
 @pytest.fixture
@@ -124,3 +128,55 @@ async def test_the_log_goes_out_and_comes_back(gateway: RunningGateway) -> None:
     assert back.json() == {"created": 0, "kept": len(records)}
     wrong = await gateway.http.post(EVENTS, json={"type": "org.freehold.x.y"}, headers=headers)
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "events.invalid")
+
+
+async def test_a_subscriber_that_never_reads_is_dropped_and_holds_up_nobody(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from freehold.gateway import event_stream
+
+    monkeypatch.setattr(event_stream, "STALL_TIMEOUT", 0.5)
+    dropped: list[str] = []
+    take = ConnectionSlots.take
+
+    def note_drops(slots: ConnectionSlots, peer: str, drop: Callable[[], None]) -> ConnectionSlot | None:
+        def note_and_drop() -> None:
+            dropped.append(peer)
+            drop()
+
+        return take(slots, peer, note_and_drop)
+
+    monkeypatch.setattr(ConnectionSlots, "take", note_drops)
+    headers = gateway.token("events")
+    # More than the buffers of both ends hold.
+    for _ in range(COUNT):
+        data = {"n": 0, "x": "y" * 60_000}
+        made = await gateway.http.post(EVENTS, json={"type": TYPE, "data": data}, headers=headers)
+        assert made.status_code == 201
+    port = int(gateway.url.rpartition(":")[2])
+    own = socket.socket()
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    own.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(own, ("127.0.0.1", port))
+    reader, writer = await asyncio.open_connection(sock=own, limit=1024)
+    try:
+        head = f"GET {EVENTS}/stream?after=0 HTTP/1.1\r\nhost: localhost:{port}\r\n"
+        head += f"authorization: {headers['authorization']}\r\n\r\n"
+        writer.write(head.encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        async with stream(gateway, headers, f"?after={COUNT - 1}") as messages:
+            await anext(messages)
+            await publish(gateway, headers, 7)
+            assert (await anext(messages))["data"]["data"] == {"n": 7}
+
+            await until(lambda: dropped)
+        # What was under way arrives, and then the end: not everything was kept for it.
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        received = 0
+        async with asyncio.timeout(DEADLINE):
+            while part := await reader.read(65536):
+                received += len(part)
+        assert received < COUNT * 60_000
+    finally:
+        writer.transport.abort()

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from tests.slots.conftest import Mode, SlotBench
+from tests.support.trace_receiver import receive_traces
 
 from freehold.observe.metrics import registry
+from freehold.observe.tracing import configure_tracing, shutdown_tracing
 from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
 from freehold.slots.beads.contract import (
     AddNeed,
@@ -218,6 +220,21 @@ async def test_each_call_is_counted_with_its_outcome(bench: SlotBench, name: Slo
         assert (found == "disabled") == (mode == "off")
         assert read_metric(f'freehold_slot_calls_total{{{labels},outcome="{outcome}"}}') == before + 1
         assert read_metric(f"freehold_slot_call_seconds_count{{{labels}}}") >= 1
+
+
+@pytest.mark.parametrize("mode", ["local", "off"])
+async def test_each_call_is_a_span_with_its_outcome(bench: SlotBench, mode: Mode) -> None:
+    with receive_traces() as receiver:
+        configure_tracing(receiver.url, program="slots")
+        try:
+            async with bench.open("beads", mode) as slot:
+                await reply_or_problem(slot, CREATE["beads"](None))
+        finally:
+            shutdown_tracing()
+        (found,) = [one for one in receiver.spans if one.name == "slot.call"]
+        outcome = "disabled" if mode == "off" else "ok"
+        wanted = {"slot": "beads", "method": "create", "implementation": mode, "outcome": outcome}
+        assert found.attributes.items() >= wanted.items()
 
 
 async def reply_or_problem(slot: Slot, request: SlotCall[Any]) -> object:

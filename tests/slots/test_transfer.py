@@ -1,8 +1,10 @@
 """Moving a slot loses nothing, also when it is killed in the middle, and an owner's own server can be tried."""
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -122,6 +124,46 @@ def test_a_move_that_was_killed_goes_on_and_loses_nothing(home: Path, tmp_path: 
     freehold(home, "slots", "export", "beads", "-o", str(tmp_path / "out.jsonl"))
     found = [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert found == [f"bd-{n:05}" for n in range(1000)]
+
+
+IMPORT = """\
+import sys
+from freehold.cli.main import main
+sys.argv = ["freehold", "slots", "import", "beads", sys.argv[2], "--home", sys.argv[1]]
+main()
+"""
+
+
+def test_an_import_that_was_killed_is_done_again_without_a_loss_or_a_double(home: Path, tmp_path: Path) -> None:
+    """Killed after its first page, wherever it is then. Count and hash tell that all of it is there once."""
+    records = [{"id": f"bd-{n:05}", "title": f"item {n}", "created_at": "2025-01-01T00:00:00Z"} for n in range(2000)]
+    file = tmp_path / "many.jsonl"
+    file.write_text("\n".join(json.dumps(one) for one in records))
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (other / "freehold.toml").write_text('[slots]\nbeads = "local"\n')
+    freehold(other, "slots", "import", "beads", str(file))
+    importing = subprocess.Popen([sys.executable, "-c", IMPORT, home, file], stdout=subprocess.DEVNULL)
+
+    def has_begun() -> bool:
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{home}/timeline.db?mode=ro", uri=True)) as db:
+                return bool(db.execute("SELECT count(*) FROM event WHERE kind = 'beads.imported'").fetchone()[0])
+        except sqlite3.Error:
+            return False
+
+    wait_until(lambda: has_begun() or importing.poll() is not None)
+    os.kill(importing.pid, signal.SIGKILL)
+    importing.wait()
+    freehold(home, "slots", "import", "beads", str(file))
+
+    def read(place: Path) -> list[tuple[str, str]]:
+        out = tmp_path / f"{place.name}.jsonl"
+        freehold(place, "slots", "export", "beads", "-o", str(out))
+        found = [json.loads(line) for line in out.read_text().splitlines()]
+        return [(one["id"], one["title"]) for one in found]
+
+    assert read(home) == read(other) == [(one["id"], one["title"]) for one in records]
 
 
 async def test_a_target_with_other_entries_is_told_and_nothing_is_switched(bench: SlotBench, tmp_path: Path) -> None:

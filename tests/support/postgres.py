@@ -65,8 +65,11 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def running_postgres(*, durable: bool = False) -> Iterator[PostgresServer]:
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+def running_postgres(disk: Path | None = None, *, durable: bool = False) -> Iterator[PostgresServer]:
+    """On `disk`, when it is given."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir=disk))
+    if disk is not None:
+        disk.chmod(0o755)
     if _unprivileged():
         os.chown(folder, NOBODY, NOBODY)
     server = PostgresServer(folder, durable=durable)

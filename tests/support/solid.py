@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 from tests.support.condition import wait_until
+from tests.support.cut_proxy import CutProxy, running_proxy
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,8 @@ class SolidPod:
 
     folder: Path
     port: int
+    proxy: CutProxy
+    """Clients reach it through this, so that the network between them can fail."""
     pod: str = ""
     client_id: str = ""
     client_secret: str = ""
@@ -33,7 +36,7 @@ class SolidPod:
 
     @property
     def base(self) -> str:
-        return f"http://localhost:{self.port}/"
+        return f"http://localhost:{self.proxy.port}/"
 
     def settings(self, folder: str) -> dict[str, str]:
         return {"url": f"{self.pod}{folder}/", "client_id": self.client_id, "client_secret": "env:SOLID_SECRET"}
@@ -93,11 +96,15 @@ class SolidPod:
 @contextlib.contextmanager
 def running_solid() -> Iterator[SolidPod]:
     folder = Path(tempfile.mkdtemp(prefix="solid-"))
-    pod = SolidPod(folder, free_ports(1)[0])
+    port = free_ports(1)[0]
     try:
-        pod.start()
-        pod.make_account()
-        yield pod
+        with running_proxy(("127.0.0.1", port)) as proxy:
+            pod = SolidPod(folder, port, proxy)
+            try:
+                pod.start()
+                pod.make_account()
+                yield pod
+            finally:
+                pod.kill()
     finally:
-        pod.kill()
         shutil.rmtree(folder, ignore_errors=True)
