@@ -53,6 +53,15 @@ class Home:
         return self.root / "agents"
 
     @property
+    def images(self) -> Path:
+        """What `freehold build` made, and the packages it is made from."""
+        return self.root / "images"
+
+    @property
+    def image_lock(self) -> Path:
+        return self.root / "freehold.lock"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

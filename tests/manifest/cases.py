@@ -128,6 +128,15 @@ CASES: dict[str, Case] = {
         "My App",
         'computer.services."My App"',
     ),
+    "E241": Case(
+        '[image]\npackages = ["git; rm -rf /"]', '[image]\npackages = ["git"]', "git; rm -rf /", "image.packages[0]"
+    ),
+    "E242": Case(
+        '[image.files]\n"/proc/x" = "~/skills"',
+        '[image.files]\n"/opt/skills" = "~/skills"',
+        "/proc/x",
+        'image.files."/proc/x"',
+    ),
     "E221": Case(
         '[[computer.mounts]]\nsource = "~/.ssh"\ntarget = "/mnt/a"',
         '[[computer.mounts]]\nsource = "~/code"\ntarget = "/mnt/a"',

@@ -7,6 +7,8 @@ from pathlib import Path
 from freehold.computer.bubblewrap.requirements import find_tools
 from freehold.computer.bubblewrap.seccomp import compile_filters
 from freehold.errors import FreeholdError
+from freehold.home import Home
+from freehold.images.artifacts import ImageFolder
 from freehold.keeper.plan import KeeperPlan
 
 
@@ -19,8 +21,13 @@ class MissingArtifact:
     command: str
 
 
-def check_artifacts(plan: KeeperPlan) -> None:
-    """Raise `keeper.missing-artifact`, which names everything that is missing."""
+def check_artifacts(plan: KeeperPlan, home: Home) -> None:
+    """Raise `keeper.missing-artifact`, which names everything that is missing.
+
+    Raises the error of the image when it is not what its lock and its record say.
+    """
+    if plan.image_is_built:
+        ImageFolder(home.images, home.image_lock).check(plan.backend)
     missing = list(find_missing(plan))
     if missing:
         raise FreeholdError(
@@ -37,16 +44,20 @@ def find_missing(plan: KeeperPlan) -> Iterator[MissingArtifact]:
                 look()
             except FreeholdError as error:
                 yield MissingArtifact(error.message, 'computer.backend = "bubblewrap"', error.hint)
-    root = Path("/") if plan.image is None else Path(plan.image).expanduser()
-    if plan.image is not None and not root.is_dir():
-        command = f"mmdebstrap --variant=minbase --include=python3 bookworm {root}"
-        yield MissingArtifact(f"There is no folder {root}", "computer.image", command)
-    elif not (root / "usr/bin/python3").exists():
-        wanted = "apt install python3-minimal" if plan.image is None else f"chroot {root} apt install python3-minimal"
-        yield MissingArtifact(
-            f"There is no {root / 'usr/bin/python3'}", "the guest, which is pid 1 in the computer", wanted
-        )
+        yield from _find_missing_root(plan)
     for mount in plan.mounts:
         source = Path(mount.source).expanduser()
         if not source.exists():
             yield MissingArtifact(f"There is no {source}", f"the mount at {mount.target}", f"mkdir -p {source}")
+
+
+def _find_missing_root(plan: KeeperPlan) -> Iterator[MissingArtifact]:
+    root = Path("/") if plan.image is None else Path(plan.image).expanduser()
+    if plan.image is not None and not root.is_dir():
+        command = 'computer.image = "built", then freehold build'
+        yield MissingArtifact(f"There is no folder {root}", "computer.image", command)
+    elif not (root / "usr/bin/python3").exists():
+        wanted = "apt install python3-minimal" if plan.image is None else "freehold build"
+        yield MissingArtifact(
+            f"There is no {root / 'usr/bin/python3'}", "the guest, which is pid 1 in the computer", wanted
+        )

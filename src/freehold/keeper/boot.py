@@ -61,7 +61,7 @@ class Boot:
             self._prepare_home()
             page_sockets = await self._start_tasks_and_ports()
         with self._stages.stage("artifacts"):
-            await keeper.unless_stopped(asyncio.to_thread(check_artifacts, self._plan))
+            await keeper.unless_stopped(asyncio.to_thread(check_artifacts, self._plan, self._home))
             self._start_tracing()
         with self._stages.stage("keys"):
             sign_ins = await self._open_keys()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from freehold.errors import FreeholdError
 from freehold.home import MAIN_COMPUTER, Home
+from freehold.images.artifacts import ImageFolder
 from freehold.keeper import calls
 from freehold.keeper.computer_program import ComputerProgram, ComputerRun
 from freehold.keeper.log_writer import LogWriter
@@ -108,7 +109,7 @@ class TemporaryComputers:
                     workspace or own_folder / "workspace",
                     home or own_folder / "home",
                     limits=limits,
-                    image=call.image,
+                    image=ImageFolder(self._home.images, self._home.image_lock).resolve(call.image, self._backend),
                     hostname=call.name,
                 ),
                 self._home.computer_socket(call.name),

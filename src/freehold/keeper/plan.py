@@ -45,6 +45,9 @@ class KeeperPlan:
     """Programs of the features that are switched on."""
     backend: str
     image: str | None
+    """What the backend starts from; None for its default."""
+    image_is_built: bool
+    """Whether `freehold build` made the image, so that it is checked against its lock at boot."""
     limits: dict[str, int | float]
     mounts: tuple[MountPlan, ...]
     services: tuple[ServicePlan, ...]

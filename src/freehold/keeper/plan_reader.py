@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from freehold.errors import FreeholdError
 from freehold.features import FeatureProgram, list_features, load_reference
 from freehold.home import Home, find_home
+from freehold.images.artifacts import BUILT, ImageFolder
 from freehold.keeper.agent_state import IGNORED_PATTERNS
 from freehold.keeper.calls import ManifestAdvice
 from freehold.keeper.plan import KeeperPlan, MountPlan, ServicePlan
@@ -75,6 +76,7 @@ def _decode(out: bytes, err: bytes) -> KeeperPlan:
 def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
     manifest = loaded.manifest
     computer = manifest.computer
+    home = find_home(loaded.path.parent)
     return KeeperPlan(
         checksum=loaded.checksum,
         owner=manifest.owner.did,
@@ -90,7 +92,8 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         otlp_endpoint=manifest.observe.otlp_endpoint,
         programs=tuple(_plan_programs(manifest)),
         backend=computer.backend,
-        image=computer.image,
+        image=ImageFolder(home.images, home.image_lock).resolve(computer.image, computer.backend),
+        image_is_built=computer.image == BUILT,
         limits=computer.limits.model_dump(),
         mounts=tuple(MountPlan(one.source, one.target, one.writable) for one in computer.mounts),
         services=tuple(

@@ -56,8 +56,8 @@ class ComputerSection(Section):
     backend: Backend = Field(default="bubblewrap", description="How the computer is sealed.")
     image: str | None = Field(
         default=None,
-        description="A root folder (bubblewrap), image name (docker) or disk image (microvm); else this machine's /usr, read-only.",
-        examples=["/var/lib/freehold/images/bookworm"],
+        description='The word "built" for what `freehold build` made; or a root folder (bubblewrap), image name (docker) or disk image (microvm). Else this machine\'s /usr, read-only.',
+        examples=["built"],
     )
     host: str | None = Field(
         default=None,
