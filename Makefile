@@ -17,11 +17,11 @@ WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-up: system $(STAMPS)/runtime $(STAMPS)/web ## install what is missing and run Freehold
+up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/addon ## install what is missing and run Freehold
 	@$(BIN)/freehold starter --if-new || echo "Continuing without a first project. To create it later: freehold starter"
 	@exec $(BIN)/freehold up
 
-test: system-test $(STAMPS)/dev $(STAMPS)/web check ## run everything that CI runs
+test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon check ## run everything that CI runs
 	@tools/install-pds >/dev/null
 	@tools/install-test-agents >/dev/null
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
@@ -55,6 +55,11 @@ lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in requirements/dev.in -c requirements/runtime.lock -o requirements/dev.lock
 
 web: $(STAMPS)/web ## build the control center
+
+$(STAMPS)/addon: src/freehold/guest/isolates/fork.c tools/build-addon
+	@mkdir -p $(STAMPS)
+	@tools/build-addon
+	@touch $@
 
 system:
 	@tools/system-packages run

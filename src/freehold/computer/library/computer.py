@@ -12,6 +12,7 @@ from freehold.computer.contract.backend import Backend, Machine
 from freehold.computer.contract.report import LimitEvent, MachineUsage
 from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
 from freehold.computer.contract.transport import SocketTransport, Transport
+from freehold.computer.isolates.language import CodeLanguage
 from freehold.computer.library import process as processes
 from freehold.computer.library.batch import send_batch
 from freehold.computer.library.connection import ComputerConnection, LinkState
@@ -77,6 +78,9 @@ class Computer:
         self._grace = 5.0
         self._listening: list[ComputerListener] = []
         self.files = Files(connection)
+        self.python = CodeLanguage(connection, "python")
+        self.javascript = CodeLanguage(connection, "javascript")
+        self.typescript = CodeLanguage(connection, "typescript")
         self.limits = limits
         self.machine = machine
         self._reached: LimitEvent | None = None

@@ -1,0 +1,140 @@
+"""Contexts: isolates that keep their variables, like a notebook."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from freehold.computer.isolates.execution import CodeResult, Listener, run_execution
+from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
+from freehold.computer.library import reply
+from freehold.computer.library.connection import ComputerConnection
+from freehold.computer.library.frames import protocol_error
+from freehold.computer.library.request import send_request
+
+ContextState = Literal["ready", "busy", "ended"]
+_STATES = ("ready", "busy", "ended")
+DEFAULT_KEEP = 3600.0
+
+
+@dataclass(frozen=True)
+class ContextInfo:
+    """`ended`: its isolate has died and its variables are gone; `reset` gives it a new one."""
+
+    id: str
+    language: str
+    label: str
+    state: ContextState
+    created: float
+    executions: int
+    folder: str
+
+
+def read_context(row: object) -> ContextInfo:
+    if not isinstance(row, dict):
+        raise protocol_error("a context that is not an object")
+    state = reply.read_text(row, "state")
+    if state not in _STATES:
+        raise protocol_error("a context in an unknown state")
+    return ContextInfo(
+        id=reply.read_text(row, "id")[:64],
+        language=reply.read_text(row, "language")[:64],
+        label=reply.escape_unprintable(reply.read_text(row, "label")[:200]),
+        state=state,  # type: ignore[arg-type]
+        created=reply.read_number(row, "created"),
+        executions=reply.read_int(row, "executions"),
+        folder=reply.read_text(row, "folder")[:4096],
+    )
+
+
+class CodeContext:
+    """A context of one language. It lives in the computer until it is deleted or was not used for an hour."""
+
+    def __init__(self, connection: ComputerConnection, info: ContextInfo, limits: IsolateLimits) -> None:
+        self._connection = connection
+        self._limits = limits
+        self.id = info.id
+        self.language = info.language
+        self.folder = info.folder
+
+    async def execute(
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+        outputs: tuple[str, ...] = (),
+        listener: Listener | None = None,
+    ) -> CodeResult:
+        """Run code in the context. Its variables stay. One execution at a time: a second one raises `computer.busy`.
+
+        At its time limit, and when this is cancelled, the code is interrupted first, so that the variables survive. Code
+        that does not stop is killed, and the context ends with it. `inputs` and `outputs` are files of its folder.
+        """
+        request: dict[str, Any] = {"context": self.id, "code": code}
+        if self.language == "typescript":
+            request["typescript"] = True
+        if outputs:
+            request["outputs"] = list(outputs)
+        wall_time = self._limits.wall_time if timeout is None else min(timeout, self._limits.wall_time)
+        request["wall_time"] = wall_time
+        return await run_execution(self._connection.link, request, inputs or {}, self._limits, wall_time, listener)
+
+    async def evaluate(self, code: str, *, timeout: float | None = None) -> Any:
+        """The value of the last expression. Raises if the code fails."""
+        return (await self.execute(code, timeout=timeout)).check().value
+
+    async def reset(self) -> None:
+        """Forget all variables and files."""
+        info = read_context(await send_request(self._connection.link, {"op": "context.reset", "context": self.id}))
+        self.folder = info.folder
+
+    async def delete(self) -> None:
+        """End it. What runs in it is killed."""
+        await send_request(self._connection.link, {"op": "context.delete", "context": self.id})
+
+    async def info(self) -> ContextInfo:
+        return read_context(await send_request(self._connection.link, {"op": "context.get", "context": self.id}))
+
+
+class CodeContexts:
+    """The contexts of one language: `computer.python.contexts`."""
+
+    def __init__(self, connection: ComputerConnection, language: str) -> None:
+        self._connection = connection
+        self._language = language
+
+    async def create(
+        self,
+        *,
+        limits: IsolateLimits | None = None,
+        grants: Grants | None = None,
+        packages: tuple[str, ...] = (),
+        label: str = "",
+        apart: str | None = None,
+        keep: float = DEFAULT_KEEP,
+    ) -> CodeContext:
+        """`packages` must be prepared in the computer; nothing is fetched. `keep` is how long it may stay unused."""
+        limits, grants = limits or IsolateLimits(), grants or Grants()
+        if packages:
+            grants = Grants(grants.files, grants.network, (*grants.packages, *packages))
+        request = describe_isolate(self._language, limits, grants, apart)
+        request |= {"op": "context.create", "label": label, "keep_idle": keep}
+        return CodeContext(self._connection, read_context(await send_request(self._connection.link, request)), limits)
+
+    async def get(self, identity: str, *, limits: IsolateLimits | None = None) -> CodeContext:
+        """A context by its id, also one that another program made. `limits` are those that it was created with."""
+        info = read_context(await send_request(self._connection.link, {"op": "context.get", "context": identity}))
+        return CodeContext(self._connection, info, limits or IsolateLimits())
+
+    async def list(self) -> list[ContextInfo]:
+        """The contexts of this language, the oldest first."""
+        rows = await send_request(self._connection.link, {"op": "context.list"})
+        if not isinstance(rows, list):
+            raise protocol_error("the list of contexts is not a list")
+        return [info for info in map(read_context, rows) if info.language == self._language]
+
+    async def reset(self, identity: str) -> None:
+        await (await self.get(identity)).reset()
+
+    async def delete(self, identity: str) -> None:
+        await send_request(self._connection.link, {"op": "context.delete", "context": identity})

@@ -1,0 +1,86 @@
+"""A language that runs in isolates: `computer.python.execute("print(1)")`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+from freehold.computer.isolates.context import CodeContexts
+from freehold.computer.isolates.execution import CodeResult, Listener, OutputChunk, run_execution
+from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
+from freehold.computer.isolates.records import ResultItem
+from freehold.computer.library.connection import ComputerConnection
+from freehold.computer.library.files import Files
+
+LanguageName = Literal["python", "javascript", "typescript"]
+
+
+class CodeLanguage:
+    """Runs code in a new isolate each time; `contexts` keep variables.
+
+    An isolate may use what `IsolateLimits` say and reach what `Grants` say. Whatever it does, it ends alone.
+    """
+
+    def __init__(self, connection: ComputerConnection, name: LanguageName, *, idle_after: float | None = None) -> None:
+        """`idle_after`: seconds after which the guest ends an interpreter that nobody uses (five minutes)."""
+        self._connection = connection
+        self._idle_after = idle_after
+        self._name: LanguageName = name
+        self._files = Files(connection)
+        self.contexts = CodeContexts(connection, name)
+
+    async def execute(
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        limits: IsolateLimits | None = None,
+        grants: Grants | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+        outputs: tuple[str, ...] = (),
+        apart: str | None = None,
+        listener: Listener | None = None,
+        name: str | None = None,
+    ) -> CodeResult:
+        """Run code to its end. Cancelling the awaiting task kills it.
+
+        `inputs` are files that the code finds in its folder; `outputs` are patterns of files there that come back.
+        `listener` is called with output and results as they arrive. `apart` is as for `Computer.spawn`.
+        """
+        limits, grants = limits or IsolateLimits(), grants or Grants()
+        request = {"code": code, **describe_isolate(self._name, limits, grants, apart)}
+        if self._name == "typescript":
+            request["typescript"] = True
+        if outputs:
+            request["outputs"] = list(outputs)
+        if name is not None:
+            request["name"] = name
+        if self._idle_after is not None:
+            request["idle_after"] = self._idle_after
+        wall_time = limits.wall_time if timeout is None else min(timeout, limits.wall_time)
+        request["wall_time"] = wall_time
+        return await run_execution(self._connection.link, request, inputs or {}, limits, wall_time, listener)
+
+    async def evaluate(self, code: str, **options: Any) -> Any:
+        """The value of the last expression: JSON, bytes or a table. Raises if the code fails. Options as for `execute`."""
+        return (await self.execute(code, **options)).check().value
+
+    async def execute_file(self, path: str, **options: Any) -> CodeResult:
+        """Run a file of the computer; relative paths are below the workspace. Options as for `execute`."""
+        content = await self._files.read(path)
+        return await self.execute(content.decode(), name=path, **options)
+
+    async def stream(self, code: str, **options: Any) -> AsyncIterator[OutputChunk | ResultItem | CodeResult]:
+        """Output and results as they arrive, then the `CodeResult`. Ending the iteration early kills the code."""
+        arrived: asyncio.Queue[OutputChunk | ResultItem | None] = asyncio.Queue()
+        running = asyncio.ensure_future(self.execute(code, listener=arrived.put_nowait, **options))
+        running.add_done_callback(lambda _: arrived.put_nowait(None))
+        try:
+            while (part := await arrived.get()) is not None:
+                yield part
+            yield await running
+        finally:
+            if not running.done():
+                running.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running

@@ -1,0 +1,274 @@
+"""One isolate, seen from the guest: parked, busy with an execution, or waiting for the next one of its context."""
+
+from __future__ import annotations
+
+import _socket
+import os
+import time
+
+from freehold.guest.isolates import records
+from freehold.guest.isolates.records import ITEM, LENGTH, RECORD, RESULT
+from freehold.guest.kernel import signals
+from freehold.guest.loop import READ, WRITE
+from freehold.guest.process_table import send_signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from freehold.guest.isolates.zygote import Zygote
+
+CHUNK = 64 * 1024
+MAX_PIPE = 1024 * 1024
+"""Bytes that a pipe can hold at most, if the program inside makes it larger."""
+
+
+class IsolateUser:
+    """What an isolate calls while it runs a request."""
+
+    def room(self) -> int:
+        """How many bytes can be taken now. 0: the isolate waits for `Isolate.resume`."""
+        raise NotImplementedError
+
+    def output(self, stream: int, data: bytes) -> None:
+        """Bytes of stdout (0) or stderr (1)."""
+        raise NotImplementedError
+
+    def item(self, data: bytes, size: int | None) -> None:
+        """Bytes of an item with its header. `size` is given with its first bytes."""
+        raise NotImplementedError
+
+    def answered(self, result: bytes) -> None:
+        """The request has ended; all output was delivered."""
+        raise NotImplementedError
+
+    def died(self, status: int | None, processor: int, memory: int) -> None:
+        """The process is gone before it answered. None: nobody knows how."""
+        raise NotImplementedError
+
+
+class Isolate:
+    def __init__(self, zygote: Zygote) -> None:
+        self.zygote = zygote
+        self._loop = zygote.loop
+        self.pid = 0
+        self.over = False
+        self._doomed = False
+        self._interrupt_at_birth = False
+        self._user: IsolateUser | None = None
+        self._at_end: Callable[[], None] | None = None
+        self._channel, self._its_channel = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._channel.setblocking(False)
+        self._out, self._its_out = os.pipe()
+        self._err, self._its_err = os.pipe()
+        os.set_blocking(self._out, False)
+        os.set_blocking(self._err, False)
+        self._inbox = b""
+        self._left = 0
+        self._outbox = b""
+        self._watched = False
+
+    def descriptors_of_child(self) -> tuple[int, int, int]:
+        return self._its_channel.fileno(), self._its_out, self._its_err
+
+    def close_child_ends(self) -> None:
+        self._its_channel.close()
+        os.close(self._its_out)
+        os.close(self._its_err)
+
+    @property
+    def busy(self) -> bool:
+        return self._user is not None
+
+    def processor_time(self) -> float:
+        """Seconds that all its threads have used."""
+        if not self.pid or self.over:
+            return 0.0
+        try:
+            return time.clock_gettime((~self.pid << 3) | 2)  # the clock of that process
+        except OSError:
+            return 0.0
+
+    def begin(self, user: IsolateUser, request: bytes, inputs: bytes) -> None:
+        self._user = user
+        self._outbox = LENGTH.pack(len(request)) + request + inputs
+        if self.over:
+            self._loop.call_after_round(lambda: self._fail(None, 0, 0))
+            return
+        self._watch()
+        self._write()
+
+    def interrupt(self) -> None:
+        """SIGINT: what runs ends with an exception, and the isolate's variables stay."""
+        if self.pid:
+            send_signal(self.pid, signals.SIGINT)
+        else:
+            self._interrupt_at_birth = True
+
+    def kill(self) -> None:
+        self._doomed = True
+        if self.pid and not self.over:
+            send_signal(self.pid, signals.SIGKILL)
+
+    def on_end(self, action: Callable[[], None]) -> None:
+        """Call `action` when the process is gone."""
+        self._at_end = action
+
+    def born(self, pid: int) -> None:
+        self.pid = pid
+        if self._doomed:
+            self.kill()
+        elif self._interrupt_at_birth:
+            self.interrupt()
+
+    def ended(self, status: int | None, processor: int, memory: int) -> None:
+        if self.over:
+            return
+        self.over = True
+        if self._user is not None:
+            self._drain_pipes()
+        for descriptor in (self._channel.fileno(), self._out, self._err):
+            self._loop.forget(descriptor)
+        self._channel.close()
+        os.close(self._out)
+        os.close(self._err)
+        self._fail(status, processor, memory)
+        if self._at_end is not None:
+            self._at_end()
+
+    def _fail(self, status: int | None, processor: int, memory: int) -> None:
+        user, self._user = self._user, None
+        if user is not None:
+            user.died(status, processor, memory)
+
+    def resume(self) -> None:
+        """The user has room again."""
+        if self._user is not None and not self.over:
+            self._watch()
+
+    def _watch(self) -> None:
+        if not self._watched:
+            self._watched = True
+            self._loop.watch(self._channel.fileno(), READ | (WRITE if self._outbox else 0), self._channel_ready)
+            self._loop.watch(self._out, READ, self._out_ready)
+            self._loop.watch(self._err, READ, self._err_ready)
+
+    def _pause(self) -> None:
+        if self._watched:
+            self._watched = False
+            if not self._outbox:
+                self._loop.forget(self._channel.fileno())
+            self._loop.forget(self._out)
+            self._loop.forget(self._err)
+
+    def _write(self) -> None:
+        try:
+            sent = self._channel.send(self._outbox)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self.kill()
+            return
+        self._outbox = self._outbox[sent:] if sent < len(self._outbox) else b""
+        if sent == 0 or self._outbox:
+            self._loop.watch(self._channel.fileno(), READ | WRITE, self._channel_ready)
+
+    def _out_ready(self, events: int) -> None:
+        self._read_pipe(0, self._out)
+
+    def _err_ready(self, events: int) -> None:
+        self._read_pipe(1, self._err)
+
+    def _read_pipe(self, stream: int, descriptor: int) -> bool:
+        """Read once; whether there was data. Output between executions belongs to nobody and is dropped."""
+        user = self._user
+        room = CHUNK if user is None else min(CHUNK, user.room())
+        if room <= 0:
+            self._pause()
+            return False
+        try:
+            data = os.read(descriptor, room)
+        except (BlockingIOError, InterruptedError):
+            return False
+        if not data:
+            self._loop.forget(descriptor)
+            return False
+        if user is not None:
+            user.output(stream, data)
+        return True
+
+    def _drain_pipes(self) -> bool:
+        """Read what both pipes hold. False when the user has no room for the rest.
+
+        Bounded: a thread that goes on writing must not keep the guest here.
+        """
+        for stream, descriptor in enumerate((self._out, self._err)):
+            for _ in range(MAX_PIPE // CHUNK + 1):
+                if not self._read_pipe(stream, descriptor):
+                    break
+        user = self._user
+        return user is None or user.room() > 0
+
+    def _channel_ready(self, events: int) -> None:
+        if events & WRITE and self._outbox:
+            self._write()
+            if not self._outbox and not self.over:
+                self._loop.watch(self._channel.fileno(), READ, self._channel_ready)
+        if not events & ~WRITE:
+            return
+        user = self._user
+        room = CHUNK if user is None else min(CHUNK, user.room())
+        if room <= 0:
+            self._pause()
+            return
+        try:
+            data = self._channel.recv(room)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._loop.forget(self._channel.fileno())
+            return  # the zygote reports how it ended
+        if user is None:
+            self.kill()  # it speaks without being asked
+            return
+        self._inbox += data
+        if not self._read_records(user):
+            self.kill()
+
+    def _read_records(self, user: IsolateUser) -> bool:
+        """Pass on what has arrived. False if it is not valid."""
+        while self._inbox:
+            if self._left:
+                part, self._inbox = self._inbox[: self._left], self._inbox[self._left :]
+                self._left -= len(part)
+                user.item(part, None)
+                continue
+            if len(self._inbox) < RECORD.size:
+                return True
+            kind, size = RECORD.unpack_from(self._inbox)
+            if kind == ITEM and size <= records.MAX_ITEM:
+                header, self._inbox = self._inbox[: RECORD.size], self._inbox[RECORD.size :]
+                self._left = size
+                user.item(header, size)
+            elif kind == RESULT and size <= records.MAX_RESULT:
+                if len(self._inbox) < RECORD.size + size:
+                    return True
+                result = self._inbox[RECORD.size :]
+                self._inbox = b""
+                if len(result) != size:
+                    return False
+                self._finish(user, result)
+                return True
+            else:
+                return False
+        return True
+
+    def _finish(self, user: IsolateUser, result: bytes) -> None:
+        if not self._drain_pipes():
+            # The host reads slowly: the rest of the output first.
+            self._loop.call_later(0.01, lambda: self._finish(user, result) if self._user is user else None)
+            return
+        self._user = None
+        user.answered(result)

@@ -1,0 +1,13 @@
+"""The records of an execution. `freehold.computer.isolates.records` has the host's copy of these numbers."""
+
+from _struct import Struct
+
+STATUS = Struct("<iiqq")
+LENGTH = Struct("<I")
+RECORD = Struct("<BI")
+STDOUT, STDERR, ITEM, RESULT = range(4)
+"""An item is one line of JSON that describes it and then its bytes. A result is JSON, and the last record."""
+MAX_ITEM = 64 * 1024 * 1024
+MAX_RESULT = 64 * 1024
+MAX_REQUEST = 32 * 1024 * 1024
+BORN = -1
