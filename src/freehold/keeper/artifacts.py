@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.computer.bubblewrap.requirements import find_tools
-from freehold.computer.bubblewrap.seccomp import compile_filters
+from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.images.artifacts import ImageFolder

@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from freehold.computer.bubblewrap.disk_guard import DiskGuard
-from freehold.computer.bubblewrap.limit_watch import LimitWatch
-from freehold.computer.bubblewrap.processes import ComputerProcesses
 from freehold.computer.bubblewrap.sandbox import MAX_STDERR, Sandbox, SandboxOrder, is_ready_for_signal, start_sandbox
 from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage
 from freehold.computer.contract.transport import Transport
+from freehold.computer.walls.disk_guard import DiskGuard
+from freehold.computer.walls.limit_watch import LimitWatch
+from freehold.computer.walls.processes import ComputerProcesses
 
 MAX_LAST_WORDS = 4096
 READY_POLL_SECONDS = 0.002

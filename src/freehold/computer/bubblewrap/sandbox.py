@@ -11,26 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.computer.bubblewrap.bind_stage import stage_sources
-from freehold.computer.bubblewrap.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
-from freehold.computer.bubblewrap.credentials import call_as_uid
-from freehold.computer.bubblewrap.layout import (
-    BindSources,
-    describe_environment,
-    describe_etc,
-    describe_root,
-    image_folder,
-)
-from freehold.computer.bubblewrap.limit_watch import apply_rlimits, describe_mechanisms
-from freehold.computer.bubblewrap.ownership import chown_tree
-from freehold.computer.bubblewrap.project_quota import ProjectQuota, use_project_quota
-from freehold.computer.bubblewrap.requirements import (
-    SESSIONS_APART,
-    SandboxTools,
-    can_separate_sessions,
-    explain_bwrap_error,
-    find_tools,
-)
-from freehold.computer.bubblewrap.seccomp import compile_filters
+from freehold.computer.bubblewrap.layout import BindSources, describe_environment, describe_root, image_folder
+from freehold.computer.bubblewrap.requirements import SandboxTools, explain_bwrap_error, find_tools
 from freehold.computer.contract.conventions import (
     AGENT_GID,
     AGENT_UID,
@@ -41,6 +23,14 @@ from freehold.computer.contract.conventions import (
 )
 from freehold.computer.contract.report import Isolation
 from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.walls.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
+from freehold.computer.walls.credentials import call_as_uid
+from freehold.computer.walls.inside import describe_etc
+from freehold.computer.walls.landlock import SESSIONS_APART, can_separate_sessions
+from freehold.computer.walls.limit_watch import apply_rlimits, describe_mechanisms
+from freehold.computer.walls.ownership import chown_tree
+from freehold.computer.walls.project_quota import ProjectQuota, use_project_quota
+from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 
 START_TIMEOUT = 10.0

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from freehold.computer.bubblewrap.syscalls import ALLOWED, REFUSED
+from freehold.computer.walls.syscalls import ALLOWED, REFUSED
 from freehold.errors import FreeholdError
 
 CLONE_NEW = {

@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from freehold.computer.bubblewrap.cgroups import Cgroup
-from freehold.computer.bubblewrap.disk_guard import LONG_PAUSE, SHORT_PAUSE, WARNING_SHARE, DiskGuard
-from freehold.computer.bubblewrap.processes import ComputerProcesses
-from freehold.computer.bubblewrap.project_quota import ProjectQuota
 from freehold.computer.contract.report import LimitEvent, LimitMechanism, MachineUsage
 from freehold.computer.contract.spec import Limits
+from freehold.computer.walls.cgroups import Cgroup
+from freehold.computer.walls.disk_guard import LONG_PAUSE, SHORT_PAUSE, WARNING_SHARE, DiskGuard
+from freehold.computer.walls.processes import ComputerProcesses
+from freehold.computer.walls.project_quota import ProjectQuota
 
 REPORT_INTERVAL = 10.0
 """Seconds in which the watcher reports a reached limit only once."""

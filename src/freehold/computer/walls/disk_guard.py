@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from freehold.computer.bubblewrap.deleted_files import DeletedFiles, measure_deleted
-from freehold.computer.bubblewrap.processes import ComputerProcesses
-from freehold.computer.bubblewrap.project_quota import ProjectQuota
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.contract.spec import GIB, MIB, Limits
+from freehold.computer.walls.deleted_files import DeletedFiles, measure_deleted
+from freehold.computer.walls.processes import ComputerProcesses
+from freehold.computer.walls.project_quota import ProjectQuota
 
 MAX_DEPTH = 256
 WARNING_SHARE = 0.8

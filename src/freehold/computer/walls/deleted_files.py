@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from freehold.computer.bubblewrap.credentials import call_as_uid
-from freehold.computer.bubblewrap.processes import ComputerProcesses
 from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
+from freehold.computer.walls.credentials import call_as_uid
+from freehold.computer.walls.processes import ComputerProcesses
 
 MAX_DESCRIPTORS = 400_000
 """Descriptors that one scan looks at, which takes about two seconds."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.bubblewrap.cgroups import Cgroup
-from freehold.computer.bubblewrap.credentials import call_as_uid
+from freehold.computer.walls.cgroups import Cgroup
+from freehold.computer.walls.credentials import call_as_uid
 
 
 @dataclass(frozen=True)
