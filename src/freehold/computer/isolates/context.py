@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from freehold.computer.isolates.execution import CodeResult, Listener, run_execution
 from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
+from freehold.computer.isolates.records import MAX_ITEM
 from freehold.computer.library import reply
 from freehold.computer.library.connection import ComputerConnection
 from freehold.computer.library.frames import protocol_error
@@ -26,6 +27,7 @@ class ContextInfo:
     state: ContextState
     created: float
     executions: int
+    limits: IsolateLimits
     folder: str
 
 
@@ -42,16 +44,32 @@ def read_context(row: object) -> ContextInfo:
         state=state,  # type: ignore[arg-type]
         created=reply.read_number(row, "created"),
         executions=reply.read_int(row, "executions"),
+        limits=_read_limits(row.get("limits")),
         folder=reply.read_text(row, "folder")[:4096],
+    )
+
+
+def _read_limits(row: object) -> IsolateLimits:
+    """The limits that it was created with. What the host would have to keep of its output is bounded here."""
+    if not isinstance(row, dict):
+        raise protocol_error("a context without limits")
+    return IsolateLimits(
+        memory=reply.read_int(row, "memory"),
+        processor=reply.read_number(row, "processor"),
+        wall_time=reply.read_number(row, "wall_time"),
+        output=min(max(0, reply.read_int(row, "output")), MAX_ITEM),
+        results=min(max(0, reply.read_int(row, "results")), MAX_ITEM),
+        file_size=reply.read_int(row, "file_size"),
+        open_files=reply.read_int(row, "open_files"),
     )
 
 
 class CodeContext:
     """A context of one language. It lives in the computer until it is deleted or was not used for an hour."""
 
-    def __init__(self, connection: ComputerConnection, info: ContextInfo, limits: IsolateLimits) -> None:
+    def __init__(self, connection: ComputerConnection, info: ContextInfo) -> None:
         self._connection = connection
-        self._limits = limits
+        self._limits = info.limits
         self.id = info.id
         self.language = info.language
         self.folder = info.folder
@@ -119,12 +137,12 @@ class CodeContexts:
             grants = Grants(grants.files, grants.network, (*grants.packages, *packages))
         request = describe_isolate(self._language, limits, grants, apart)
         request |= {"op": "context.create", "label": label, "keep_idle": keep}
-        return CodeContext(self._connection, read_context(await send_request(self._connection.link, request)), limits)
+        return CodeContext(self._connection, read_context(await send_request(self._connection.link, request)))
 
-    async def get(self, identity: str, *, limits: IsolateLimits | None = None) -> CodeContext:
-        """A context by its id, also one that another program made. `limits` are those that it was created with."""
+    async def get(self, identity: str) -> CodeContext:
+        """A context by its id, also one of another program or language."""
         info = read_context(await send_request(self._connection.link, {"op": "context.get", "context": identity}))
-        return CodeContext(self._connection, info, limits or IsolateLimits())
+        return CodeContext(self._connection, info)
 
     async def list(self) -> list[ContextInfo]:
         """The contexts of this language, the oldest first."""

@@ -92,7 +92,7 @@ class CodeResult:
         """This result if the code succeeded; else an error that says why not."""
         if self.limit is not None:
             raise FreeholdError(
-                "computer.isolate-limit",
+                "computer.limit",
                 f"The code reached the limit `{self.limit}` of its isolate after {self.duration:.1f} s",
                 hint=f"Raise {self.limit} in IsolateLimits, or change the code",
             )

@@ -90,5 +90,6 @@ class IsolateContext:
             "state": state,
             "created": self._created,
             "executions": self.count,
+            "limits": vars(self.limits),
             "folder": "" if self.folder is None else self.folder.path.decode(),
         }
