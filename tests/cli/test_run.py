@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.support.freehold import PROCESS_TIMEOUT, FreeholdHarness
@@ -68,3 +69,33 @@ def test_the_error_names_a_missing_program(harness: FreeholdHarness) -> None:
     done = harness.run("run", "no-such-program", "x")
     assert done.returncode == 1
     assert "no-such-program" in done.stderr
+
+
+def test_a_python_file_runs_in_an_isolate(harness: FreeholdHarness, tmp_path: Path) -> None:
+    file = tmp_path / "report.py"
+    file.write_text("import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(5)")
+    done = harness.run("run", "--python", str(file))
+    assert (done.returncode, done.stdout, done.stderr) == (5, "out\n", "err\n")
+
+
+def test_an_exception_of_the_file_is_shown_with_its_line(harness: FreeholdHarness, tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("x = 1\nopen('/workspace')")
+    done = harness.run("run", "--python", str(file))
+    assert done.returncode == 1
+    assert f'File "{file}", line 2' in done.stderr
+    assert "PermissionError" in done.stderr
+
+
+def test_a_file_of_code_has_limits(harness: FreeholdHarness, tmp_path: Path) -> None:
+    file = tmp_path / "endless.py"
+    file.write_text("while True: pass")
+    done = harness.run("run", "--timeout", "0.5", "--python", str(file))
+    assert (done.returncode, done.stderr) == (124, "The code was ended at its limit: wall_time.\n")
+
+
+def test_a_command_and_a_file_exclude_each_other(harness: FreeholdHarness) -> None:
+    for words in (("run",), ("run", "--python", "a.py", "--javascript", "b.js"), ("run", "--python", "a.py", "ls")):
+        done = harness.run(*words)
+        assert done.returncode == 2
+        assert "Give a command, or one of --python" in done.stderr

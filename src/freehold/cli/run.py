@@ -22,26 +22,48 @@ CHUNK = 64 * 1024
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND…")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND…]")
+@click.option("--python", metavar="FILE", help="Run a Python file in an isolate; - reads it from the input.")
+@click.option("--javascript", metavar="FILE", help="Run a JavaScript file in an isolate.")
+@click.option("--typescript", metavar="FILE", help="Run a TypeScript file in an isolate.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="End the command after this time.")
 @click.option(
     "--cwd", default=WORKSPACE, show_default=True, metavar="FOLDER", help="The working folder in the computer."
 )
 @home_option
 @click.pass_context
-def command(ctx: click.Context, words: tuple[str, ...], timeout: float | None, cwd: str, home: Home) -> None:
-    """Run a command in the computer.
+def command(
+    ctx: click.Context,
+    /,
+    words: tuple[str, ...],
+    timeout: float | None,
+    cwd: str,
+    home: Home,
+    **files: str | None,
+) -> None:
+    """Run a command or a file of code in the computer.
 
     Prints its output and exits with its exit code. The history records what it changed. A single word is run by a
     shell; several words are run as a program with arguments. Piped input is passed on. For an interactive terminal,
     use freehold ssh.
 
+    A file of code is read on this machine and runs in an isolate: a process with 128 MiB, 30 seconds of processor time,
+    and neither files nor network.
+
     \b
     Examples:
       freehold run pytest -q
+      freehold run --python report.py
       freehold run 'grep -r TODO . | wc -l'
       tar c notes | freehold run tar x
     """
+    given = {language: path for language, path in files.items() if path is not None}
+    if len(given) + bool(words) != 1:
+        raise click.UsageError("Give a command, or one of --python, --javascript and --typescript with a file.")
+    for language, path in given.items():
+        from freehold.cli._code_file import run_code_file
+
+        ctx.exit(asyncio.run(run_code_file(home, language, path, timeout)))
     ctx.exit(asyncio.run(_run(home, list(words) if len(words) > 1 else words[0], cwd, timeout)))
 
 

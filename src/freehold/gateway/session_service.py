@@ -113,7 +113,12 @@ def _serve_host_tools(
         return domain.origin(port) if domain is not None and can_preview(port) else None
 
     dependencies = HostToolDependencies(
-        services.timeline, keeper, lambda: services.computer_access.egress, list_ports, find_preview
+        services.timeline,
+        keeper,
+        lambda: services.computer_access.egress,
+        list_ports,
+        find_preview,
+        lambda: services.computer_access.computer,
     )
     server = HostToolServer(make_host_tools(dependencies), ask)
     services.computer_access.port_handlers[HOST_TOOLS_PORT] = server.handle
