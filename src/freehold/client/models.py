@@ -231,3 +231,45 @@ class PreviewAddress(ApiModel):
 
     address: str
     origin: str
+
+
+class CodeItem(ApiModel):
+    """The value of the last expression, something displayed, or a file. `data` is base64; one of the two is None."""
+
+    role: Literal["value", "display", "file"]
+    type: str
+    name: str
+    text: str | None
+    data: str | None
+
+
+class CodeFailure(ApiModel):
+    name: str
+    message: str
+    traceback: str
+
+
+class CodeRun(ApiModel):
+    """Code that has ended. `limit` names the limit that ended it."""
+
+    stdout: str
+    stderr: str
+    items: tuple[CodeItem, ...]
+    error: CodeFailure | None
+    exit_code: int
+    limit: str | None
+    duration: float
+    processor: float
+
+
+class CodeContextState(ApiModel):
+    id: str
+    language: str
+    label: str
+    state: Literal["ready", "busy", "ended"]
+    created: float
+    executions: int
+
+
+class CodeContextDeleted(ApiModel):
+    id: str

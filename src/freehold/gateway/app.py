@@ -18,6 +18,7 @@ from freehold.gateway.guard import RequestGuard
 from freehold.gateway.preview.app import PreviewApp
 from freehold.gateway.routes.agents import AgentRoutes
 from freehold.gateway.routes.approvals import ApprovalRoutes
+from freehold.gateway.routes.code import CodeRoutes
 from freehold.gateway.routes.credentials import CredentialRoutes
 from freehold.gateway.routes.description import DescriptionRoutes
 from freehold.gateway.routes.devices import DeviceRoutes
@@ -54,6 +55,7 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     HistoryRoutes,
     FileRoutes,
     TerminalRoutes,
+    CodeRoutes,
     PreviewRoutes,
     AgentRoutes,
     SessionRoutes,

@@ -168,6 +168,63 @@ export interface ChangedPath {
   path: string;
 }
 
+/** `ended`: its variables are gone; reset it to go on. */
+export interface CodeContext {
+  id: string;
+  language: string;
+  label: string;
+  state: "ready" | "busy" | "ended";
+  created: number;
+  executions: number;
+}
+
+export interface CodeContextDeleted {
+  id: string;
+}
+
+export interface CodeError {
+  name: string;
+  message: string;
+  traceback: string;
+}
+
+/** What the code may reach besides the system's programs and libraries: nothing by default. */
+export interface CodeGrants {
+  files?: Record<string, "r" | "rw">;
+  network?: boolean;
+  packages?: string[];
+}
+
+/** The value of the last expression, something displayed, or a file. `data` is base64; one of the two is null. */
+export interface CodeItem {
+  role: "value" | "display" | "file";
+  type: "json" | "text" | "bytes" | "table" | "image/png" | "image/jpeg" | "image/svg+xml";
+  name: string;
+  text: string | null;
+  data: string | null;
+}
+
+/** What the code may use. Bytes and seconds. */
+export interface CodeLimits {
+  memory?: number;
+  processor?: number;
+  wall_time?: number;
+  output?: number;
+  results?: number;
+}
+
+/** `limit` names the limit that ended the code. `exit_code` is negative for a signal. */
+export interface CodeResult {
+  stdout: string;
+  stderr: string;
+  items: CodeItem[];
+  error: CodeError | null;
+  exit_code: number;
+  limit: "memory" | "processor" | "wall_time" | "output" | "results" | "file_size" | "files" | null;
+  duration: number;
+  processor: number;
+}
+
 export interface CollectToken {
   device: string;
 }
@@ -194,6 +251,13 @@ export interface ComponentHealth {
   since: string;
   last_error: string | null;
   required: boolean;
+}
+
+export interface CreateCodeContext {
+  language: "python" | "javascript" | "typescript";
+  label?: string;
+  limits?: CodeLimits;
+  grants?: CodeGrants;
 }
 
 export interface CreateFolder {
@@ -273,6 +337,16 @@ export interface EscapeAttempt {
   claim: string;
   outcome: "refused" | "escaped" | "unclear";
   seen: string;
+}
+
+export interface ExecuteCode {
+  code: string;
+  timeout?: number | null;
+  inputs?: Record<string, string>;
+  outputs?: string[];
+  language: "python" | "javascript" | "typescript";
+  limits?: CodeLimits;
+  grants?: CodeGrants;
 }
 
 /** A feature of this Freehold. */
@@ -759,6 +833,14 @@ export interface RewindSession {
   turn: number;
   what: "files" | "chat" | "both";
   dry_run?: boolean;
+}
+
+/** `inputs` are files for the code's folder, in base64. `outputs` are patterns of files there that come back. */
+export interface RunCode {
+  code: string;
+  timeout?: number | null;
+  inputs?: Record<string, string>;
+  outputs?: string[];
 }
 
 /** A secret by its name. Its value is never shown. */

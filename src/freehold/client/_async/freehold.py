@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import Self
 
+from freehold.client._async.code import AsyncCode
 from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
 from freehold.client._async.egress import AsyncEgress
@@ -38,6 +39,7 @@ class AsyncFreehold:
         self.history = AsyncHistory(self._connection)
         self.preview = AsyncPreview(self._connection)
         self.ssh = AsyncSsh(self._connection)
+        self.code = AsyncCode(self._connection)
         self.sessions = AsyncSessions(self._connection)
 
     async def __aenter__(self) -> Self:
