@@ -7,12 +7,13 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.computer.engines import running_engine
 from tests.computer.unsealed_backend import UnsealedBackend
 from tests.computer.waits import alive
 from tests.support.condition import until
@@ -24,18 +25,21 @@ from freehold.computer.contract.transport import SocketTransport
 from freehold.computer.registry import find_backend
 from freehold.errors import FreeholdError
 
-BACKENDS: dict[str, Callable[[], Backend]] = {
-    "bubblewrap": lambda: find_backend("bubblewrap"),
-    "unsealed": UnsealedBackend,
+BACKENDS: dict[str, Callable[[], AbstractContextManager[Backend]]] = {
+    "bubblewrap": lambda: contextlib.nullcontext(find_backend("bubblewrap")),
+    "docker": lambda: running_engine("docker"),
+    "podman": lambda: running_engine("podman"),
+    "unsealed": lambda: contextlib.nullcontext(UnsealedBackend()),
 }
 SMALL = Limits(memory=192 * MIB, processes=64, tmp=16 * MIB)
 ALLOCATE = "x = bytearray(400 * 1024 * 1024); print(len(x))"
 DEADLINE = 20
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> Backend:
-    return BACKENDS[request.param]()
+@pytest.fixture(params=BACKENDS, scope="module")
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    with BACKENDS[request.param]() as started:
+        yield started
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ CASES: dict[str, Case] = {
         '[computer]\nbackend = "docker"\nhost = "unix:///run/docker.sock"',
         "docker.sock",
         "computer.host",
-        keeps_machine={"backends": {"bubblewrap": "", "docker": "", "microvm": ""}},
+        keeps_machine={"backends": {"bubblewrap": "", "docker": "", "podman": "", "microvm": ""}},
     ),
     "E210": Case(
         '[computer]\nimage = "/missing"', '[computer]\nimage = "/images/bookworm"', "/missing", "computer.image"

@@ -139,6 +139,7 @@ def make_layers(lock: ImageLock, pool: PackagePool, folder: Path, say: Say) -> l
     with layer("freehold") as writer:
         for place in ("/workspace", "/home/agent", "/opt/agents", "/opt/freehold"):
             writer.add_folder(place)
+        writer.add_folder("/run", 0o1777)  # an engine gives the tmpfs there this mode
     return layers
 
 

@@ -127,7 +127,9 @@ class Boot:
     async def _start_programs(self, api: KeeperApi) -> tuple[SupervisedProgram, SupervisedProgram]:
         """Serve the socket and start the computer, the gateway and the services; returns the first two."""
         home, keeper, stack = self._home, self._keeper, self._stack
-        computers = TemporaryComputers(home, self._plan.backend, keeper.record, self._log_writer)
+        computers = TemporaryComputers(
+            home, self._plan.backend, self._plan.engine_host, keeper.record, self._log_writer
+        )
         computers.register(api.methods)
         await stack.enter_async_context(RpcServer(home.keeper_socket, api.methods).serve())
         stack.callback(withdraw_seal, home)
@@ -135,7 +137,12 @@ class Boot:
         await stack.enter_async_context(keeper.supervisor.run_programs())
         spec = make_computer_spec(self._plan, home.workspace, home.agent_home, home.agents)
         api.computer = ComputerProgram(
-            spec, home.computer_socket(), keeper.record, self._log_writer, backend=self._plan.backend
+            spec,
+            home.computer_socket(),
+            keeper.record,
+            self._log_writer,
+            backend=self._plan.backend,
+            engine_host=self._plan.engine_host,
         )
         await stack.enter_async_context(computers.serve(api.computer))
         computer = keeper.supervisor.start(api.computer)

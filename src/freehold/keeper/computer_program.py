@@ -54,6 +54,7 @@ class ComputerProgram:
     record: RecordEvent
     log_writer: LogWriter
     backend: str = DEFAULT_BACKEND
+    engine_host: str | None = None
     computer: str = MAIN_COMPUTER
     required: bool = True
     _machine: "Machine | None" = field(default=None, init=False)
@@ -64,7 +65,7 @@ class ComputerProgram:
 
     async def start(self) -> "ComputerRun":
         # In a thread: the first import is slow, and the gateway starts at the same time.
-        launch, backend = await asyncio.to_thread(_import_launch, self.backend)
+        launch, backend = await asyncio.to_thread(_import_launch, self.backend, self.engine_host)
         self._machine = machine = await launch(self.spec, self.socket, backend)
         return ComputerRun(machine, self)
 
@@ -91,11 +92,13 @@ class ComputerProgram:
         self.log_writer.note(self.name, "warning", event.message)
 
 
-def _import_launch(backend: str) -> "tuple[Callable[[ComputerSpec, Path, Backend], Awaitable[Machine]], Backend]":
+def _import_launch(
+    backend: str, engine_host: str | None
+) -> "tuple[Callable[[ComputerSpec, Path, Backend], Awaitable[Machine]], Backend]":
     from freehold.computer.library.launch import launch
     from freehold.computer.registry import find_backend
 
-    return launch, find_backend(backend)
+    return launch, find_backend(backend, engine_host)
 
 
 class ComputerRun:

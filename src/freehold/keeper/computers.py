@@ -39,9 +39,12 @@ class RunningComputer:
 class TemporaryComputers:
     """`serve` it while the keeper runs. `main` is listed with the others, and is not started or stopped here."""
 
-    def __init__(self, home: Home, backend: str, record: RecordEvent, log_writer: LogWriter) -> None:
+    def __init__(
+        self, home: Home, backend: str, engine_host: str | None, record: RecordEvent, log_writer: LogWriter
+    ) -> None:
         self._home = home
         self._backend = backend
+        self._engine_host = engine_host
         self._record = record
         self._log_writer = log_writer
         self._main: ComputerProgram | None = None
@@ -116,6 +119,7 @@ class TemporaryComputers:
                 self._record,
                 self._log_writer,
                 backend=self._backend,
+                engine_host=self._engine_host,
                 computer=call.name,
                 required=False,
             )

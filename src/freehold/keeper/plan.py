@@ -44,6 +44,8 @@ class KeeperPlan:
     programs: tuple[FeatureProgram, ...]
     """Programs of the features that are switched on."""
     backend: str
+    engine_host: str | None
+    """Where the container engine is reached; None for where it usually listens."""
     image: str | None
     """What the backend starts from; None for its default."""
     image_is_built: bool

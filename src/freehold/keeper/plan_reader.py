@@ -92,6 +92,7 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         otlp_endpoint=manifest.observe.otlp_endpoint,
         programs=tuple(_plan_programs(manifest)),
         backend=computer.backend,
+        engine_host=computer.host,
         image=ImageFolder(home.images, home.image_lock).resolve(computer.image, computer.backend),
         image_is_built=computer.image == BUILT,
         limits=computer.limits.model_dump(),

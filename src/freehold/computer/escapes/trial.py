@@ -5,6 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from freehold.computer.contract.backend import Backend
 from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.escapes.bait import ENVIRONMENT_NAME, Bait
@@ -72,13 +73,13 @@ async def _try_then_stop(escape: EscapeAttempt, bait: Bait, computer: Computer) 
     return Verdict(escape.name, escape.claim, "refused", f"all {len(before)} processes were ended")
 
 
-async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer) -> Verdict:
+async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer, backend: Backend | None = None) -> Verdict:
     """Run a bomb in a new computer with small limits. Its limit must stop it, and afterwards both computers must answer."""
     folder = Path(tempfile.mkdtemp(prefix="freehold-bomb-"))
     (folder / "workspace").mkdir()
     (folder / "home").mkdir()
     try:
-        async with Computer.start(folder / "workspace", folder / "home", limits=SMALL) as computer:
+        async with Computer.start(folder / "workspace", folder / "home", limits=SMALL, backend=backend) as computer:
             events: list[LimitEvent] = []
             if computer.machine is not None:
                 computer.machine.subscribe(events.append)

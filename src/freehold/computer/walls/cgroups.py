@@ -250,3 +250,31 @@ def _read_start_time(pid: int) -> str:
     except OSError:
         return ""
     return stat[stat.rindex(")") + 2 :].split()[19]
+
+
+def find_group_of(pid: int, root: Path = ROOT) -> Cgroup | None:
+    """The group that another program, such as a container engine, made for a process. None if it cannot be seen here.
+
+    It must not be one that this process is in as well: freezing or killing it would end us.
+    """
+    own = set(Path("/proc/self/cgroup").read_text().splitlines())
+    folders: dict[str, Path] = {}
+    versions: dict[str, Version] = {}
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if line in own or path == "/":
+            continue
+        if number == "0":
+            mount = root if (root / "cgroup.controllers").exists() else root / "unified"
+            folder = mount / path.lstrip("/")
+            with contextlib.suppress(OSError):
+                for controller in (folder / "cgroup.controllers").read_text().split():
+                    folders.setdefault(controller, folder)
+                    versions.setdefault(controller, 2)
+            continue
+        for controller in controllers.split(","):
+            folder = root / controller / path.lstrip("/")
+            if controller in CONTROLLERS and (folder / "cgroup.procs").exists():
+                folders[controller] = folder
+                versions[controller] = 1
+    return Cgroup(folders, versions) if folders else None

@@ -151,8 +151,8 @@ def service_folder_outside_the_computer(manifest: Manifest, facts: MachineFacts)
 
 @check("W209")
 def engine_address_without_docker(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
-    """The address of a docker engine is given, and docker is not used."""
-    if manifest.computer.host and manifest.computer.backend != "docker":
+    """The address of a container engine is given, and none is used."""
+    if manifest.computer.host and manifest.computer.backend not in ("docker", "podman"):
         yield CheckFinding(
             ("computer", "host"),
             f"computer.host is {show_value(manifest.computer.host)}, and the {manifest.computer.backend} backend does not use it",

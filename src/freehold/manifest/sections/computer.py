@@ -8,7 +8,7 @@ from pydantic import Field, Strict
 from freehold.manifest.sections.base import Section
 from freehold.manifest.units import Bytes, Command, Port, Seconds
 
-Backend = Literal["bubblewrap", "docker", "microvm"]
+Backend = Literal["bubblewrap", "docker", "podman", "microvm"]
 
 
 class LimitsSection(Section):
@@ -61,7 +61,7 @@ class ComputerSection(Section):
     )
     host: str | None = Field(
         default=None,
-        description="Where the docker engine is reached, for the docker backend.",
+        description="Where the engine is reached, for docker and podman; else where it usually listens.",
         examples=["unix:///run/docker.sock"],
     )
     limits: LimitsSection = Field(default=LimitsSection(), description="What the computer may use.")
