@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.computer.engines import running_engine
 from tests.images.offline import offline
 
 from freehold.computer import Computer
+from freehold.computer.engine.backend import ContainerBackend
 from freehold.errors import FreeholdError
 from freehold.images.artifacts import BUILT, ImageFolder, ImageRecord
 from freehold.images.build import build_image, remove_old_images
@@ -62,6 +64,20 @@ async def test_a_sealed_computer_starts_from_the_built_root(
         status = await computer.run("ls /usr/lib/os-release /usr/bin/bash")
         assert status.ok, status.stderr
         assert {"python3", "bash", "ca-certificates"} <= names
+
+
+async def test_a_container_starts_from_the_same_image(built: tuple[ImageFolder, ImageLock, ImageRecord]) -> None:
+    """The engine knows the image by the hash that the record has, and loads it once."""
+    images, lock, record = built
+    with running_engine("docker") as backend:
+        for _ in range(2):
+            async with Computer.start(backend=backend, image=images.resolve(BUILT, "docker")) as computer:
+                ran = await computer.run(["/usr/bin/python3", "-c", "import six; print(six.__version__)"])
+                assert ran.text.strip() == next(one.version for one in lock.packages if one.name == "six")
+                assert (await computer.run("touch /tmp/here /run/here")).ok
+                assert not (await computer.run("ls /usr/bin/git")).ok
+        assert isinstance(backend, ContainerBackend)
+        assert backend._api.has_image(f"sha256:{record.config}") is not None
 
 
 def test_at_boot_the_artifacts_are_checked_against_record_and_lock(
