@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 from freehold.guest.isolates import fork_server
 from freehold.guest.isolates.python_runner import PythonRunner
@@ -29,7 +30,7 @@ def run_zygote(closed: bytes, networked: bytes, packages: Sequence[str]) -> None
     sys.path += packages
     for name in [*PRELOAD, *map(os.path.basename, packages)]:
         try:
-            __import__(name)
+            import_module(name)
         except ImportError:
             if name not in PRELOAD:
                 raise
