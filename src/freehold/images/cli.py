@@ -35,7 +35,7 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from freehold.images.build import build_image
+    from freehold.images.build import build_image, remove_old_images
     from freehold.images.lock import read_lock
     from freehold.images.resolution import hash_request
 
@@ -49,7 +49,10 @@ def command(ctx: click.Context, home: Home, as_json: bool) -> None:
             f"[image] changed after {home.image_lock.name} was written",
             hint="freehold build lock chooses the packages for it",
         )
-    _print_record(home, build_image(images, lock, _say), as_json)
+    record = build_image(images, lock, _say)
+    if not home.keeper_socket.exists():
+        remove_old_images(images)
+    _print_record(home, record, as_json)
 
 
 @command.command("lock")
