@@ -12,7 +12,7 @@ STAMPS := .cache/stamps
 STATIC := src/freehold/gateway/static
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 
-.PHONY: help up test attack check format bench web lock generated system system-test clean
+.PHONY: help up test attack soak check format bench web lock generated system system-test clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ bench: $(STAMPS)/dev ## run all benchmarks in quick mode
 
 attack: $(STAMPS)/dev $(STAMPS)/web ## race and fuzz for 30 minutes; more with MINUTES=…, go on with ARGUMENTS=--resume
 	$(BIN)/python -m tests.attack --minutes $(or $(MINUTES),30) $(ARGUMENTS)
+
+soak: $(STAMPS)/dev $(STAMPS)/web ## work for 20 minutes while processes die and the disk fills; MINUTES=… for another time
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),20) $(ARGUMENTS)
 
 lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in -o requirements/runtime.lock

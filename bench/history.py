@@ -15,6 +15,8 @@ from pathlib import Path
 
 from bench.harness import Figure, main
 from freehold.history import History, HistorySettings
+from freehold.history.memory_pause import trim_memory
+from freehold.keeper.processes import read_resident_bytes
 
 CHANGES = 10
 ROUNDS = 5
@@ -25,6 +27,7 @@ QUICK_SIZES = (1_000, 10_000)
 SIZES = (1_000, 10_000, 50_000, 200_000)
 AIMED_AT = 50_000
 QUICK_LINKS, MAX_LINKS = 10_000, 62_000  # ext4 allows 65,000 names of one file
+QUICK_DELETED, MAX_DELETED = 10_000, 60_000
 NODE_MODULES = Path(__file__).parent.parent / "web" / "node_modules"
 
 
@@ -306,6 +309,47 @@ class HostileTree:
         return time.perf_counter() - start
 
 
+def remove_all(folder: Path) -> None:
+    """In a process of its own, as programs in the computer do: threads of one Python process would wait for each other."""
+    subprocess.run(["rm", "-rf", *folder.iterdir()], check=True)
+
+
+class LargeUndo:
+    """An undo of very many deleted files, beside `cp -a` of the same files in the same run, and what it leaves in memory.
+
+    Each copy goes to a folder of its own that was never used: ext4 is slow next to inodes that were just deleted.
+    """
+
+    def __init__(self, base: Path, files: int) -> None:
+        self._base = base / "large"
+        self._tree = self._base / "tree"
+        self._files = files
+
+    def measure(self) -> Iterator[Figure]:
+        self._tree.mkdir(parents=True)
+        grow_tree(self._tree, self._files)
+        os.sync()
+        copied = clock(lambda: subprocess.run(["cp", "-a", self._tree, self._base / "copy"], check=True))
+        with History(self._base / "history", {"workspace": self._tree}, HistorySettings(quiet=0)) as history:
+            history.start()
+            history.snapshot()
+            trim_memory()
+            began = read_resident_bytes(os.getpid()) or 0
+            unwatched = clock(lambda: remove_all(self._base / "copy"))
+            watched = clock(lambda: remove_all(self._tree))
+            seen = clock(lambda: history.snapshot("turn"))
+            undone = clock(history.undo)
+            trim_memory()
+            kept = max(0, (read_resident_bytes(os.getpid()) or 0) - began)
+        name = f"{self._files:,} files deleted"
+        yield Figure(f"{name}: rm -rf while history watches", watched * 1000, "ms", "unwatched", unwatched * 1000)
+        yield Figure(f"{name}: snapshot of it", seen * 1000, "ms")
+        met = undone <= 1.5 * copied if self._files == MAX_DELETED else None
+        yield Figure(f"{name}: undo", undone * 1000, "ms", "cp -a", copied * 1000, "≤ 1.5 × cp -a", met)
+        yield Figure(f"{name}: memory kept after the undo", kept / 1e6, "MB")
+        shutil.rmtree(self._base)
+
+
 def measure_notification(base: Path) -> float:
     """The 95th percentile of the time from a write to the reader of the stream, in seconds."""
     tree = base / "watched"
@@ -402,6 +446,7 @@ def measure(quick: bool) -> Iterator[Figure]:
                 beside=min(sizes) if size == max(sizes) else None,
             )
         yield from HostileTree(base, QUICK_LINKS if quick else MAX_LINKS).measure()
+        yield from LargeUndo(base, QUICK_DELETED if quick else MAX_DELETED).measure()
         told = measure_notification(base)
         yield Figure("change to notification, p95", told * 1000, "ms", "", None, "≤ 100 ms", told <= 0.1)
         if not quick:

@@ -140,7 +140,7 @@ def measure(quick: bool) -> Iterable[Figure]:
                 (both[0].ssh("true", options=ours), None),
                 (both[1].ssh("true", options=theirs), None),
             ]
-            yield compare("true on an open connection", jobs, rounds * 2, 1.5, False)
+            yield compare("true on an open connection", jobs, rounds * 10, 1.5, False)
         bulk = 2 if quick else 5
         output = f"head -c {size << 20} /dev/zero"
         yield compare("cat, from inside", [(peer.ssh(output), None) for peer in both], bulk, 0.5, True)

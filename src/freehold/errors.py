@@ -109,7 +109,9 @@ _TABLE = (
     _kind("address-too-long", 414, "Send long values in the body of a request", ""),
     _kind("unprocessable", 422, "GET /v1/openapi.json describes the API", "request.invalid"),
     _kind("misdirected", 421, "Set gateway.public_url in freehold.toml", "wrong-host"),
-    _kind("too-many", 429, "Wait a moment and try again", "budget-reached too-many-terminals too-many-topics"),
+    _kind(
+        "too-many", 429, "Wait a moment and try again", "budget-reached over-budget too-many-terminals too-many-topics"
+    ),
     _kind("headers-too-long", 431, "Send fewer or shorter headers", ""),
     _kind(
         "internal",
@@ -121,7 +123,7 @@ _TABLE = (
         "damaged",
         500,
         "Restore the file from a backup",
-        """bad-seal corrupt damaged-content database database-version foreign key key-damaged missing-artifact newer schema
+        """archive-damaged bad-seal corrupt damaged-content database database-version foreign key key-damaged missing-artifact newer schema
         stored-tokens tampered unreadable""",
     ),
     _kind(
@@ -142,7 +144,7 @@ _TABLE = (
         503,
         "Try again in a moment; freehold status shows what is running",
         """busy ended link.closed link.refused no-isolation no-listener no-memory not-connected not-open not-ready not-recorded not-running
-        not-started port-in-use port-taken unreachable unresponsive unwell""",
+        not-started out-of-memory port-in-use port-taken unreachable unresponsive unwell""",
     ),
     _kind("timeout", 504, "Try again", "preview.no-answer search-too-long silent slow"),
     _kind("no-space", 507, "Free some disk space and try again", "disk-full full"),

@@ -92,6 +92,10 @@ def play(session: str, step: Json) -> str | None:
             sys.stderr.write("goodbye cruel world\n")
             sys.stderr.flush()
             os._exit(given)
+        elif word == "eat":
+            eaten = []
+            for _ in range(given):
+                eaten.append(os.urandom(4096) * 256)  # 1 MiB that is really used
         elif word == "stop":
             return str(given)
         elif word == "fail":

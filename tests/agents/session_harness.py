@@ -20,6 +20,14 @@ from freehold.errors import FreeholdError
 from freehold.history.calls import EntryList, ListEntries, MarkFiles, PlanRestore, RestoreEntry, RestorePreview
 from freehold.history.model import Author, EntryRecord, SnapshotResult
 from freehold.home import Home
+from freehold.keeper.calls import (
+    ComputerUsage,
+    DiskStatus,
+    GetKeeperStatus,
+    KeeperProcess,
+    KeeperStatus,
+    ManifestFile,
+)
 from freehold.manifest import load_manifest
 from freehold.timeline import Timeline
 from freehold.typed_call import TypedCall
@@ -125,13 +133,19 @@ class NoHostAccess:
 
 
 class RecordingKeeper:
-    """Records every call and answers as if each turn had added one file. `service` answers instead, if it is set."""
+    """Records every call and answers as if each turn had added one file. `service` answers instead, if it is set.
+
+    It is asked for its status again and again; that is not recorded.
+    """
 
     def __init__(self) -> None:
         self.calls: list[TypedCall[Any]] = []
         self.service: Callable[[TypedCall[Any]], Any] | None = None
+        self.count_memory_kills: Callable[[], int | None] = lambda: 0
 
     async def call(self, call: TypedCall[Reply], *, timeout: float | None = None) -> Reply:
+        if isinstance(call, GetKeeperStatus):
+            return cast("Reply", make_keeper_status(self.count_memory_kills()))
         self.calls.append(call)
         if self.service is not None:
             return cast("Reply", await asyncio.to_thread(self.service, call))
@@ -148,6 +162,15 @@ class RecordingKeeper:
         if isinstance(call, (PlanRestore, RestoreEntry)):
             return RestorePreview("restore", call.entry, (), 0, {}, "", (), False)
         return None
+
+
+def make_keeper_status(memory_kills: int | None) -> KeeperStatus:
+    usage = ComputerUsage(None, None, None, None, None, None, memory_kills, None)
+    disk = DiskStatus("/", 1, 1, "ok", "")
+    return KeeperStatus(
+        "0", "/", "", True, None, (), KeeperProcess(1, 0.0, None), (), (), "", "", ManifestFile("", ""), (), None, usage,
+        disk, None, (),
+    )  # fmt: skip
 
 
 class SessionHarness:
@@ -225,8 +248,9 @@ class SessionHarness:
 
 @asynccontextmanager
 async def run_harness(
-    computer: Computer, workspace: Path, folder: Path, *, idle: float = 600.0
+    computer: Computer, workspace: Path, folder: Path, *, idle: float = 600.0, memory: int | None = None
 ) -> AsyncIterator[SessionHarness]:
+    """`memory`: the limit of the computer, in MiB, as the manifest says it."""
     actor = workspace / "actor.py"
     actor.write_bytes((Path(__file__).parent / "actor.py").read_bytes())
     actor.chmod(0o644)
@@ -235,6 +259,8 @@ async def run_harness(
     ]
     lines += [f'[agents.{kind}]\ncommand = "python3 /workspace/actor.py {kind}"\nmode = "ask"\n' for kind in KINDS]
     lines.append('[agents.missing]\ncommand = "/nowhere/agent"\n')
+    if memory is not None:
+        lines.append(f'[computer.limits]\nmemory = "{memory}MiB"\n')
     folder.mkdir(exist_ok=True)
     (folder / "freehold.toml").write_text("".join(lines))
     harness = SessionHarness(computer, folder, idle)

@@ -197,6 +197,13 @@ async def test_an_agent_never_gets_a_lasting_yes(harness: SessionHarness) -> Non
         (PermissionRule("allow", "edit", "/workspace/*"), "edit", "/workspace/../home/agent/.bashrc", "ask"),
         (PermissionRule("allow", "execute", "make", True), "execute", "make all", "ask"),
         (PermissionRule("deny", "*", "*secret*"), "read", "/workspace/secret.txt", "deny"),
+        (PermissionRule("deny", "*", "*secret*"), "execute", "cat secret.txt", "deny"),
+        (PermissionRule("ask", "*", "/workspace/*"), "execute", "/workspace/build.sh", "ask"),
+        (PermissionRule("allow", "*", "/workspace/*"), "read", "/workspace/a.txt", "allow"),
+        (PermissionRule("allow", "*", "/workspace/*"), "execute", "/workspace/evil.sh --all /home/agent", "ask"),
+        (PermissionRule("allow", "*", "/workspace/evil.sh", True), "execute", "/workspace/evil.sh", "ask"),
+        (PermissionRule("allow", "*", "*.example.com*"), "host", "www.example.com:443", "ask"),
+        (PermissionRule("allow", "host", "*.example.com*"), "host", "www.example.com:443", "allow"),
         (PermissionRule("deny", "execute", "curl*"), "execute", "curl x\n| sh", "deny"),
     ],
 )

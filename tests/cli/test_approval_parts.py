@@ -41,6 +41,12 @@ def test_what_the_owner_must_know_comes_last() -> None:
     assert last[-1].text == "12 bytes of the request are not shown."
 
 
+def test_the_owner_is_told_what_a_lasting_answer_allows() -> None:
+    effect = "every change of /workspace/a, whatever its content"
+    lines = [line.text for line in list_part_lines({"parts": [], "lasting_effect": effect})]
+    assert lines == [f"“always” and “for this conversation” allow {effect}."]
+
+
 def test_a_line_that_looks_like_the_head_of_a_diff_is_shown() -> None:
     """A removed line `-- x` is printed as `--- x`, and an added line `++ x` as `+++ x`."""
     assert [line for line in diff_lines("-- a\nsame", "++ b\nsame") if line[0] in "+-"] == ["--- a", "+++ b"]

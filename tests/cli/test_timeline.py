@@ -136,3 +136,36 @@ def test_verify_names_the_damage_and_exits_1(home: Path) -> None:
     found = json.loads(done.stdout)
     assert not found["ok"]
     assert [(problem["fault"], problem["seq"]) for problem in found["problems"]] == [("changed", 2), ("missing", 4)]
+
+
+def test_old_events_are_archived_on_request_and_read_and_verified_as_before(tmp_path: Path) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=100)
+    with Timeline(tmp_path / "timeline.db", clock=lambda: long_ago) as timeline, timeline.transaction() as tx:
+        for number in range(2000):
+            tx.append("keeper.counted", {"number": number})
+    before = freehold("timeline", "--after", "0", "--json", "--home", tmp_path).stdout
+    assert json.loads(freehold("timeline", "archive", "--json", "--older-than", "101", "--home", tmp_path).stdout) == {
+        "first": 0, "last": 0, "count": 0
+    }  # fmt: skip
+    done = freehold("timeline", "archive", "--home", tmp_path)
+    assert done.stdout == "768 events moved to the archive: 1 to 768\n", done.stderr
+    assert freehold("timeline", "archive", "--home", tmp_path).stdout == "No event is old enough.\n"
+    after = freehold("timeline", "--after", "0", "--limit", "2000", "--json", "--home", tmp_path).stdout
+    assert after == before
+    size = freehold("timeline", "size", "--home", tmp_path).stdout.splitlines()
+    assert size[0].startswith(f"1,233 events in {tmp_path}/timeline.db (")
+    assert size[1].startswith(f"768 older events in {tmp_path}/timeline-archive (")
+    assert json.loads(freehold("timeline", "--home", tmp_path, "size", "--json").stdout)["archived"] == 768
+    assert freehold("timeline", "verify", "--home", tmp_path).returncode == 0
+    file = tmp_path / "timeline-archive" / "000000000001.jsonl.gz"
+    file.write_bytes(file.read_bytes()[:-5])
+    damaged = freehold("timeline", "verify", "--home", tmp_path)
+    assert damaged.returncode == 1
+    assert "events 513 to 768 are lost: 000000000001.jsonl.gz was cut or changed" in damaged.stdout
+
+
+def test_there_must_be_a_timeline_to_archive(tmp_path: Path) -> None:
+    done = freehold("timeline", "archive", "--home", tmp_path)
+    assert done.returncode == 1
+    assert "There is no timeline" in done.stderr
+    assert not list(tmp_path.iterdir())

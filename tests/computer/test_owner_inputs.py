@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.support.condition import until
 
 from freehold.computer import Computer
 from freehold.computer.library.link import UnwantedChannel
@@ -145,3 +146,16 @@ async def test_the_request_too_many_is_refused_alone(computer: Computer, turn: P
     finally:
         for channel in waiting:
             channel.close()
+
+
+async def test_a_search_that_is_given_up_after_its_end_kills_nothing(computer: Computer, turn: Process) -> None:
+    """Its results wait for a reader who leaves. Its process is gone by then, so there is nothing left to kill."""
+    await computer.files.write("haystack", b"needle\n" * 100)
+    request = {"op": "search", "pattern": "needle", "path": "haystack", "most": 1000}
+    channel = computer._connection.link.open(request, UnwantedChannel(), 1)
+
+    async def has_ended() -> bool:
+        return [one.pid for one in await computer.processes()] == [turn.pid]
+
+    await until(has_ended)
+    channel.close()

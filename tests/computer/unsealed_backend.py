@@ -75,8 +75,12 @@ class UnsealedMachine:
             self._stderr = (self._stderr + data)[-MAX_LAST_WORDS:]
 
     def _is_ready(self) -> bool:
+        """Whether it is the guest and has blocked the signal. `unshare` blocks it too, and lets it in again."""
         try:
-            status = Path(f"/proc/{self.pid}/status").read_text()
+            guest = Path(f"/proc/{self.pid}")
+            if (guest / "exe").readlink() == Path(f"/proc/{self._process.pid}/exe").readlink():
+                return False
+            status = (guest / "status").read_text()
         except IndexError:  # not forked yet
             return False
         mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:"))

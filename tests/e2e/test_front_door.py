@@ -156,9 +156,8 @@ def test_the_script_in_the_guide_undoes_a_change(freehold: RunningFreehold, tmp_
     """The second block of docs/guides/api.md, with another address and token."""
     guide = (ROOT / "docs" / "guides" / "api.md").read_text()
     block = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)[1]
-    output = _finish(
-        freehold.harness.start("token", "create", "script", "--scope", "read", "--scope", "history", "--json")
-    )
+    scopes = [word for scope in ("read", "prompt", "history") for word in ("--scope", scope)]
+    output = _finish(freehold.harness.start("token", "create", "script", *scopes, "--json"))
     token = json.loads(output)["token"]
     _finish(freehold.harness.start("run", "echo by-hand > noted"))
     script = tmp_path / "script.py"

@@ -19,7 +19,7 @@ from freehold.history.names import read_name
 from freehold.identity.sign_ins import SignIns
 from freehold.identity.tokens import ApiTokens, Scope
 
-ALL: tuple[Scope, ...] = ("read", "files", "history")
+ALL: tuple[Scope, ...] = ("read", "prompt", "files", "history")
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +239,7 @@ def test_changes_through_the_files_api_are_recorded_with_author_and_reason(http:
     assert http.post("/v1/files/remove", json={"path": "not-there"}).status_code == 404
     entry = get(http, "/v1/history/compare")["new"]
     assert entry["id"] > before
-    assert entry["who"] == {"by": "owner", "via": "token", "token": "test-read-files-history"}
+    assert entry["who"] == {"by": "owner", "via": "token", "token": "test-read-prompt-files-history"}
     assert entry["why"] == "saved by-hand.txt, moved by-hand.txt to moved.txt"
     assert http.post("/v1/files/remove", json={"path": "moved.txt"}).status_code == 200
     assert get(http, "/v1/history/compare")["new"]["why"] == "removed moved.txt"
@@ -322,7 +322,7 @@ def test_every_way_to_undo_records_who_asked(
     harness: FreeholdHarness, http: httpx2.Client, browser: tuple[httpx2.Client, httpx2.Client, str, str]
 ) -> None:
     gateway, page, sign_in, recovery = browser
-    token = "test-read-files-history"
+    token = "test-read-prompt-files-history"
 
     def read_last() -> tuple[dict[str, str], dict[str, Any], str, str]:
         entry = get(http, "/v1/history", limit=1)["entries"][0]

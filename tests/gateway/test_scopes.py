@@ -1,5 +1,6 @@
 """What each scope of an API token reaches, as a table, and the acts for which a route needs one scope more."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway, next_message
 
 from freehold.agents.sessions.owner_command import is_owner_command, runs_command
+from freehold.agents.sessions.permission_request import make_text_request
 from freehold.gateway.routing import RouteScope
 from freehold.identity.tokens import SCOPES, Scope
 
@@ -225,6 +227,30 @@ async def test_only_a_token_for_history_rewinds_files(gateway: RunningGateway) -
         await expect(gateway, headers, path, {"turn": 1, "what": "both"}, "turn.not-found")
 
 
+@pytest.mark.parametrize(("subjects", "needed"), [((), "history"), (("example.org:443",), "admin")])
+async def test_a_prompt_token_does_not_say_yes_to_a_host_tool_that_it_has_prompted(
+    gateway: RunningGateway, subjects: tuple[str, ...], needed: Scope
+) -> None:
+    """Otherwise a prompt "call history_undo" and the answer to its question would give it every scope."""
+    session = await gateway.open_session()
+    store = gateway.context.sessions.dependencies.approvals.store
+
+    async def ask() -> str:
+        request = make_text_request("host", "a host tool", "what it does", subjects)
+        return f"/v1/approvals/{(await asyncio.to_thread(store.add, session, None, request))[0].id}"
+
+    path = await ask()
+    for _, headers in tokens_without(gateway, needed):
+        for answer in ("once", "conversation") if subjects else ("once",):
+            await expect(gateway, headers, path, {"answer": answer}, "identity.wrong-scope")
+    assert len(store.list_pending(session)) == 1
+    both: tuple[Scope, ...] = ("prompt", needed)
+    for name, answer, scopes in (("no", "reject", both[:1]), ("yes", "once", both)):
+        given = gateway.token(*scopes, name=name)
+        answered = await gateway.http.post(await ask(), json={"answer": answer}, headers=given)
+        assert answered.json()["answer"] == answer, answered.text
+
+
 async def test_a_prompt_token_uploads_no_file(gateway: RunningGateway) -> None:
     for _, headers in tokens_without(gateway, "files"):
         answer = await gateway.http.put("/v1/files/content?path=x", content=b"x", headers=headers)
@@ -243,13 +269,13 @@ async def test_a_read_token_cannot_search_in_messages(gateway: RunningGateway) -
 
 async def test_a_read_token_cannot_follow_conversations_on_the_socket(gateway: RunningGateway) -> None:
     session = await gateway.open_session()
-    topics = ("approvals", f"session:{session}")
+    topics = ("approvals", "sessions", f"session:{session}")
     async with gateway.socket(gateway.token("read", "files")) as socket:
         for topic in topics:
             await socket.send(json.dumps({"type": "subscribe", "topic": topic, "after": 0}))
             assert (await next_message(socket, "error"))["code"] == "identity.wrong-scope"
-        await socket.send(json.dumps({"type": "subscribe", "topic": "sessions"}))
-        assert (await next_message(socket, "subscribed"))["topic"] == "sessions"
+        await socket.send(json.dumps({"type": "subscribe", "topic": "health"}))
+        assert (await next_message(socket, "subscribed"))["topic"] == "health"
     async with gateway.socket(gateway.token("read", "prompt", name="both")) as socket:
         for topic in topics:
             await socket.send(json.dumps({"type": "subscribe", "topic": topic}))

@@ -1,5 +1,8 @@
 """What an agent wrote is answered whatever it contains."""
 
+import json
+from typing import NoReturn
+
 import pytest
 from tests.gateway.running_gateway import RunningGateway
 
@@ -20,3 +23,20 @@ async def test_an_export_with_any_text_is_answered(gateway: RunningGateway, form
     answer = await gateway.http.get(f"/v1/sessions/{session}/export?format={format}", headers=gateway.token("prompt"))
     assert answer.status_code == 200
     assert "half a character" in answer.text
+
+
+async def test_numbers_that_are_not_json_and_were_stored_before_are_answered_as_text(gateway: RunningGateway) -> None:
+    """Freehold 0.1.0 stored NaN when an agent sent it. A page refuses a whole answer that contains it."""
+    session = await gateway.open_session("words")
+    numbers = {"n": float("nan"), "more": [float("inf"), float("-inf"), 1.5]}
+    with gateway.context.sessions.dependencies.store.timeline.transaction() as tx:
+        tx.execute("UPDATE agents_event SET data = ? WHERE session = ?", (json.dumps(numbers), session))
+    token = gateway.token("prompt")
+    for path in ("events?after=0", "export?format=json"):
+        answer = await gateway.http.get(f"/v1/sessions/{session}/{path}", headers=token)
+        found = json.loads(answer.text, parse_constant=_refuse)
+        assert found["events"][0]["data"] == {"n": "NaN", "more": ["Infinity", "-Infinity", 1.5]}
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

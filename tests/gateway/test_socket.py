@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from freehold.gateway import socket as socket_module
 from freehold.gateway.principal import Principal
 from freehold.gateway.socket import MAX_QUEUED, MAX_TOPICS, SocketReader, SubscribeMessage, _subscribe
-from freehold.gateway.topics import EncodedMessage, Topic, Topics, encode_message
+from freehold.gateway.topics import MAX_KEPT_LENGTH, EncodedMessage, Topic, Topics, encode_message
 from freehold.identity.tokens import ApiToken
 
 READER = Principal(token=ApiToken("1", "reader", frozenset({"read"}), None, 0.0, None, None))
@@ -67,6 +67,20 @@ async def test_messages_that_are_no_longer_stored_mean_resync(gateway: RunningGa
         assert await next_message(socket, "resync") == {"type": "resync", "topic": "short", "seq": 10}
         await subscribe(socket, "short", after=7)
         assert [(await next_message(socket, "event"))["seq"] for _ in range(3)] == [8, 9, 10]
+
+
+async def test_a_topic_does_not_grow_with_the_length_of_its_messages(gateway: RunningGateway) -> None:
+    """A change of many files is a long message. A reader that misses one that is no longer stored is told."""
+    gateway.publisher.topics.add(topic := Topic("wide"))
+    long = "x" * (MAX_KEPT_LENGTH // 4)
+    for _ in range(20):
+        topic.publish({"paths": long})
+    assert sum(len(text) for _, text in topic._kept) <= MAX_KEPT_LENGTH
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "wide", after=18)
+        assert [(await next_message(socket, "event"))["seq"] for _ in range(2)] == [19, 20]
+        await subscribe(socket, "wide", after=10)
+        assert (await next_message(socket, "resync"))["seq"] == 20
 
 
 async def test_a_backlog_longer_than_the_queue_is_sent_in_batches(gateway: RunningGateway) -> None:
@@ -191,7 +205,7 @@ class QueueReader:
     """Reads the queue of one socket at its own speed."""
 
     def __init__(self) -> None:
-        self.reader = SocketReader()
+        self.reader = SocketReader(READER)
         self.seen: list[int] = []
         self.resynced = False
 
@@ -246,7 +260,7 @@ def test_resuming_loses_and_repeats_nothing(
         listener = QueueReader()
         drain = asyncio.create_task(listener.reader.drain(listener.send))
         asking = asyncio.create_task(
-            _subscribe(SubscribeMessage(type="subscribe", topic="t", after=after), listener.reader, topics, READER)
+            _subscribe(SubscribeMessage(type="subscribe", topic="t", after=after), listener.reader, topics)
         )
         for burst in bursts:
             for _ in range(burst):
@@ -266,3 +280,35 @@ def test_resuming_loses_and_repeats_nothing(
             assert first == after + 1
 
     asyncio.run(scenario())
+
+
+async def test_a_topic_that_is_removed_while_a_reader_subscribes_loses_nothing() -> None:
+    """A session's topic without readers is removed at its next event, and one who is just subscribing must get it."""
+    record: list[EncodedMessage] = [(1, encode_message("t:1", 1, {}))]
+    topics = Topics()
+
+    def add_event() -> None:
+        record.append((len(record) + 1, encode_message("t:1", len(record) + 1, {})))
+
+    async def backlog(start: int) -> list[EncodedMessage] | None:
+        found = record[start:]
+        if len(record) == 1:  # it happens while the backlog is read
+            add_event()
+            topics.remove("t:1")
+        return found
+
+    async def make(_name: str) -> Topic | None:
+        return Topic("t:1", first=len(record), backlog=backlog)
+
+    topics.add_family("t", make)
+    listener = QueueReader()
+    drain = asyncio.create_task(listener.reader.drain(listener.send))
+    await _subscribe(SubscribeMessage(type="subscribe", topic="t:1", after=0), listener.reader, topics)
+    joined = topics.get("t:1")
+    assert joined is not None
+    assert joined.readers == 1
+    joined.publish({}, 3)
+    await listener.reader.wait_until_sent()
+    await until(lambda: listener.seen == [1, 2, 3])
+    drain.cancel()
+    await asyncio.gather(drain, return_exceptions=True)

@@ -85,9 +85,15 @@ def test_a_copy_has_contents_modes_times_and_links(folder: Path, tmp_path: Path)
             assert copied.stat().st_mtime_ns == path.stat().st_mtime_ns
 
 
-def test_a_folder_is_not_copied_into_itself(folder: Path) -> None:
+@pytest.mark.parametrize("source", ["", "/", "/.", "/a/..", "/../folder", "/to-itself/", "/.."])
+@pytest.mark.parametrize("target", ["copy", "a/copy", "a/../copy", "to-itself/copy"])
+def test_a_folder_is_not_copied_into_itself_however_it_is_spelled(folder: Path, source: str, target: str) -> None:
+    """It would copy its own copy, as deep as paths can be."""
+    (folder / "to-itself").symlink_to(folder)
+    named = os.fsencode(f"{folder}{source}".replace("../folder", f"../{folder.name}"))
     with pytest.raises(OSError, match="into itself"):
-        list(tree.copy_tree(os.fsencode(folder), os.fsencode(folder / "a" / "copy")))
+        list(tree.copy_tree(named, os.fsencode(f"{folder}/{target}")))
+    assert not (folder / target).exists()
 
 
 def test_proc_and_devices_are_not_copied(tmp_path: Path) -> None:

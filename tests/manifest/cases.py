@@ -296,6 +296,7 @@ CASES: dict[str, Case] = {
         '[mesh]\nhost = "h.example.com"', '[mesh]\nhost = "https://h.example.com"', "h.example.com", "mesh.host"
     ),
     "W731": Case('[mesh]\nmode = "host"', '[mesh]\nmode = "off"', "mesh", "mesh.mode"),
+    "E811": Case('[retention]\nusage = "30d"', '[retention]\nusage = "32d"', "30d", "retention.usage"),
     "E801": Case('[observe]\nlog_level = "verbose"', '[observe]\nlog_level = "debug"', "verbose", "observe.log_level"),
     "E901": Case(
         '[egress]\nallow = ["192.168.1.5:8080"]',

@@ -60,6 +60,27 @@ def test_a_new_table_leaves_the_others_as_they_are(path: Path) -> None:
     assert all(line in text.splitlines() for line in TEXT.splitlines())
 
 
+def test_a_table_that_is_written_in_several_places_gets_keys(tmp_path: Path) -> None:
+    path = tmp_path / "freehold.toml"
+    path.write_text('gateway.port = 3001\nssh.enabled = false # no\ngateway.host = "127.0.0.1"\n')
+    edit_manifest(path, "gateway.public_url", "https://a.example.com")
+    assert tomllib.loads(path.read_text()) == {
+        "gateway": {"port": 3001, "host": "127.0.0.1", "public_url": "https://a.example.com"},
+        "ssh": {"enabled": False},
+    }
+    assert "ssh.enabled = false # no" in path.read_text()
+
+
+def test_a_table_that_is_written_in_several_places_gets_no_table_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "freehold.toml"
+    path.write_text('computer.backend = "docker"\nssh.enabled = false\ncomputer.mounts = []\n')
+    before = path.read_bytes()
+    with pytest.raises(FreeholdError) as caught:
+        edit_manifest(path, "computer.limits.memory", "1GiB")
+    assert caught.value.code == "manifest.cannot-edit"
+    assert path.read_bytes() == before
+
+
 def test_an_inline_table_grows(path: Path) -> None:
     edit_manifest(path, "slots.beads.required", True)
     assert tomllib.loads(path.read_text())["slots"] == {"beads": {"mode": "local", "required": True}}

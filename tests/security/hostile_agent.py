@@ -35,6 +35,8 @@ class Character:
         self.set_mode: str = given.get("set_mode", "accept")
         self.set_option: Any = given.get("set_option")
         """The answer to session/set_config_option; by default an empty one."""
+        self.usage: Any = given.get("usage")
+        """What it says that a turn has used."""
 
 
 class HostileAgent:
@@ -165,7 +167,7 @@ class HostileAgent:
     def prompt(self, params: Json) -> Json:
         line = params["prompt"][0]["text"].splitlines()[-1]
         self.play(json.loads(line) if line.startswith("[{") else [{"say": line}])
-        return {"stopReason": "end_turn"}
+        return {"stopReason": "end_turn", "usage": self._character.usage}
 
     def set_mode(self, params: Json) -> Json:
         how = self._character.set_mode

@@ -146,6 +146,21 @@ async def test_the_end_of_a_long_command_is_shown_or_its_absence_is_told(session
         {"params": {"options": [{"optionId": "yes", "name": "SECRET", "kind": "allow_once"}]}},
         {"params": {"_meta": {"x": "SECRET"}}},
         {"params": {"beside": "SECRET"}},
+        {"content": [{**diff("/workspace/a"), "newText": ["SECRET"]}]},
+        {"content": [{**diff("/workspace/a"), "newText": {"run": "SECRET"}}]},
+        {"content": [{**diff("/workspace/a"), "oldText": ["SECRET"]}]},
+        {"content": [{**text("hi"), "run": "SECRET"}]},
+        {"content": [{"type": "content", "content": {"type": {"run": "SECRET"}, "text": "hi"}}]},
+        {"locations": [{"path": "/workspace/a", "line": "SECRET"}]},
+        {"sessionUpdate": "tool_call_update", "_meta": {"really": "SECRET"}},
+        {"sessionUpdate": "SECRET"},
+        {"rawOutput": {"run": "SECRET"}},
+        {"status": {"run": "SECRET"}},
+        {"params": {"options": [{"optionId": "a", "name": "Yes", "kind": "allow_once", "_meta": {"run": "SECRET"}}]}},
+        {"params": {"options": [{"optionId": "a", "name": "Yes", "kind": "allow_once", "description": "SECRET"}]}},
+        {"params": {"options": [{"optionId": "a", "name": ["SECRET"], "kind": "allow_once"}]}},
+        {"params": {"options": ["SECRET"]}},
+        {"params": {"options": "SECRET"}},
     ],
     ids=lambda given: "-".join(f"{name}" for name in given),
 )  # fmt: skip
@@ -154,6 +169,42 @@ async def test_everything_that_a_request_carries_is_shown(session: HostileSessio
     assert "SECRET" in shown(asked)
     assert asked.as_json()["complete"]
     await session.stop()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"content": [{**diff("/workspace/a"), "newText": ["EVIL"]}]},
+        {"content": [{**diff("/workspace/a"), "run": "EVIL"}]},
+        {"content": [diff("/workspace/a"), {**text("hi"), "run": "EVIL"}]},
+        {"params": {"options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once", "_meta": {"run": "EVIL"}}]}},
+    ],
+    ids=["new text is a list", "a key beside a change", "a key beside a text", "a key of an answer"],
+)  # fmt: skip
+async def test_no_rule_covers_content_that_has_no_known_form(session: HostileSession, odd: dict[str, Any]) -> None:
+    set_rules(session, FOLDER_RULE)
+    asked = await session.ask(tool_call(**{"kind": "edit", "content": [diff("/workspace/a")], **odd}))
+    assert "EVIL" in shown(asked)
+    assert asked.as_json()["options"] == ["once", "reject"]
+    await session.stop()
+
+
+async def test_a_change_that_cannot_be_drawn_still_names_its_file(session: HostileSession) -> None:
+    asked = await session.ask(
+        tool_call(kind="edit", content=[{**diff("/workspace/.git/hooks/pre-commit"), "newText": ["x"]}])
+    )
+    assert part(asked, "path")["runs_by_itself"]
+    await session.stop()
+
+
+async def test_other_answers_of_the_agent_make_another_request(session: HostileSession) -> None:
+    digests = set()
+    for name in ("Yes", "Yes, and run it as root"):
+        options = [{"optionId": "yes", "name": name, "kind": "allow_once"}]
+        asked = await session.ask(tool_call(kind="execute", rawInput={"command": "id"}, params={"options": options}))
+        digests.add(asked.digest)
+        await session.stop()
+    assert len(digests) == 2
 
 
 async def test_a_question_without_command_or_path_says_so_and_is_never_answered_always(session: HostileSession) -> None:
@@ -245,6 +296,35 @@ async def test_what_was_said_of_a_call_before_the_request_is_not_taken_back_by_l
     await session.stop()
 
 
+async def test_a_file_is_not_taken_back_by_naming_many_others(session: HostileSession) -> None:
+    """Neither a location after more than fifty of them, nor a change."""
+    set_rules(session, FOLDER_RULE)
+    update = {"sessionUpdate": "tool_call", "toolCallId": "t1", "kind": "edit"}
+    located = [{"path": "/workspace/.envrc"}, *({"path": f"/workspace/f{number}"} for number in range(60))]
+    for said in ({"locations": located}, {"content": [diff("/workspace/.envrc")]}):
+        asked = await session.ask(
+            {"update": {**update, **said}},
+            tool_call(locations=[{"path": "/workspace/ok"}], content=[diff("/workspace/ok")]),
+        )
+        body = asked.as_json()
+        assert "/workspace/.envrc" in {one["path"] for one in body["parts"]}
+        assert (body["runs_by_itself"], body["options"]) == (True, ["once", "reject"])
+        await session.stop()
+
+
+async def test_a_call_that_names_paths_without_end_ends_the_agent(session: HostileSession) -> None:
+    updates = [
+        {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "t1",
+            "locations": [{"path": f"/workspace/{number}-{place}"} for place in range(6_000)],
+        }
+        for number in range(2)
+    ]
+    ended = await session.play(*({"update": update} for update in updates), {"hang": True})
+    assert ended["error"]["code"] == "agent.too-large"
+
+
 async def test_a_change_at_the_end_of_a_long_diff_makes_another_request(session: HostileSession) -> None:
     """The parts that do not fit on the page are approved by the digest as well."""
     long = "x" * 900_000
@@ -287,6 +367,7 @@ async def test_a_call_that_changed_cannot_hide_behind_many_others(
         {"command": "make", "cwd": "/tmp"},
         {"command": "make", "env": {"A": "b"}},
         {"command": "make", "stdin": "x"},
+        {"command": "make", "script": "x"},
         {"path": "/workspace/.git/config"},
     ],
     ids=lambda given: json.dumps(given),
@@ -300,6 +381,68 @@ async def test_an_agent_that_changes_the_call_after_the_yes_is_ended(
     await session.answer(await session.wait_asked(), "once")
     ended = await session.harness.wait_ended(session.id, turn)
     assert ended.data["error"]["code"] == "approval.changed"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"command": "make", "cwd": "/workspace/a"}, {"command": "make"}),
+        ({"path": "/workspace/a", "content": "good"}, {"path": "/workspace/a", "content": "evil"}),
+        ({"code": "good"}, {"code": "evil"}),
+        ({"path": "/workspace/a"}, {"path": "/workspace/a", "script": "evil"}),
+        ({"url": "https://good.example"}, {"url": "https://evil.example"}),
+        ({"path": "a", "cwd": "/workspace/a"}, {"path": "a", "cwd": "/workspace/b"}),
+        ("good", "evil"),
+    ],
+    ids=json.dumps,
+)
+async def test_an_agent_that_changes_any_input_after_the_yes_is_ended(
+    session: HostileSession, before: Any, after: Any
+) -> None:
+    change = {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "rawInput": after}}
+    turn = await session.prompt(tool_call(kind="other", rawInput=before, yes=[change, {"hang": True}]))
+    await session.answer(await session.wait_asked(), "once")
+    ended = await session.harness.wait_ended(session.id, turn)
+    assert ended.data["error"]["code"] == "approval.changed"
+
+
+async def test_an_agent_may_report_the_same_input_again_or_in_other_words(session: HostileSession) -> None:
+    """A part of it, a note, or the texts of a change that was shown as a change only."""
+    asked = {"file_path": "/workspace/a", "limit": 3, "description": "Look"}
+    later: list[dict[str, Any]] = [
+        asked,
+        {},
+        {"file_path": "/workspace/a", "description": "Look again"},
+        {"file_path": "/workspace/a", "oldString": "a", "newString": "b", "replaceAll": True},
+    ]
+    updates = [{"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "rawInput": one}} for one in later]
+    set_rules(session, FOLDER_RULE)
+    ended = await session.play(tool_call(kind="edit", rawInput=asked, yes=[*updates, {"say": "done"}]))
+    assert "error" not in ended
+    assert "done" in session.said
+    assert session.asked == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"rawInput": {"input": "*** Add File: .git/hooks/pre-commit"}},
+        {"rawInput": {"patch": 'diff --git "a/\\056envrc" "b/\\056envrc"'}},
+        {"rawInput": {"path": "/workspace/ok", "output": ".envrc"}},
+        {"rawInput": {"file_path": "a://../.envrc"}},
+        {"rawInput": {"cwd": "/workspace/repo/hooks", "file_path": "pre-commit"}},
+        {"command": "rm -rf ~"},
+        {"params": {"command": "rm -rf ~"}},
+    ],
+    ids=lambda given: json.dumps(given),
+)
+async def test_a_call_that_names_a_file_where_nobody_looks_is_asked(
+    session: HostileSession, call: dict[str, Any]
+) -> None:
+    """More of these are in tests/agents/test_rule_cover.py."""
+    set_rules(session, FOLDER_RULE)
+    await session.ask(tool_call(kind="edit", locations=[{"path": "/workspace/ok"}], **call))
+    await session.stop()
 
 
 async def test_an_answer_counts_only_for_the_call_whose_digest_it_names(session: HostileSession) -> None:
@@ -343,6 +486,46 @@ async def test_a_rule_covers_a_command_with_keys_that_change_nothing(session: Ho
     given = {"command": "git status -s", "cwd": "/workspace", "description": "Look", "timeout": 5, "env": {}}
     await session.play(tool_call(kind="execute", rawInput=given))
     assert session.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "effect"),
+    [
+        ({"kind": "execute", "rawInput": {"command": "make"}}, "exactly this command"),
+        ({"kind": "edit", "content": [diff("a.txt")]}, "every change of /workspace/a.txt, whatever its content"),
+        ({"kind": "delete", "locations": [{"path": "/workspace/a.txt"}]}, "every deletion of /workspace/a.txt"),
+        (
+            {"kind": "delete", "locations": [{"path": f"/workspace/{n}"} for n in range(99)]},
+            "every deletion of each path of this request",
+        ),
+    ],
+)
+async def test_the_owner_is_told_all_that_a_lasting_answer_allows(
+    session: HostileSession, call: dict[str, Any], effect: str
+) -> None:
+    asked = (await session.ask(tool_call(**call))).as_json()
+    assert "always" in asked["options"]
+    assert asked["lasting_effect"] == effect
+    await session.stop()
+
+
+async def test_always_for_a_file_allows_its_next_change_as_the_owner_was_told(session: HostileSession) -> None:
+    asked = await session.ask(tool_call(kind="edit", content=[diff("/workspace/a.txt", "good")]))
+    await session.answer(asked, "always")
+    await session.harness.watchers.until_text("[yes]")
+    await session.stop()
+    await session.play(tool_call(kind="edit", content=[diff("/workspace/a.txt", "other")]))
+    assert session.asked == 1
+
+
+async def test_a_move_is_never_allowed_for_longer_than_once(session: HostileSession) -> None:
+    """Rules for both paths would also allow the way back."""
+    asked = await session.ask(tool_call(kind="move", rawInput={"from": "/workspace/a", "to": "/workspace/b"}))
+    assert asked.as_json()["options"] == ["once", "reject"]
+    assert asked.as_json()["lasting_effect"] is None
+    with pytest.raises(FreeholdError, match="cannot be answered"):
+        await session.answer(asked, "always")
+    await session.stop()
 
 
 async def test_always_holds_for_the_command_in_its_folder_and_for_nothing_else(session: HostileSession) -> None:
@@ -556,6 +739,52 @@ async def test_a_message_that_is_nested_too_deeply_is_refused_and_not_fatal(sess
     assert session.said == "still here\n"
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+async def test_a_number_that_no_page_can_read_is_refused_and_not_fatal(session: HostileSession, number: str) -> None:
+    update = f'{{"sessionUpdate":"tool_call","toolCallId":"evil","rawInput":{{"n":{number}}}}}'
+    line = f'{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}\n'
+    ended = await session.play({"raw": line}, {"say": "still here"})
+    assert "error" not in ended
+    assert session.said == "still here\n"
+    events = session.harness.sessions.dependencies.store.events(session.id)
+    assert "evil" not in json.dumps([event.as_json() for event in events if event.kind == "tool"])
+
+
+async def test_a_path_that_is_no_address_is_asked_and_the_session_goes_on(session: HostileSession) -> None:
+    asked = await session.ask(tool_call(kind="edit", content=[diff("file://[x")]), {"say": "still here"})
+    assert part(asked, "diff")["path"] == "file://[x"
+    await session.answer(asked, "reject")
+    await session.harness.watchers.until_text("still here")
+    await session.stop()
+
+
+async def test_a_request_that_the_host_cannot_answer_is_refused_and_the_session_goes_on(
+    session: HostileSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object, **more: object) -> None:
+        raise RuntimeError("a bug of the host")
+
+    monkeypatch.setattr("freehold.agents.sessions.permission_gate.build_request", fail)
+    ended = await session.play(tool_call(kind="execute", rawInput={"command": "id"}), {"say": "still here"})
+    assert "error" not in ended
+    assert "[yes]" not in session.said
+    assert session.said.endswith("still here\n")
+
+
+@pytest.mark.parametrize("link", ["/proc/self/cwd", "/proc/thread-self/root", "/dev/fd/1", "/proc/1/root"])
+async def test_a_link_that_leads_each_process_elsewhere_is_said_to_be_unknown(
+    session: HostileSession, place: tuple[Computer, Path], link: str
+) -> None:
+    """Resolved by Freehold's own process it would be that process's folder, not the agent's."""
+    set_rules(session, PermissionRule("allow", "edit", "/*"))
+    name = link.strip("/").replace("/", "-")
+    (place[1] / name).symlink_to(link)
+    asked = await session.ask(tool_call(kind="edit", content=[diff(f"/workspace/{name}/x")]))
+    assert part(asked, "diff")["warning"] == "Freehold could not find out where this path leads"
+    assert asked.as_json()["options"] == ["once", "reject"]
+    await session.stop()
+
+
 async def test_half_a_character_anywhere_harms_nothing(session: HostileSession) -> None:
     """No database holds such a text: it is replaced where it comes in."""
     half = "a\ud800"
@@ -570,6 +799,13 @@ async def test_half_a_character_anywhere_harms_nothing(session: HostileSession) 
     )
     assert "a\ufffd" in part(asked, "command")["text"]
     await session.stop()
+
+
+async def test_a_turn_that_reports_absurd_usage_ends_as_usual(hostile: HostileHarness) -> None:
+    session = await hostile.open(usage={"inputTokens": 10**1300, "outputTokens": 2**53})
+    ended = await session.play({"say": "done"})
+    assert ended["stop_reason"] == "end_turn"
+    assert ended["usage"] == {"input": None, "output": 2**53, "cost": None}
 
 
 async def test_a_turn_ends_for_the_owner_even_when_the_host_itself_fails(

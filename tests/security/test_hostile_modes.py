@@ -8,11 +8,12 @@ import pytest
 import pytest_asyncio
 from tests.security.hostile_session import HostileHarness, HostileSession, run_hostile_harness
 
-from freehold.agents.catalogue.registry import is_known_to_ask, known_agents
+from freehold.agents.acp.options import AgentOptions
+from freehold.agents.catalogue.registry import is_known_to_ask, known_agents, mode_policy
 from freehold.computer import Computer
 from freehold.errors import FreeholdError
 from freehold.manifest import load_manifest
-from freehold.manifest.agent_modes import is_asking_mode
+from freehold.manifest.agent_modes import is_asking_mode, is_asking_value
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -145,14 +146,82 @@ async def test_a_confirmed_option_counts(hostile: HostileHarness) -> None:
         option(True, name="auto_approve", category=""),
         option("never", "never", "on-request", name="approval_policy", category=""),
         option("accept-edits", "accept-edits", "none", name="edits", category="other"),
+        option("allow-all", name="approval_policy", category=""),
+        option("never", name="approval_policy", category="model"),
+        option("full", name="setting", category="permissions"),
+        option(False, name="require_approval", category="thought_level"),
     ],
-    ids=lambda given: given["id"],
+    ids=lambda given: f"{given['id']}={given['currentValue']}",
 )
 async def test_every_option_counts_not_only_the_first_mode(
     hostile: HostileHarness, place: tuple[Computer, Path], more: dict[str, Any]
 ) -> None:
     new = {**modes("ask"), "configOptions": [option("ask", "ask"), more]}
     assert await is_refused(await hostile.open(new=new), place)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("approval_policy", value)
+            for value in ("allow-all", "none", "off", "trust", "auto-run", "on-failure", "never", "always", "auto", 1)
+        ),
+        *(
+            (name, True)
+            for name in ("auto_run", "allow_all", "autoApprove", "trustWorkspace", "no_confirm", "Skip asking")
+        ),
+        *((name, False) for name in ("require_approval", "confirm", "sandbox", "disable-auto-approve")),
+        ("Approval mode", "off"),
+        ("agent-mode", "agent"),
+        ("agent-mode", True),
+        ("permissions", "write"),
+        ("model_approval", "gpt"),
+    ],
+)
+async def test_an_option_that_speaks_of_asking_needs_a_value_that_is_known(name: str, value: object) -> None:
+    for category in ("", "model", "thought_level", "other"):
+        assert not is_asking_value(name, name, category, value)
+        assert not is_asking_value("x1", name, category, value)
+        assert not is_asking_value(name, "Setting", category, value)
+
+
+@pytest.mark.parametrize(
+    ("option_id", "name", "category", "value"),
+    [
+        # Claude Code
+        *(("model", "Model", "model", value) for value in ("default", "opus", "auto", "yolo-1")),
+        *(("effort", "Effort", "thought_level", value) for value in ("default", "low", "max")),
+        *(("fast", "Fast mode", "model_config", value) for value in ("on", "off", True, False)),
+        *(("ultracode", "Ultracode", "model_config", value) for value in ("on", "off", True, False)),
+        ("agent", "Agent", "", "default"),
+        # Codex and OpenCode
+        ("reasoning_effort", "Reasoning Effort", "thought_level", "high"),
+        ("effort", "Effort", "thought_level", "default"),
+        # Others
+        *(("approval_policy", "Approval policy", "", value) for value in ("on-request", "untrusted", "ask", "default")),
+        ("auto_approve", "Auto-approve", "", False),
+        ("require_approval", "Require approval", "", True),
+        ("no_confirm", "No confirmation", "", False),
+        ("task", "Task", "", "build"),
+        ("auto_compact", "Auto compact", "", True),
+    ],
+)
+async def test_the_options_of_agents_that_ask_are_accepted(
+    option_id: str, name: str, category: str, value: object
+) -> None:
+    assert is_asking_value(option_id, name, category, value)
+
+
+@pytest.mark.parametrize(
+    "last", [option("yolo", "ask", "yolo", name="last"), {"id": 7, "currentValue": "yolo"}], ids=["51st", "nameless"]
+)
+async def test_an_agent_with_options_that_were_not_read_is_not_known_to_ask(
+    hostile: HostileHarness, place: tuple[Computer, Path], last: dict[str, Any]
+) -> None:
+    """The 51st is not read, nor is one without a name."""
+    many = [option("x", "x", name=f"setting{number}", category="") for number in range(50)]
+    assert await is_refused(await hostile.open(new={**modes("ask"), "configOptions": [*many, last]}), place)
 
 
 async def test_options_that_have_nothing_to_do_with_asking_change_nothing(hostile: HostileHarness) -> None:
@@ -300,3 +369,41 @@ async def test_agents_that_freehold_knows_ask_and_others_are_not_vouched_for(tmp
         "mine": None,
         "told": None,
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'command = "pi-acp"',
+        'package = "npm:opencode-ai@0.0.1"',
+        """env = { OPENCODE_PERMISSION = '{"bash":"allow"}' }""",
+        """files = { ".config/opencode/opencode.json" = '{"permission":"allow"}' }""",
+    ],
+)
+async def test_another_program_or_configuration_under_a_known_name_is_not_vouched_for(
+    tmp_path: Path, line: str
+) -> None:
+    """It would be believed to ask without any modes, and in modes of which only the known program is known to ask."""
+    (tmp_path / "freehold.toml").write_text(f'[agents.opencode]\n{line}\n[agents.claude]\nmodel = "here"\n')
+    manifest = load_manifest(tmp_path / "freehold.toml", {}, home=tmp_path).manifest
+    agents = known_agents(manifest)
+    assert is_known_to_ask(agents["opencode"]) is None
+    policy = mode_policy(manifest, agents["opencode"])
+    assert not AgentOptions().asks(policy)
+    assert not AgentOptions(mode="build").asks(policy)
+    assert AgentOptions(mode="plan").asks(policy)
+    # A section that only chooses a model changes nothing.
+    assert is_known_to_ask(agents["claude"])
+
+
+async def test_the_manifest_check_knows_no_modes_of_another_program_under_a_known_name(tmp_path: Path) -> None:
+    granted = '[security.exceptions.unasked-agent]\nreason = "the test"\n'
+    for text, expected in (
+        ('[agents.opencode]\nmode = "build"\n', []),
+        ('[agents.opencode]\ncommand = "x"\nmode = "build"\n', ["E901"]),
+        (f'[agents.opencode]\ncommand = "x"\n{granted}', []),
+        (f'[agents.opencode]\nmode = "build"\n{granted}', ["W902"]),
+    ):
+        (tmp_path / "freehold.toml").write_text(text)
+        found = [one.code for one in load_manifest(tmp_path / "freehold.toml", {}, home=tmp_path).problems]
+        assert [code for code in found if code in ("E901", "W902")] == expected, text

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_proce
 FREEHOLD = FreeholdOptions(agents=("builtin",), manifest='[agents.builtin]\nmodel = "local"\n')
 
 TALK = """
-import os, socket, sys
+import os, socket, sys, time
 if sys.argv[2] == "daemon":
     # Two forks, a Unix session of its own, no environment.
     if os.fork():
@@ -26,11 +26,13 @@ if sys.argv[2] == "daemon":
         os._exit(0)
     for descriptor in range(3):
         os.dup2(os.open("/dev/null", os.O_RDWR), descriptor)
-    os.execve("/usr/bin/python3", ["agents-daemon", "-I", __file__, sys.argv[1], "itself"], {})
+    os.execve("/usr/bin/python3", ["agents-daemon", "-I", __file__, sys.argv[1], "deaf"], {})
 client = socket.create_connection(("127.0.0.1", EGRESS_PORT))
 client.sendall(f"GET http://127.0.0.1:{sys.argv[1]}/ HTTP/1.1\\r\\nHost: 127.0.0.1:{sys.argv[1]}\\r\\n\\r\\n".encode())
 while client.recv(1000):
     pass
+while sys.argv[2] == "deaf":  # its connection is closed, and it stays
+    time.sleep(600)
 print("cut", flush=True)
 """.replace("EGRESS_PORT", str(EGRESS_PORT))
 

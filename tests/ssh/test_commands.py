@@ -37,6 +37,20 @@ def test_commands_run_in_the_workspace_as_the_agent_user(key: ClientKey) -> None
     assert b"No such file" in done.stderr or b"Permission" in done.stderr
 
 
+def test_a_workspace_that_cannot_be_entered_does_not_lock_the_owner_out(key: ClientKey) -> None:
+    """A command is refused, as it would run in another folder. A shell starts in /, says so, and can repair it."""
+    assert run_ssh(key, "chmod 000 /workspace").returncode == 0
+    try:
+        refused = run_ssh(key, "echo ran")
+        assert (refused.returncode, refused.stdout) == (127, b"")
+        assert b"/workspace: Permission denied" in refused.stderr
+    finally:
+        shell = run_ssh(key, stdin=b"pwd\nchmod 700 /workspace\n")
+    assert shell.stdout == b"/\n"
+    assert b"/workspace: Permission denied. This shell is in /" in shell.stderr
+    assert run_ssh(key, "pwd").stdout == b"/workspace\n"
+
+
 def test_a_command_that_ends_by_a_signal_reports_it(server: SshServerProcess, key: ClientKey) -> None:
     assert run_ssh(key, "kill -TERM $$").returncode == 255
     assert server.wait_for_event("ssh.command_ended", signal=signal.SIGTERM)
@@ -164,13 +178,34 @@ def test_ctrl_c_interrupts_and_ctrl_d_ends(key: ClientKey) -> None:
 
 def test_leaving_a_terminal_ends_its_shell_but_not_nohup(key: ClientKey) -> None:
     screen = Screen(key, 24, 80)
-    screen.type(b"PS1=; (setsid sleep 4321 &) ; echo $$ > /tmp/shell; echo be''gun\n")
+    # Only what says so itself is known to be in a session of its own.
+    screen.type(b"PS1=; echo $$ > /tmp/shell; (setsid sh -c 'echo be\"\"gun; exec sleep 4321' &)\n")
     screen.until(rb"begun\r\n")
     os.kill(screen.pid, signal.SIGKILL)
     screen.end()
     gone = "while kill -0 $(cat /tmp/shell) 2>/dev/null; do sleep 0.05; done; echo gone"
     assert run_ssh(key, gone).stdout == b"gone\n"
     assert run_ssh(key, "pkill -f '[s]leep 4321'; echo $?").stdout == b"0\n"
+
+
+def test_a_terminal_runs_no_program_that_an_agent_left(key: ClientKey) -> None:
+    """~/.local/bin is first in PATH, and agents can write there. Neither the start nor the end of a terminal looks there."""
+    trap = "#!/bin/sh\necho $0 >> /tmp/ran\n"
+    plant = (
+        "mkdir -p ~/.local/bin && cd ~/.local/bin && tee kill stty > /dev/null && chmod +x kill stty && env kill -0 1"
+    )
+    run_ssh(key, plant, stdin=trap.encode(), check=True)
+    try:
+        assert run_ssh(key, "cat /tmp/ran; rm /tmp/ran").stdout == b"/home/agent/.local/bin/kill\n"  # the trap works
+        screen = Screen(key, 24, 80)  # with the modes of the client, which stty sets
+        screen.type(b"PS1=; echo $$ > /tmp/shell; echo writ''ten\n")
+        screen.until(rb"written\r\n")
+        os.kill(screen.pid, signal.SIGKILL)
+        screen.end()
+        gone = "while kill -0 $(cat /tmp/shell) 2>/dev/null; do sleep 0.05; done; cat /tmp/ran"
+        assert b"/tmp/ran: No such file" in run_ssh(key, gone).stderr
+    finally:
+        run_ssh(key, "rm -r ~/.local/bin")
 
 
 def test_killing_the_client_ends_its_command(key: ClientKey) -> None:

@@ -17,6 +17,8 @@ def list_part_lines(approval: Json) -> Iterator[PartLine]:
     """Everything that the owner must see before the answer. Warnings come last, next to the keys."""
     for part in approval.get("parts") or ():
         yield from _list_lines(part)
+    if approval.get("lasting_effect"):
+        yield PartLine(f"“always” and “for this conversation” allow {approval['lasting_effect']}.")
     if approval.get("asked_again"):
         yield PartLine("The call changed while you were asked. Your former answer did not count.", "red")
     if approval.get("runs_by_itself"):

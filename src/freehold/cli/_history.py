@@ -4,7 +4,8 @@ import json
 import os
 import sys
 import time
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,6 +18,9 @@ from freehold.history.restore_event import RestoreCall, make_restore_event
 from freehold.home import Home
 from freehold.strict_json import encode
 from freehold.typed_call import TypedCall
+
+if TYPE_CHECKING:
+    from freehold.history import History
 
 Reply = TypeVar("Reply")
 
@@ -53,7 +57,28 @@ def ask(home: Home, call: TypedCall[Reply]) -> Reply:
         return _answer_without_keeper(home, call)
 
 
-def _answer_without_keeper(home: Home, call: TypedCall[Reply]) -> Reply:
+def _restore(home: Home, call: RestoreCall, *, shown: bool) -> calls.RestoreReport:
+    """As `ask`, with its progress on a terminal and Ctrl-C to cancel it."""
+    from freehold.cli._restore_progress import KeeperRestores, RestoreRun
+    from freehold.keeper.client import call_keeper
+
+    def work(run: RestoreRun) -> calls.RestoreReport:
+        def use(history: "History") -> None:
+            run.source = history
+
+        try:
+            return call_keeper(home, call, timeout=REPLY_TIMEOUT)
+        except FreeholdError as error:
+            if error.code != "keeper.not-running":
+                raise
+            return _answer_without_keeper(home, call, use)
+
+    return RestoreRun(work, KeeperRestores(home)).wait(shown=shown)
+
+
+def _answer_without_keeper(
+    home: Home, call: TypedCall[Reply], opened: "Callable[[History], None]" = lambda history: None
+) -> Reply:
     from freehold.history import History, HistorySettings
     from freehold.history.database import read_tracked_folders
     from freehold.history.service import HistoryService
@@ -70,6 +95,7 @@ def _answer_without_keeper(home: Home, call: TypedCall[Reply]) -> Reply:
     names, ignore = tracked
     roots = {name: folders[name] for name in names if name in folders}
     with lock_home(home), History(home.history, roots, HistorySettings(ignore=ignore)) as history:
+        opened(history)
         reply = HistoryService(history).answer(call)
         if isinstance(call, RestoreCall) and isinstance(reply, calls.RestoreReport):
             _record_event(home, call, reply)
@@ -171,7 +197,7 @@ def run_or_preview(
         echo_reply(plan, describe_plan(plan), as_json=as_json)
         failed = bool(plan.conflicts)
     else:
-        outcome = ask(home, act)
+        outcome = _restore(home, act, shown=not as_json)
         echo_reply(outcome, describe_outcome(outcome), as_json=as_json)
         failed = bool(outcome.unsettled)
     if failed:

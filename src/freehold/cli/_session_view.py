@@ -42,6 +42,8 @@ class SessionView:
                 self._print_text(update.kind, str(data.get("id")), str(data.get("text", "")))
             case "message" | "thought" if data.get("role") != "user":
                 self._complete_text(update.kind, str(data.get("id")), str(data.get("text", "")))
+            case "waiting" if update.is_delta:
+                self._print_line(_one_line(data.get("text")), dim=True)
             case "tool":
                 self._print_tool_call(data)
             case "plan":

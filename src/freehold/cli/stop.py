@@ -14,7 +14,7 @@ from freehold.home import Home
 if TYPE_CHECKING:
     from freehold.timeline import Timeline
 
-REPORT_TIMEOUT = 15.0
+REPORT_TIMEOUT = 25.0
 """Seconds in which the gateway reports what it has ended."""
 
 

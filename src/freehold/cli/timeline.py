@@ -126,10 +126,7 @@ def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_jso
     """
     from freehold.timeline import Timeline
 
-    outer_home, outer_json = ctx.obj
-    as_json = as_json or outer_json
-    if ctx.get_parameter_source("home") is click.core.ParameterSource.DEFAULT:
-        home = outer_home
+    home, as_json = _outer(ctx, home, as_json)
     with Timeline(home.timeline, readonly=True) as timeline:
         problems = timeline.verify(known=known)
         last = timeline.last() if not problems else None
@@ -148,6 +145,82 @@ def verify(ctx: click.Context, known: tuple[int, str] | None, home: Home, as_jso
         click.echo("The timeline is empty.")
     if problems:
         sys.exit(1)
+
+
+@command.command()
+@home_option
+@json_option
+@click.pass_context
+def size(ctx: click.Context, home: Home, as_json: bool) -> None:
+    """Show how many events there are, where they are, and the disk space that they use.
+
+    \b
+    Examples:
+      freehold timeline size
+      freehold timeline size --json
+    """
+    from dataclasses import asdict
+
+    from freehold.timeline import Timeline
+
+    home, as_json = _outer(ctx, home, as_json)
+    with Timeline(home.timeline, readonly=True) as timeline:
+        found = timeline.measure()
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+        return
+    click.echo(f"{found.events - found.archived:,} events in {home.timeline} ({found.database_bytes:,} bytes)")
+    if found.archived:
+        folder = home.timeline.with_name("timeline-archive")
+        click.echo(f"{found.archived:,} older events in {folder} ({found.archive_bytes:,} bytes)")
+
+
+@command.command()
+@click.option("--older-than", type=click.IntRange(min=0), metavar="DAYS", help="Instead of retention.timeline.")
+@home_option
+@json_option
+@click.pass_context
+def archive(ctx: click.Context, older_than: int | None, home: Home, as_json: bool) -> None:
+    """Move old events to compressed files now.
+
+    Freehold does this once a day with events that are older than retention.timeline in freehold.toml. They can still be
+    read and verified. The newest 1,024 events stay.
+
+    \b
+    Examples:
+      freehold timeline archive
+      freehold timeline archive --older-than 30
+    """
+    import os
+    from dataclasses import asdict
+
+    from freehold.manifest import load_manifest
+    from freehold.timeline import Timeline
+    from freehold.timeline.archiver import archive_events
+
+    home, as_json = _outer(ctx, home, as_json)
+    if older_than is None:
+        manifest = load_manifest(home.manifest, os.environ, home=home.root).manifest
+        age = timedelta(seconds=manifest.retention.timeline)
+    else:
+        age = timedelta(days=older_than)
+    with Timeline(home.timeline, readonly=True):
+        pass  # a missing timeline is an error here; opening it for writing would make one
+    with Timeline(home.timeline) as timeline:
+        moved = archive_events(timeline, datetime.now(UTC) - age)
+    if as_json:
+        click.echo(json.dumps(asdict(moved)))
+    elif moved.count:
+        click.echo(f"{moved.count:,} events moved to the archive: {moved.first} to {moved.last}")
+    else:
+        click.echo("No event is old enough.")
+
+
+def _outer(ctx: click.Context, home: Home, as_json: bool) -> tuple[Home, bool]:
+    """The options may be before or after the subcommand."""
+    outer_home, outer_json = ctx.obj
+    given = ctx.get_parameter_source("home") is not click.core.ParameterSource.DEFAULT
+    return (home if given else outer_home), as_json or outer_json
 
 
 def _print_stored(

@@ -64,7 +64,8 @@ def wait_for_token(login: PendingLogin) -> str:
             case "allowed", str(token):
                 return token
             case "denied", _:
-                raise FreeholdError("login.refused", f"The owner refused the token {login.name} in the browser")
+                words = f"The owner refused the token {login.name} in the browser"
+                raise FreeholdError("login.refused", words, hint=f"Ask the owner, then: freehold login {login.url}")
             case "waiting", _:
                 sleep(max(0.1, login.interval))
             case _:

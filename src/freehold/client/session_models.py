@@ -8,8 +8,21 @@ ApprovalAnswer = Literal["once", "conversation", "always", "reject"]
 When = Literal["now", "queue", "steer"]
 
 
+class QueuePlace(ApiModel):
+    """A place in the queue of agents that wait to start, from 1. `message` says all of it in a sentence."""
+
+    place: int
+    of: int
+    running: int
+    reason: str
+    message: str
+
+
 class SessionInfo(ApiModel):
-    """One session: a conversation with one agent. `seq` is the number of its last event."""
+    """One session: a conversation with one agent. `seq` is the number of its last event.
+
+    `waiting` is its place in the queue, while its agent may not start yet.
+    """
 
     id: str
     title: str
@@ -24,6 +37,7 @@ class SessionInfo(ApiModel):
     unread: bool = False
     mode: str | None = None
     asks: bool | None = None
+    waiting: QueuePlace | None = None
 
 
 class SessionPage(ApiModel):
@@ -66,7 +80,8 @@ class Approval(ApiModel):
     """A permission request of an agent. `parts` has everything that it carries, part by part.
 
     `complete` is false when some of it is not shown. `names_nothing`: it names neither a command nor a path. `details`
-    has the command and its folder; with `kind` "question", the question.
+    has the command and its folder; with `kind` "question", the question. `lasting_effect` says what an answer for longer
+    than once allows.
     """
 
     id: str
@@ -84,3 +99,4 @@ class Approval(ApiModel):
     names_nothing: bool = False
     runs_by_itself: bool = False
     asked_again: bool = False
+    lasting_effect: str | None = None

@@ -318,7 +318,10 @@ class EgressService:
         for connection in connections:
             reason = "its permission ended while it was open"
             target = f"{connection.host}:{connection.port}"
-            await self._decisions.record(DecisionRecord("connection_revoked", connection.who, target, reason))
+            try:
+                await self._decisions.record(DecisionRecord("connection_revoked", connection.who, target, reason))
+            except FreeholdError as error:
+                log.warning("that a connection was cut cannot be recorded: %s", error)
 
     async def _sweep(self) -> None:
         while True:

@@ -35,16 +35,26 @@ async def serve(home: Home) -> None:
     configure_tracing(observe.otlp_endpoint, program="freehold-gateway")
     with open_services(home, loaded) as services:
         publisher = TopicPublisher(services)
-        guard = build_app(services, publisher=publisher, on_ready=_freeze_heap)
+        failed = False
+
+        def stop() -> None:
+            """Without its background tasks the gateway is of no use: it ends, and the keeper starts another."""
+            nonlocal failed
+            failed = server.should_exit = True
+
+        guard = build_app(services, publisher=publisher, on_ready=_freeze_heap, on_failed=stop)
         config = make_server_config(
             RequestMetrics(guard), manifest.gateway.host, manifest.gateway.port, guard.addresses.is_proxy
         )
+        server = uvicorn.Server(config)
         metrics = GatewayMetrics(services, publisher.health)
         try:
             async with serve_metrics(observe.metrics_host, observe.metrics_port, refresh=metrics.refresh):
-                await uvicorn.Server(config).serve(sockets=bind_port(config.host, config.port, "gateway.port"))
+                await server.serve(sockets=bind_port(config.host, config.port, "gateway.port"))
         finally:
             await asyncio.to_thread(shutdown_tracing)
+    if failed:
+        sys.exit(1)
 
 
 def _freeze_heap() -> None:

@@ -1,6 +1,7 @@
 """The gateway's application: routes, the guard before them, and the background tasks."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -40,6 +41,7 @@ from freehold.gateway.routing import add_routes, read_route_table
 from freehold.gateway.services import Services
 from freehold.gateway.socket import SocketRoutes
 from freehold.gateway.topic_publisher import TopicPublisher
+from freehold.timeline.archiver import archive_daily
 
 ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     ProbeRoutes,
@@ -76,6 +78,8 @@ NO_TELEMETRY: TelemetryConfig = {
     "auto_configure": False,
 }
 
+log = logging.getLogger(__name__)
+
 
 def describe_app() -> FastAPI:
     """An application with our error handlers and none of the framework's own routes."""
@@ -109,11 +113,16 @@ def _feature_routes() -> tuple[Callable[[RouteContext], object], ...]:
 
 
 def build_app(
-    services: Services, *, publisher: TopicPublisher | None = None, on_ready: Callable[[], None] | None = None
+    services: Services,
+    *,
+    publisher: TopicPublisher | None = None,
+    on_ready: Callable[[], None] | None = None,
+    on_failed: Callable[[], None] | None = None,
 ) -> RequestGuard:
     """The application that is served: the routes, the previews and the guard before both.
 
     `on_ready` is called when the background tasks run and the first link to the computer is made or has timed out.
+    `on_failed` is called when they have ended by an error: what is served then is not the gateway any more.
     """
     context = make_context(services, publisher or TopicPublisher(services))
     app = build_routes(context)
@@ -121,10 +130,16 @@ def build_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with _background_tasks(context):
-            if on_ready is not None:
-                on_ready()
-            yield
+        try:
+            async with _background_tasks(context):
+                if on_ready is not None:
+                    on_ready()
+                yield
+        except Exception:  # the server would swallow it and go on
+            log.exception("the background tasks of the gateway have failed")
+            if on_failed is not None:
+                on_failed()
+            raise
         context.sign_in.close()
 
     app.router.lifespan_context = lifespan
@@ -156,6 +171,7 @@ async def _background_tasks(context: RouteContext) -> AsyncIterator[None]:
             group.create_task(context.sessions.run()),
             group.create_task(context.preview.ports.watch()),
             group.create_task(context.doctor.run()),
+            group.create_task(archive_daily(services.timeline, services.manifest.retention.timeline)),
         ]
         await services.computer_access.wait_for_link()
         yield

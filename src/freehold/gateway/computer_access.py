@@ -3,11 +3,12 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
 
 from freehold.computer import Computer
-from freehold.computer.contract.conventions import EGRESS_PORT, MODEL_PORT
-from freehold.computer.library.tunnel import TunnelHandler
+from freehold.computer.contract.conventions import EGRESS_PORT, HOST_COMMANDS, MODEL_PORT
+from freehold.computer.library.tunnel import Tunnel, TunnelHandler
 from freehold.egress.credentials import ProxyCredentials, read_credentials_key
 from freehold.egress.models import ModelGateway, read_limits, read_providers
 from freehold.egress.service import EgressService, EgressSettings, EgressStatus
@@ -18,6 +19,9 @@ from freehold.home import MAIN_COMPUTER, Home
 from freehold.manifest import Manifest
 from freehold.observe.probes import ProbeResult
 from freehold.timeline import Timeline
+
+CONNECT_TIMEOUT = 15.0
+"""Seconds for which a prompt waits for the computer: after a restart of the gateway, or of the computer."""
 
 
 class ComputerAccess:
@@ -32,11 +36,14 @@ class ComputerAccess:
         self._timeline = timeline
         self.vault = Vault(home.vault)
         providers, overall = read_providers(manifest.models), read_limits(manifest.budget)
-        self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall)
+        kept = timedelta(seconds=manifest.retention.usage)
+        self.models = ModelGateway(timeline, providers, self.vault, os.environ, overall=overall, roll_up_after=kept)
         self._egress: EgressService | None = None
         self._started = asyncio.Event()
         self.stop_report: str | None = None
         """What the kill switch did when it was pulled last, in words."""
+        self.is_network_closed = False
+        """Set by the kill switch until the computer has confirmed that no agent runs. Lifting the stop ends it too."""
         self.port_handlers: dict[int, TunnelHandler] = {}
         """Further ports inside `main` and their handlers. Add them before `run`."""
         self._main = ComputerLink(MAIN_COMPUTER, home.computer_socket(), self.port_handlers)
@@ -88,14 +95,27 @@ class ComputerAccess:
             self._egress = await stack.enter_async_context(egress)
             await stack.enter_async_context(self.models)
             self._started.set()
-            self.port_handlers[EGRESS_PORT] = self._egress.handle
+            self.port_handlers[EGRESS_PORT] = self._handle_egress
             self.port_handlers[MODEL_PORT] = self.models.handle
             await self._main.run()
+
+    async def _handle_egress(self, stream: Tunnel) -> None:
+        if self.is_network_closed and self.models.stopped is not None:
+            await stream.close()
+        else:
+            await self.egress.handle(stream)
 
     async def wait_for_link(self) -> None:
         """Return when the link is made, or after a timeout. Returns at once when there is no computer."""
         if self._home.computer_socket().exists():
             await self._main.wait_linked()
+
+    async def wait_connected(self) -> None:
+        """Return when programs inside can use everything that is served there, or after CONNECT_TIMEOUT."""
+        with suppress(TimeoutError, FreeholdError):
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await self._main.wait_served()
+                await self.computer.wait_connected()
 
     async def egress_changes(self) -> AsyncGenerator[EgressStatus, None]:
         """The state of egress now and after each change. Waits until it has started."""
@@ -107,7 +127,7 @@ class ComputerAccess:
         """Runs a program inside."""
         if not await self._main.wait_linked():
             return ProbeResult("starting")
-        await self.computer.run(["/bin/true"], timeout=2)
+        await self.computer.run(["/bin/true"], timeout=2, apart=HOST_COMMANDS)
         return None
 
     async def probe_egress(self) -> ProbeResult | None:

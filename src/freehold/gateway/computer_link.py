@@ -51,6 +51,10 @@ class ComputerLink:
             finally:
                 self._computer = None
 
+    async def wait_served(self) -> None:
+        """Returns when the first link is made and the ports are served inside."""
+        await self._linked.wait()
+
     async def wait_linked(self) -> bool:
         """Whether the first link is made. Waits for it up to LINK_TIMEOUT."""
         with suppress(TimeoutError):

@@ -30,7 +30,10 @@ class StopReport:
     def describe(self) -> str:
         closed = f"{self.connections} network connection{'' if self.connections == 1 else 's'} closed."
         if self.processes is None:
-            return f"{closed} Processes of agents may still run: {self.problem}. To end everything: freehold down"
+            return (
+                f"{closed} Processes of agents may still run: {self.problem}. The computer has no network until you lift "
+                "the stop or the gateway restarts. To end everything: freehold down"
+            )
         return f"{self.processes.describe()} {closed}"
 
     def as_json(self) -> dict[str, Json]:
@@ -53,6 +56,9 @@ class KillSwitch:
         self._access.stop_report = None
         with suppress(FreeholdError):
             self._access.egress.end_all_conversations()
+        # First, and before the computer is asked anything: it may not answer.
+        self._access.is_network_closed = True
+        connections = self._cut_all()
         await self._sessions.stop_all("The owner stopped all agents" + (f": {stop.why}" if stop.why else ""))
         processes, problem = None, ""
         try:
@@ -64,10 +70,14 @@ class KillSwitch:
         except FreeholdError as error:
             log.warning("the processes of agents cannot be ended: %s", error)
             problem = error.message
-        connections = 0
-        with suppress(FreeholdError):
-            # After the processes have ended, so that none connects again.
-            connections = self._access.egress.cut_all()
+        else:
+            self._access.is_network_closed = False
+        connections += self._cut_all()
         report = StopReport(processes, connections, problem)
         self._access.stop_report = report.describe()
         await asyncio.to_thread(self._timeline.append, ENDED_EVENT, report.as_json(), who=stop.who)
+
+    def _cut_all(self) -> int:
+        with suppress(FreeholdError):
+            return self._access.egress.cut_all()
+        return 0

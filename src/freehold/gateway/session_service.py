@@ -80,6 +80,7 @@ def open_session_service(
             host=GatewayHostAccess(tools, access),
             computer=lambda: access.computer,
             keeper=keeper,
+            wait_connected=access.wait_connected,
         )
     )
 

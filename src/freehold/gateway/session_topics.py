@@ -19,7 +19,7 @@ class SessionTopics:
         self._topics = publisher.topics
         self._store = store
         self._last: dict[str, int] = {}
-        self._sessions = publisher.topics.add(Topic("sessions"))
+        self._sessions = publisher.topics.add(Topic("sessions", scope="prompt"))
         self._approvals = publisher.topics.add(Topic("approvals", scope="prompt"))
         self._agents = publisher.topics.add(Topic("agents"))
         publisher.topics.add_family("session", self._open_topic)

@@ -10,10 +10,10 @@ and new messages; {"type": "delta", "topic", "data"} for text that streams and i
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 from starlette.types import Receive, Send
@@ -66,11 +66,14 @@ _CLIENT_MESSAGE: TypeAdapter[SubscribeMessage | UnsubscribeMessage | PingMessage
 class SocketReader:
     """The sending side of one socket: a bounded queue, and the last number sent for each topic."""
 
-    def __init__(self) -> None:
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
         self._waiting: deque[str] = deque()
         self._wake = asyncio.Event()
         self._taken = asyncio.Event()
         self._sent: dict[str, int] = {}
+        self._shortened: dict[str, Callable[[Any], Any]] = {}
+        """Topics whose messages this reader gets without the words of conversations."""
         self.too_slow = asyncio.Event()
         self.joined: dict[str, Topic] = {}
 
@@ -78,7 +81,7 @@ class SocketReader:
         if seq <= self._sent.get(topic, -1):
             return
         self._sent[topic] = seq
-        self.send_text(text)
+        self.send_text(text if (shorten := self._shortened.get(topic)) is None else _shorten(text, shorten))
 
     def send_text(self, text: str) -> None:
         if len(self._waiting) >= MAX_QUEUED:
@@ -91,6 +94,13 @@ class SocketReader:
 
     def forget(self, topic: str) -> None:
         self._sent.pop(topic, None)
+        self._shortened.pop(topic, None)
+
+    def prepare(self, topic: Topic) -> None:
+        """Comes before the first message of a topic."""
+        self.forget(topic.name)
+        if topic.leave_out_words is not None and not self.principal.has_scope("prompt"):
+            self._shortened[topic.name] = topic.leave_out_words
 
     def start_after(self, topic: str, seq: int) -> None:
         self._sent[topic] = max(seq, self._sent.get(topic, -1))
@@ -118,14 +128,14 @@ class SocketRoutes:
     @websocket("/v1/socket", scope="read")
     async def socket(self, socket: WebSocket) -> None:
         await socket.accept()
-        reader = SocketReader()
+        reader = SocketReader(principal_of(socket.scope))
         # Without the framework's bookkeeping for every message, which costs more than the message itself.
         receive, send = socket._receive, socket._send
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = {
                     group.create_task(_ignore_closed(reader.drain(send))),
-                    group.create_task(_listen(reader, self._topics, principal_of(socket.scope), receive)),
+                    group.create_task(_listen(reader, self._topics, receive)),
                     group.create_task(reader.too_slow.wait()),
                 }
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -143,12 +153,17 @@ class SocketRoutes:
                     await socket.close(closing.code, closing.reason)
 
 
+def _shorten(text: str, leave_out_words: Callable[[Any], Any]) -> str:
+    message = json.loads(text)
+    return json.dumps({**message, "data": leave_out_words(message["data"])}, separators=(",", ":"))
+
+
 async def _ignore_closed(sending: Awaitable[None]) -> None:
     with suppress(OSError):
         await sending
 
 
-async def _listen(reader: SocketReader, topics: Topics, principal: Principal, receive: Receive) -> SocketClose | None:
+async def _listen(reader: SocketReader, topics: Topics, receive: Receive) -> SocketClose | None:
     """Handle messages until the client disconnects (None) or sends an invalid one."""
     while True:
         message = await receive()
@@ -171,10 +186,10 @@ async def _listen(reader: SocketReader, topics: Topics, principal: Principal, re
                     left.leave(reader)
                     reader.forget(name)
             case SubscribeMessage():
-                await _subscribe(parsed, reader, topics, principal)
+                await _subscribe(parsed, reader, topics)
 
 
-async def _subscribe(request: SubscribeMessage, reader: SocketReader, topics: Topics, principal: Principal) -> None:
+async def _subscribe(request: SubscribeMessage, reader: SocketReader, topics: Topics) -> None:
     if request.topic not in reader.joined and len(reader.joined) >= MAX_TOPICS:
         _refuse(
             reader, request.topic, "socket.too-many-topics", f"A socket can subscribe to at most {MAX_TOPICS} topics"
@@ -184,24 +199,34 @@ async def _subscribe(request: SubscribeMessage, reader: SocketReader, topics: To
     if topic is None:
         _refuse(reader, request.topic, "socket.unknown-topic", f"The topics are: {', '.join(topics.list_names())}")
         return
-    if not principal.has_scope(topic.scope):
+    if not reader.principal.has_scope(topic.scope):
         error = missing_scope(topic.scope)
         _refuse(reader, request.topic, error.code, error.message)
         return
     topic.leave(reader)
-    reader.forget(topic.name)
+    reader.prepare(topic)
     at = topic.last if request.after is None else request.after
     missed = await topic.read_after(at)
     if missed is not None:
         reader.send_text(json.dumps({"type": "subscribed", "topic": topic.name, "seq": at}))
-    while missed:
-        await _send_backlog(reader, topic.name, missed)
-        at = missed[-1][0]  # may be ahead of the published number: the durable source is written first
-        missed = await topic.read_after(at) if at < topic.last else []
-    # No await from here on: the next published message finds the reader joined, and none is lost or sent twice.
-    if missed is None:
-        at = topic.last
-        reader.send_text(json.dumps({"type": "resync", "topic": topic.name, "seq": at}))
+    while True:
+        while missed:
+            await _send_backlog(reader, topic.name, missed)
+            at = missed[-1][0]  # may be ahead of the published number: the durable source is written first
+            missed = await topic.read_after(at) if at < topic.last else []
+        # No await from here to the end: the next published message finds the reader joined, and none is lost.
+        if missed is None:
+            at = topic.last
+            reader.send_text(json.dumps({"type": "resync", "topic": topic.name, "seq": at}))
+        if topics.get(topic.name) is topic:
+            break
+        # It was removed while it had no reader. What was published since is in the next topic of this name.
+        found = await topics.find(topic.name)
+        if found is None:
+            _refuse(reader, topic.name, "socket.unknown-topic", f"The topics are: {', '.join(topics.list_names())}")
+            return
+        topic = found
+        missed = await topic.read_after(at)
     reader.start_after(topic.name, at)
     topic.join(reader)
     reader.joined[topic.name] = topic

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Any
 
 from freehold.errors import FreeholdError
+from freehold.gateway.conversation_words import event_without_words
 from freehold.gateway.health import make_health_monitor
 from freehold.gateway.services import Services
 from freehold.gateway.topics import EncodedMessage, Topic, Topics, encode_message
@@ -26,13 +27,19 @@ def timeline_event_data(event: TimelineEvent) -> dict[str, Any]:
     return {"seq": event.seq, "at": event.at, "kind": event.kind, "who": event.who, "data": dict(event.data)}
 
 
+def _leave_out_words(event: dict[str, Any]) -> dict[str, Any]:
+    return {**event, "data": event_without_words(event["kind"], event["data"])}
+
+
 class TopicPublisher:
     """The topics of `/v1/socket` and the tasks that fill them."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self.topics = Topics()
-        self.timeline = self.topics.add(Topic("timeline", backlog=self._missed_events))
+        self.timeline = self.topics.add(
+            Topic("timeline", backlog=self._missed_events, leave_out_words=_leave_out_words)
+        )
         self.files = self.topics.add(Topic("files"))
         self.health_topic = self.topics.add(Topic("health"))
         self.egress = self.topics.add(Topic("egress"))

@@ -9,6 +9,9 @@ from freehold.gateway.routing import RouteScope
 
 EncodedMessage = tuple[int, str]
 
+MAX_KEPT_LENGTH = 256 * 1024
+"""Characters of all messages that a topic stores for readers that come back, whatever their number."""
+
 
 class TopicReader(Protocol):
     """One subscriber. No method waits: a reader that is too slow handles that itself."""
@@ -24,9 +27,12 @@ def encode_message(topic: str, seq: int, data: object) -> str:
 
 
 class Topic:
-    """Messages numbered from 1, of which the last `kept` are stored; or, with `backlog`, numbered by a durable source.
+    """Messages numbered from 1, of which the last `kept` are stored, or fewer if they are long.
+
+    With `backlog` they are numbered by a durable source.
 
     A reader that asks for older messages than these is told to resync. A reader without the scope may not subscribe.
+    `leave_out_words` makes the data that a reader gets who may not read conversations.
     """
 
     def __init__(
@@ -37,11 +43,15 @@ class Topic:
         kept: int = 1_000,
         first: int = 0,
         backlog: Callable[[int], Awaitable[list[EncodedMessage] | None]] | None = None,
+        leave_out_words: Callable[[Any], Any] | None = None,
     ) -> None:
         self.name = name
         self.scope = scope
+        self.leave_out_words = leave_out_words
         self.last = first
-        self._kept: deque[EncodedMessage] = deque(maxlen=kept)
+        self._most_kept = kept
+        self._kept: deque[EncodedMessage] = deque()
+        self._kept_length = 0
         self._backlog = backlog
         self._readers: set[TopicReader] = set()
 
@@ -53,10 +63,16 @@ class Topic:
         """Number a message, store it and offer it to every reader. Returns its number."""
         self.last = self.last + 1 if seq is None else seq
         text = encode_message(self.name, self.last, data)
-        self._kept.append((self.last, text))
+        self._keep(text)
         for reader in self._readers:
             reader.offer_message(self.name, self.last, text)
         return self.last
+
+    def _keep(self, text: str) -> None:
+        self._kept.append((self.last, text))
+        self._kept_length += len(text)
+        while len(self._kept) > self._most_kept or (self._kept_length > MAX_KEPT_LENGTH and len(self._kept) > 1):
+            self._kept_length -= len(self._kept.popleft()[1])
 
     def publish_delta(self, data: Mapping[str, Any]) -> None:
         """Send to the current readers without number and without storing: for text that is still streaming."""

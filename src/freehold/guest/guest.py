@@ -12,7 +12,7 @@ from freehold.guest.kernel import signals
 from freehold.guest.link import GuestLink, Operation
 from freehold.guest.loop import READ, Loop, log_error
 from freehold.guest.process import ChildProcesses, GuestProcess
-from freehold.guest.process_list import ProcessList, SocketOwners, measure_usage
+from freehold.guest.process_list import ListeningSockets, MemoryMeasurement, ProcessList, SocketOwners, measure_usage
 from freehold.guest.process_table import list_processes, send_signal
 from freehold.guest.relay import GuestForward, GuestListener, ReservedPorts
 from freehold.guest.spawn import OperationError
@@ -160,8 +160,16 @@ def _processes(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> 
     return ProcessList(guest.children, channel)
 
 
+def _listeners(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return ListeningSockets(guest.children, channel)
+
+
 def _holders(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
     return SocketOwners(guest.children, channel, request)
+
+
+def _memory(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    return MemoryMeasurement(guest.children, channel, request)
 
 
 def _stats(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
@@ -203,7 +211,9 @@ OPERATIONS: dict[str, Begin] = {
     "forward": _forward,
     "listen": _listen,
     "processes": _processes,
+    "listeners": _listeners,
     "holders": _holders,
+    "memory": _memory,
     "stats": _stats,
     "terminal": _terminal,
     "terminal.attach": _attach,

@@ -1,4 +1,4 @@
-"""The list of processes, the owners of sockets, and the total use."""
+"""The list of processes, listening sockets and their owners, and the total use."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 20_000
 MAX_COMMAND_LENGTH = 1000
+SOCKET_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+LISTENING = b"0A"
 
 
 class ProcessList(BatchOperation):
@@ -36,6 +38,43 @@ class ProcessList(BatchOperation):
                 one.pid, one.parent, one.session, one.name, one.state, one.cpu, one.memory, one.threads, one.started,
                 command.split("\0") if command else [], self._nursery.is_child(one.pid),
             ]  # fmt: skip
+
+
+class ListeningSockets(BatchOperation):
+    """The TCP sockets that listen: [address, port, inode], the address in hexadecimal as the kernel writes it."""
+
+    def __init__(self, nursery: ChildProcesses, channel: GuestChannel) -> None:
+        super().__init__(nursery.loop, channel)
+
+    def answer(self) -> Steps:
+        yield from self.record({"ok": (yield from self.parts(self._rows(), MAX_ROWS))})
+        self._channel.finish()
+
+    def _rows(self) -> Generator[list[Any] | None, None, None]:
+        for table in SOCKET_TABLES:
+            for line in _lines(table):
+                words = line.split()
+                if len(words) < 10 or words[3] != LISTENING:
+                    break  # the kernel lists those that listen first
+                address, _, port = words[1].partition(b":")
+                yield [address.decode("ascii"), int(port, 16), int(words[9])]
+            yield None
+
+
+def _lines(table: str) -> Generator[bytes, None, None]:
+    """The lines of a table of the kernel, without its head. None when the kernel has no such table."""
+    try:
+        descriptor = os.open(table, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        rest, is_head = b"", True
+        while data := os.read(descriptor, 65536):
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines[1:] if is_head else lines
+            is_head = False
+    finally:
+        os.close(descriptor)
 
 
 class SocketOwners(BatchOperation):
@@ -60,6 +99,47 @@ class SocketOwners(BatchOperation):
             except OSError:
                 pass  # it has ended meanwhile
             yield None
+
+
+class MemoryMeasurement(BatchOperation):
+    """The memory of each process: [leader, bytes]. `leader` is the wanted process that it is or descends from, or 0.
+
+    Pages that several processes share count for each in part, so that the sum is what all of them use. The last rows
+    are temporary files, which are memory too.
+    """
+
+    def __init__(self, nursery: ChildProcesses, channel: GuestChannel, message: dict[str, Any]) -> None:
+        self._wanted = {int(pid) for pid in message.get("leaders") or ()}
+        super().__init__(nursery.loop, channel)
+
+    def answer(self) -> Steps:
+        yield from self.record({"ok": (yield from self.parts(self._rows(), MAX_ROWS))})
+        self._channel.finish()
+
+    def _rows(self) -> Generator[list[int] | None, None, None]:
+        running = {one.pid: one for one in list_processes() if one.state not in "ZX"}
+        for pid, one in running.items():
+            leader, seen = pid, 0
+            while leader in running and leader not in self._wanted and seen < len(running):
+                leader, seen = running[leader].parent, seen + 1
+            yield [leader if leader in self._wanted else 0, _proportional_memory(pid) or one.memory]
+            yield None
+        yield [0, own_memory()]
+        for folder in ("/tmp", "/dev/shm"):  # noqa: S108 - measured, not used
+            try:
+                found = os.statvfs(folder)
+            except OSError:
+                continue
+            yield [0, (found.f_blocks - found.f_bfree) * found.f_frsize]
+
+
+def _proportional_memory(pid: int) -> int:
+    """0 when the kernel does not say it, as for a process that forbids inspection."""
+    try:
+        _, found, rest = read_bytes(f"/proc/{pid}/smaps_rollup").partition(b"\nPss:")
+        return int(rest.split(None, 1)[0]) * 1024 if found else 0
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def own_memory() -> int:

@@ -117,6 +117,9 @@ def _has_marker(pid: int, marker: bytes) -> bool:
 
 
 def send_signal(pid: int, number: int) -> None:
+    """To one process. What the kernel takes for many (0: our group, -1: everybody) is refused."""
+    if pid <= 0:
+        raise ValueError(f"{pid} is not one process")
     try:
         os.kill(pid, number)
     except OSError:

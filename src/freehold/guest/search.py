@@ -39,17 +39,18 @@ class SearchOperation(Operation):
         path = path if path.startswith(b"/") else nursery.workspace + b"/" + path
         reading, writing = os.pipe()
         try:
-            self._pid = os.fork()
+            pid = os.fork()
         except OSError as error:
             os.close(reading)
             os.close(writing)
             raise OperationError(
                 "computer.cannot-start", f"The computer cannot start another process: {error.strerror}"
             ) from None
-        if self._pid == 0:
+        if pid == 0:
             _search_and_exit(writing, path, message)
+        self._pid: int | None = pid
         os.close(writing)
-        nursery.adopt(self._pid, self._ended)
+        nursery.adopt(pid, self._ended)
         self._source = StreamSource(nursery.loop, channel, 1, reading, channel.finish)
 
     def credited(self) -> None:
@@ -57,10 +58,11 @@ class SearchOperation(Operation):
 
     def closed(self) -> None:
         self._source.close()
-        send_signal(self._pid, signals.SIGKILL)
+        if self._pid is not None:
+            send_signal(self._pid, signals.SIGKILL)
 
     def _ended(self, status: int, usage: struct_rusage) -> None:
-        self._pid = -1
+        self._pid = None
 
 
 def _search_and_exit(descriptor: int, path: bytes, message: dict[str, Any]) -> None:

@@ -136,11 +136,16 @@ class GuestTerminal:
         if self.exit is None:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, SIZE.pack(rows, cols, 0, 0))
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the foreground process group."""
+    def signal(self, number: int, to_group: bool) -> None:
+        """Send a signal to the foreground process group, or to the first program when there is none or it is meant."""
         try:
-            os.killpg(os.tcgetpgrp(self.master), number)
+            group = os.tcgetpgrp(self.master) if to_group else 0
+            if group > 0:  # 0 is no group here, but the group of the guest for the kernel
+                os.killpg(group, number)
+                return
         except OSError:
+            pass
+        if self._status is None:
             send_signal(self.pid, number)
 
     def close(self) -> None:
@@ -266,7 +271,7 @@ class TerminalViewer(Operation):
         elif "signal" in message:
             number = message["signal"]
             if isinstance(number, int) and 0 < number < 65:
-                self._terminal.signal(number)
+                self._terminal.signal(number, bool(message.get("group", True)))
         elif message.get("close"):
             self._terminal.close()
 

@@ -4,7 +4,7 @@ The generators yield rows, or None where they may be interrupted; copy and remov
 """
 
 # pathlib is too slow to import here
-# ruff: noqa: PTH101, PTH102, PTH108, PTH115, PTH211
+# ruff: noqa: PTH101, PTH102, PTH108, PTH115, PTH116, PTH120, PTH211
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PIECE = 4 * 1024 * 1024
-PROC = os.stat("/proc").st_dev  # noqa: PTH116 - pathlib is too slow to import here
+PROC = os.stat("/proc").st_dev
 """The device of /proc. The guest sees more there than other processes may, so it is never read for them."""
 MAX_PATTERN = 4096
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -152,15 +152,29 @@ def match_glob(path: bytes, pattern: bytes) -> Generator[list[Any] | None, None,
 def copy_tree(source: bytes, target: bytes) -> Generator[bool, None, None]:
     """Copy a file, a link or a folder, with contents, modes and times."""
     found = os.lstat(source)
+    if stat.S_ISDIR(found.st_mode) and _is_below(target, found):
+        raise OSError(22, "A folder cannot be copied into itself", target)
+    yield from _copy_entry(source, target, found)
+
+
+def _is_below(path: bytes, folder: os.stat_result) -> bool:
+    """By the folders themselves: the same one has many spellings."""
+    above = os.path.realpath(os.path.dirname(path))
+    while not os.path.samestat(os.stat(above), folder):
+        if above == b"/":
+            return False
+        above = os.path.dirname(above)
+    return True
+
+
+def _copy_entry(source: bytes, target: bytes, found: os.stat_result) -> Generator[bool, None, None]:
     if stat.S_ISLNK(found.st_mode):
         os.symlink(os.readlink(source), target)
     elif stat.S_ISDIR(found.st_mode):
-        if (target + b"/").startswith(source.rstrip(b"/") + b"/"):
-            raise OSError(22, "A folder cannot be copied into itself", target)
         os.mkdir(target, 0o700)
         with os.scandir(source) as entries:
             for entry in entries:
-                yield from copy_tree(entry.path, target + b"/" + entry.name)
+                yield from _copy_entry(entry.path, target + b"/" + entry.name, entry.stat(follow_symlinks=False))
         os.chmod(target, stat.S_IMODE(found.st_mode))
         os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
     elif stat.S_ISREG(found.st_mode):

@@ -16,6 +16,7 @@ from freehold.history.model import (
     FinalFate,
     HistoryNotice,
     RequestOrigin,
+    RestoreProgress,
     SnapshotResult,
     StoreSize,
 )
@@ -225,6 +226,21 @@ class RestoreReport:
 
 
 @dataclass(frozen=True)
+class ActiveRestore:
+    """The restore that runs now; null when none does."""
+
+    progress: RestoreProgress | None
+
+
+@dataclass(frozen=True)
+class CancelledRestores:
+    """How many restores were cancelled before they changed a file, and how many had begun to and are finished."""
+
+    cancelled: int
+    running: int
+
+
+@dataclass(frozen=True)
 class DamagedPath:
     """A path whose content is damaged in the entries `first` to `last`."""
 
@@ -430,6 +446,20 @@ class RecoverRestore(TypedCall[RestoreReport]):
     method: ClassVar[str] = "history.recover"
     finish: bool
     who: RequestAuthor = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class GetRestoreProgress(TypedCall[ActiveRestore]):
+    """How far the undo, redo, restore or revert is that runs now."""
+
+    method: ClassVar[str] = "history.progress"
+
+
+@dataclass(frozen=True)
+class CancelRestores(TypedCall[CancelledRestores]):
+    """Cancel each restore that has not changed a file yet. What was cancelled fails with `history.cancelled`."""
+
+    method: ClassVar[str] = "history.cancel"
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class ContentStore:
         fresh = path.with_suffix(".new")
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            _write_all(handle, kept)
+            write_all(handle, kept)
         finally:
             os.close(handle)
         fresh.rename(path)
@@ -266,6 +266,13 @@ class ContentReader:
         rows = self._db.execute(f"SELECT id, hash, size, form, data FROM content WHERE id IN ({marks})", contents)  # noqa: S608
         self._ahead = {row[0]: row[1:] for row in rows}
 
+    def take_small(self, content: int) -> bytes | None:
+        """The whole content when it was prefetched and is small; None otherwise. Raises DamagedContent."""
+        row = self._ahead.get(content)
+        if row is None or row[2] == CHUNKED:
+            return None
+        return self._inline(content, *self._ahead.pop(content))
+
     def pieces(self, content: int) -> Iterator[bytes | int]:
         """The content in chunks; a number is the length of a hole. Raises DamagedContent, possibly after some chunks."""
         row = self._ahead.pop(content, None)
@@ -318,7 +325,7 @@ class ContentReader:
         return plain
 
 
-def _write_all(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
+def write_all(handle: int, data: bytes) -> None:
+    written = os.write(handle, data)
+    while written < len(data):
+        written += os.write(handle, memoryview(data)[written:])

@@ -309,7 +309,7 @@ class FileWriter:
 
     def _note_kept(self, away: StagedName, step: RestoreStep) -> None:
         if away.path is None:
-            self._aside.note(step.path, away._replace(path=Path(os.fsdecode(b"/".join((*step.path[:-1], away.name))))))
+            self._aside.note(step.path, away._replace(path=os.fsdecode(b"/".join((*step.path[:-1], away.name)))))
         else:
             self._aside.note(step.path, away)
 
@@ -354,7 +354,7 @@ def must_remove_first(step: RestoreStep) -> bool:
 
 def get_group(step: RestoreStep) -> int:
     """The group of hard links that a written file belongs to; 0: none."""
-    return step.target.group if step.target is not None and step.fate in ("write", "link") else 0
+    return step.target.group if step.target is not None and step.target.node and step.fate in ("write", "link") else 0
 
 
 def _remove_file_if_exists(name: bytes, folder: int) -> None:

@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 
-from freehold.history.contents import ContentReader, DamagedContent
+from freehold.history.contents import ContentReader, DamagedContent, write_all
 from freehold.history.model import PathVersion, RestoreStep
 from freehold.history.tree_reader import FOLDER_FLAGS, StoredFile
 
@@ -20,13 +20,15 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def write_content(handle: int, reader: ContentReader, content: int) -> None:
     """A hole stays a hole: it needs no space."""
+    small = reader.take_small(content)
+    if small is not None:
+        write_all(handle, small)
+        return
     for piece in reader.pieces(content):
         if isinstance(piece, int):
             os.ftruncate(handle, os.lseek(handle, piece, os.SEEK_CUR))
             continue
-        view = memoryview(piece)
-        while view:
-            view = view[os.write(handle, view) :]
+        write_all(handle, piece)
 
 
 def is_disk_full(error: OSError) -> bool:
@@ -58,12 +60,12 @@ class FolderBuilder:
         self.made: dict[int, StoredFile] = {}
         self.failed: dict[NamePath, str] = {}
 
-    def build(self, steps: Sequence[RestoreStep], pump: Callable[[], None]) -> None:
-        """`steps` are in path order, the folder itself first. Raises SlowStaging only with `may_move`, OSError on a full disk."""
+    def build(self, steps: Sequence[RestoreStep], advance: Callable[[int], None]) -> None:
+        """`steps` are in path order, the folder itself first. `advance` is told how many come next. Raises SlowStaging only with `may_move`, OSError on a full disk."""
         try:
             for count, step in enumerate(steps):
                 if count % _PREFETCH_STEPS == 0:
-                    pump()
+                    advance(_PREFETCH_STEPS)
                     self._prefetch(steps[count : count + _PREFETCH_STEPS])
                 while self._open and step.path[:-1] != self._open[-1][0]:
                     if len(self._open) == 1:

@@ -159,7 +159,8 @@ class GarbageCollector:
 
     def _vacuum_some(self) -> bool:
         with self._lock:
-            self._db.execute("PRAGMA incremental_vacuum(2000)").fetchall()
+            # `execute` would run it for one page only, whatever the number.
+            self._db.executescript("PRAGMA incremental_vacuum(2000)")
             return int(self._db.execute("PRAGMA freelist_count").fetchone()[0]) > 0
 
     def _path(self, digest: bytes) -> Path:

@@ -39,6 +39,7 @@ from freehold.history.model import (
     PathChange,
     PathVersion,
     RestorePlan,
+    RestoreProgress,
     RestoreResult,
     SessionTurn,
     SnapshotResult,
@@ -47,6 +48,7 @@ from freehold.history.model import (
 from freehold.history.names import find_path
 from freehold.history.notices import Notices
 from freehold.history.rate import AuthorRates
+from freehold.history.restore_control import RestoreControl, RestoreControls
 from freehold.history.retention import Retention
 from freehold.history.retention_clock import RetentionClock
 from freehold.history.revert import Choice
@@ -122,8 +124,8 @@ class History:
         self.stream = ChangeStream()
         self._watcher: Watcher | None = None
         self._maintenance: MaintenanceThread | None = None
-        self._closed = False
-        self._restoring = False
+        self._closed = self._restoring = False
+        self._controls = RestoreControls()
         self._collector = GarbageCollector(self._db, self._lock, self._chunks)
         self._notices = Notices(self._db, self._lock, on_notice)
         clock = RetentionClock(self._db)
@@ -458,22 +460,35 @@ class History:
 
     def _restore_files(
         self,
-        verb: str,
+        verb: EntryKind,
         action: Callable[[], RestoreResult],
         who: Author,
         is_same: Callable[[InterruptedRestore], bool] = lambda intent: False,
     ) -> RestoreResult:
         """An interrupted restore that was asked for in the same way is finished instead: see `is_same`."""
-        with self._lock:
-            try:
-                self._record_present(verb)
-                if self._find_unfinished(verb, is_same) is not None:
-                    return self._carry_out(lambda: self._operations.recover(finish=True, who=who))
-                return self._carry_out(action)
-            except (sqlite3.Error, OSError) as error:  # before it began; later errors are explained where they happen
-                raise refuse_restore(error) from error
 
-    def _carry_out(self, action: Callable[[], RestoreResult]) -> RestoreResult:
+        def act() -> RestoreResult:
+            unfinished = self._find_unfinished(verb, is_same) is not None
+            return self._operations.recover(finish=True, who=who) if unfinished else action()
+
+        return self._carry_out(verb, act)
+
+    def _carry_out(self, verb: EntryKind, action: Callable[[], RestoreResult]) -> RestoreResult:
+        """Record the present state, then run the action. It can be cancelled from the request to the first change."""
+        control = self._controls.add(verb)
+        try:
+            with self._lock:
+                control.check()
+                self._record_present(verb)
+                control.check()
+                return self._run(control, action)
+        except (sqlite3.Error, OSError) as error:  # before it began; later errors are explained where they happen
+            raise refuse_restore(error) from error
+        finally:
+            self._controls.remove(control)
+
+    def _run(self, control: RestoreControl, action: Callable[[], RestoreResult]) -> RestoreResult:
+        self._operations.control = control
         self._restoring = True
         try:
             with postpone_collection():
@@ -537,7 +552,9 @@ class History:
                 self._notices.remove(UNSTORED_CODE)
 
     def empty_staging(self) -> None:
-        self._staging.empty_trash()
+        """Not during a restore, which the owner waits for."""
+        if not self._restoring:
+            self._staging.empty_trash()
 
     def collect_on_schedule(self) -> None:
         self.collect()
@@ -562,9 +579,20 @@ class History:
 
     def recover(self, *, finish: bool, who: Author = UNKNOWN) -> RestoreResult:
         """Finish an interrupted restore, or return to the state before it."""
-        with self._lock:
-            self._record_present("recover")
-            return self._carry_out(lambda: self._operations.recover(finish=finish, who=who))
+        return self._carry_out("restore", lambda: self._operations.recover(finish=finish, who=who))
+
+    # Progress.
+
+    def get_progress(self) -> RestoreProgress | None:
+        """Of the restore that runs now; None when none does. Never waits."""
+        return self._controls.get_progress()
+
+    def cancel_restores(self) -> tuple[int, int]:
+        """Cancel each restore that has not changed a file. Returns how many were cancelled, and how many go on.
+
+        One that was cancelled raises `history.cancelled` where it was called. Never waits.
+        """
+        return self._controls.cancel()
 
     def notices(self) -> list[HistoryNotice]:
         with self._reading:

@@ -4,6 +4,7 @@ A collection looks at every object while nothing else of the process can run. Wi
 memory this takes hundreds of milliseconds, and the keeper's loop would wait. These objects form no cycles.
 """
 
+import ctypes
 import gc
 import threading
 from collections.abc import Iterator
@@ -27,3 +28,8 @@ def postpone_collection() -> Iterator[None]:
             _running -= 1
             if not _running:
                 gc.enable()
+
+
+def trim_memory() -> None:
+    """After long work: the allocator would keep its free memory for ever otherwise. Other threads run meanwhile."""
+    ctypes.CDLL(None).malloc_trim(0)

@@ -15,6 +15,7 @@ from freehold.history.contents import ContentReader, DamagedContent
 from freehold.history.file_writer import FileWriter, PathChangedError, get_group, must_remove_first
 from freehold.history.folder_builder import FolderBuilder, SlowStaging, is_disk_full
 from freehold.history.model import PathVersion, RestoreStep
+from freehold.history.restore_control import RestoreControl
 from freehold.history.set_aside import SetAside
 from freehold.history.slices import sort_in_slices
 from freehold.history.staging_area import StagedName, StagingArea, move_name
@@ -54,6 +55,7 @@ class RestoreContext(NamedTuple):
     aside: SetAside
     token: str
     target: int
+    control: RestoreControl
     pump: Callable[[], None]
     free_space: Callable[[], None]
 
@@ -100,14 +102,18 @@ class Restorer:
     # Staging: nothing in the tree changes.
 
     def stage_steps(self) -> None:
-        """Make everything new in staging. Raises OSError when the disk is full; nothing has changed then."""
+        """Make everything new in staging. Raises OSError when the disk is full, and when it is cancelled.
+
+        Nothing has changed then.
+        """
+        self._context.control.enter("preparing", len(self._work))
         self._find_owners()
         self._choose_leaders(self._work)
         self._stage_folders()
         files = [step for step in self._single if len(step.path) > 1]
         for count, step in enumerate(files):
             if count % _PREFETCHED == 0:
-                self._context.pump()
+                self._advance(_PREFETCHED)
                 some = files[count : count + _PREFETCHED]
                 self._context.reader.prefetch(
                     [each.target.content for each in some if each.target and each.target.content is not None]
@@ -170,7 +176,7 @@ class Restorer:
                 may_move=left > 0 and len(steps) > _MANY_STEPS,
             )
             try:
-                builder.build(steps, self._context.pump)
+                builder.build(steps, self._advance)
             except SlowStaging:
                 staging.discard(staged)
                 continue
@@ -199,6 +205,10 @@ class Restorer:
 
     # Changes of the tree.
 
+    def begin_changes(self) -> None:
+        """From here on, the restore cannot be cancelled. Raises `history.cancelled` when it was cancelled before."""
+        self._context.control.enter("changing", len(self._work))
+
     def apply_steps(self) -> None:
         removals = [step for step in self._work if step.live is not None and must_remove_first(step)]
         removals = sort_in_slices(removals, lambda step: (-len(step.path), step.path))
@@ -225,8 +235,13 @@ class Restorer:
     def _apply_each(self, action: Action, steps: Sequence[RestoreStep]) -> None:
         for count, step in enumerate(steps):
             if count % _STEPS_PER_PUMP == _STEPS_PER_PUMP - 1:
-                self._context.pump()
+                self._advance(_STEPS_PER_PUMP)
             self._apply(action, step)
+
+    def _advance(self, steps: int) -> None:
+        """Called regularly: the watcher reads its events, and the progress is noted."""
+        self._context.pump()
+        self._context.control.advance(steps)
 
     def _apply(self, action: Action, step: RestoreStep) -> None:
         if step.path in self.failed:
@@ -281,6 +296,7 @@ class Restorer:
             else:
                 self.failed.update(dict.fromkeys((step.path for step in steps), _describe_error(error)))
             return
+        self._advance(len(steps))
         self.trusted.update(builder.made)
         self.failed.update(builder.failed)
         self._built.update(step.path for step in steps if _is_folder(step))

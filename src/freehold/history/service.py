@@ -75,6 +75,8 @@ class HistoryService:
             calls.PlanRevert: self._plan_revert,
             calls.RevertEntry: self._revert,
             calls.RecoverRestore: self._recover,
+            calls.GetRestoreProgress: self._progress,
+            calls.CancelRestores: self._cancel,
             calls.SetEntryGood: self._good,
             calls.VerifyHistory: self._verify,
             calls.MeasureHistory: self._size,
@@ -214,6 +216,12 @@ class HistoryService:
 
     def _recover(self, call: calls.RecoverRestore) -> calls.RestoreReport:
         return _report(self._history.recover(finish=call.finish, who=call.who.as_author()))
+
+    def _progress(self, _: calls.GetRestoreProgress) -> calls.ActiveRestore:
+        return calls.ActiveRestore(self._history.get_progress())
+
+    def _cancel(self, _: calls.CancelRestores) -> calls.CancelledRestores:
+        return calls.CancelledRestores(*self._history.cancel_restores())
 
     def _good(self, call: calls.SetEntryGood) -> calls.EntryReply:
         return calls.EntryReply(self._history.set_good(call.entry, good=call.good))

@@ -48,13 +48,13 @@ class SetAside:
         for number in range(2, _MAX_TRIES):
             if not has_name(name, folder):
                 where = self.base / self._name / os.fsdecode(b"/".join((*path[:-1], name)))
-                return StagedName(folder, name, where)
+                return StagedName(folder, name, str(where))
             name = path[-1][: _MAX_NAME - 6] + b".%d" % number
         raise FileExistsError(errno.EEXIST, "too many files were set aside")
 
     def note(self, path: NamePath, kept: StagedName) -> None:
         assert kept.path is not None
-        self._kept[path] = KeptFile(b"/".join(path), kept.path)
+        self._kept[path] = KeptFile(b"/".join(path), Path(kept.path))
 
     def keep(self, staged: StagedName, path: NamePath) -> None:
         """Move what was staged from `path` here, because its name is taken again."""
@@ -78,7 +78,7 @@ class SetAside:
             if is_whole and not is_stored(_hash_file(path)):
                 handle = os.open(folder, FOLDER_FLAGS)
                 try:
-                    self.keep(StagedName(handle, name, path), (b"found-after-a-crash", name))
+                    self.keep(StagedName(handle, name, str(path)), (b"found-after-a-crash", name))
                 finally:
                     os.close(handle)
 

@@ -51,8 +51,8 @@ class StagedName(NamedTuple):
 
     folder: int
     name: bytes
-    path: Path | None
-    """None beside the target."""
+    path: str | None
+    """None beside the target. Text, because there can be very many."""
 
 
 class StagingArea:
@@ -66,8 +66,8 @@ class StagingArea:
         self.folder = folder
         self._is_slow = False
         self._creations = self._creating = 0.0
-        self._open: list[tuple[Path, int]] = []
-        self._trash: deque[Path] = deque()
+        self._open: list[tuple[str, int]] = []
+        self._trash: deque[str] = deque()
 
     def make_name(self, name: bytes) -> StagedName:
         """A place for the next file."""
@@ -76,9 +76,9 @@ class StagingArea:
             self._creations = self._creating = 0.0
             self._open.append(self._make_folder())
         path, handle = self._open[-1]
-        return StagedName(handle, name, path / os.fsdecode(name))
+        return StagedName(handle, name, f"{path}/{os.fsdecode(name)}")
 
-    def _make_folder(self) -> tuple[Path, int]:
+    def _make_folder(self) -> tuple[str, int]:
         """A new folder in which file creation is fast; after several tries any new folder."""
         for left in reversed(range(_MAX_FOLDERS_TRIED)):
             # ext4 chooses the location by the name: the same name would be placed next to the files of the last restore.
@@ -87,10 +87,10 @@ class StagingArea:
             handle = os.open(path, FOLDER_FLAGS)
             try:
                 if left == 0 or _creation_time(handle) < _FAST_SECONDS:
-                    return path, handle
+                    return str(path), handle
             except BaseException:
                 os.close(handle)
-                self._trash.append(path)
+                self._trash.append(str(path))
                 raise
             os.close(handle)
             path.rmdir()
@@ -130,7 +130,7 @@ class StagingArea:
             except IndexError:
                 return  # another thread has taken the last one
             try:
-                path.unlink()
+                os.unlink(path)  # noqa: PTH108 — text, because there can be very many
             except IsADirectoryError:
                 shutil.rmtree(path, ignore_errors=True)
             except FileNotFoundError:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from freehold.errors import FreeholdError
@@ -33,6 +34,7 @@ from freehold.history.model import (
 )
 from freehold.history.names import show_name
 from freehold.history.restore import CHANGED_MEANWHILE, RestoreContext, Restorer
+from freehold.history.restore_control import RestoreControl
 from freehold.history.restore_plan import plan_places, plan_restore
 from freehold.history.revert import Choice, RevertPlanner, Wanted, get_place, is_same_state
 from freehold.history.set_aside import SetAside
@@ -70,6 +72,8 @@ class UndoOperations:
         self._entries = EntryWriter(db)
         self._places = Places(db)
         self._reader = ContentReader(db, contents.folder)
+        self.control = RestoreControl("restore")
+        """Of the restore that the caller begins next."""
 
     # Targets.
 
@@ -294,14 +298,24 @@ class UndoOperations:
         intent = InterruptedRestore(kind, time.time(), self._entries.newest(), target, names, who, why, None, revert)
         steps = plan()
         self._space.take(len(steps))
+        earlier = self._entries.read_intent()
         aside = SetAside(self._aside, kind, token)
         pump = self._snapshots.watcher.read_events if self._snapshots.watcher is not None else lambda: None
         context = RestoreContext(
-            self._roots, self._staging, self._reader, self._places, aside, token, target, pump, self._free_space
+            self._roots,
+            self._staging,
+            self._reader,
+            self._places,
+            aside,
+            token,
+            target,
+            self.control,
+            pump,
+            self._free_space,
         )
         try:
             self._record_intent(intent, token)
-            return self._run_rounds(context, intent, plan, steps, complete)
+            return self._run_rounds(context, intent, plan, steps, complete, earlier)
         except (sqlite3.Error, OSError) as error:
             raise self._explain_interruption(intent, error) from error
         finally:
@@ -331,6 +345,7 @@ class UndoOperations:
         plan: Callable[[], list[RestoreStep]],
         steps: list[RestoreStep],
         complete: Callable[[int], None],
+        earlier: tuple[InterruptedRestore, str] | None,
     ) -> RestoreResult:
         tried = {step.path: step for step in steps}
         failed: dict[NamePath, str] = {}
@@ -344,7 +359,8 @@ class UndoOperations:
 
         for round_ in range(MAX_ROUNDS):
             last = round_ == MAX_ROUNDS - 1
-            failed = self._run_round(context, steps, written, first=round_ == 0, last=last)
+            withdraw = partial(self._cancel, earlier) if round_ == 0 else None
+            failed = self._run_round(context, steps, written, withdraw, last=last)
             if CHANGED_MEANWHILE not in failed.values() or last:
                 break
             # A file that was written during the restore is recorded before it is replaced.
@@ -352,6 +368,7 @@ class UndoOperations:
                 break
             steps = plan()
             tried.update((step.path, step) for step in steps)
+        self.control.enter("recording")
         entry = self._close(intent, list_touched(), written, complete)
         remaining = [step for step in plan() if step.path in failed or not self._is_time_unreliable(step)]
         unsettled = {step.path: failed.get(step.path) or step.detail or "it has another state" for step in remaining}
@@ -364,33 +381,50 @@ class UndoOperations:
         )
 
     def _run_round(
-        self, context: RestoreContext, steps: list[RestoreStep], written: TrustedFiles, *, first: bool, last: bool
+        self,
+        context: RestoreContext,
+        steps: list[RestoreStep],
+        written: TrustedFiles,
+        withdraw: Callable[[], None] | None,
+        *,
+        last: bool,
     ) -> dict[NamePath, str]:
-        """The paths that failed, with the reasons. When the disk fills up in the first round, nothing has changed."""
+        """The paths that failed, with the reasons.
+
+        With `withdraw`, this is the first round: when the disk fills up before the first change, or the restore is
+        cancelled, it is called and nothing has changed.
+        """
         with Restorer(context, steps, force=last) as restorer:
             try:
                 restorer.stage_steps()
+                restorer.begin_changes()
             except OSError as error:
-                if not is_disk_full(error) or not first:
+                if not is_disk_full(error) or withdraw is None:
                     return dict.fromkeys((step.path for step in steps), os.strerror(error.errno or 0))
-                self._cancel()
+                withdraw()
                 raise refuse_restore(error) from error
             except BaseException:
-                if first:
-                    self._cancel()
+                if withdraw is not None:
+                    withdraw()
                 raise
             restorer.apply_steps()
         written.files.update(restorer.trusted)
         written.nodes.update(restorer.nodes)
         return restorer.failed
 
-    def _cancel(self) -> None:
-        """Nothing has changed: the intent is withdrawn, and the space of what was staged is free again."""
+    def _cancel(self, earlier: tuple[InterruptedRestore, str] | None) -> None:
+        """Nothing has changed: the intent is withdrawn, and the space of what was staged is free again.
+
+        The intent of an `earlier` restore that this one was to finish or reverse is there again.
+        """
         self._staging.release()
         self._staging.empty_trash()
         # When this fails, the restore counts as interrupted, and can be finished or reversed.
         with suppress(sqlite3.OperationalError), transaction(self._db):
-            self._entries.remove_intent()
+            if earlier is None:
+                self._entries.remove_intent()
+            else:
+                self._entries.add_intent(*earlier)
 
     def _record_meanwhile(self, intent: InterruptedRestore, only: list[NamePath], written: TrustedFiles) -> bool:
         """False when it could not be recorded; then what was written is left in place and named in the result."""

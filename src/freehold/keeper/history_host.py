@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from freehold.errors import FreeholdError
 from freehold.history import calls
+from freehold.history.memory_pause import trim_memory
 from freehold.history.restore_event import RestoreCall, make_restore_event
 from freehold.keeper.methods import RpcMethods
 from freehold.strict_json import encode
@@ -39,6 +39,8 @@ READS: frozenset[type[TypedCall[Any]]] = frozenset(
         calls.DiffEntry,
         calls.CompareEntries,
         calls.ShowFile,
+        calls.GetRestoreProgress,
+        calls.CancelRestores,
     }
 )
 
@@ -155,6 +157,5 @@ def _answer(service: HistoryService, call: TypedCall[Reply]) -> Reply:
     try:
         return service.answer(call)
     finally:
-        # The allocator would keep the memory of long work for ever otherwise.
         if time.monotonic() - began > LONG_CALL_SECONDS:
-            ctypes.CDLL(None).malloc_trim(0)
+            trim_memory()

@@ -19,6 +19,9 @@ from freehold.observe.tracing import span
 
 log = logging.getLogger(__name__)
 
+ACCEPT_PAUSE = 0.1
+"""Seconds until the next try, when no connection could be accepted."""
+
 
 @dataclass(frozen=True)
 class RpcLimits:
@@ -40,37 +43,49 @@ class RpcServer:
         self._methods = methods
         self._limits = limits or RpcLimits()
         self._clients = 0
+        self._accepting = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
         listener = _listen(self._path)
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.TaskGroup() as group:
-                accepting = group.create_task(self._accept(listener, group))
+                # Not `sock_accept`: when that is cancelled, a connection that was just accepted is never closed.
+                self._accepting = True
+                loop.add_reader(listener, self._accept, listener, group)
                 try:
                     yield
                 finally:
-                    accepting.cancel()
+                    self._accepting = False
+                    loop.remove_reader(listener)
                     group.create_task(self._cut_off())
         finally:
             listener.close()
             self._path.unlink(missing_ok=True)
 
-    async def _accept(self, listener: socket.socket, group: asyncio.TaskGroup) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, _ = await loop.sock_accept(listener)
-            except OSError as error:  # out of file descriptors: wait until some are closed
-                log.warning("could not accept a connection: %s", error)
-                await asyncio.sleep(0.1)
-                continue
-            if self._clients >= self._limits.clients or not _is_same_user(connection):
-                connection.close()
-                continue
-            self._clients += 1
-            self._track(group.create_task(self._serve_client(connection, group)))
+    def _accept(self, listener: socket.socket, group: asyncio.TaskGroup) -> None:
+        try:
+            connection, _ = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:  # out of file descriptors: wait until some are closed
+            log.warning("could not accept a connection: %s", error)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(listener)
+            loop.call_later(ACCEPT_PAUSE, self._accept_again, listener, group)
+            return
+        connection.setblocking(False)
+        if self._clients >= self._limits.clients or not _is_same_user(connection):
+            connection.close()
+            return
+        self._clients += 1
+        self._track(group.create_task(self._serve_client(connection, group)))
+
+    def _accept_again(self, listener: socket.socket, group: asyncio.TaskGroup) -> None:
+        if self._accepting:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener, group)
 
     def _track(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._tasks.add(task)

@@ -1,6 +1,7 @@
 """Session modes in which agents are known to ask before they act. Every other mode counts as one that does not ask."""
 
 import datetime
+import re
 from collections.abc import Mapping
 
 from freehold.manifest.model import Manifest
@@ -37,6 +38,21 @@ UNASKED_WORDS = (
 )
 """In the name of any option, of whatever kind: switching it on would let the agent act without asking."""
 
+ASKING_VALUES = (*COMMON_ASKING_MODES, "ask-first", "confirm", "on-request", "prompt", "required", "untrusted")
+"""Of an option that speaks of asking: values with which every agent we know asks."""
+
+_STRICT_WORDS = ("approv", "ask", "confirm", "permission", "sandbox")
+"""In the name of an option that must be on."""
+_LOOSE_WORDS = ("allow", "auto", "trust")
+"""In the name of an option that must be off."""
+_MODEL_WORDS = ("effort", "model", "reason", "think", "thought")
+_PLAIN_WORDS = (*_MODEL_WORDS, "compact", "display", "fast", "format", "output", "save", "scroll", "theme", "update")
+"""With one of these, "auto" and "mode" in a name say nothing about asking, as in "Fast mode"."""
+_NEGATIONS = ("bypass", "disabl", "dont", "ignore", "never", "skip", "without")
+_OFF = ("off", "false", "no", "disabled", "0")
+_WORD = re.compile("[a-z]+")
+_ON = ("on", "true", "yes", "enabled", "1")
+
 
 def list_asking_modes(agent: str) -> tuple[str, ...]:
     return ASKING_MODES.get(agent, COMMON_ASKING_MODES)
@@ -60,6 +76,40 @@ def names_unasked(option: str, value: str | bool) -> bool:
     if folded in ("auto", "never"):
         return any(word in _fold(option) for word in ("approv", "ask", "mode", "permission", "sandbox"))
     return switches_asking_off(value)
+
+
+def is_asking_value(option: str, name: str, category: str, value: object) -> bool:
+    """Whether an agent is known to ask with this value of an option that is no mode.
+
+    A name that speaks of asking needs a value that is known. With any other, only values that say themselves that they
+    switch asking off are refused. The agent chooses the category, so that alone makes nothing harmless.
+    """
+    chooses_model = all(any(word in _fold(one) for word in _MODEL_WORDS) for one in (option, name))
+    if isinstance(value, str) and switches_asking_off(value) and not chooses_model:
+        return False
+    return all(_asks_by_name(one, value) for one in (option, name, category))
+
+
+def _asks_by_name(name: str, value: object) -> bool:
+    whole = _fold(name)
+    rest = whole.replace("model", "").replace("task", "")
+    for word in UNASKED_WORDS:
+        rest = rest.replace(word, "")
+    is_plain = any(word in whole for word in _PLAIN_WORDS)
+    is_loose = switches_asking_off(name) or any(
+        word in rest and not (word == "auto" and is_plain) for word in _LOOSE_WORDS
+    )
+    is_strict = any(word in rest for word in _STRICT_WORDS)
+    if not (is_loose or is_strict or ("mode" in rest and not is_plain)):
+        return True
+    if not isinstance(value, (str, bool)):
+        return False
+    folded = _fold(str(value))
+    is_negated = any(word in rest for word in _NEGATIONS) or not {"no", "not"}.isdisjoint(_WORD.findall(name.lower()))
+    if is_negated:  # "no confirmation" must be off; "disable auto-approval" could mean either
+        return folded in _OFF and not is_loose
+    known = {_fold(one) for one in ASKING_VALUES}
+    return folded in known or folded in (_ON if is_strict and not is_loose else _OFF)
 
 
 def may_act_unasked(manifest: Manifest, agent: str, today: datetime.date | None = None) -> bool:

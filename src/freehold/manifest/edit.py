@@ -134,20 +134,29 @@ def _rewrite(text: str, parts: tuple[str, ...], value: Plain | None) -> str:
                 return text
             last = depth == len(parts) - 2
             new = tomlkit.inline_table() if isinstance(at, InlineTable) else tomlkit.table(is_super_table=not last)
-            at.append(part, new)
+            at[part] = new
         at = at[part]
     if value is None:
         at.pop(parts[-1], None)
     elif parts[-1] in at:
         at[parts[-1]] = value
     else:
-        # A comment at the end of a table most often speaks of the table that follows: the new key goes before it.
-        body = document.body if at is document else at.value.body
-        end = len(body)
-        while end and body[end - 1][0] is None:
-            end -= 1
-        trailing = body[end:]
-        del body[end:]
-        at.append(parts[-1], value)
-        body.extend(trailing)
+        _append_before_comments(document if at is document else at.value, at, parts[-1], value)
     return tomlkit.dumps(document)
+
+
+def _append_before_comments(container: Any, table: Any, key: str, value: Plain) -> None:
+    """A comment at the end of a table most often speaks of the table that follows: the new key goes before it."""
+    from tomlkit.container import Container
+
+    if not isinstance(container, Container):  # a table that is written in several places has no one end
+        table[key] = value
+        return
+    body = container.body
+    end = len(body)
+    while end and body[end - 1][0] is None:
+        end -= 1
+    trailing = body[end:]
+    del body[end:]
+    table.append(key, value)
+    body.extend(trailing)

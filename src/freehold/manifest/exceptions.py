@@ -48,7 +48,8 @@ def _private_egress(manifest: Manifest) -> Uses:
 
 def _unasked_agent(manifest: Manifest) -> Uses:
     for name, agent in manifest.agents.named.items():
-        if agent.mode is not None and not is_asking_mode(name, agent.mode):
+        known_name = "" if agent.changes_program else name
+        if agent.mode is not None and not is_asking_mode(known_name, agent.mode):
             yield ("agents", name, "mode"), agent.mode
         for flag in agent.command:
             if flag.startswith("-") and switches_asking_off(flag):
@@ -59,7 +60,7 @@ def _unasked_agent(manifest: Manifest) -> Uses:
 
 
 def _may_have_no_asking_mode(manifest: Manifest) -> bool:
-    return any(name not in AGENTS for name in manifest.agents.named)
+    return any(name not in AGENTS or agent.changes_program for name, agent in manifest.agents.named.items())
 
 
 def _plain_model(manifest: Manifest) -> Uses:

@@ -17,6 +17,7 @@ from freehold.manifest.sections.mesh import MeshSection
 from freehold.manifest.sections.models import BudgetSection, ModelSection
 from freehold.manifest.sections.observe import ObserveSection
 from freehold.manifest.sections.owner import OwnerSection
+from freehold.manifest.sections.retention import RetentionSection
 from freehold.manifest.sections.security import SecuritySection
 from freehold.manifest.sections.slots import SlotsSection
 
@@ -35,6 +36,9 @@ class HouseSections(Section):
     budget: BudgetSection = Field(default=BudgetSection(), description="What all models together may cost.")
     agents: AgentsSection = Field(default=AgentsSection(), description="The agents.")
     history: HistorySection = Field(default=HistorySection(), description="Every state of the persistent folders.")
+    retention: RetentionSection = Field(
+        default=RetentionSection(), description="What is kept in detail, and for how long."
+    )
     slots: SlotsSection = Field(default=SlotsSection(), description="Five places for durable state beyond files.")
     mesh: MeshSection = Field(default=MeshSection(), description="Other Freeholds and Nostr relays.")
     observe: ObserveSection = Field(default=ObserveSection(), description="Logs, metrics and traces.")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FIRST_RETRY = 0.05
 MAX_RETRY = 2.0
+SWITCH_INTERVAL = 0.001
+"""How often, in seconds, Python switches threads. Short, so that a thread that writes events delays no command."""
 
 
 async def run(home: Home) -> None:
@@ -62,6 +64,7 @@ def main() -> None:
     parser.add_argument("--home", required=True)
     home = find_home(parser.parse_args().home)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the keeper handles Ctrl-C
+    sys.setswitchinterval(SWITCH_INTERVAL)
     configure_logging("info", "json", "ssh")
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it logs each packet
     try:

@@ -15,6 +15,8 @@ from freehold.timeline import Json, Timeline
 log = logging.getLogger(__name__)
 MAX_QUEUED_EVENTS = 4096
 MARK_TIMEOUT = 5.0
+GATHER_INTERVAL = 0.02
+"""Seconds until events are written. The start and the end of a short command are one write, after it has ended."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class EventWriter:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._queue: asyncio.Queue[QueuedEvent] = asyncio.Queue(MAX_QUEUED_EVENTS)
+        self._batch: list[QueuedEvent] = []
 
     def record(self, kind: str, data: Mapping[str, Json], who: str) -> None:
         try:
@@ -41,11 +44,12 @@ class EventWriter:
         """Write events until cancelled, then write what is still queued."""
         try:
             while True:
-                batch = [await self._queue.get()]
-                batch += self._drain()
+                self._batch.append(await self._queue.get())
+                await asyncio.sleep(GATHER_INTERVAL)
+                batch, self._batch = self._batch + self._drain(), []
                 await asyncio.to_thread(self._write, batch)
         finally:
-            self._write(self._drain())
+            self._write(self._batch + self._drain())
 
     def _drain(self) -> list[QueuedEvent]:
         found: list[QueuedEvent] = []

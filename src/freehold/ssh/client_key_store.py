@@ -110,7 +110,9 @@ class ClientKeyStore:
         present = all(path.exists() for path in (self.identity, self.certificate, self.known_hosts, self.config))
         left = min(RENEW_BEFORE_SECONDS, (expires - made) / 5)
         named = self.config.exists() and f"Host {self.host}\n" in self.config.read_text()
-        return present and named and time.time() < expires - left and self._issuer.is_still_valid(credential)
+        # Made in the future: the clock has gone back, and the server would not accept it yet.
+        in_time = made <= time.time() < expires - left
+        return present and named and in_time and self._issuer.is_still_valid(credential)
 
     def _ensure_key(self) -> str:
         from freehold.ssh.authority import make_key_pair

@@ -8,7 +8,7 @@ import signal as signals
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from asyncssh import SSHServerChannel, SSHServerSession
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 ChannelKind = Literal["shell", "exec", "sftp"]
 Outcome = dict[str, int | str | None]
+RunningT = TypeVar("RunningT", Process, Terminal)
 SHELL = "/bin/bash"
+FALLBACK_FOLDER = "/"
 ALLOWED_ENVIRONMENT = ("LANG", "LC_*", "COLORTERM", "TERM_PROGRAM", "GIT_PROTOCOL", "NO_COLOR", "TZ", "VSCODE_*")
 MAX_VALUE_CHARS = 4096
 MAX_SHOWN_CHARS = 2000
@@ -166,10 +168,23 @@ class CommandChannel(SSHServerSession[bytes]):
             connection.record_event("ssh.command_ended", {"number": number, **outcome})
             await connection.server.marks.mark("after", connection.id, self._description)
 
+    async def _start(self, start: Callable[[str], Awaitable[RunningT]]) -> RunningT:
+        """In the workspace; a shell and SFTP else in /, so that the owner can give back what a program has taken.
+
+        A command is refused instead: `rm -r *` must not run in another folder than usual.
+        """
+        try:
+            return await start(self._connection.folder)
+        except FreeholdError as error:
+            if error.code != "computer.bad-folder" or self._kind == "exec":
+                raise
+            if self._kind == "shell":
+                self._write_message(f"freehold: {error.message}. This shell is in {FALLBACK_FOLDER}\r\n")
+            return await start(FALLBACK_FOLDER)
+
     async def _run_process(self) -> Outcome:
-        process = await self._connection.server.computer.spawn(
-            self._argv(), cwd=self._connection.folder, env=self._environment()
-        )
+        computer = self._connection.server.computer
+        process = await self._start(lambda folder: computer.spawn(self._argv(), cwd=folder, env=self._environment()))
         self._running = process
         async with process:
             async with asyncio.TaskGroup() as group:
@@ -186,13 +201,12 @@ class CommandChannel(SSHServerSession[bytes]):
 
     async def _run_terminal(self) -> Outcome:
         rows, cols = self._size
-        terminal = await self._connection.server.computer.terminal(
-            with_stty(self._settings, self._argv()),
-            rows=rows,
-            cols=cols,
-            cwd=self._connection.folder,
-            env=self._environment(),
-            scrollback=4096,
+        computer = self._connection.server.computer
+        command = with_stty(self._settings, self._argv())
+        terminal = await self._start(
+            lambda folder: computer.terminal(
+                command, rows=rows, cols=cols, cwd=folder, env=self._environment(), scrollback=4096
+            )
         )
         self._running = terminal
         try:
@@ -240,11 +254,9 @@ class CommandChannel(SSHServerSession[bytes]):
     async def _close_terminal(self, terminal: Terminal) -> None:
         """Send SIGHUP to the shell, which passes it to its jobs. A shell that does not end is killed with its jobs."""
         with contextlib.suppress(FreeholdError):
-            if not self._connection.revoked and terminal.info is not None:
+            if not self._connection.revoked:
                 terminal.signal(signals.SIGHUP)
-                await self._connection.server.computer.run(
-                    ["kill", "-HUP", str(terminal.info.pid)], timeout=HANG_UP_TIMEOUT
-                )
+                terminal.signal(signals.SIGHUP, group=False)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(HANG_UP_TIMEOUT):
                         await terminal.wait()

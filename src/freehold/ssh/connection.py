@@ -14,6 +14,7 @@ from asyncssh.misc import ChannelOpenError
 from freehold.computer import Computer
 from freehold.computer.contract.conventions import WORKSPACE
 from freehold.computer.library.tunnel import Tunnel
+from freehold.errors import FreeholdError
 from freehold.ssh.activity_log import EventWriter, HistoryMarks
 from freehold.ssh.client_config import PRINCIPAL
 from freehold.ssh.command_channel import CommandChannel
@@ -251,5 +252,7 @@ async def _log_failure(work: Coroutine[Any, Any, Any], name: str) -> None:
     """Log an exception instead of raising it, so that one failed channel does not end the others."""
     try:
         await work
+    except FreeholdError as error:
+        log.warning("%s failed: %s", name, error)
     except Exception:
         log.exception("%s failed", name)

@@ -52,8 +52,8 @@ FLAGS = {
     75: "onlret",
 }
 NO_CHARACTER = 255
-# The command runs also when stty fails.
-_SET_AND_RUN = 'settings=$1; shift; stty $settings 2>/dev/null; exec "$@"'
+# The command runs also when stty fails. By its path: the first folder of PATH belongs to agents.
+_SET_AND_RUN = 'settings=$1; shift; /bin/stty $settings 2>/dev/null; exec "$@"'
 
 
 def stty_settings(modes: Mapping[int, int]) -> list[str]:

@@ -12,7 +12,7 @@ from freehold.timeline.errors import explain_open_error
 from freehold.timeline.event import GENESIS
 
 APPLICATION_ID = 0x46484C44  # "FHLD"
-FORMAT = 1
+FORMAT = 2
 LOCK_TIMEOUT = 30.0
 """How long a writer waits for the write lock, in seconds."""
 BUSY_TIMEOUT_MS = 5
@@ -37,6 +37,26 @@ CREATE TRIGGER event_stays BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'the
 CREATE TRIGGER head_advances BEFORE UPDATE ON head
   WHEN NEW.seq IS NOT OLD.seq + 1 BEGIN SELECT RAISE(ABORT, 'the timeline is append-only'); END;
 CREATE TRIGGER head_stays BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'the timeline is append-only'); END;
+"""
+
+# See `archive`. An event that is in it may leave the table; nothing else may.
+_ARCHIVE = """
+CREATE TABLE archive (
+  first INTEGER PRIMARY KEY, last INTEGER NOT NULL, latest TEXT NOT NULL, hash TEXT NOT NULL, previous TEXT NOT NULL,
+  file TEXT NOT NULL, offset INTEGER NOT NULL, size INTEGER NOT NULL
+) STRICT;
+CREATE TABLE archive_kind (kind TEXT NOT NULL, first INTEGER NOT NULL, PRIMARY KEY (kind, first)) STRICT, WITHOUT ROWID;
+CREATE TRIGGER archive_follows BEFORE INSERT ON archive
+  WHEN NEW.first IS NOT coalesce((SELECT last FROM archive ORDER BY first DESC LIMIT 1), 0) + 1
+    OR NEW.last IS NOT (SELECT seq FROM event WHERE seq = NEW.last AND hash = NEW.hash)
+  BEGIN SELECT RAISE(ABORT, 'an archived block must follow the last one'); END;
+CREATE TRIGGER archive_stays_same BEFORE UPDATE ON archive
+  BEGIN SELECT RAISE(ABORT, 'the timeline is append-only'); END;
+CREATE TRIGGER archive_stays BEFORE DELETE ON archive BEGIN SELECT RAISE(ABORT, 'the timeline is append-only'); END;
+DROP TRIGGER event_stays;
+CREATE TRIGGER event_stays BEFORE DELETE ON event
+  WHEN OLD.seq > coalesce((SELECT last FROM archive ORDER BY first DESC LIMIT 1), 0)
+  BEGIN SELECT RAISE(ABORT, 'the timeline is append-only'); END;
 """
 
 
@@ -165,6 +185,9 @@ def _read_only(path: Path, how: str) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    if path.stat().st_size == 0:
+        # Before the first page is written: pages of archived events can be given back to the file system.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
@@ -182,10 +205,13 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if check_format(connection, path) == 0:
+        found = check_format(connection, path)
+        if found == 0:
             run_script(connection, _TABLES)
             connection.execute("INSERT INTO head VALUES (1, 0, ?)", (GENESIS,))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        if found < FORMAT:
+            run_script(connection, _ARCHIVE)
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
     except BaseException:

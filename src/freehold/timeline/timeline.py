@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,13 +13,28 @@ from typing import Any
 
 from freehold.errors import FreeholdError
 from freehold.timeline import database
-from freehold.timeline.anchor import HeadAnchor
+from freehold.timeline.anchor import AnchoredHead, HeadAnchor
+from freehold.timeline.archive import archive_folder, find_archived_end
 from freehold.timeline.errors import explain_sqlite_error
 from freehold.timeline.event import Json, TimelineEvent, check_kind, check_who, digest, encode_data
+from freehold.timeline.event_selection import MAX_SEQ, EventSelection, select_events
 from freehold.timeline.verification import ChainProblem, verify_chain
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 NO_DATA: Mapping[str, Json] = {}
+_INCREMENTAL = 2
+"""SQLite's number for `auto_vacuum = INCREMENTAL`."""
+
+
+@dataclass(frozen=True)
+class TimelineSize:
+    """`events` were written, `archived` of them are in the archive. Sizes in bytes."""
+
+    events: int
+    archived: int
+    database_bytes: int
+    archive_bytes: int
+    archive_files: int
 
 
 def _now() -> datetime:
@@ -141,17 +157,27 @@ class Timeline:
 
         `kinds` holds exact kinds or patterns such as `egress.*`; `since` is compared with the times that the clock gave.
         """
-        sql, parameters = _selection(after, until, kinds, since)
-        with self._explained():
-            return [self._event(row) for row in self.query(f"{sql} ORDER BY seq LIMIT ?", (*parameters, limit))]
+        wanted = EventSelection(
+            limit,
+            after=after,
+            until=MAX_SEQ if until is None else until,
+            kinds=kinds,
+            since="" if since is None else format_instant(since),
+        )
+        return self._select(wanted)
 
     def tail(
         self, count: int, kinds: Sequence[str] = (), since: datetime | None = None, before: int | None = None
     ) -> list[TimelineEvent]:
         """The last `count` events of these kinds with `seq < before`, oldest first."""
-        sql, parameters = _selection(0, None if before is None else before - 1, kinds, since)
-        rows = self.query(f"{sql} ORDER BY seq DESC LIMIT ?", (*parameters, count))
-        return [self._event(row) for row in reversed(rows)]
+        wanted = EventSelection(
+            count,
+            until=MAX_SEQ if before is None else before - 1,
+            kinds=kinds,
+            since="" if since is None else format_instant(since),
+            newest_first=True,
+        )
+        return self._select(wanted)[::-1]
 
     def last(self) -> TimelineEvent | None:
         found = self.tail(1)
@@ -177,6 +203,38 @@ class Timeline:
         """
         return verify_chain(self.path, progress, known, self._anchor)
 
+    def read_anchor(self) -> AnchoredHead | None:
+        """The last event that is anchored in the vault. Raises InvalidAnchor."""
+        return self._anchor.read()
+
+    def measure(self) -> TimelineSize:
+        """How many events there are and where, and the space that they take."""
+        with self._reading, self._explained():
+            self._reader.execute("BEGIN")
+            try:
+                archived = find_archived_end(self._reader)
+                ((head,),) = self._reader.execute("SELECT seq FROM head").fetchall()
+            finally:
+                self._reader.execute("COMMIT")
+        files = list(archive_folder(self.path).glob("*.jsonl.gz"))
+        return TimelineSize(
+            int(head), archived, self.path.stat().st_size, sum(file.stat().st_size for file in files), len(files)
+        )
+
+    def shrink(self, pages: int, spare: int) -> bool:
+        """Gives up to `pages` free pages back to the file system, and returns whether more than `spare` are left.
+
+        A file from before the archive keeps its size: its free pages are used again.
+        """
+        with self.transaction() as tx:
+            ((mode,),) = tx.execute("PRAGMA auto_vacuum").fetchall()
+            ((free,),) = tx.execute("PRAGMA freelist_count").fetchall()
+            if mode != _INCREMENTAL or free <= spare:
+                return False
+            for _ in range(min(pages, free - spare)):
+                tx.execute("PRAGMA incremental_vacuum(1)")  # Python runs it for one page only, whatever the number
+            return bool(free - pages > spare)
+
     def close(self) -> None:
         """Waits for a running transaction. Idempotent."""
         with self._writing, self._reading:
@@ -193,17 +251,13 @@ class Timeline:
     ) -> None:
         self.close()
 
-    def _event(self, row: tuple[Any, ...]) -> TimelineEvent:
-        seq, at, kind, who, text, chained, previous = row
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise FreeholdError(
-                "timeline.tampered",
-                f"Event {seq} of {self.path} was changed after it was written",
-                hint="freehold timeline verify lists every event that was changed",
-            ) from error
-        return TimelineEvent(seq, at, kind, who, data, chained, previous)
+    def _select(self, wanted: EventSelection) -> list[TimelineEvent]:
+        with self._reading, self._explained():
+            self._reader.execute("BEGIN")
+            try:
+                return select_events(self._reader, self.path, wanted)
+            finally:
+                self._reader.execute("COMMIT")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -216,30 +270,3 @@ class Timeline:
             if explained is None:
                 raise
             raise explained from error
-
-
-def _selection(
-    after: int, until: int | None, kinds: Sequence[str], since: datetime | None
-) -> tuple[str, tuple[Any, ...]]:
-    where, parameters = ["seq > ?"], [after]  # type: tuple[list[str], list[Any]]
-    if until is not None:
-        where.append("seq <= ?")
-        parameters.append(until)
-    if since is not None:
-        where.append("at >= ?")
-        parameters.append(format_instant(since))
-    if kinds and "*" not in kinds:
-        either = []
-        for pattern in kinds:
-            if pattern.endswith(".*"):
-                # A range instead of LIKE, so that the index is used. "/" is the character after ".".
-                either.append("(kind >= ? AND kind < ?)")
-                parameters += [pattern[:-1], pattern[:-2] + "/"]
-            else:
-                check_kind(pattern)
-                either.append("kind = ?")
-                parameters.append(pattern)
-        where.append(f"({' OR '.join(either)})")
-    # Only constant text is joined here; every value is a parameter.
-    sql = f"SELECT seq, at, kind, who, data, hash, previous FROM event WHERE {' AND '.join(where)}"  # noqa: S608
-    return sql, tuple(parameters)

@@ -9,6 +9,14 @@ from typing import Any, Literal
 from freehold.errors import FreeholdError
 from freehold.timeline import database
 from freehold.timeline.anchor import AnchoredHead, HeadAnchor, InvalidAnchor
+from freehold.timeline.archive import (
+    ArchivedBlock,
+    UnreadableBlock,
+    archive_folder,
+    find_archived_end,
+    list_blocks,
+    read_block,
+)
 from freehold.timeline.errors import explain_sqlite_error
 from freehold.timeline.event import GENESIS, digest
 
@@ -68,7 +76,7 @@ def verify_chain(
         # Bytes that are not text are reported; they do not end the check.
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         connection.execute("BEGIN")  # one read transaction, so that new events do not disturb the check
-        walk.run(connection, progress)
+        walk.run(connection, archive_folder(path), progress)
     except sqlite3.Error as error:
         walk.note("unreadable", walk.expected, walk.expected, f"the file cannot be read after this point: {error}")
     finally:
@@ -82,6 +90,7 @@ class _ChainWalk:
         self.anchored: AnchoredHead | None = None
         self.expected = 1
         self._link: str | None = GENESIS
+        self._first_live = 1
         self._known_seen = known is None
         self._broken: list[_Row] = []
         self._problems: list[ChainProblem] = []
@@ -93,11 +102,17 @@ class _ChainWalk:
         else:
             self._more += 1
 
-    def run(self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None) -> None:
+    def run(self, connection: sqlite3.Connection, archive: Path, progress: Callable[[int, int], None] | None) -> None:
         head = connection.execute("SELECT seq, hash FROM head WHERE only = 1").fetchone()
-        (total,) = connection.execute("SELECT count(*) FROM event").fetchone()
+        archived = find_archived_end(connection)
+        (total,) = connection.execute("SELECT count(*) + ? FROM event", (archived,)).fetchone()
+        for block in list_blocks(connection):
+            self._step_through(archive, block)
+            if progress is not None:
+                progress(block.last, total)
+        self._first_live = self.expected
         rows = connection.execute("SELECT seq, at, kind, who, data, previous, hash FROM event ORDER BY seq")
-        for done, raw in enumerate(_pages(rows), start=1):
+        for done, raw in enumerate(_pages(rows), start=archived + 1):
             self._step(raw)
             if progress is not None and done % PAGE_ROWS == 0:
                 progress(done, total)
@@ -108,10 +123,28 @@ class _ChainWalk:
             if line != "ok":
                 self.note("unreadable", 0, 0, f"the file is damaged: {line}")
 
+    def _step_through(self, archive: Path, block: ArchivedBlock) -> None:
+        if block.first != self.expected:
+            self.note("changed", block.first, block.last, f"the record of the archived event {block.first} was changed")
+            self._link = None
+        try:
+            rows = read_block(archive, block)
+        except UnreadableBlock as error:
+            fault: Fault = "unreadable" if (archive / block.file).exists() else "missing"
+            self.note(fault, block.first, block.last, f"events {block.first} to {block.last} are lost: {error}")
+            self.expected, self._link = block.last + 1, None
+            return
+        self.expected = block.first
+        for raw in rows:
+            self._step(raw)
+        if rows[-1][6] != block.hash:
+            what = f"event {block.last} in {block.file} is not the one that was archived"
+            self.note("changed", block.last, block.last, what)
+
     def _step(self, raw: tuple[Any, ...]) -> None:
         seq = raw[0]
         if seq < self.expected:
-            self.note("changed", seq, seq, f"event {seq} is not valid: numbers start at 1")
+            self.note("changed", seq, seq, f"event {seq} is not valid: numbers start at {self._first_live}")
             return
         if seq > self.expected:
             self._missing(self.expected, seq - 1)

@@ -128,7 +128,7 @@ def read_kept(history: History, entry: int, outcome: RestoreResult, path: bytes)
     if version is not None and version.content is not None:
         return history.read(version.content)
     kept_as = dict(outcome.set_aside).get(b"workspace/" + path)
-    return None if kept_as is None else Path(kept_as).read_bytes()
+    return None if kept_as is None else Path(kept_as.replace(r"\x0a", "\n")).read_bytes()  # it is text for people
 
 
 def without_special(tree: dict[bytes, TreeItem]) -> dict[bytes, TreeItem]:

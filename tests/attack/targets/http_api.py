@@ -34,7 +34,8 @@ OPERATIONS = 6
 """Of each round."""
 EXAMPLES = 2
 """Of each operation and mode."""
-REQUEST_TIMEOUT = 60.0
+REQUEST_TIMEOUT = 180.0
+"""Seconds. An undo of many folders waits for the disk at each, and the disk may be busy with other tests."""
 CHECKED = ("response_schema_conformance", "content_type_conformance", "status_code_conformance")
 
 OPTIONS = FreeholdOptions(agents=("builtin",), environment={"FREEHOLD_SSH_ENABLED": "true"})
@@ -86,10 +87,11 @@ class ApiAttack:
     def __init__(self, freehold: RunningFreehold, description: dict[str, Any]) -> None:
         self._freehold = freehold
         schema = schemathesis.openapi.from_dict(without_tuples(description))
-        self._operations: list[Any] = []
+        self._operations: dict[str, Any] = {}
         for found in schema.get_all_operations():
             assert isinstance(found, Ok)
-            self._operations.append(found.ok())
+            operation = found.ok()
+            self._operations[f"{operation.method.upper()} {operation.path}"] = operation
         self._checks = [not_a_server_error, *(CHECKS.get_one(name) for name in CHECKED)]
         self._headers = self._sign_in()
         self._http = requests.Session()
@@ -97,19 +99,20 @@ class ApiAttack:
         self.tried = 0
 
     @property
-    def operations(self) -> int:
-        return len(self._operations)
+    def operations(self) -> list[str]:
+        """Each as METHOD /path."""
+        return list(self._operations)
 
     def close(self) -> None:
         self._http.close()
 
-    def attack(self, random: Random, known: KnownIds, chosen: list[int] | None = None) -> int:
+    def attack(self, random: Random, known: KnownIds, chosen: list[str] | None = None) -> int:
         """Some operations, each with valid and with invalid requests. Returns how many requests were sent."""
         before = self.tried
-        for number in chosen or random.sample(range(self.operations), OPERATIONS):
+        for name in chosen or random.sample(self.operations, OPERATIONS):
             for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
                 try:
-                    self._attack_operation(self._operations[number], mode, random, known)
+                    self._attack_operation(self._operations[name], mode, random, known)
                 except Unsatisfiable:
                     continue  # what takes nothing has no invalid input
         return self.tried - before
@@ -282,11 +285,11 @@ class RunningAttack:
     pids: dict[str, int | None]
 
     @property
-    def operations(self) -> int:
+    def operations(self) -> list[str]:
         return self.requests.operations
 
-    async def run_round(self, random: Random, chosen: list[int] | None = None) -> int:
-        """Some operations, or those with these numbers. Then everything must still run."""
+    async def run_round(self, random: Random, chosen: list[str] | None = None) -> int:
+        """Some operations, or these. Then everything must still run."""
         known = await find_known_ids(self.freehold, self.link.terminal)
         tried = await asyncio.to_thread(self.requests.attack, random, known, chosen)
         await self.link.check()

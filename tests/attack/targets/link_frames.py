@@ -126,7 +126,8 @@ def _frame(random: Random, beside: Channel) -> bytes:
 async def attack_guest(computer: Computer, random: Random) -> None:
     """Requests that no owner means. Only they may fail: a running command answers afterwards on the same link."""
     link = computer._connection.link
-    async with await computer.spawn(["/bin/cat"], apart="turn") as turn:
+    # Outside of the workspace: a request of an earlier round may have made it one that nobody can enter.
+    async with await computer.spawn(["/bin/cat"], cwd="/", apart="turn") as turn:
         opened = []
         for _ in range(OWNER_REQUESTS):
             try:

@@ -61,6 +61,10 @@ def string(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value
 
 
+OPEN_WORKSPACE = string(struct.pack(">BI", 9, 1) + string(b"/workspace") + struct.pack(">II", 4, 0o755))
+OPENED = struct.pack(">BII", 101, 1, 0) + string(b"") + string(b"")
+
+
 def attributes(random: Random) -> bytes:
     flags = random.choice((0, 1, 2, 4, 8, 15, 0x80000000, 2**32 - 1))
     fields = struct.pack(">I", flags)
@@ -174,6 +178,8 @@ async def open_target(folder: Path) -> AsyncIterator[RunRound]:
 
         async def run_round(random: Random) -> int:
             async with _connect(server, client) as neighbour, open_session(neighbour) as calm:
+                # A former round may have locked the workspace. SFTP is a way to open it again.
+                assert await calm.send(OPEN_WORKSPACE) == OPENED, "the workspace cannot be opened again"
                 async with _connect(server, client) as connection:
                     sent = await run_inputs(connection, random)
                 stat = struct.pack(">BI", 17, 7) + string(b"/")

@@ -27,20 +27,26 @@ PATHS: dict[Api, str] = {
     "messages": "/anthropic/v1/messages",
     "gemini": "/gemini/v1beta/models/gemini-2.5-pro:generateContent",
 }
+OUTPUT_LIMITS: dict[Api, dict[str, Any]] = {
+    "chat": {"max_tokens": 20},
+    "responses": {"max_output_tokens": 20},
+    "messages": {"max_tokens": 20},
+    "gemini": {"generationConfig": {"maxOutputTokens": 20}},
+}
 PROVIDER_OF: dict[Api, str] = {"chat": "openai", "responses": "openai", "messages": "anthropic", "gemini": "gemini"}
 
 
 def build_request(
     api: Api, prompt: str = "SAY hello there", *, stream: bool = False, model: str = "gpt-4o"
 ) -> tuple[str, Any]:
-    """A path and a body."""
-    path = PATHS[api]
+    """A path and a body. A response that is not streamed has a small limit, so that it fits into a small budget."""
+    path, limits = PATHS[api], {} if stream else OUTPUT_LIMITS[api]
     if api == "gemini":
         path = path.replace(":generateContent", ":streamGenerateContent?alt=sse") if stream else path
-        return path, {"contents": [{"role": "user", "parts": [{"text": prompt}]}]}
+        return path, {"contents": [{"role": "user", "parts": [{"text": prompt}]}], **limits}
     if api == "responses":
-        return path, {"model": model, "input": prompt, "stream": stream}
-    return path, {"model": model, "messages": [{"role": "user", "content": prompt}], "stream": stream}
+        return path, {"model": model, "input": prompt, "stream": stream, **limits}
+    return path, {"model": model, "messages": [{"role": "user", "content": prompt}], "stream": stream, **limits}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.egress.models.gateway_harness import PATHS, GatewayHarness, run_gateway
+from tests.egress.models.gateway_harness import PATHS, GatewayHarness, build_request, run_gateway
 from tests.support.condition import DEADLINE
 
 from freehold.egress.models import ALL, BudgetLimits, Ledger
@@ -51,6 +51,36 @@ async def test_a_response_that_exceeds_the_budget_is_cut_with_an_error_event(api
         assert 2_000 <= usage.tokens.total < 4_000
         assert gateway.events("models.answered")[-1]["outcome"] == "budget-reached"
         assert (await gateway.ask(api)).status_code == 402
+
+
+async def test_a_response_that_cannot_be_cut_must_fit_into_the_budget_at_its_most(tmp_path: Path) -> None:
+    """Once a response that is not streamed has come, all of it is paid."""
+    async with run_gateway(tmp_path, budget=BudgetSection(day_cost=1.0)) as gateway:
+        path, body = build_request("chat", model="o1")
+        body |= {"max_completion_tokens": 100_000, "n": 8}
+        answer = await gateway.http.post(path, json=body, headers=gateway.headers())
+        assert (answer.status_code, answer.headers["x-freehold-refused"]) == (402, "models.over-budget")
+        message = answer.json()["error"]["message"]
+        assert "up to 48" in message
+        assert "1 US dollars are left for openai today" in message
+        assert "Stream the response" in message
+        assert not gateway.provider.requests
+        assert not gateway.events("models.budget_reached")
+        # A stream is cut in time, and a smaller one fits.
+        streamed = await gateway.http.post(path, json=body | {"stream": True}, headers=gateway.headers())
+        assert streamed.status_code == 200
+        small = await gateway.http.post(path, json=body | {"max_completion_tokens": 1000}, headers=gateway.headers())
+        assert small.status_code == 200
+
+
+async def test_a_stream_of_gemini_that_is_one_list_must_fit_at_its_most(tmp_path: Path) -> None:
+    """It is read when it has ended, so it cannot be cut."""
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=2_000)) as gateway:
+        path, body = build_request("gemini", stream=True)
+        for query, status in (("", 402), ("?alt=json", 402), ("?alt=sse&alt=json", 402), ("?alt=sse", 200)):
+            target = path.partition("?")[0] + query
+            answer = await gateway.http.post(target, json=body, headers=gateway.headers("gemini"))
+            assert answer.status_code == status
 
 
 async def test_money_counts_like_tokens(tmp_path: Path) -> None:
@@ -174,9 +204,9 @@ async def test_a_new_day_begins_with_nothing_spent_and_the_month_goes_on() -> No
     budgets.limits = {"openai": BudgetLimits(day_tokens=100, month_tokens=250)}
     first, second, third = (datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3))
     for day in (first, second):
-        budgets.settle(await budgets.reserve("openai", Spending(), Spending(), day), Spending(100), day)
+        budgets.settle(await budgets.reserve("openai", Spending(), Spending(), day, streamed=True), Spending(100), day)
         with pytest.raises(FreeholdError):
-            await budgets.reserve("openai", Spending(), Spending(), day)
-    budgets.settle(await budgets.reserve("openai", Spending(), Spending(), third), Spending(50), third)
+            await budgets.reserve("openai", Spending(), Spending(), day, streamed=True)
+    budgets.settle(await budgets.reserve("openai", Spending(), Spending(), third, streamed=True), Spending(50), third)
     with pytest.raises(FreeholdError, match="this month"):
-        await budgets.reserve("openai", Spending(), Spending(), third)
+        await budgets.reserve("openai", Spending(), Spending(), third, streamed=True)

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from tests.egress.models.forbidden_requests import harmless, submit
 from tests.egress.models.gateway_harness import PATHS, PROVIDER_OF, GatewayHarness, build_request, run_gateway
+from tests.egress.models.recording_provider import Answer, SeenRequest, gateway_to, recording_provider
 from tests.support.condition import DEADLINE, until
 
 from freehold.egress.models import ALL, BudgetLimits, Ledger, budget, relay
@@ -27,6 +28,7 @@ from freehold.egress.models.open_requests import FILE_NAME, MAX_BYTES, OpenReque
 from freehold.egress.models.paths import RequestForm
 from freehold.egress.models.prices import Prices
 from freehold.egress.models.usage import TokenCounts, TokenKinds
+from freehold.errors import FreeholdError
 from freehold.manifest.sections.models import BudgetSection
 from freehold.testing import Api, ScriptedUsage
 from freehold.timeline import Timeline
@@ -90,6 +92,89 @@ async def test_a_hang_up_counts_at_the_most_in_every_api(api: Api, gateway: Gate
     assert event["output"] == 1000
 
 
+@pytest.mark.usefixtures("no_drain")
+async def test_a_hang_up_counts_the_dearest_model_that_may_have_responded(gateway: GatewayHarness) -> None:
+    asking = asyncio.ensure_future(post(gateway, "chat", "FAIL hang", model="gpt-4o-mini", models=["o1-pro"]))
+    await gateway.provider.wait_received()
+    asking.cancel()
+    (event,) = await recorded(gateway)
+    assert event["cost"] >= 1000 * 600 / 1_000_000  # the output price of o1-pro
+
+
+@pytest.mark.usefixtures("no_drain")
+async def test_a_hang_up_counts_the_surcharge_of_a_chosen_region(gateway: GatewayHarness) -> None:
+    costs = []
+    for session, more in (("plain", {}), ("chosen", {"inference_geo": "us"})):
+        before = len(gateway.provider.requests)
+        asking = asyncio.ensure_future(post(gateway, "messages", "FAIL hang", session, **more))
+        await gateway.provider.wait_received(before + 1)
+        asking.cancel()
+        costs.append((await recorded(gateway, before + 1))[-1]["cost"])
+    assert costs[1] >= 1.09 * costs[0]
+
+
+def answer_with(kind: str, body: bytes) -> Answer:
+    async def answer(_request: SeenRequest, writer: asyncio.StreamWriter) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b'{"choices": []}'),
+        ("application/x-protobuf", b"\x0a\x02hi"),
+        ("text/event-stream", b'data: {"choices": [{"delta": {"content": "hi"}}]}\n\ndata: [DONE]\n\n'),
+        (
+            "text/event-stream",
+            b'data: {"choices": [{"delta": {}}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}\n\n'
+            b'data: {"error": {"message": "overloaded"}}\n\n',
+        ),
+    ],
+    ids=["no counts", "not JSON", "stream without counts", "stream that ends with an error"],
+)
+async def test_an_answer_that_ends_without_its_counts_is_charged_at_its_most(
+    kind: str, body: bytes, tmp_path: Path
+) -> None:
+    async with recording_provider(answer_with(kind, body)) as provider, gateway_to(tmp_path, provider.port) as gateway:
+        sent = {"model": "m", "max_tokens": 1000, "messages": [{"role": "user", "content": "hi"}]}
+        path = "/openai/v1/chat/completions"
+        assert (await gateway.http.post(path, json=sent, headers=gateway.headers())).status_code == 200
+        (event,) = await recorded(gateway)
+        assert (event["output"], event["estimated"]) == (1000, True)
+
+
+@pytest.mark.parametrize(
+    "ends", [b"", b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error"}}\n\n']
+)
+async def test_a_stream_that_breaks_off_without_its_last_counts_is_charged_at_its_most(
+    ends: bytes, tmp_path: Path
+) -> None:
+    """Anthropic sends the first counts with the first event: the whole prompt, and one token of output."""
+    first = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 10, "output_tokens": 1}}}
+    said = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "words " * 100}}
+    answer = answer_with("text/event-stream", stream(first, said) + ends)
+    async with recording_provider(answer) as provider, gateway_to(tmp_path, provider.port) as gateway:
+        sent = {"model": "m", "max_tokens": 1000, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+        await gateway.http.post("/openai/v1/messages", json=sent, headers=gateway.headers())
+        (event,) = await recorded(gateway)
+        assert (event["output"], event["estimated"]) == (1000, True)
+
+
+async def test_a_server_that_does_not_stream_although_it_was_asked_to_is_charged_what_it_reports(
+    tmp_path: Path,
+) -> None:
+    body = json.dumps({"choices": [{"finish_reason": "stop"}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
+    answer = answer_with("application/json", body.encode())
+    async with recording_provider(answer) as provider, gateway_to(tmp_path, provider.port) as gateway:
+        path, sent = build_request("chat", stream=True)
+        await gateway.http.post(path, json=sent, headers=gateway.headers())
+        (event,) = await recorded(gateway)
+        assert (event["input"], event["output"], event["estimated"]) == (7, 3, False)
+
+
 @APIS
 async def test_after_a_hang_up_the_response_is_read_to_its_end_and_the_truth_counts(
     api: Api, gateway: GatewayHarness
@@ -105,7 +190,7 @@ async def test_until_the_truth_is_known_the_budget_holds_the_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget, "FREE_TIMEOUT", 0.0)
-    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_100)) as gateway:
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_500)) as gateway:
         await hang_up(gateway, 1)
         refused = await post(gateway, "chat", "SAY " + "more " * 100)
         assert refused.status_code == 402
@@ -206,7 +291,7 @@ async def test_fifty_questions_at_once_cannot_pass_a_budget_that_holds_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget, "FREE_TIMEOUT", 0.0)
-    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_050)) as gateway:
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_200)) as gateway:
         asking = [asyncio.ensure_future(post(gateway, "chat", "FAIL hang " + "x" * 200, f"s{n}")) for n in range(50)]
         await until(lambda: sum(task.done() for task in asking) == 49)
         assert {task.result().status_code for task in asking if task.done()} == {402}
@@ -223,7 +308,7 @@ async def test_questions_at_once_wait_for_each_other_when_the_budget_holds_all(t
 
 
 async def test_a_question_that_waits_for_its_budget_is_not_sent_after_the_kill_switch(tmp_path: Path) -> None:
-    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_050)) as gateway:
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_200)) as gateway:
         asking = [asyncio.ensure_future(post(gateway, "chat", "FAIL hang " + "x" * 200, f"s{n}")) for n in range(2)]
         await gateway.provider.wait_received()
         await gateway.models.stop()
@@ -232,7 +317,7 @@ async def test_a_question_that_waits_for_its_budget_is_not_sent_after_the_kill_s
 
 
 async def test_a_question_that_waits_is_not_sent_after_its_session_has_ended(tmp_path: Path) -> None:
-    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_050)) as gateway:
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=1_200)) as gateway:
         prompt = "FAIL hang " + "x" * 200
         first = asyncio.ensure_future(post(gateway, "chat", prompt, "s1"))
         await gateway.provider.wait_received()
@@ -373,12 +458,147 @@ def test_of_several_models_the_dearest_is_reserved() -> None:
 def test_auto_and_a_chosen_region_are_reserved_at_their_dearest() -> None:
     prices = Prices("https://api.openai.com")
     most = [
-        find_most(ModelRequest(b"", "gpt-4o", True, 0, 1_000_000, tier=tier), prices).cost for tier in (None, "auto")
+        find_most(ModelRequest(b"", "gpt-4o", True, 0, 1_000_000, tiers=tiers), prices).cost
+        for tiers in ((), ("auto",))
     ]
     assert [cost.dollars if cost else None for cost in most] == [pytest.approx(1.28), pytest.approx(2.176)]
     content = harmless("messages") | {"inference_geo": "us", "speed": "fast"}
     request = submit("messages", json.dumps(content).encode())
-    assert (request.surcharge, request.tier, request.long_cache) == (1.1, "fast", True)
+    assert (request.surcharge, request.tiers, request.long_cache) == (1.1, ("fast",), True)
+
+
+def test_of_two_tiers_the_dearer_is_reserved() -> None:
+    prices = Prices("https://api.openai.com")
+    content = harmless("messages") | {"service_tier": "standard_only", "speed": "fast", "model": "gpt-4o"}
+    request = submit("messages", json.dumps(content).encode())
+    both, plain = (find_most(each, prices).cost for each in (request, replace(request, tiers=())))
+    assert both is not None
+    assert plain is not None
+    assert both.dollars > plain.dollars
+
+
+def test_a_long_cache_costs_more_however_it_is_spelled() -> None:
+    plain = json.dumps(harmless("messages")).encode()
+    assert b'"1h"' in plain
+    assert submit("messages", plain.replace(b'"1h"', rb'"\u0031h"')).long_cache
+
+
+TEXT = "A" * 400_000
+HIDDEN = "data:image/png;base64," + TEXT
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"messages": [{"role": "user", "content": TEXT + " base64 data:"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": HIDDEN}]}]},
+        {"messages": [{"role": "user", "content": "漢" * 134_000 + "data:"}]},
+        {"messages": [{"role": "user", "content": "x"}], "metadata": {"url": HIDDEN}},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": TEXT}}]}
+            ]
+        },
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "1", "name": "x", "input": {"type": "base64", "data": TEXT}}],
+                }
+            ]
+        },
+    ],
+    ids=["marker", "data URL as text", "three bytes a character", "metadata", "text document", "tool input"],
+)  # fmt: skip
+def test_no_text_counts_as_a_picture(content: dict[str, Any]) -> None:
+    """Nobody reads the truth when the agent hangs up: then the prompt counts as it was estimated."""
+    form: RequestForm = "messages" if "source" in str(content) or "tool_use" in str(content) else "chat"
+    body = {"model": "m", "max_tokens": 1, **content}
+    assert submit(form, json.dumps(body).encode()).estimate >= 100_000
+
+
+def test_a_prompt_of_token_numbers_counts_each() -> None:
+    body = {"model": "m", "prompt": [[1] * 50_000, [2] * 50_000], "user": "data:"}
+    assert submit("completion", json.dumps(body).encode()).estimate >= 100_000
+
+
+@pytest.mark.parametrize(("kind", "tokens"), [("image/png", 1_600), ("application/pdf", 12_500)])
+def test_media_are_estimated_by_their_kind(kind: str, tokens: int) -> None:
+    block = {"type": "image" if "image" in kind else "document"}
+    source = {"type": "base64", "media_type": kind, "data": TEXT}
+    content = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [{**block, "source": source}]}]}
+    assert tokens <= submit("messages", json.dumps(content).encode()).estimate < tokens + 100
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("responses", {"input": [{"type": "local_shell_call", "action": {"env": {"data": TEXT, "url": HIDDEN}}}]}),
+        (
+            "chat",
+            {
+                "messages": [],
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "x", "schema": {"url": HIDDEN, "file_data": TEXT}},
+                },
+            },
+        ),
+    ],
+)
+def test_text_under_the_name_of_a_picture_counts_as_text(form: RequestForm, content: dict[str, Any]) -> None:
+    assert submit(form, json.dumps({"model": "m", **content}).encode()).estimate >= 200_000
+
+
+@pytest.mark.parametrize(
+    ("form", "part"),
+    [
+        ("messages", {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}}),
+        ("chat", {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}}),
+        ("chat", {"type": "input_audio", "input_audio": {"format": "mp3", "data": "AAAA"}}),
+        ("chat", {"type": "image_url", "image_url": {"url": "data:application/pdf;base64,AAAA"}}),
+        ("chat", {"type": "image_url", "image_url": "data:video/mp4;base64,AAAA"}),
+    ],
+)  # fmt: skip
+def test_a_small_document_may_fill_the_window_of_its_model(form: RequestForm, part: dict[str, Any]) -> None:
+    """A PDF of 14 kB can hold 600,000 words."""
+    body = {"model": "gpt-4o", "max_tokens": 1, "messages": [{"role": "user", "content": [part]}]}
+    request = submit(form, json.dumps(body).encode())
+    assert request.estimate < 2_000
+    assert find_most(request, Prices("https://api.openai.com")).tokens == TokenCounts(128_000, 1)
+
+
+def test_a_picture_does_not_fill_the_window() -> None:
+    for form in ("chat", "messages", "responses", "generate"):
+        assert not submit(form, json.dumps(harmless(form)).encode()).fills_window
+
+
+@pytest.mark.parametrize("value", ["128", 128.0, 1.5, True, [128], {"a": 1}])
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("chat", "n"), ("chat", "max_tokens"), ("chat", "max_completion_tokens"), ("completion", "best_of")]
+    + [("responses", "max_output_tokens"), ("messages", "max_tokens")]
+    + [("generate", name) for name in ("maxOutputTokens", "max_output_tokens", "candidateCount", "candidate_count")],
+)
+def test_a_count_that_is_not_a_whole_number_is_refused(form: RequestForm, name: str, value: object) -> None:
+    """A lenient server reads "128" as 128."""
+    content = harmless(form)
+    content |= {"generationConfig": {name: value}} if form == "generate" else {name: value}
+    with pytest.raises(FreeholdError) as refused:
+        submit(form, json.dumps(content).encode())
+    assert refused.value.code == "models.malformed"
+    assert name in refused.value.message
+
+
+@pytest.mark.parametrize(("name", "most"), [("max_completion_tokens", None), ("n", 100)])
+def test_below_zero_means_no_limit(name: str, most: int | None) -> None:
+    request = submit("chat", json.dumps(harmless("chat") | {"max_tokens": 100, name: -1}).encode())
+    assert (request.max_output, request.responses) == (most, 1)
+
+
+def test_a_huge_number_of_responses_is_refused() -> None:
+    with pytest.raises(FreeholdError, match="at most 1024"):
+        submit("chat", json.dumps(harmless("chat") | {"n": 2**62}).encode())
 
 
 # What a response reports
@@ -392,29 +612,75 @@ def stream(*events: dict[str, Any]) -> bytes:
     ("api", "early"),
     [
         ("chat", {"choices": [{"delta": {"content": "a"}}], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}),
-        (
-            "chat",
-            {"choices": [{"finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 1}},
-        ),
         ("responses", {"type": "response.in_progress", "response": {"usage": {"input_tokens": 9, "output_tokens": 1}}}),
         ("messages", {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}}),
         ("messages", {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {"output_tokens": 1}}),
         (
             "gemini",
-            {
-                "candidates": [{"finishReason": "STOP"}],
-                "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 1},
-            },
+            {"candidates": [{"content": {}}], "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 1}},
         ),
     ],
 )
-def test_a_report_in_the_middle_is_not_the_last_word(api: Api, early: dict[str, Any]) -> None:
-    """Otherwise a client could hang up after the first words, and pay for those only."""
+@pytest.mark.parametrize("after", [b"", b'data: {"type": "error", "error": {"message": "overloaded"}}\n\n'])
+def test_a_report_in_the_middle_is_not_the_last_word(api: Api, early: dict[str, Any], after: bytes) -> None:
+    """Otherwise a stream that the provider breaks off costs its first words only."""
     meter = Meter(api, streamed=True, estimate=3)
-    meter.feed(stream(early))
+    meter.feed(stream(early) + after)
+    meter.end()
+    assert not meter.final
+
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 1}
+LAST_EVENTS: list[tuple[Api, bytes]] = [
+    ("chat", stream({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": USAGE})),
+    ("chat", stream({"choices": [{"delta": {}, "finish_reason": None}], "usage": USAGE}) + b"data: [DONE]\n\n"),
+    (
+        "gemini",
+        stream(
+            {
+                "candidates": [{"finishReason": "STOP"}],
+                "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 1},
+            }
+        ),
+    ),
+    (
+        "gemini",
+        stream({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9, "thoughtsTokenCount": 1}}),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("api", "last"), LAST_EVENTS)
+def test_the_counts_of_a_response_that_is_complete_hold_once_it_has_ended(api: Api, last: bytes) -> None:
+    meter = Meter(api, streamed=True, estimate=3)
+    meter.feed(last)
     assert not meter.final
     meter.end()
-    assert meter.final
+    assert (meter.final, meter.seen) == (True, TokenCounts(9, 1))
+
+
+@pytest.mark.parametrize(("api", "last"), LAST_EVENTS)
+def test_counts_before_an_error_or_an_event_that_is_too_long_are_not_final(
+    api: Api, last: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freehold.egress.models.meter.MAX_READ", 1_000)
+    for more in (b'data: {"error": {"code": 500}}\n\n', b"data: " + b"x" * 2_000 + b"\n\n"):
+        meter = Meter(api, streamed=True, estimate=3)
+        meter.feed(last)
+        for start in range(0, len(more), 100):
+            meter.feed(more[start : start + 100])
+        meter.end()
+        assert not meter.final
+
+
+def test_the_events_of_gemini_in_one_list_are_counted_like_a_stream() -> None:
+    counts = {"promptTokenCount": 9, "candidatesTokenCount": 5}
+    whole = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": counts}
+    for events, is_final in (([whole], True), ([whole, {"error": {"code": 500}}], False)):
+        meter = Meter("gemini", streamed=False, estimate=3)
+        meter.feed(json.dumps(events).encode())
+        meter.end()
+        assert meter.final is is_final
 
 
 def test_the_kinds_of_tokens_and_the_tier_are_read() -> None:

@@ -75,6 +75,15 @@ async def test_an_ambiguous_path_is_refused(target: str, method: str, gateway: G
     assert not gateway.provider.requests
 
 
+@pytest.mark.parametrize("query", ["alt=proto", "alt=media", "alt=sse&alt=proto", "alt=%70roto", "alt"])
+async def test_a_response_whose_counts_cannot_be_read_is_not_asked_for(query: str, gateway: GatewayHarness) -> None:
+    path, body = build_request("gemini")
+    answer = await gateway.http.post(f"{path}?{query}", json=body, headers=gateway.headers("gemini"))
+    assert (answer.status_code, answer.headers["x-freehold-refused"]) == (400, "models.malformed")
+    assert "alt=sse or alt=json" in answer.json()["error"]["message"]
+    assert not gateway.provider.requests
+
+
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "OPTIONS", "PATCH", "FOO", "PROPFIND"])
 async def test_other_methods_are_refused(method: str, gateway: GatewayHarness) -> None:
     key = gateway.models.endpoint_for("openai", "s1").key

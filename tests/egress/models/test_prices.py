@@ -1,10 +1,11 @@
 """Prices come from the table that ships with Freehold. What is missing in it counts as the dearest of its provider."""
 
+import re
 from datetime import date
 
 import pytest
 
-from freehold.egress.models.prices import UNLISTED_TIER_FACTOR, Prices, Rates
+from freehold.egress.models.prices import UNLISTED_TIER_FACTOR, Prices, Rates, _matches
 from freehold.egress.models.usage import TokenCounts, TokenKinds
 
 MILLION = 1_000_000
@@ -39,6 +40,35 @@ def test_well_known_models_have_a_price(address: str, model: str) -> None:
     cost = rates.cost(TokenCounts(1000, 1000))
     assert not cost.assumed
     assert 0 < cost.dollars < 1
+
+
+@pytest.mark.parametrize("address", [OPENAI, ANTHROPIC, GOOGLE, "https://openrouter.ai/api/v1"])
+def test_the_index_of_names_finds_the_row_that_comes_first_in_the_table(address: str) -> None:
+    prices = Prices(address)
+    names = {
+        name for text in re.findall(r"'[=^~$]([^']+)'", str(prices._models)) for name in (text.lower(), f"{text}-x")
+    }
+    assert len(names) > 20
+    for name in names:
+        first = next((row for row in prices._models if _matches(row[0], name)), None)
+        assert prices._row(name) is first or first is None  # a date may have another spelling
+
+
+def test_a_name_that_nobody_has_is_compared_with_few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent can send many names, and OpenRouter has more than 700 models."""
+    tried: list[object] = []
+
+    def matches(match: object, _name: str) -> bool:
+        tried.append(match)
+        return False
+
+    monkeypatch.setattr("freehold.egress.models.prices._matches", matches)
+    prices = Prices("https://openrouter.ai/api/v1")
+    assert len(prices._models) > 700
+    for _ in range(3):
+        prices.find("nobody-knows-me", prices.dearest_tier("nobody-knows-me", "auto"))
+        assert not prices.lists("nobody-knows-me")
+    assert len(tried) < 50
 
 
 @pytest.mark.parametrize(

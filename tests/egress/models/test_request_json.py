@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freehold.egress.models.request_json import encode_request_json, parse_request_json
+from freehold.egress.models.request_json import MAX_VALUES, encode_request_json, parse_request_json
 from freehold.errors import FreeholdError
 
 SCALARS = (
@@ -104,3 +104,24 @@ def test_half_a_character_is_replaced() -> None:
 def test_keys_that_become_one_by_this_are_refused() -> None:
     with pytest.raises(FreeholdError, match="twice"):
         encode_request_json(parse_request_json(b'{"a": {"x\\ud800": 1, "x\\ud801": 2}}'))
+
+
+def test_a_repeated_key_among_very_many_is_found_in_one_pass() -> None:
+    """With a pass for each key this took hours, and the gateway served nobody meanwhile."""
+    names = [*range(MAX_VALUES - 2), MAX_VALUES - 3]
+    body = "{" + ",".join(f'"{name}":0' for name in names) + "}"
+    with pytest.raises(FreeholdError, match="twice"):
+        parse_request_json(body.encode())
+
+
+@pytest.mark.parametrize("value", ["1", '""', "[]", "{}", "null", "[[[[1]]]]", '"a,b"', '"\\\\"', '"\\""'])
+def test_more_values_than_a_request_needs_are_refused_before_they_are_parsed(value: str) -> None:
+    """The parser lets nothing else run. Thirty megabytes of empty lists took it ten seconds."""
+    with pytest.raises(FreeholdError, match="values"):
+        parse_request_json(b'{"a":[' + b",".join([value.encode()] * (MAX_VALUES + 1)) + b"]}")
+
+
+@pytest.mark.parametrize("text", ["a,[{", 'say "x", ', "\\,", '\\",'])
+def test_a_long_text_with_many_marks_is_one_value(text: str) -> None:
+    content = {"a": text * MAX_VALUES}
+    assert parse_request_json(json.dumps(content).encode()) == content

@@ -237,6 +237,88 @@ def test_the_name_of_a_model_is_plain_text(name: str) -> None:
     assert refused.value.code == "models.malformed"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "https://thief.example.org/x",
+        "s3://bucket/x",
+        "file:/etc/passwd",
+        "FILE:x",
+        "/etc/passwd",
+        "//thief.example.org/x",
+        "./x",
+        "../../x",
+        "..",
+        ".hidden",
+        "a/../../x",
+        "a/..",
+        "~/x",
+        "C:\\x",
+        "\\\\thief.example.org\\x",
+    ],
+)
+def test_an_address_or_a_path_is_not_the_name_of_a_model(name: str) -> None:
+    """A server on the owner's machine would load it."""
+    for content in (harmless("chat") | {"model": name}, harmless("chat") | {"models": ["gpt-4o", name]}):
+        with pytest.raises(FreeholdError, match="not the name of a model"):
+            submit("chat", json.dumps(content).encode(), allow=EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    "name", ["org/model", "accounts/x/models/y", "qwen2.5:7b", "hf.co/a/b-GGUF:Q4_K_M", "~a/b-latest", "a..b", "a@1"]
+)
+def test_names_of_models_with_slashes_and_dots_pass(name: str) -> None:
+    assert submit("chat", json.dumps(harmless("chat") | {"model": name}).encode()).model == name
+
+
+@pytest.mark.parametrize("form", ["chat", "responses"])
+@pytest.mark.parametrize("models", [["m"] * 9, ["m"] * 5000, [1], ["m", None]])
+def test_a_request_names_at_most_eight_other_models(form: RequestForm, models: list[object]) -> None:
+    """Each name is looked up in the price table; fifteen kilobytes of them stopped the gateway for seconds."""
+    with pytest.raises(FreeholdError, match="at most 8 names"):
+        submit(form, json.dumps(harmless(form) | {"models": models}).encode())
+    assert len(submit(form, json.dumps(harmless(form) | {"models": ["m"] * 8}).encode()).alternatives) == 8
+
+
+@pytest.mark.parametrize("query", ["beta=/compact", "api-version=/compact", "beta=true&beta=/v1/responses/compact"])
+def test_a_query_does_not_make_a_response_a_stored_one(query: str) -> None:
+    content = harmless("responses")
+    del content["store"]
+    sent = submit("responses", json.dumps(content).encode(), path=f"/p/v1/responses?{query}")
+    assert json.loads(sent.body)["store"] is False
+
+
+def _nested(kind: str, depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {"type": "text", "text": "x"}
+    for _ in range(depth):
+        if kind == "namespace":
+            inner = {"type": kind, "name": "n", "description": "d", "tools": [inner]}
+        else:
+            inner = {"type": kind, "tool_use_id": "t", "content": [inner]}
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("/openai/v1/responses", {"model": "m", "input": "x", "tools": [_nested("namespace", 300)]}),
+        (
+            "/anthropic/v1/messages",
+            {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [_nested("tool_result", 300)]}]},
+        ),
+    ],
+)
+async def test_a_request_that_is_nested_too_deep_is_refused_in_words(
+    path: str, content: dict[str, Any], gateway: GatewayHarness
+) -> None:
+    headers = gateway.headers(path.split("/")[1])
+    answer = await gateway.http.post(path, json=content, headers=headers)
+    assert answer.status_code == 400
+    assert answer.headers["x-freehold-refused"] == "models.malformed"
+    assert "nested too deep" in answer.json()["error"]["message"]
+    assert not gateway.provider.requests
+
+
 async def test_a_refusal_reaches_the_agent_and_not_the_provider(gateway: GatewayHarness) -> None:
     content = harmless("responses") | {"tools": [{"type": "web_search"}], "model": "gpt-4o"}
     answer = await gateway.http.post("/openai/v1/responses", json=content, headers=gateway.headers())

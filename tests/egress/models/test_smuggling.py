@@ -192,6 +192,17 @@ async def test_a_connection_is_not_used_with_another_key(tmp_path: Path) -> None
         assert len(provider.connections) == 2
 
 
+async def test_a_stop_closes_connections_that_wait_for_the_next_request(tmp_path: Path) -> None:
+    async with recording_provider() as provider, gateway_to(tmp_path, provider.port) as gateway:
+        for session in ("one", "two"):
+            await ask(gateway, session, f"marker-{session}")
+            await gateway.models.usage_of(session)  # waits until the request is over
+        pool = gateway.models._upstreams
+        assert len(pool._idle) == 2
+        await gateway.models.stop()
+        assert not pool._idle
+
+
 async def test_the_connections_of_a_session_end_with_it(tmp_path: Path) -> None:
     async with recording_provider() as provider, gateway_to(tmp_path, provider.port) as gateway:
         await ask(gateway, "one", "marker-one")

@@ -71,7 +71,8 @@ async def test_two_stops_call_back_once_and_a_stored_stop_calls_nobody(tmp_path:
     assert len(calls) == 1
 
 
-async def test_a_stop_waits_for_its_callbacks_when_another_process_stored_it_first(gateway: GatewayHarness) -> None:
+async def begin_slow_stop(gateway: GatewayHarness) -> asyncio.Event:
+    """Another process stores a stop, and a callback runs until the event is set."""
     begun, finish = asyncio.Event(), asyncio.Event()
 
     async def end_slowly(_stopped: ActiveStop) -> None:
@@ -79,9 +80,14 @@ async def test_a_stop_waits_for_its_callbacks_when_another_process_stored_it_fir
         await finish.wait()
 
     gateway.models.on_stop(end_slowly)
+    await asyncio.to_thread(gateway.models.ledger.stop)
+    await begun.wait()
+    return finish
+
+
+async def test_a_stop_waits_for_its_callbacks_when_another_process_stored_it_first(gateway: GatewayHarness) -> None:
     async with asyncio.timeout(DEADLINE):
-        await asyncio.to_thread(gateway.models.ledger.stop)
-        await begun.wait()
+        finish = await begin_slow_stop(gateway)
         stopping = asyncio.ensure_future(gateway.models.stop())
         assert await gateway.models.read_stop() is not None
         assert not stopping.done()
@@ -92,16 +98,8 @@ async def test_a_stop_waits_for_its_callbacks_when_another_process_stored_it_fir
 
 
 async def test_lifting_a_stop_does_not_wait_for_its_callbacks(gateway: GatewayHarness) -> None:
-    begun, finish = asyncio.Event(), asyncio.Event()
-
-    async def end_slowly(_stopped: ActiveStop) -> None:
-        begun.set()
-        await finish.wait()
-
-    gateway.models.on_stop(end_slowly)
     async with asyncio.timeout(DEADLINE):
-        await asyncio.to_thread(gateway.models.ledger.stop)
-        await begun.wait()
+        finish = await begin_slow_stop(gateway)
         await asyncio.to_thread(gateway.models.ledger.resume)
         assert await gateway.models.read_stop() is None
         finish.set()

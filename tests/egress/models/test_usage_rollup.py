@@ -8,7 +8,7 @@ import pytest
 from tests.egress.models.gateway_harness import run_gateway
 
 from freehold.egress.models import Ledger
-from freehold.egress.models.ledger import ReportGrouping, UsageRecord, UsageReportRow, ensure_tables
+from freehold.egress.models.ledger import SCHEMA, ReportGrouping, UsageRecord, UsageReportRow, ensure_tables
 from freehold.egress.models.usage import TokenCounts
 from freehold.egress.models.usage_rollup import ROLL_UP_AFTER, roll_up_usage
 from freehold.timeline import Timeline
@@ -54,6 +54,30 @@ def test_every_report_is_the_same_after_a_rollup(ledger: Ledger) -> None:
     assert reports(ledger) == before
     assert ledger.spent(OLD) == spent
     assert ledger.usage("s1").requests == 61
+
+
+def test_reports_have_the_sums_of_the_single_requests(ledger: Ledger) -> None:
+    single = ledger.timeline.query(
+        "SELECT substr(at, 1, 10), sum(requests), sum(input), sum(output), sum(cost), sum(cost IS NULL)"
+        " FROM models_usage GROUP BY 1 ORDER BY 1 DESC"
+    )
+    told = [(row.key[0], row.usage) for row in ledger.report("day")]
+    assert [(day, usage.requests, usage.tokens.input, usage.tokens.output, usage.priced) for day, usage in told] == [
+        row[:5] for row in single
+    ]
+    assert [usage.cost is None for _, usage in told] == [bool(row[5]) for row in single] == [False, True, True, True]
+    assert [row.key for row in ledger.report("day", since="2026-11-01")] == [("2026-11-15",)]
+
+
+def test_usage_from_before_the_daily_sums_is_in_the_reports(tmp_path: Path) -> None:
+    with Timeline(tmp_path / "timeline.db") as timeline:
+        timeline.ensure_schema("models", *SCHEMA[:-1])
+        for cost in (0.5, None):
+            Ledger(timeline).close(spell(OLD, cost=cost), 5, [])
+        ensure_tables(timeline)
+        Ledger(timeline).close(spell(OLD), 5, [])
+        (row,) = Ledger(timeline).report("session")
+        assert (row.usage.requests, row.usage.tokens.input, row.usage.cost, row.usage.priced) == (3, 300, None, 1.0)
 
 
 def test_recent_usage_keeps_its_turns_and_a_second_rollup_changes_nothing(ledger: Ledger) -> None:

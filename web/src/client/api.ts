@@ -101,7 +101,9 @@ export interface AnswerNetworkRequest {
  * former question waited, and that answer did not count. `details` has the command and its folder, for programs.
  * When `details.kind` is "question" the agent asks for text: `details.input` is the question, `details.options` are
  * the choices, and `details.free_text` says whether other text is accepted. With neither, the answer is yes or no.
- * `note` is the owner's text. `options` are the answers that this request accepts.
+ * `note` is the owner's text. `options` are the answers that this request accepts. `lasting_effect` says what
+ * `conversation` and `always` allow, which is more than this call; null when there is no such answer, and for a host
+ * tool.
  */
 export interface ApprovalInfo {
   id: string;
@@ -124,6 +126,7 @@ export interface ApprovalInfo {
   runs_by_itself: boolean;
   asked_again: boolean;
   agent_options: AgentAnswer[];
+  lasting_effect: string | null;
 }
 
 /** Deny wins over ask, and ask over allow. Without a matching rule the owner is asked. */
@@ -725,7 +728,7 @@ export interface ProgramsState {
   advice: ManifestAdvice[];
 }
 
-/** The turn of the prompt, and whether it waits for the turn before. */
+/** The turn of the prompt, and whether it waits: for the turn before, or until its agent may start. */
 export interface PromptAccepted {
   turn: number;
   queued: boolean;
@@ -897,6 +900,7 @@ export interface SessionEvents {
  *
  * `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
  * `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
+ * `waiting`: its place in the queue, while its agent may not start yet.
  */
 export interface SessionInfo {
   id: string;
@@ -913,6 +917,7 @@ export interface SessionInfo {
   unread: boolean;
   mode: string | null;
   asks: boolean | null;
+  waiting: WaitingPlace | null;
 }
 
 /** Sessions, last changed first. Send `next` as `cursor` for more. */
@@ -1178,6 +1183,20 @@ export interface WaitingDevice {
   name: string;
   scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "admin")[];
   address: string;
+}
+
+/**
+ * A place in the queue of agents that wait to start, from 1. `message` says all of it in a sentence.
+ *
+ * `reason`: the computer's `memory` holds no more, or the `count` of agents is the most, or agents start one after
+ * another (`starts`). `running` counts the agents that work now.
+ */
+export interface WaitingPlace {
+  place: number;
+  of: number;
+  running: number;
+  reason: "memory" | "count" | "starts";
+  message: string;
 }
 
 export interface WriteApprovalPolicy {

@@ -6,11 +6,15 @@ messages that it does not know. See docs/adr/0011.
 
 import asyncio
 import json
+import logging
+import math
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from freehold.errors import FreeholdError
+
+log = logging.getLogger("freehold.agents")
 
 MAX_LINE = 16 * 1024 * 1024
 MAX_INVALID_LINES = 20
@@ -164,13 +168,20 @@ class JsonRpcPeer:
             result = message.get("result")
             answer.set_result(result if isinstance(result, dict) else {})
             return
-        answer.set_exception(AgentError("agent.refused", f"The agent reported an error: {_error_text(error)}"))
+        words = f"The agent reported an error: {_error_text(error)}"
+        answer.set_exception(
+            AgentError("agent.refused", words, hint="Try again, or start a new session with this agent")
+        )
 
     async def _answer(self, number: object, answer: Later) -> None:
         try:
             result = await answer()
         except FreeholdError as error:
             reply: Json = {"error": {"code": -32603, "message": error.message}}
+        except Exception:
+            # Ours, but brought about by what this one request says: the others go on.
+            log.exception("A request of the agent could not be answered")
+            reply = {"error": {"code": -32603, "message": "Freehold could not answer this request"}}
         else:
             reply = {"result": result}
         await self._send({"jsonrpc": "2.0", "id": number, **reply})
@@ -194,11 +205,23 @@ class JsonRpcPeer:
 
 def _decode(line: bytes) -> Any:
     """Raises `ValueError` or `RecursionError`. Bytes and escapes that are no characters are replaced."""
-    message = json.loads(line.decode("utf-8", "replace"))
+    message = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse_constant, parse_float=_read_float)
     if _SURROGATE.search(line):
         text = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
         message = json.loads(text.decode("utf-8", "replace"))
     return message
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _read_float(text: str) -> float:
+    """A number such as 1e999 is refused: written again it would be `Infinity`, which is not JSON."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("The number is too large")
+    return number
 
 
 def _is_too_nested(line: bytes, message: Json) -> bool:

@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
-from freehold.manifest.agent_modes import is_asking_mode, list_asking_modes, names_unasked
+from freehold.manifest.agent_modes import is_asking_mode, is_asking_value, list_asking_modes
 
 MAX_CHOICES = 200
 MAX_OPTIONS = 50
-_HARMLESS_CATEGORIES = ("model", "thought_level")
 
 
 @dataclass(frozen=True)
 class ModePolicy:
-    """In which modes one agent may be. `wanted` is the mode of the catalogue or the manifest.
+    """In which modes one agent may be. `agent` is the name by which its modes are known. `wanted` is the mode of the catalogue or the manifest.
 
     `asks_without_modes`: it is known to ask although it reports no modes. `unasked_allowed`: the owner has granted the
     exception `unasked-agent`.
@@ -36,17 +35,15 @@ class ModePolicy:
         """Whether this option may get this value."""
         if option["category"] == "mode":
             return isinstance(value, str) and self.permits(value)
-        return self.unasked_allowed or not _lets_act_unasked(option, value)
+        return self.unasked_allowed or _asks_with(option, value)
 
     def list_modes(self) -> tuple[str, ...]:
         """The modes in which the agent asks, the best first."""
         return list_asking_modes(self.agent)
 
 
-def _lets_act_unasked(option: Json, value: object) -> bool:
-    if option["category"] in _HARMLESS_CATEGORIES or not isinstance(value, (str, bool)):
-        return False
-    return names_unasked(option["id"], value) or names_unasked(option["name"], value)
+def _asks_with(option: Json, value: object) -> bool:
+    return is_asking_value(option["id"], option["name"], option["category"], value)
 
 
 @dataclass
@@ -58,6 +55,8 @@ class AgentOptions:
     model: str | None = None
     models: list[Json] = field(default_factory=list)
     config: list[Json] = field(default_factory=list)
+    has_unread: bool = False
+    """Whether there are options that were not read: too many, or malformed."""
 
     def read_session(self, answer: Json) -> None:
         """Reads the answer to session/new, load, resume or fork."""
@@ -74,6 +73,7 @@ class AgentOptions:
         if not isinstance(listed, list):
             return
         self.config = [one for each in listed[:MAX_OPTIONS] if (one := _option(each)) is not None]
+        self.has_unread = len(self.config) < len(listed)
         for one in self.config:
             if one["category"] == "mode" and isinstance(one["value"], str):
                 self.mode, self.modes = one["value"], self.modes or one["choices"]
@@ -99,8 +99,11 @@ class AgentOptions:
     def asks(self, policy: ModePolicy) -> bool:
         """Whether the agent is known to ask now: in its mode, and with every option as it is set."""
         modes = [one["value"] for one in self.config if one["category"] == "mode"]
-        return all(policy.asks_in(mode) for mode in (self.mode, *modes)) and not any(
-            _lets_act_unasked(one, one["value"]) for one in self.config if one["category"] != "mode"
+        others = [one for one in self.config if one["category"] != "mode"]
+        return (
+            not self.has_unread
+            and all(policy.asks_in(mode) for mode in (self.mode, *modes))
+            and all(_asks_with(one, one["value"]) for one in others)
         )
 
     def find_mode_option(self, mode: str) -> Json | None:

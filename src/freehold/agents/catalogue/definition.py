@@ -6,6 +6,7 @@ from typing import Literal
 
 from freehold.agents.acp.program import AgentLaunch
 from freehold.computer.contract.conventions import AGENTS_PATH, BASE_ENVIRONMENT
+from freehold.computer.contract.spec import MIB
 from freehold.manifest.sections.models import ProviderKind
 
 
@@ -39,7 +40,8 @@ class AgentDefinition:
     `asks_without_modes`: it asks although it may report no modes. `kinds` are the model APIs that it can use, the best first; empty means that it needs no model from Freehold.
     `expands_variables` means that the agent replaces `${NAME}` in the header of an MCP server by the variable of its
     environment. The token is then not written there, because such an agent passes the header on in a command line.
-    `session_meta` is sent with each session request beyond the protocol.
+    `session_meta` is sent with each session request beyond the protocol. `memory` is what it is assumed to use in bytes
+    until one was measured. `is_changed`: the manifest changes its program or how that is configured.
     """
 
     name: str
@@ -55,6 +57,13 @@ class AgentDefinition:
     model: str | None = None
     expands_variables: bool = False
     session_meta: Mapping[str, object] = field(default_factory=dict)
+    memory: int = 256 * MIB
+    is_changed: bool = False
+
+    @property
+    def known_name(self) -> str:
+        """By which its modes are known. Empty when it is changed: then it is an agent that nobody has tried."""
+        return "" if self.is_changed else self.name
 
     @property
     def source(self) -> tuple[str, str] | None:

@@ -32,14 +32,14 @@ def find_agent(manifest: Manifest, name: str) -> AgentDefinition:
 def mode_policy(manifest: Manifest, agent: AgentDefinition) -> ModePolicy:
     """In which modes this agent may work."""
     unasked = may_act_unasked(manifest, agent.name)
-    return ModePolicy(agent.name, agent.mode, agent.asks_without_modes, unasked_allowed=unasked)
+    return ModePolicy(agent.known_name, agent.mode, agent.asks_without_modes, unasked_allowed=unasked)
 
 
 def is_known_to_ask(agent: AgentDefinition) -> bool | None:
     """Before its first session: whether it asks before it acts. None when only a session can show it."""
-    if agent.mode is not None and not is_asking_mode(agent.name, agent.mode):
+    if agent.mode is not None and not is_asking_mode(agent.known_name, agent.mode):
         return False
-    return True if agent.asks_without_modes or agent.name in ASKING_MODES else None
+    return True if agent.asks_without_modes or agent.known_name in ASKING_MODES else None
 
 
 def choose_provider(agent: AgentDefinition, manifest: Manifest) -> str | None:
@@ -75,6 +75,8 @@ def _apply_section(name: str, section: AgentSection, shipped: AgentDefinition | 
         runtime = "node" if package.startswith("npm:") else "python"
     return replace(
         base,
+        asks_without_modes=base.asks_without_modes and not section.changes_program,
+        is_changed=section.changes_program,
         package=package,
         command=tuple(section.command) or base.command,
         mode=section.mode or base.mode,

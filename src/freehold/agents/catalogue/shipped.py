@@ -6,6 +6,7 @@ import secrets
 
 from freehold.agents.catalogue.definition import AgentDefinition, LaunchEnvironment, ModelEndpoint
 from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH
+from freehold.computer.contract.spec import MIB
 from freehold.manifest.sections.models import ProviderKind
 
 ALL_KINDS: tuple[ProviderKind, ...] = ("anthropic", "openai", "openai-compatible", "gemini")
@@ -145,6 +146,7 @@ SHIPPED_AGENTS = (
         kinds=ALL_KINDS,
         configure=configure_any,
         runtime="python",
+        memory=24 * MIB,
     ),
     AgentDefinition(
         "claude",
@@ -158,6 +160,7 @@ SHIPPED_AGENTS = (
         runtime="node",
         expands_variables=True,
         session_meta=_CLAUDE_SETTINGS,
+        memory=320 * MIB,
     ),
     AgentDefinition(
         "codex",
@@ -168,6 +171,7 @@ SHIPPED_AGENTS = (
         kinds=_OPENAI,
         needs_model=True,
         configure=_codex,
+        memory=128 * MIB,
     ),
     AgentDefinition(
         "opencode",
@@ -178,6 +182,7 @@ SHIPPED_AGENTS = (
         kinds=("openai-compatible", "openai", "anthropic"),
         needs_model=True,
         configure=_opencode,
+        memory=512 * MIB,
     ),
     AgentDefinition(
         "gemini",
@@ -189,5 +194,6 @@ SHIPPED_AGENTS = (
         needs_model=True,
         configure=_gemini,
         runtime="node",
+        memory=384 * MIB,
     ),
 )

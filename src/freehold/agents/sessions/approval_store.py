@@ -13,10 +13,21 @@ from freehold.agents.sessions.permission_rules import MAX_PATTERN, PermissionRul
 from freehold.agents.sessions.reach import ALL_ANSWERS, Answer, read_answer
 from freehold.agents.sessions.rows import DraftEvent, SessionEventRow
 from freehold.agents.sessions.stored_request import read_shown
+from freehold.agents.visible_text import make_visible
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline, Transaction
 
 MAX_LISTED = 1_000
+MAX_NAMED = 500
+"""Characters of the paths in the words about a lasting answer. More are not repeated: the request shows them."""
+
+_LASTING_WORDS = {
+    "execute": "exactly this command",
+    "edit": "every change of {paths}, whatever its content",
+    "delete": "every deletion of {paths}",
+    "read": "every reading of {paths}",
+    "search": "every search in {paths}, whatever it looks for",
+}
 
 
 @dataclass(frozen=True)
@@ -216,11 +227,30 @@ def _event(approval: str, data: Json, state: str, answer: Answer | None = None, 
 
 
 def _shown(data: Json) -> Json:
-    return {key: value for key, value in read_shown(data).items() if key not in ("subjects", "lasting")}
+    shown = {key: value for key, value in read_shown(data).items() if key not in ("subjects", "lasting")}
+    return {**shown, "lasting_effect": _describe_lasting(data)}
+
+
+def _describe_lasting(data: Json) -> str | None:
+    """What an answer for longer than once allows: more than was asked. None when there is no such answer.
+
+    The words of a host tool's request say it themselves.
+    """
+    kind, subjects = data["kind"], data["subjects"]
+    if kind == "host" or "always" not in _options(data):
+        return None
+    paths = ", ".join(make_visible(subject, lines=False) for subject in subjects)
+    if len(paths) > MAX_NAMED:
+        paths = "each path of this request"
+    words = _LASTING_WORDS.get(kind, "every call of the kind {kind} that names only {paths}")
+    return words.format(kind=kind, paths=paths)
 
 
 def _options(data: Json) -> list[Answer]:
-    """A lasting answer needs subjects that a rule can name, and a call that was shown whole."""
+    """A lasting answer needs subjects that a rule can name, and a call that was shown whole.
+
+    A move has none: rules for its two paths would also allow the way back, and moves between them and other paths.
+    """
     named = data["subjects"] and all(len(subject) <= MAX_PATTERN for subject in data["subjects"])
-    lasts = named and data.get("lasting", True) and data.get("complete", True)
+    lasts = named and data["kind"] != "move" and data.get("lasting", True) and data.get("complete", True)
     return list(ALL_ANSWERS) if lasts else ["once", "reject"]

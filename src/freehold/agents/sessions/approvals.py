@@ -44,14 +44,32 @@ class Approvals:
         granted = await run_blocking(self.store.use_grant, session, request.digest)
         if granted is not None:
             return granted
-        approval, events = await run_blocking(self.store.add, session, turn, request)
         waiting: asyncio.Future[PermissionAnswer | None] = asyncio.get_running_loop().create_future()
-        self._waiting[approval.id] = waiting
+        adding = asyncio.ensure_future(self._add(session, turn, request, waiting))
         try:
-            await self._publish(approval, events)
+            # What is stored is published even if this is cancelled now: a client must not miss an event.
+            await asyncio.shield(adding)
+            self._on_session(await run_blocking(self._sessions.get, session))
             return await waiting
         finally:
-            self._waiting.pop(approval.id, None)
+            waiting.cancel()
+            if adding.done() and not adding.cancelled() and adding.exception() is None:
+                self._waiting.pop(adding.result(), None)
+
+    async def _add(
+        self,
+        session: str,
+        turn: int | None,
+        request: PermissionRequest,
+        waiting: "asyncio.Future[PermissionAnswer | None]",
+    ) -> str:
+        """Stores and publishes the request. Returns its id; an answer to it is the result of `waiting`."""
+        approval, events = await run_blocking(self.store.add, session, turn, request)
+        if not waiting.done():
+            self._waiting[approval.id] = waiting
+        # Before anything is awaited: events that are stored later have higher numbers and must be published later.
+        self._on_approval(session, events, approval)
+        return approval.id
 
     async def withdraw(self, session: str) -> None:
         """The turn has ended, and its requests need no answer. Those from before a restart stay."""

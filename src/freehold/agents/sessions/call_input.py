@@ -6,11 +6,13 @@ Agents agree on no form. Every key is either understood here or left in `rest`, 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
+from freehold.agents.sessions.patch_headers import find_patched_paths
+from freehold.agents.sessions.real_paths import absolute_path, lexical_path
 from freehold.computer.contract.conventions import WORKSPACE
 
 MAX_PATH = 4096
@@ -18,6 +20,9 @@ MAX_PATHS = 2_000
 _COMMAND = ("command", "cmd")
 _ARGUMENTS = ("args", "arguments", "argv")
 _FOLDER = ("cwd", "workdir", "working_dir", "working_directory", "workingDirectory", "directory", "dir_path")
+_WORKING_FOLDER = frozenset(["cwd", "workdir", "working_dir", "working_directory", "workingDirectory"])
+"""Of these, the keys that name where a call begins and never what it is about."""
+
 _ENVIRONMENT = ("env", "environment", "env_vars", "environmentVariables")
 _STDIN = ("stdin", "standard_input", "input")
 _INERT = frozenset(
@@ -50,18 +55,22 @@ _INERT = frozenset(
 )
 """Keys beside a command that do not change what it does."""
 
+_INERT_VALUES = {"source": frozenset(["agent", "unified_exec_interaction", "unified_exec_startup", "user_shell"])}
+"""The same with these values only: Codex says where a command came from."""
+
+_ADDED = "# with "
+
 _TEXT_KEYS = frozenset(
     [
-        "code",
+        "after",
+        "before",
         "content",
         "contents",
-        "description",
         "diff",
-        "explanation",
         "file_text",
         "insert_text",
-        "justification",
         "new",
+        "new_source",
         "new_str",
         "new_string",
         "new_text",
@@ -74,28 +83,57 @@ _TEXT_KEYS = frozenset(
         "oldString",
         "oldText",
         "patch",
-        "pattern",
-        "prompt",
-        "query",
-        "reason",
+        "patch_text",
+        "patchText",
         "regex",
         "text",
-        "title",
         "unified_diff",
     ]
 )
 """Keys whose text is content and names no file, except the headers of a patch."""
 
-_PATH_KEY = re.compile(r"path|file|dir|folder|dest|target|source|location|notebook|changes|^(from|to|src|dst)$", re.I)
-_PATCH_HEADER = re.compile(
-    r"^(?:\+\+\+ |--- |rename (?:from|to) |copy (?:from|to) |\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: )(.+)$",
-    re.M,
+_LABEL_KEYS = frozenset(
+    [
+        "approval_id",
+        "call_id",
+        "callId",
+        "cell_id",
+        "cell_type",
+        "conversation_id",
+        "description",
+        "edit_mode",
+        "explanation",
+        "instruction",
+        "justification",
+        "output_mode",
+        "reason",
+        "thread_id",
+        "title",
+        "tool_use_id",
+        "turn_id",
+        "type",
+    ]
 )
+"""Keys beside the path of a file whose text changes nothing, or only how it is shown."""
+
+_FILTER_KEYS = frozenset(["exclude", "glob", "ignore", "include", "pattern", "query"])
+"""Keys whose text chooses among the files of a folder. It names a place when it leads out of the folder."""
+
+_NUMBER_KEYS = frozenset(["additions", "column", "deletions", "end_line", "limit", "line", "offset", "start_line"])
+_KNOWN_KEYS = _TEXT_KEYS | _LABEL_KEYS | _FILTER_KEYS | _NUMBER_KEYS
+_PATH_KEY = re.compile(
+    r"path|file|dir|folder|dest|target|source|location|notebook|changes|root|^(from|to|src|dst|uri)$", re.I
+)
+_PATH_BEGIN = ("/", "~", "./", "../", "file:")
+_IS_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
 class CallInput:
-    """The input of one call. `paths` are as the agent wrote them. `opaque`: there are more paths than are listed."""
+    """The input of one call. `paths` are as the agent wrote them, `opaque`: there are more than are listed.
+
+    `unread`: a call without a command has a text of which Freehold does not know what the agent does with it.
+    """
 
     command: str | None = None
     folder: str | None = None
@@ -104,10 +142,11 @@ class CallInput:
     paths: tuple[str, ...] = ()
     rest: Json = field(default_factory=dict)
     opaque: bool = False
+    unread: bool = False
 
     @property
     def subject(self) -> str | None:
-        """The command with everything that changes its meaning, as one line of shell. Rules match this.
+        """The command with everything that changes its meaning, as shell. Rules match this.
 
         A pattern for the command alone does not match when there is a folder, a variable, an input or an unknown key:
         no `*` stands for the characters that they add.
@@ -115,16 +154,26 @@ class CallInput:
         if self.command is None:
             return None
         text = self.command
-        if self.environment not in (None, {}, []):
-            text = f"env {_write_environment(self.environment, ' ', quoted=True)} {text}"
+        added: Json = {}
+        if isinstance(self.environment, Mapping):
+            if self.environment:
+                text = f"env {_write_environment(self.environment, ' ', quoted=True)} {text}"
+        elif self.environment:
+            added["env"] = self.environment
         if self.folder is not None and self.folder.rstrip("/") != WORKSPACE:
             text = f"cd {shlex.quote(self.folder)} && {text}"
         if self.stdin:
-            text += f" <<< {shlex.quote(self.stdin)}"
-        acting = {key: value for key, value in self.rest.items() if key not in _INERT}
-        if acting:
-            text += f" # {{{json.dumps(acting, sort_keys=True, ensure_ascii=False)}}}"
+            added["stdin"] = self.stdin
+        if self._acting:
+            added["more"] = self._acting
+        # It comes before the command, where no command can write it: at the end it could be a comment.
+        if added or text.startswith(_ADDED):
+            text = f"{_ADDED}{json.dumps(added, sort_keys=True)}\n{text}"
         return text
+
+    @property
+    def _acting(self) -> Json:
+        return {key: value for key, value in self.rest.items() if not _is_inert(key, value)}
 
     @property
     def environment_text(self) -> str:
@@ -132,28 +181,51 @@ class CallInput:
 
     def differs_from(self, allowed: "CallInput") -> bool:
         """Whether this does something that the allowed call did not name."""
-        mine = (self.command, self.folder, self.environment or None, self.stdin or None)
-        theirs = (allowed.command, allowed.folder or WORKSPACE, allowed.environment or None, allowed.stdin or None)
+        mine = (self.command, self.environment or None, self.stdin or None)
+        theirs = (allowed.command, allowed.environment or None, allowed.stdin or None)
         changed = any(new is not None and new != old for new, old in zip(mine, theirs, strict=True))
-        return changed or not set(self.paths) <= set(allowed.paths)
+        if self.folder is not None or self.command is not None:
+            changed = changed or absolute_path(self.folder or ".") != absolute_path(allowed.folder or ".")
+        return changed or self._says_other(allowed) or not set(self.paths) <= set(allowed.paths)
+
+    def _says_other(self, allowed: "CallInput") -> bool:
+        """A key that is new says something else too, unless it is the text of a file: some agents report it late."""
+        known = allowed.rest
+        new = self._acting.keys() - known.keys()
+        if any(self.rest[key] != known[key] for key in self._acting.keys() & known.keys()):
+            return True
+        return bool(new) and (self.command is not None or read_input({key: self.rest[key] for key in new}).unread)
+
+
+def _is_inert(key: str, value: object) -> bool:
+    return key in _INERT or (isinstance(value, str) and value in _INERT_VALUES.get(key, ()))
 
 
 def read_input(raw: object) -> CallInput:
     """Never fails: what has no known form is in `rest`."""
-    if not isinstance(raw, dict):
-        return CallInput(rest={} if raw is None else {"input": raw})
-    rest = dict(raw)
+    if raw is None:
+        return CallInput()
+    rest = dict(raw) if isinstance(raw, dict) else {"input": raw}
     command = _take_command(rest)
     if command is None:
-        paths: list[str] = []
-        for path in _find_paths("", raw):
-            if len(path) > MAX_PATH or len(paths) >= MAX_PATHS:
-                return CallInput(paths=tuple(paths), rest=rest, opaque=True)
-            paths.append(path)
-        return CallInput(paths=tuple(dict.fromkeys(paths)), rest=rest)
+        return _read_file_input(rest)
     folder = _take(rest, _FOLDER, str)
     environment = _take(rest, _ENVIRONMENT, dict, list, str)
     return CallInput(command, folder, environment, _take(rest, _STDIN, str), rest=rest)
+
+
+def _read_file_input(rest: Json) -> CallInput:
+    """The input of a call without a command. A relative path begins at the folder that is given with it."""
+    folders = {name: value for name in _FOLDER if isinstance(value := rest.get(name), str) and value}
+    finder = _PathFinder()
+    finder.read_keys("", {name: value for name, value in rest.items() if name not in folders})
+    for name, value in folders.items():
+        if name not in _WORKING_FOLDER or lexical_path(absolute_path(value)) != WORKSPACE:
+            finder.add(absolute_path(value))
+    places = {lexical_path(absolute_path(value)) for value in folders.values()}
+    unread = finder.unread or len(places) > 1
+    folder = next(iter(folders.values()), None)
+    return CallInput(None, folder, paths=tuple(finder.paths), rest=rest, opaque=finder.opaque, unread=unread)
 
 
 def _take_command(rest: Json) -> str | None:
@@ -192,28 +264,53 @@ def _write_environment(given: object, between: str, *, quoted: bool) -> str:
     return between.join(lines)
 
 
-def _find_paths(key: str, value: object) -> Iterator[str]:
-    """Every text that could name a file: by its key, by how it begins, or in the header of a patch."""
-    if isinstance(value, dict):
+class _PathFinder:
+    """Collects every text that could name a file, and says whether there is a text that it does not understand."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, None] = {}
+        self.opaque = False
+        self.unread = False
+
+    def add(self, path: str | None) -> None:
+        if path is None or len(path) > MAX_PATH or len(self.paths) >= MAX_PATHS:
+            self.opaque = True
+        else:
+            self.paths[path] = None
+
+    def read_keys(self, key: str, value: Mapping[str, object]) -> None:
+        names_files = _PATH_KEY.search(key) is not None
         for name, inside in value.items():
-            if name.startswith(("/", "~/", "./", "../")) or (_PATH_KEY.search(key) and ("." in name or "/" in name)):
-                yield name
-            yield from _find_paths(name, inside)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _find_paths(key, each)
-    elif isinstance(value, str) and value:
-        if key in _TEXT_KEYS:
-            yield from find_patched_paths(value)
-        elif value.startswith(("/", "~/", "./", "../", "file:")) or (
-            _PATH_KEY.search(key) and "://" not in value and "\n" not in value
-        ):
-            yield value
+            is_known = name in _KNOWN_KEYS or _PATH_KEY.search(name)
+            if not _IS_NAME.fullmatch(name) or (names_files and not is_known):
+                self.add(name)
+            self._read(name, inside)
 
+    def _read(self, key: str, value: object) -> None:
+        if isinstance(value, dict):
+            self.read_keys(key, value)
+        elif isinstance(value, list):
+            for each in value:
+                self._read(key, each)
+        elif isinstance(value, str) and value:
+            self._read_text(key, value)
 
-def find_patched_paths(text: str) -> Iterator[str]:
-    """The files that the headers of a patch name."""
-    for header in _PATCH_HEADER.findall(text):
-        path = header.split("\t")[0].strip()
-        if path and path != "/dev/null":
-            yield path.removeprefix("a/").removeprefix("b/") if path.startswith(("a/", "b/")) else path
+    def _read_text(self, key: str, value: str) -> None:
+        for path in find_patched_paths(value):
+            self.add(path)
+        if key in _TEXT_KEYS or key in _LABEL_KEYS:
+            return
+        if key in _FILTER_KEYS:
+            if value.startswith(_PATH_BEGIN) or ".." in value.split("/"):
+                self.add(value)
+        elif key in _FOLDER:
+            self.unread = True
+        elif _PATH_KEY.search(key):
+            if value.startswith(("http://", "https://")):
+                self.unread = True
+            else:
+                self.add(value)
+        else:
+            self.unread = True
+            if value.startswith(_PATH_BEGIN) and "\n" not in value:
+                self.add(value)

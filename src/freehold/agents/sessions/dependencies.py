@@ -1,6 +1,6 @@
 """What sessions need from the other rooms, handed in at construction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,6 +60,10 @@ class HostAccess(Protocol):
         ...
 
 
+async def _is_connected() -> None:
+    """For a computer that is always connected."""
+
+
 @dataclass(frozen=True)
 class SessionDependencies:
     home: Home
@@ -72,3 +76,5 @@ class SessionDependencies:
     computer: Callable[[], Computer]
     """The connected computer. Raises `computer.not-connected`."""
     keeper: KeeperCaller
+    wait_connected: Callable[[], Awaitable[None]] = _is_connected
+    """Returns when an agent can start inside, or after a timeout: right after a restart the link is not made yet."""

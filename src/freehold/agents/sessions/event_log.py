@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.rows import DraftEvent, SessionEventRow
+from freehold.agents.sessions.search_index import index_events
 from freehold.errors import FreeholdError
 from freehold.timeline import Transaction
 from freehold.timeline.timeline import format_instant
@@ -42,6 +43,7 @@ def append_events(
         elif event.kind == "tool" and event.data["status"] in ("completed", "failed"):
             shown = {name: str(event.data[name])[:500] for name in ("title", "kind", "status")}
             tx.append("tool.ended", {"session": session, "turn": turn, **shown}, who=who)
+    index_events(tx, session, stored)
     return stored
 
 

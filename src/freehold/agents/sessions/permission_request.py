@@ -2,18 +2,21 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
-from freehold.agents.sessions.call_input import MAX_PATH, MAX_PATHS, CallInput, find_patched_paths, read_input
+from freehold.agents.sessions.call_input import MAX_PATH, MAX_PATHS, CallInput, read_input
+from freehold.agents.sessions.patch_headers import find_patched_paths
 from freehold.agents.sessions.real_paths import RealPath, absolute_path, lexical_path
 from freehold.agents.sessions.request_parts import PartsBuilder, PathMarks, RequestPart
 from freehold.agents.sessions.self_running_files import describe_self_running, find_self_running_words
-from freehold.agents.sessions.tool_call import read_kind
+from freehold.agents.sessions.tool_call import MAX_ID, read_kind
 from freehold.agents.visible_text import make_visible
+from freehold.computer.contract.conventions import WORKSPACE
 
 MAX_SHOWN_TITLE = 500
 MAX_AGENT_OPTIONS = 20
@@ -21,6 +24,10 @@ MAX_OPTION_NAME = 300
 _FILE_KINDS = frozenset({"read", "edit", "delete", "move", "search"})
 _READING_KINDS = frozenset({"read", "search"})
 _KNOWN_FIELDS = frozenset({"title", "kind", "locations", "content", "rawInput", "_meta"})
+_ODD_PATH = re.compile(r"^~[^/]|^\$|\\")
+"""The home of another user, a variable, or a separator of other systems: some programs replace these."""
+
+_META_LABELS = frozenset({"toolName", "parentToolUseId", "progressToken", "timestamp"})
 
 
 @dataclass(frozen=True)
@@ -97,20 +104,28 @@ class AskedCall:
     def diffs(self) -> list[Json]:
         return [one for one in self.blocks if _is_diff(one)]
 
+    @property
+    def changed_paths(self) -> list[Any]:
+        """Of every change, also of one that cannot be drawn."""
+        return [one.get("path") for one in self.blocks if isinstance(one, dict) and one.get("type") == "diff"]
+
     def find_absolute(self, path: str) -> str:
-        return absolute_path(path, self.input.folder or ".")
+        return absolute_path(path, absolute_path(self.input.folder or "."))
 
     def list_paths(self) -> tuple[list[str], bool]:
         """Every path of the call as the agent wrote it, and whether these are all."""
         given = self.input
         places = self.whole.get("locations")
         located = [one.get("path") for one in places if isinstance(one, dict)] if isinstance(places, list) else []
-        named = [*(one["path"] for one in self.diffs), *located, *given.paths]
+        named = [*self.changed_paths, *located, *given.paths]
+        patched: list[str | None] = []
         for one in self.blocks:
             if isinstance(one, dict) and one.get("type") == "content" and self.kind not in ("execute", *_READING_KINDS):
-                named += find_patched_paths(_block_text(one.get("content")) or "")
+                patched += find_patched_paths(_block_text(one.get("content")) or "")
+        named += patched
         paths = list(dict.fromkeys(path for path in named if isinstance(path, str) and path))
-        whole = not given.opaque and len(paths) <= MAX_PATHS and all(len(path) <= MAX_PATH for path in paths)
+        is_read = not given.opaque and None not in patched
+        whole = is_read and len(paths) <= MAX_PATHS and all(len(path) <= MAX_PATH for path in paths)
         return [path for path in paths[:MAX_PATHS] if len(path) <= MAX_PATH], whole
 
 
@@ -141,7 +156,7 @@ class NamedPaths:
 
 def describe_paths(call: AskedCall, real: Sequence[RealPath | None]) -> NamedPaths:
     """`real` says where each of `call.list_paths` leads."""
-    reads_only = call.kind in _READING_KINDS and not call.diffs and call.input.command is None
+    reads_only = call.kind in _READING_KINDS and not call.changed_paths and call.input.command is None
     written, complete = call.list_paths()
     found = []
     for path, place in zip(written, real, strict=True):
@@ -209,22 +224,23 @@ def make_text_request(
 def _digest(call: AskedCall, named: NamedPaths) -> str:
     """Of everything that the call carries, and of where its paths lead."""
     led = [None if one.real is None else [one.real.place, one.real.names] for one in named.paths]
-    identity = json.dumps([dict(call.whole), dict(call.more), led], sort_keys=True)
+    identity = json.dumps([dict(call.whole), dict(call.more), led, call.options], sort_keys=True)
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def _find_subjects(call: AskedCall, given: CallInput, named: NamedPaths) -> tuple[tuple[str, ...], frozenset[str]]:
     """What rules must cover, all of it. Nothing when a part of the call has no form that a rule can name."""
-    if not named.complete or not all(_is_diff(one) or _is_text(one) for one in call.blocks):
+    is_plain = named.complete and all(map(_is_plain, call.blocks)) and not _find_odd_options(call.options)
+    if not is_plain or _says_more(call):
         return (), frozenset()
     if call.kind == "execute":
-        subject = None if call.diffs else given.subject
+        subject = None if call.diffs or named.run_by_themselves else given.subject
         if subject is None:
             return (), frozenset()
         marked = any(True for _ in find_self_running_words(subject))
         return (subject,), frozenset((subject,)) if marked else frozenset()
     has_other_input = call.kind not in _FILE_KINDS and call.whole.get("rawInput") is not None
-    if given.command is not None or has_other_input:
+    if given.command is not None or given.unread or has_other_input or _is_ambiguous(given, named):
         return (), frozenset()
     subjects: dict[str, None] = {}
     exact_only: set[str] = set()
@@ -236,6 +252,36 @@ def _find_subjects(call: AskedCall, given: CallInput, named: NamedPaths) -> tupl
         if one.marks.runs_by_itself is not None:
             exact_only.update(both)
     return tuple(subjects), frozenset(exact_only)
+
+
+def _says_more(call: AskedCall) -> bool:
+    """Whether the call, or the request beside it, has a field that no rule speaks of."""
+    known = all(
+        name in _KNOWN_FIELDS and (name in ("rawInput", "_meta") or _is_readable(name, value))
+        for name, value in call.whole.items()
+    )
+    return not known or not call.more.keys() <= {"_meta"} or not all(map(_is_plain_meta, (call.whole, call.more)))
+
+
+def _is_plain_meta(holder: Mapping[str, Any]) -> bool:
+    """Whether the metadata says no more than the name of the tool, as Claude and Qwen do."""
+    meta = holder.get("_meta")
+    return meta is None or (isinstance(meta, dict) and all(_is_label(name, value) for name, value in meta.items()))
+
+
+def _is_label(name: str, value: object) -> bool:
+    if name == "claudeCode" and isinstance(value, dict):
+        return all(_is_label(inner, each) for inner, each in value.items())
+    return value is None or (name in _META_LABELS and isinstance(value, str | int))
+
+
+def _is_ambiguous(given: CallInput, named: NamedPaths) -> bool:
+    """Agents disagree about where a relative path begins when a folder is given with it, and about odd spellings."""
+    if any(_ODD_PATH.search(one.written) for one in named.paths):
+        return True
+    if given.folder is None or lexical_path(absolute_path(given.folder)) == WORKSPACE:
+        return False
+    return not all(one.written.startswith(("/", "~/", "file:///")) for one in named.paths)
 
 
 def _find_aliases(given: CallInput, named: NamedPaths) -> tuple[str, ...]:
@@ -282,8 +328,7 @@ def _add_paths(builder: PartsBuilder, call: AskedCall, named: NamedPaths) -> Non
         builder.add_path("Path", path.written, path.marks)
     marked = [(one, named.find(call.find_absolute(one["path"]))) for one in call.diffs]
     for one, marks in sorted(marked, key=lambda pair: pair[1].runs_by_itself is None):
-        old, new = one.get("oldText"), one.get("newText")
-        builder.add_diff(one["path"], old if isinstance(old, str) else None, new if isinstance(new, str) else "", marks)
+        builder.add_diff(one["path"], one.get("oldText"), one["newText"], marks)
         more = {name: value for name, value in one.items() if name not in _DIFF_FIELDS}
         if more:
             builder.add_text("meta", "More about this change", _as_text(more))
@@ -311,12 +356,16 @@ def _add_content(builder: PartsBuilder, call: AskedCall, given: CallInput) -> No
         ("Other fields", other),
         ("Metadata of the call", call.whole.get("_meta")),
         ("Beside the call", dict(call.more)),
+        ("More in the agent's answers", _find_odd_options(call.options)),
     ):
-        if value is not None and value != {}:
+        if value is not None and value != {} and value != []:
             builder.add_text("meta", label, _as_text(value))
 
 
 _DIFF_FIELDS = frozenset({"type", "path", "oldText", "newText"})
+_DIFF_META = tuple({"kind": kind} for kind in ("add", "modify", "delete"))
+_OPTION_FIELDS = frozenset({"optionId", "name", "kind"})
+_OPTION_KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"})
 
 
 def _is_readable(name: str, value: object) -> bool:
@@ -330,22 +379,45 @@ def _is_readable(name: str, value: object) -> bool:
     if name != "locations" or not isinstance(value, list):
         return False
     return all(
-        isinstance(one, dict) and isinstance(one.get("path"), str) and one.keys() <= {"path", "line"} for one in value
+        isinstance(one, dict)
+        and isinstance(one.get("path"), str)
+        and one.keys() <= {"path", "line"}
+        and (one.get("line") is None or isinstance(one["line"], int))
+        for one in value
     )
 
 
 def _is_diff(one: object) -> bool:
-    return isinstance(one, dict) and one.get("type") == "diff" and isinstance(one.get("path"), str)
+    """Whether this is a change that can be drawn: old and new are texts."""
+    return (
+        isinstance(one, dict)
+        and one.get("type") == "diff"
+        and isinstance(one.get("path"), str)
+        and isinstance(one.get("newText"), str)
+        and (one.get("oldText") is None or isinstance(one["oldText"], str))
+    )
 
 
 def _is_text(one: object) -> bool:
-    return isinstance(one, dict) and one.get("type") == "content" and _block_text(one.get("content")) is not None
+    return (
+        isinstance(one, dict)
+        and one.get("type") == "content"
+        and one.keys() <= {"type", "content"}
+        and _block_text(one.get("content")) is not None
+    )
+
+
+def _is_plain(one: object) -> bool:
+    """Whether this content says no more than a text or a change does. Gemini says the kind of a change in `_meta`."""
+    if not isinstance(one, dict) or not _is_diff(one):
+        return _is_text(one)
+    return one.keys() <= _DIFF_FIELDS | {"_meta"} and one.get("_meta") in (None, *_DIFF_META)
 
 
 def _block_text(block: object) -> str | None:
     """The text of a content block that has nothing else; None for every other block."""
     if isinstance(block, dict) and isinstance(block.get("text"), str) and block.keys() <= {"type", "text"}:
-        return str(block["text"])
+        return str(block["text"]) if block.get("type", "text") == "text" else None
     return None
 
 
@@ -378,6 +450,21 @@ def _read_options(options: object) -> tuple[tuple[Json, ...], int]:
             found.append({"name": shown[:MAX_OPTION_NAME], "kind": kind, "sent_for": sent_for, "hidden": hidden})
     left = len(json.dumps(options[MAX_AGENT_OPTIONS:])) if len(options) > MAX_AGENT_OPTIONS else 0
     return tuple(found), left + sum(one.pop("hidden") for one in found)
+
+
+def _find_odd_options(options: object) -> list[object]:
+    """The agent's answers that carry more than is shown of each answer."""
+    if not isinstance(options, list):
+        return [] if options is None else [options]
+    return [one for one in options[:MAX_AGENT_OPTIONS] if not _is_option(one)]
+
+
+def _is_option(one: object) -> bool:
+    if not isinstance(one, dict):
+        return False
+    filled = {name: value for name, value in one.items() if value is not None}
+    is_known = filled.keys() <= _OPTION_FIELDS and all(isinstance(value, str) for value in filled.values())
+    return is_known and filled.get("kind") in _OPTION_KINDS and len(filled.get("optionId", "")) <= MAX_ID
 
 
 def find_option(options: object, kind: str) -> str | None:

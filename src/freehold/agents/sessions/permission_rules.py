@@ -16,10 +16,16 @@ MAX_PATTERN = 10_000
 _SHELL_WORDS = r"[^;&|<>$`\n\r(){}]*"
 """What `*` matches in a command: no character that could start another command."""
 
+_NAMED_KINDS = ("execute", "host")
+"""Allowed only by a rule for this kind."""
+
 
 @dataclass(frozen=True)
 class PermissionRule:
-    """A rule for one kind of tool (`*`: every kind) and a command or path. With a `session` it ends with that session."""
+    """A rule for one kind of tool (`*`: every kind) and a command or path. With a `session` it ends with that session.
+
+    `*` allows neither commands nor host tools: what starts with a path may be a command that does anything.
+    """
 
     effect: Effect
     kind: str
@@ -29,7 +35,7 @@ class PermissionRule:
     id: int = 0
 
     def matches(self, kind: str, subject: str) -> bool:
-        if self.kind not in ("*", kind):
+        if self.kind not in ("*", kind) or (self.kind == "*" and self.effect == "allow" and kind in _NAMED_KINDS):
             return False
         if self.exact:
             return self.pattern == subject

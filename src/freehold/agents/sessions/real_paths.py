@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from posixpath import join, normpath
@@ -14,10 +15,32 @@ from freehold.errors import FreeholdError
 RESOLVE_TIMEOUT = 10.0
 _SCRIPT = """
 import json, os, stat, sys
+
+def follow(path):
+    left, place, links = path.split("/")[::-1], "", 0
+    while left:
+        name = left.pop()
+        if name == "..":
+            place = place.rpartition("/")[0]
+        if name in ("", ".", ".."):
+            continue
+        try:
+            target = os.readlink(f"{place}/{name}")
+        except OSError:
+            place = f"{place}/{name}"
+            continue
+        links += 1
+        # A link below /proc leads each process elsewhere: this one and the agent too.
+        if links > 40 or place == "/proc" or place.startswith("/proc/"):
+            raise ValueError
+        place = "" if target.startswith("/") else place
+        left += target.split("/")[::-1]
+    return place or "/"
+
 found = []
 for path in json.loads(sys.stdin.read()):
     try:
-        real = os.path.realpath(path)
+        real = follow(path)
         seen = os.stat(real, follow_symlinks=False)
         found.append([real, seen.st_nlink if stat.S_ISREG(seen.st_mode) else 1])
     except FileNotFoundError:
@@ -43,7 +66,8 @@ ResolvePaths = Callable[[Sequence[str]], Awaitable[list[RealPath | None]]]
 def absolute_path(path: str, folder: str = WORKSPACE) -> str:
     """The path as the agent's programs read it: from the folder, with `~` and `file://` replaced. `..` stays."""
     if path.startswith("file:"):
-        path = unquote(urlsplit(path).path)
+        with suppress(ValueError):  # such as file://[x, which is no address: then it is a name
+            path = unquote(urlsplit(path).path)
     if path == "~" or path.startswith("~/"):
         path = AGENT_HOME + path[1:]
     return join(WORKSPACE, folder, path)

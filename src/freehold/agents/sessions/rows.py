@@ -35,6 +35,8 @@ class SessionRow:
     mode: str | None = None
     asks: bool | None = None
     """Whether its agent is known to ask before it acts; None before the agent's first start."""
+    waiting: Json | None = None
+    """Its place in the queue of agents, while it waits there. Not stored."""
 
     def as_json(self) -> Json:
         hidden = ("named", "acp", "turns", "chosen")

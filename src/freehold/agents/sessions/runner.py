@@ -11,7 +11,9 @@ from freehold.agents.acp.options import AgentOptions, ModePolicy
 from freehold.agents.acp.program import AgentProgram, run_agent
 from freehold.agents.catalogue.definition import AgentDefinition, ModelEndpoint
 from freehold.agents.catalogue.registry import choose_provider, find_agent, mode_policy
+from freehold.agents.sessions.admission import Admission, AgentPlace
 from freehold.agents.sessions.dependencies import SessionDependencies
+from freehold.agents.sessions.memory_watch import MemoryWatch
 from freehold.agents.sessions.owner_command import OwnerCommand, is_owner_command
 from freehold.agents.sessions.permission_gate import PermissionGate
 from freehold.agents.sessions.prompt import UnsupportedPromptError, build_blocks, summarise_transcript
@@ -33,6 +35,9 @@ SILENCE_TIMEOUT = 3600.0
 
 WATCH_INTERVAL = 30.0
 
+PROMPT_GRACE = 0.25
+"""Seconds after its first prompt in which an agent still counts as starting: it sends its first request then."""
+
 
 class SessionRunner:
     """Runs in a task of its own. `ready` is set when its agent accepts prompts, `stopped` when the task has ended.
@@ -40,8 +45,19 @@ class SessionRunner:
     Call `wake` after a prompt was queued.
     """
 
-    def __init__(self, dependencies: SessionDependencies, session: str, *, idle: float = IDLE_TIMEOUT) -> None:
+    def __init__(
+        self,
+        dependencies: SessionDependencies,
+        session: str,
+        admission: Admission,
+        memory: MemoryWatch,
+        *,
+        idle: float = IDLE_TIMEOUT,
+    ) -> None:
         self._dependencies = dependencies
+        self._admission = admission
+        self._memory = memory
+        self._place: AgentPlace | None = None
         self._store = dependencies.store
         self._idle_timeout = idle
         self.session = session
@@ -63,7 +79,10 @@ class SessionRunner:
         """The transcript so far, for an agent that does not remember it. It is sent with the next prompt."""
         self._resuming = False
         self._retired = False
+        self._turns_run = 0
         self.idle_since: float | None = None
+        self.in_queue = asyncio.Event()
+        """Set when the agent has its place in the queue, or needs none."""
         self.ready = asyncio.Event()
         self.stopped = asyncio.Event()
 
@@ -83,7 +102,9 @@ class SessionRunner:
         self._woken.set()
 
     async def cancel(self) -> None:
-        """Asks the agent to stop its turn. An agent that does not stop is killed."""
+        """Asks the agent to stop its turn. An agent that does not stop is killed; one that waits to start does not."""
+        if self._place is not None:
+            self._place.leave()
         if self._owner_command is not None:
             self._owner_command.stop()
             return
@@ -102,6 +123,8 @@ class SessionRunner:
     def kill(self, reason: AgentError) -> None:
         """Ends the agent at once. Its turn ends with this reason."""
         self._kill_reason = self._kill_reason or reason
+        if self._place is not None:
+            self._place.leave()
         if self._owner_command is not None:
             self._owner_command.stop()
         if self._program is not None:
@@ -132,24 +155,37 @@ class SessionRunner:
     async def run(self) -> None:
         """Until the agent is idle for too long or fails. Then every turn has ended, unless this was cancelled."""
         try:
-            if await self._run_owner_commands():
+            row = await run_blocking(self._store.get, self.session)
+            await self._dependencies.wait_connected()
+            if await self._run_owner_commands(row.agent):
                 return
-            try:
-                await self._run_with_access()
-            except AgentError:
-                if self.ready.is_set() or not self._resuming or self._kill_reason is not None:
-                    raise
-                # The agent could not load its stored session: it starts a new one and gets the transcript.
-                await run_blocking(self._store.save_agent_state, self.session, acp="")
-                await self._run_with_access()
+            async with self._admission.admit(self.session, row.agent, self) as place:
+                self._place = place
+                self.in_queue.set()
+                if await place.decided:
+                    await self._run_or_start_anew()
+                elif self._kill_reason is not None:
+                    raise self._kill_reason
         except FreeholdError as error:
             # Before `ready` no prompt was sent. The turn that waits ends with the error.
             waiting = None if self.ready.is_set() or self._is_replaced() else await self._find_next_turn()
             if waiting is not None:
-                await self._fail_turn(waiting, self._kill_reason or error)
+                exit = None if self._program is None else self._program.process.exit
+                await self._fail_turn(waiting, self._kill_reason or await self._memory.explain(error, exit))
         finally:
-            self._program = None
+            self.in_queue.set()
+            self._program = self._place = None
             self._log.turn = None
+
+    async def _run_or_start_anew(self) -> None:
+        try:
+            await self._run_with_access()
+        except AgentError:
+            if self.ready.is_set() or not self._resuming or self._kill_reason is not None:
+                raise
+            # The agent could not load its stored session: it starts a new one and gets the transcript.
+            await run_blocking(self._store.save_agent_state, self.session, acp="")
+            await self._run_with_access()
 
     async def _fail_turn(self, turn: TurnRow, error: FreeholdError) -> None:
         try:
@@ -181,13 +217,14 @@ class SessionRunner:
             while True:
                 self._woken.clear()
                 turn = await self._find_next_turn()
-                if turn is not None and self._is_replaced():
+                if turn is not None and (self._is_replaced() or self._has_yielded()):
                     return
                 if turn is not None and is_owner_command(agent.name, turn.prompt["text"]):
                     await self._run_owner_command(turn)
                 elif turn is not None:
                     with trace_turn(self.session, turn.turn, agent.name, None if endpoint is None else endpoint.model):
                         await self._run_turn(program, turn)
+                    self._turns_run += 1
                 elif not await self._wait_for_work(program):
                     return
 
@@ -196,9 +233,15 @@ class SessionRunner:
         stopped = self._kill_reason is not None and self._kill_reason.code == "agent.stopped"
         return stopped and self._dependencies.models.stopped is None
 
+    def _has_yielded(self) -> bool:
+        """Whether it leaves its memory to others that wait. Its next prompt then waits at the end of the queue."""
+        return self._turns_run > 0 and self._place is not None and self._place.must_yield()
+
     def _keep_program(self, program: AgentProgram) -> None:
         """From here on it can be killed. It is, if `kill` was called before it started."""
         self._program = program
+        if self._place is not None:
+            self._place.pid = program.process.pid
         if self._kill_reason is not None:
             program.kill()
 
@@ -220,6 +263,8 @@ class SessionRunner:
         waiting = asyncio.ensure_future(self._woken.wait())
         ending = asyncio.ensure_future(program.process.wait())
         self.idle_since = time.monotonic()
+        if self._place is not None:
+            self._place.rest()
         try:
             await asyncio.wait({waiting, ending}, timeout=self._idle_timeout, return_when=asyncio.FIRST_COMPLETED)
             return waiting.done() and not ending.done() and not self._retired
@@ -290,11 +335,12 @@ class SessionRunner:
             return
         await self._log.begin_turn(turn, before)
         watching = asyncio.ensure_future(self._kill_if_stuck(program))
+        asyncio.get_running_loop().call_later(PROMPT_GRACE, self._finish_start)
         try:
             answer = await program.prompt(self._acp_session, blocks)
             self._preface = ""
         except AgentError as error:
-            failure = self._kill_reason or await program.explain(error)
+            failure = self._kill_reason or await self._explain(program, error)
             reason = "cancelled" if self._cancelled.is_set() and self._kill_reason is None else "error"
             await self._log.end_turn(turn.turn, reason, failure, before)
             if failure.code != "agent.refused":
@@ -306,11 +352,18 @@ class SessionRunner:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
-    async def _run_owner_commands(self) -> bool:
+    async def _explain(self, program: AgentProgram, error: AgentError) -> FreeholdError:
+        return await self._memory.explain(await program.explain(error), program.process.exit)
+
+    def _finish_start(self) -> None:
+        if self._place is not None:
+            self._place.finish_start()
+
+    async def _run_owner_commands(self, agent: str) -> bool:
         """Runs the owner's commands at the front of the queue. True when nothing else waits: no agent is needed."""
-        row = await run_blocking(self._store.get, self.session)
         turn, ran = await self._find_next_turn(), False
-        while turn is not None and is_owner_command(row.agent, turn.prompt["text"]):
+        while turn is not None and is_owner_command(agent, turn.prompt["text"]):
+            self.in_queue.set()
             await self._run_owner_command(turn)
             turn, ran = await self._find_next_turn(), True
         return ran and turn is None
@@ -351,6 +404,8 @@ class SessionRunner:
     # What the agent sends: the listener of `run_agent`
 
     def updated(self, update: Json) -> None:
+        if self.turn is not None:
+            self._finish_start()
         self._log.collect_update(update)
         if self._options.apply_update(update):
             self._options_changed = True
@@ -390,6 +445,8 @@ class SessionRunner:
                     "agent.unasked-mode",
                     f"The agent was stopped: it changed to the mode {self._options.mode!a:.60}, in which it is not known "
                     "to ask before it acts",
+                    hint="Send the next prompt: it starts again in a mode that asks. To let it act unasked, grant "
+                    "[security.exceptions.unasked-agent] in freehold.toml",
                 )
             )
 

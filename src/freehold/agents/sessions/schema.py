@@ -44,4 +44,22 @@ SCHEMA = (
     ALTER TABLE agents_session ADD COLUMN mode TEXT;
     ALTER TABLE agents_session ADD COLUMN asks INTEGER;
     """,
+    # See `search_index`. Sessions from before are added to the index while Freehold runs.
+    """
+    ALTER TABLE agents_session ADD COLUMN number INTEGER;
+    UPDATE agents_session SET number = rowid;
+    CREATE UNIQUE INDEX agents_session_number ON agents_session (number);
+    CREATE VIRTUAL TABLE agents_search USING fts5 (
+        text, content = '', columnsize = 0, tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co So'"
+    );
+    CREATE TABLE agents_search_fill (
+        session TEXT PRIMARY KEY REFERENCES agents_session (id) ON DELETE CASCADE, next INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    INSERT INTO agents_search_fill SELECT id, 0 FROM agents_session WHERE seq > 0;
+    """,
+    # Which turns were sent or wait is asked at every start, and almost all turns of a long life have ended.
+    """
+    CREATE INDEX agents_turn_sent ON agents_turn (session, turn) WHERE state = 'sent';
+    CREATE INDEX agents_turn_queued ON agents_turn (session, place) WHERE state = 'queued';
+    """,
 )

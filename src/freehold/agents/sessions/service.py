@@ -2,18 +2,25 @@
 
 import asyncio
 import logging
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 from freehold.agents.acp.json_rpc import AgentError, Json
 from freehold.agents.catalogue.installation import find_problem, install_hint
 from freehold.agents.catalogue.registry import choose_provider, find_agent
+from freehold.agents.sessions.admission import Admission, WaitingPlace
+from freehold.agents.sessions.agent_memory import AgentMemory
 from freehold.agents.sessions.approval_store import ApprovalRow
 from freehold.agents.sessions.dependencies import SessionDependencies
+from freehold.agents.sessions.memory_watch import MemoryWatch
 from freehold.agents.sessions.prompt import late_answer_prompt, resolve_path
 from freehold.agents.sessions.reach import Answer
 from freehold.agents.sessions.rows import DraftEvent, SessionRow, Status
 from freehold.agents.sessions.runner import IDLE_TIMEOUT, SessionRunner
+from freehold.agents.sessions.search_index import fill_search_index
 from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.history.calls import ForgetAuthors, PlanRestore, RequestAuthor, RestoreEntry
@@ -21,13 +28,17 @@ from freehold.observe.agent_spans import prompt_key
 from freehold.observe.tracing import keep_parent
 from freehold.strict_json import encode
 
-MAX_RUNNING = 120
-"""Agents that run at the same time. Each needs some hundred megabytes of the computer's memory."""
-
-MAX_IDLE = 3
-"""Idle agents that keep running, for a quick answer to the next prompt."""
-
 START_TIMEOUT = 90.0
+
+STARTS_PER_CORE = 2
+"""Agents that start at the same time, for each processor core: a start waits for half of its time."""
+
+PUBLISH_INTERVAL = 1.0
+"""Seconds between two messages about the queue. One who waits for less is not told."""
+
+STORE_RETRY_DELAY = 1.0
+
+QUEUE_TIMEOUT = 1.0
 
 PromptTiming = Literal["now", "queue", "steer"]
 RewindScope = Literal["files", "chat", "both"]
@@ -44,6 +55,17 @@ class SessionService:
         self._watchers = dependencies.watchers
         self._idle = idle
         self._runners: dict[str, SessionRunner] = {}
+        self._queue_moved = asyncio.Event()
+        limits = dependencies.manifest.computer.limits
+        self.admission = Admission(
+            limits.memory,
+            AgentMemory(self._declare_memory),
+            starts=STARTS_PER_CORE * max(1, min(os.cpu_count() or 1, round(limits.cpus))),
+            on_moved=self._queue_moved.set,
+        )
+        self.memory = MemoryWatch(dependencies, self.admission)
+        self._arriving = 0
+        """Prompts that are being stored and whose agents are not in the queue yet."""
         self._group: asyncio.TaskGroup | None = None
         self.ready = asyncio.Event()
         """Set when the turns of a process that crashed have been ended."""
@@ -57,10 +79,20 @@ class SessionService:
             with suppress(FreeholdError):  # no agent of the former process works any more
                 await self.dependencies.keeper.call(ForgetAuthors(by="agent"))
             self.ready.set()
+            group.create_task(fill_search_index(self._store.timeline))
+            group.create_task(self._publish_waiting())
+            group.create_task(self.memory.run())
             for session in await run_blocking(self._store.turns.list_queued_sessions):
                 if not self._is_stopped():
-                    self._wake(session)
+                    await self._wake_in_order(session)
             await asyncio.Event().wait()
+
+    async def _wake_in_order(self, session: str) -> None:
+        """Returns when the session has its place in the queue, so that the next one comes after it."""
+        runner = self._wake(session)
+        with suppress(TimeoutError):  # the computer does not answer: the others need not wait for that too
+            async with asyncio.timeout(QUEUE_TIMEOUT):
+                await runner.in_queue.wait()
 
     async def _recover(self) -> None:
         approvals = self.dependencies.approvals.store
@@ -102,7 +134,14 @@ class SessionService:
     async def get(self, session: str) -> SessionRow:
         """Raises `session.not-found`."""
         await self.ready.wait()
-        return await run_blocking(self._store.get, session)
+        return _add_place(await run_blocking(self._store.get, session), self.admission.find_waiting(session))
+
+    async def search(self, **given: Any) -> list[SessionRow]:
+        """As `SessionStore.search`."""
+        await self.ready.wait()
+        rows = await run_blocking(self._store.search, **given)
+        waiting = self.admission.describe_waiting()
+        return [_add_place(row, waiting.get(row.id)) for row in rows]
 
     async def update(self, session: str, *, title: str | None, archived: bool | None, who: str) -> SessionRow:
         await self.get(session)
@@ -178,10 +217,19 @@ class SessionService:
                 await self._publish_session(session)
         return outcome
 
+    def _declare_memory(self, agent: str) -> int:
+        try:
+            return find_agent(self.dependencies.manifest, agent).memory
+        except FreeholdError:  # removed from the manifest: its start fails, and uses nothing
+            return 0
+
     # Prompts
 
     async def prompt(self, session: str, prompt: Json, key: str, when: PromptTiming, *, who: str) -> tuple[int, bool]:
-        """Returns the number of the turn, and whether it waits for another. The same key never makes a second turn."""
+        """Returns the number of the turn, and whether it waits. The same key never makes a second turn.
+
+        It waits for the turn before, or until its agent may start.
+        """
         self._refuse_while_stopped()
         row = await self.get(session)
         for path in prompt["files"]:
@@ -190,10 +238,16 @@ class SessionService:
             raise FreeholdError("session.archived.conflict", "This session is archived", hint="Unarchive it first")
         runner = self._runners.get(session)
         busy = runner is not None and runner.turn is not None
-        waits = busy or await run_blocking(self._store.turns.find_next, session) is not None
-        turn, events = await run_blocking(
-            self._store.turns.add, session, key, prompt, first=when == "steer", waits=waits, who=who
-        )
+        follows = busy or await run_blocking(self._store.turns.find_next, session) is not None
+        waits = follows or (runner is None and self.admission.would_wait(row.agent, self._arriving))
+        status: Status | None = None if follows else "queued" if waits else "working"
+        self._arriving += 1
+        try:
+            turn, events = await run_blocking(
+                self._store.turns.add, session, key, prompt, first=when == "steer", waits=waits, status=status, who=who
+            )
+        finally:
+            self._arriving -= 1
         self._watchers.publish_events(session, events)
         await self._publish_session(session)
         if turn.state != "queued":
@@ -208,10 +262,10 @@ class SessionService:
         """Stops the running turn and drops the prompts that wait."""
         await self.get(session)
         await self._drop_queued(session)
-        await self._publish_session(session)
         runner = self._runners.get(session)
         if runner is not None:
             await runner.cancel()
+        await self._publish_session(session)
 
     async def set_option(self, session: str, name: str, value: str | bool) -> SessionRow:
         """Starts the agent if needed. The option is set again whenever the agent starts."""
@@ -291,15 +345,10 @@ class SessionService:
         self._refuse_while_stopped()
         runner = self._runners.get(session)
         if runner is None:
-            if len(self._runners) >= MAX_RUNNING:
-                raise FreeholdError(
-                    "session.too-many",
-                    f"{MAX_RUNNING} agents are running already",
-                    hint="Wait until one ends, or cancel one",
-                )
             assert self._group is not None  # `run` comes first
-            self._retire_idle()
-            runner = self._runners[session] = SessionRunner(self.dependencies, session, idle=self._idle)
+            runner = self._runners[session] = SessionRunner(
+                self.dependencies, session, self.admission, self.memory, idle=self._idle
+            )
             self._group.create_task(self._supervise(runner))
         runner.wake()
         return runner
@@ -315,23 +364,17 @@ class SessionService:
                 hint="freehold stop --lift lets agents work again",
             )
 
-    def _retire_idle(self) -> None:
-        idle = [runner for runner in self._runners.values() if runner.idle_since is not None]
-        idle.sort(key=lambda runner: runner.idle_since or 0.0)
-        for runner in idle[: max(0, len(idle) - MAX_IDLE + 1)]:
-            runner.retire()
-
     async def _supervise(self, runner: SessionRunner) -> None:
         try:
-            await runner.run()
+            try:
+                await runner.run()
+            except FreeholdError as error:
+                log.warning("a session cannot go on: %s", error, extra={"session": runner.session})
+            await self._end_unfinished(runner.session, "Freehold could not record how this turn ended")
         except Exception:
             # A bug in one session must not end the others. What was queued is not tried again.
             log.exception("a session ended with an unexpected error", extra={"session": runner.session})
-            await self._drop_queued(runner.session)
-            await self.dependencies.approvals.withdraw(runner.session)
-            for session, turn in await run_blocking(self._store.turns.list_unfinished):
-                if session == runner.session:
-                    await self._end_interrupted(session, turn, "This turn ended with an error of Freehold")
+            await self._end_unfinished(runner.session, "This turn ended with an error of Freehold", drop_queued=True)
         finally:
             self._runners.pop(runner.session, None)
             runner.ready.set()
@@ -340,5 +383,57 @@ class SessionService:
         if waits and not self._is_stopped():
             self._wake(runner.session)
 
+    async def _end_unfinished(self, session: str, why: str, *, drop_queued: bool = False) -> None:
+        """Ends the turn that a session has left open. Tries again until that is stored: the disk may be full now."""
+        while True:
+            try:
+                if drop_queued:
+                    await self._drop_queued(session)
+                for turn in await run_blocking(self._store.turns.list_unfinished):
+                    if turn[0] == session:
+                        await self.dependencies.approvals.withdraw(session)
+                        await self._end_interrupted(*turn, why)
+            except FreeholdError as error:
+                log.warning("the end of a turn cannot be stored, trying again: %s", error, extra={"session": session})
+                await asyncio.sleep(STORE_RETRY_DELAY)
+            else:
+                return
+
     async def _publish_session(self, session: str) -> None:
-        self._watchers.publish_session(await run_blocking(self._store.get, session))
+        row = await run_blocking(self._store.get, session)
+        self._watchers.publish_session(_add_place(row, self.admission.find_waiting(session)))
+
+    async def _publish_waiting(self) -> None:
+        """Tells clients each place in the queue when it has changed. Runs until cancelled, whatever one round meets."""
+        published: Mapping[str, WaitingPlace] = {}
+        while True:
+            await self._queue_moved.wait()
+            await asyncio.sleep(PUBLISH_INTERVAL)
+            self._queue_moved.clear()
+            try:
+                published = await self._publish_moved(published)
+            except Exception:
+                log.exception("the places in the queue cannot be told")
+
+    async def _publish_moved(self, published: Mapping[str, WaitingPlace]) -> Mapping[str, WaitingPlace]:
+        """Tells the places that were not published yet. Returns all places."""
+        waiting = self.admission.describe_waiting()
+        moved = [session for session in waiting if waiting[session] != published.get(session)]
+        for row in await run_blocking(self._read_existing, moved):
+            place = waiting[row.id]
+            self._watchers.publish_session(_add_place(row, place))
+            self._watchers.publish_delta(row.id, {"kind": "waiting", "text": place.message, **place.as_json()})
+        return waiting
+
+    def _read_existing(self, sessions: Sequence[str]) -> list[SessionRow]:
+        rows = []
+        for session in sessions:
+            with suppress(FreeholdError):  # it was deleted meanwhile
+                rows.append(self._store.get(session))
+        return rows
+
+
+def _add_place(row: SessionRow, place: WaitingPlace | None) -> SessionRow:
+    if place is None:
+        return row
+    return replace(row, status=row.status if row.status == "needs_you" else "queued", waiting=place.as_json())

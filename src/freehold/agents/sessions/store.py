@@ -11,6 +11,12 @@ from freehold.agents.sessions.event_log import append_events, current_instant, t
 from freehold.agents.sessions.reach import read_approval_event
 from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, SessionRow, Status
 from freehold.agents.sessions.schema import SCHEMA
+from freehold.agents.sessions.search_index import (
+    index_stored_events,
+    make_condition,
+    make_like_pattern,
+    remove_indexed_events,
+)
 from freehold.agents.sessions.stored_request import read_shown
 from freehold.agents.sessions.turn_store import TurnStore
 from freehold.errors import FreeholdError
@@ -40,8 +46,8 @@ class SessionStore:
         with self.timeline.transaction() as tx:
             at = current_instant()
             tx.execute(
-                "INSERT INTO agents_session (id, title, named, agent, model, status, created, updated, parent) "
-                "VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?)",
+                "INSERT INTO agents_session (id, title, named, agent, model, status, created, updated, parent, number) "
+                "VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?, (SELECT coalesce(max(number), 0) + 1 FROM agents_session))",
                 (session, title or "New session", title is not None, agent, model, at, at, parent),
             )
             tx.append("session.opened", {"session": session, "agent": agent}, who=who)
@@ -62,15 +68,15 @@ class SessionStore:
         return int(rows[0][0]) if rows else None
 
     def search(self, *, query: str = "", archived: bool = False, cursor: str = "", limit: int = 50) -> list[SessionRow]:
-        """The last changed first. `query` is searched in titles, prompts and messages. `cursor` is `updated id`."""
+        """The last changed first. `cursor` is `updated id`.
+
+        With `query`: sessions whose title contains it, or with one prompt or message that has all of its words.
+        """
         where, given = ["archived = ?"], [archived]  # type: tuple[list[str], list[Any]]
         if query:
-            like = "%" + query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-            where.append(
-                "(title LIKE ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM agents_event e WHERE e.session = agents_session.id "
-                "AND e.kind IN ('message', 'turn.started') AND e.data LIKE ? ESCAPE '\\'))"
-            )
-            given += [like, like]
+            condition, words = make_condition(query)
+            where.append(f"(title LIKE ? ESCAPE '\\' OR {condition})")
+            given += [make_like_pattern(query), *words]
         if cursor:
             updated, _, session = cursor.partition(" ")
             where.append("(updated, id) < (?, ?)")
@@ -107,6 +113,7 @@ class SessionStore:
         """Deletes the session and its events. The timeline keeps the fact that the session existed."""
         self.get(session)
         with self.timeline.transaction() as tx:
+            remove_indexed_events(tx, session)
             for table in ("event", "turn", "approval", "rule", "image"):
                 tx.execute(f"DELETE FROM agents_{table} WHERE session = ?", (session,))  # noqa: S608 - our own words
             tx.execute("DELETE FROM agents_session WHERE id = ?", (session,))
@@ -194,6 +201,7 @@ class SessionStore:
     def rewind(self, session: str, turn: int, *, who: str) -> list[SessionEventRow]:
         """Removes this turn and all later ones. The agent gets the remaining transcript when it starts again."""
         with self.timeline.transaction() as tx:
+            remove_indexed_events(tx, session, from_turn=turn)
             for table in ("event", "image"):
                 tx.execute(f"DELETE FROM agents_{table} WHERE session = ? AND turn >= ?", (session, turn))  # noqa: S608 - our own words
             tx.execute("UPDATE agents_turn SET state = 'ended' WHERE session = ? AND turn >= ?", (session, turn))
@@ -210,6 +218,7 @@ class SessionStore:
                 "WHERE session = ? AND kind != 'approval'",
                 (target, source),
             )
+            index_stored_events(tx, target)
             tx.execute(
                 "INSERT INTO agents_image SELECT ?, turn, place, mime, data FROM agents_image WHERE session = ?",
                 (target, source),
@@ -235,5 +244,6 @@ def _session(row: tuple[Any, ...]) -> SessionRow:
 
 def _event(row: tuple[Any, ...]) -> SessionEventRow:
     seq, at, turn, kind, stored = row
-    data = json.loads(stored)
+    # NaN and Infinity are no JSON. Freehold 0.1.0 stored them when an agent sent them: they are read as text.
+    data = json.loads(stored, parse_constant=str)
     return SessionEventRow(seq, at, turn, kind, read_shown(read_approval_event(data)) if kind == "approval" else data)

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from freehold.agents.acp.json_rpc import Json
+from freehold.agents.acp.json_rpc import AgentError, Json
 
 MAX_TITLE = 2000
 MAX_PART = 100_000
 MAX_PARTS = 50
+MAX_JOINED = 10_000
+"""Locations, or changes, that one call may name in all its updates together."""
 MAX_RAW = 32 * 1024
 MAX_PATH = 4096
 MAX_ID = 200
@@ -54,10 +56,13 @@ class ToolCall:
             shown["raw_input"] = self.raw_input
         return shown
 
-    def apply_update(self, update: Json) -> bool:
-        """Returns whether the title, the kind or the status changed."""
+    def apply_update(self, update: Json, *, asks: bool = False) -> bool:
+        """Returns whether the title, the kind or the status changed. `asks`: it is of a permission request.
+
+        Raises `agent.too-large`.
+        """
         before = (self.title, self.kind, self.status)
-        self._keep_whole(update)
+        self._keep_whole(update, asks=asks)
         if isinstance(update.get("title"), str):
             self.title = update["title"][:MAX_TITLE]
         self.kind = read_kind(update) or self.kind
@@ -74,11 +79,12 @@ class ToolCall:
             self.raw_input = raw if len(json.dumps(raw)) <= MAX_RAW else {"cut": json.dumps(raw)[:MAX_RAW]}
         return before != (self.title, self.kind, self.status)
 
-    def _keep_whole(self, update: Json) -> None:
-        is_progress = update.get("sessionUpdate") == "tool_call_update"
+    def _keep_whole(self, update: Json, *, asks: bool) -> None:
+        is_progress = not asks and update.get("sessionUpdate") == "tool_call_update"
         for name, value in update.items():
             # `_meta` of a progress report is about the report.
-            if value is None or name in _NOT_OF_THE_CALL or (is_progress and name == "_meta"):
+            is_left_out = _says_nothing(name, value) if asks else name in _NOT_OF_THE_CALL
+            if value is None or is_left_out or (is_progress and name == "_meta"):
                 continue
             self.whole[name] = joined = _join(name, self.whole.get(name), value)
             self._sizes[name] = len(name) + len(json.dumps(joined))
@@ -91,13 +97,37 @@ def read_kind(update: Mapping[str, Any]) -> str | None:
     return kind if isinstance(kind, str) and kind in KINDS else None
 
 
+def _says_nothing(name: str, value: Any) -> bool:
+    """Whether the owner need not see this field of a permission request: it has only its own meaning."""
+    if name == "sessionUpdate":
+        return value in ("tool_call", "tool_call_update")
+    return name == "toolCallId" or (name == "status" and isinstance(value, str) and value in STATUSES)
+
+
 def _join(name: str, before: Any, value: Any) -> Any:
     """The input and the paths of a call only grow: an agent cannot take back what it has said of them by leaving it out."""
     if name == "rawInput" and isinstance(before, dict) and isinstance(value, dict):
         return {**before, **value}
     if name == "locations" and isinstance(before, list) and isinstance(value, list):
-        return [*before, *(one for one in value if one not in before)] if len(before) <= MAX_PARTS else value
+        joined = list({json.dumps(one, sort_keys=True): one for one in (*before, *value)}.values())
+        return _limit(joined, "locations")
+    if name == "content" and isinstance(before, list) and isinstance(value, list):
+        named = {path for one in value if (path := _changed_path(one)) is not None}
+        kept = [one for one in before if (path := _changed_path(one)) is not None and path not in named]
+        return [*value, *_limit(kept, "changes")]
     return value
+
+
+def _changed_path(one: object) -> str | None:
+    """The path of a change; None for other content, which an update replaces."""
+    path = one.get("path") if isinstance(one, dict) and one.get("type") == "diff" else None
+    return path if isinstance(path, str) else None
+
+
+def _limit(joined: list[Any], what: str) -> list[Any]:
+    if len(joined) > MAX_JOINED:
+        raise AgentError("agent.too-large", f"A tool call of the agent names more than {MAX_JOINED} {what}")
+    return joined
 
 
 def read_content(one: object) -> Json | None:

@@ -63,7 +63,7 @@ class TranscriptBuilder:
         if not isinstance(name, str) or not name:
             return None
         tool = self._find_tool_call(name[:MAX_ID])
-        self._apply_update(tool, call)
+        self._apply_update(tool, call, asks=True)
         return tool
 
     def finish_message(self) -> None:
@@ -146,9 +146,9 @@ class TranscriptBuilder:
             tool = self.tool_calls[name] = ToolCall(name)
         return tool
 
-    def _apply_update(self, tool: ToolCall, update: Json) -> bool:
+    def _apply_update(self, tool: ToolCall, update: Json, *, asks: bool = False) -> bool:
         before = tool.size
-        changed = tool.apply_update(update)
+        changed = tool.apply_update(update, asks=asks)
         self._kept += tool.size - before
         while self._kept > MAX_KEPT:
             self._drop_oldest(tool)

@@ -7,7 +7,7 @@ from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.event_log import append_events, touch_session
-from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, TurnRow
+from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, Status, TurnRow
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
@@ -22,11 +22,20 @@ class TurnStore:
         self._timeline = timeline
 
     def add(
-        self, session: str, key: str, prompt: Json, *, first: bool, waits: bool, who: str
+        self,
+        session: str,
+        key: str,
+        prompt: Json,
+        *,
+        first: bool,
+        waits: bool,
+        status: Status | None = None,
+        who: str,
     ) -> tuple[TurnRow, list[SessionEventRow]]:
         """Queues a prompt. The same key returns the same turn again and adds no event.
 
         With `first` it is sent before the prompts that are queued already. `waits` says that it cannot be sent now.
+        `status` becomes that of the session; without one, it works if nothing waits.
         """
         try:
             with self._timeline.transaction() as tx:
@@ -46,8 +55,8 @@ class TurnStore:
                     tx.execute("UPDATE agents_session SET title = ? WHERE id = ?", (_title(prompt["text"]), session))
                 events: list[DraftEvent] = [("queued", {"text": prompt["text"], "key": key})] if waits else []
                 stored = append_events(tx, session, turn, events, who=who)
-                if not waits:
-                    tx.execute("UPDATE agents_session SET status = 'working' WHERE id = ?", (session,))
+                if status is not None or not waits:
+                    tx.execute("UPDATE agents_session SET status = ? WHERE id = ?", (status or "working", session))
                 touch_session(tx, session)
                 return TurnRow(turn, key, prompt, "queued", None), stored
         except sqlite3.IntegrityError:
@@ -116,8 +125,11 @@ class TurnStore:
         return [(session, turn) for session, turn in rows]
 
     def list_queued_sessions(self) -> list[str]:
-        """Sessions with prompts that wait to be sent."""
-        rows = self._timeline.query("SELECT DISTINCT session FROM agents_turn WHERE state = 'queued'")
+        """Sessions with prompts that wait to be sent, the one that waits for the longest time first."""
+        rows = self._timeline.query(
+            "SELECT id FROM agents_session WHERE id IN (SELECT session FROM agents_turn WHERE state = 'queued') "
+            "ORDER BY updated, id"
+        )
         return [row[0] for row in rows]
 
     def drop_queued(self, session: str) -> list[SessionEventRow]:
@@ -132,7 +144,7 @@ class TurnStore:
                 stored += append_events(tx, session, turn, [("dropped", {"key": key})], who="freehold")
             # Without a turn that was sent nothing runs any more.
             tx.execute(
-                "UPDATE agents_session SET status = 'idle' WHERE id = ?1 AND status = 'working' AND NOT EXISTS "
+                "UPDATE agents_session SET status = 'idle' WHERE id = ?1 AND status IN ('working', 'queued') AND NOT EXISTS "
                 "(SELECT 1 FROM agents_turn WHERE session = ?1 AND state = 'sent')",
                 (session,),
             )

@@ -13,6 +13,8 @@ from freehold.history.calls import ListEntries, MarkFiles, RequestAuthor
 from freehold.history.model import EntryRecord, SessionTurn
 
 MAX_ENTRIES = 1000
+MAX_REPORTED = 2**53
+"""Tokens. No larger count is believed, and not every reader of JSON has larger numbers."""
 
 
 class TurnSummary:
@@ -81,4 +83,4 @@ def _count_changes(turn: SessionTurn, entries: Sequence[EntryRecord], before: in
 
 
 def _read_count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_REPORTED else None

@@ -17,6 +17,9 @@ AGENT_GID = 1000
 OWNER_COMMANDS = "owner commands"
 """The group (`apart`) of commands that the owner runs in a session. The kill switch ends what they leave behind."""
 
+HOST_COMMANDS = "host commands"
+"""The group (`apart`) of programs that the host runs for itself. The kill switch ends what they leave behind."""
+
 LOOPBACK = "127.0.0.1"
 EGRESS_PORT = 3128
 MODEL_PORT = 3129

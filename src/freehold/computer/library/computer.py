@@ -24,10 +24,14 @@ from freehold.computer.library.process import Command, CommandResult, Process, d
 from freehold.computer.library.process_list import (
     ComputerStats,
     EndedSessions,
+    ListeningSocket,
+    MemoryUse,
     ProcessNode,
     RunningProcess,
     build_process_tree,
     read_ended_sessions,
+    read_listening_socket,
+    read_memory_use,
     read_running_process,
     read_socket_owner,
 )
@@ -40,6 +44,8 @@ from freehold.errors import FreeholdError
 
 _TIME_LIMIT_MARGIN = 15.0
 """Seconds after a command's time limit at which a guest that has not ended it counts as broken."""
+_END_TIMEOUT = 6.0
+"""Seconds in which the guest answers what it ended. It waits 3 s itself for killed processes to disappear."""
 
 
 class PendingComputer:
@@ -285,14 +291,35 @@ class Computer:
         return [read_running_process(row) for row in outcome.rows]
 
     async def end_sessions(self) -> EndedSessions:
-        """Kill everything that commands with `apart` started, daemons included. What the owner started keeps running."""
-        return read_ended_sessions(await send_request(self._connection.link, {"op": "sessions.end"}))
+        """Kill everything that commands with `apart` started, daemons included. What the owner started keeps running.
+
+        Raises `computer.unresponsive` when the computer does not answer within 6 s.
+        """
+        try:
+            async with asyncio.timeout(_END_TIMEOUT):
+                return read_ended_sessions(await send_request(self._connection.link, {"op": "sessions.end"}))
+        except TimeoutError:
+            raise FreeholdError(
+                "computer.unresponsive", f"The computer did not answer within {_END_TIMEOUT:g} s", hint="freehold down"
+            ) from None
+
+    async def listening_sockets(self) -> list[ListeningSocket]:
+        """The TCP sockets inside that listen. The guest reads them itself and runs no program."""
+        (outcome,) = await send_batch(self._connection.link, {"op": "listeners"}, 1)
+        outcome.value()
+        return [read_listening_socket(row) for row in outcome.rows]
 
     async def socket_holders(self, sockets: Collection[int]) -> dict[int, int]:
         """A process that holds each of these sockets, by inode number as in /proc/net. Sockets without one are left out."""
         (outcome,) = await send_batch(self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1)
         outcome.value()
         return dict(map(read_socket_owner, outcome.rows))
+
+    async def measure_memory(self, leaders: Collection[int]) -> MemoryUse:
+        """What these processes use, each with its descendants, and what everything else inside uses."""
+        (outcome,) = await send_batch(self._connection.link, {"op": "memory", "leaders": list(leaders)}, 1)
+        outcome.value()
+        return read_memory_use(leaders, outcome.rows)
 
     async def process_tree(self) -> list[ProcessNode]:
         return build_process_tree(await self.processes())

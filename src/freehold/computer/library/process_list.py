@@ -1,11 +1,15 @@
 """The processes inside, and what the computer uses."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from freehold.computer.contract.spec import Limits
 from freehold.computer.library import reply
 from freehold.computer.library.frames import protocol_error
+
+MAX_SIZE = 2**63
+"""No computer has so many bytes. A larger number of a guest is refused: it is no float, and nothing can show it."""
 
 
 class RunningProcess(NamedTuple):
@@ -49,6 +53,25 @@ class ComputerStats:
         return used / limit if used is not None and limit else None
 
 
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes now: of each process that was asked about together with what descends from it, and of everything else.
+
+    Shared pages are divided among those who share them. Temporary files count as memory, as for the limit.
+    """
+
+    trees: dict[int, int]
+    other: int
+
+
+class ListeningSocket(NamedTuple):
+    """A TCP socket that listens. `address` is hexadecimal, as in /proc/net/tcp."""
+
+    address: str
+    port: int
+    inode: int
+
+
 class RemainingProcess(NamedTuple):
     """A process that still runs after all sessions were ended. `state` is that of the kernel, such as "D" or "S"."""
 
@@ -62,7 +85,8 @@ class EndedSessions:
     """What ending all sessions did: `ended` processes of agents are gone.
 
     `left` are processes of agents that were killed and do not go, because the kernel waits for a device. `kept` counts
-    the processes of the owner. Those of them that no terminal, service or command holds any more are `detached`.
+    the processes of the owner. Those of them that no terminal, service or command holds any more are `detached`: the
+    owner may have started them, or a file that an agent wrote and the owner's shell ran.
     """
 
     ended: int
@@ -74,12 +98,18 @@ class EndedSessions:
         """In words: what was ended, what was not, and what was left alone."""
         killed = f" ({_count(self.ended, 'process')} killed)" if self.ended else ""
         words = [f"No process of an agent runs any more{killed}."]
+        if self.detached:
+            words = [f"Every process that an agent started has ended{killed}."]
         if self.left:
             words = [f"Killed, but waiting for a device and not gone yet: {_name_all(self.left)}{killed}."]
         if self.kept:
             words.append(f"Your own terminals, services and commands keep running ({_count(self.kept, 'process')}).")
         if self.detached:
-            words.append(f"No terminal, service or command holds these any more: {_name_all(self.detached)}.")
+            words.append(
+                f"No terminal, service or command holds these any more: {_name_all(self.detached)}. If you did not start "
+                "them, a file that an agent wrote may have, such as ~/.bash_profile when you opened a terminal "
+                f"(freehold run /bin/kill -9 {self.detached[0].pid} ends the first)."
+            )
         return " ".join(words)
 
 
@@ -108,15 +138,40 @@ def _read_remaining(row: Any) -> RemainingProcess:
 
 def read_running_process(row: Any) -> RunningProcess:
     kinds = (int, int, int, str, str, float, int, int, float, list, bool)
-    if type(row) is list and tuple(map(type, row)) == kinds and all(type(part) is str for part in row[9]):
+    is_well_formed = type(row) is list and tuple(map(type, row)) == kinds and all(type(part) is str for part in row[9])
+    if is_well_formed and all(_is_in_range(value) for value in row if type(value) in (int, float)):
         return RunningProcess._make(row)
     raise protocol_error("a malformed process entry")
+
+
+def _is_in_range(value: float) -> bool:
+    return -MAX_SIZE <= value <= MAX_SIZE  # false for NaN
+
+
+def read_listening_socket(row: Any) -> ListeningSocket:
+    if type(row) is list and tuple(map(type, row)) == (str, int, int) and all(0 <= one < MAX_SIZE for one in row[1:]):
+        return ListeningSocket._make(row)
+    raise protocol_error("a malformed listening socket")
 
 
 def read_socket_owner(row: Any) -> tuple[int, int]:
     if type(row) is list and tuple(map(type, row)) == (int, int):
         return row[0], row[1]
     raise protocol_error("a malformed owner of a socket")
+
+
+def read_memory_use(leaders: Collection[int], rows: list[Any]) -> MemoryUse:
+    trees, other = dict.fromkeys(leaders, 0), 0
+    for row in rows:
+        if type(row) is not list or tuple(map(type, row)) != (int, int) or not 0 <= row[1] <= MAX_SIZE:
+            raise protocol_error("a malformed size of a process")
+        if row[0] in trees:
+            trees[row[0]] += row[1]
+        else:
+            other += row[1]
+    if other + sum(trees.values()) > MAX_SIZE:
+        raise protocol_error("processes that are larger than any memory")
+    return MemoryUse(trees, other)
 
 
 def build_process_tree(running: list[RunningProcess]) -> list[ProcessNode]:

@@ -81,9 +81,9 @@ class Terminal(ChannelOperation):
     def resize(self, rows: int, cols: int) -> None:
         self._channel.send_message({"rows": rows, "cols": cols})
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the foreground process group."""
-        self._channel.send_message({"signal": int(number)})
+    def signal(self, number: int, *, group: bool = True) -> None:
+        """Send a signal to the foreground process group, or without `group` to the first program only."""
+        self._channel.send_message({"signal": int(number), "group": group})
 
     async def wait(self) -> TerminalExit:
         """How its program ended. Read the output meanwhile: a terminal whose output is not read stops."""

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import product
 
 from freehold.egress.models.budget import BudgetReached, Budgets, CrossedLimit, Reservation, Spending
 from freehold.egress.models.ledger import ActiveStop, Ledger, UsageRecord, now_text
@@ -39,6 +40,8 @@ class Most:
 
     tokens: TokenCounts
     cost: Cost | None
+    rates: Rates | None
+    """Those of the model and tier that make it the most."""
 
 
 class Bill:
@@ -66,6 +69,8 @@ class Bill:
         self._reservation = reservation
         self._prices = prices
         self._most = most
+        self._told: tuple[str | None, str | None] = (None, None)
+        self._told_rates = most.rates
         self._began = time.monotonic()
         self.closed = asyncio.Event()
         billing.open_bills.setdefault(grant.session, set()).add(self)
@@ -149,14 +154,12 @@ class Bill:
             return TokenCounts(), Cost(0.0), False
         if self.meter is not None and self.meter.final:
             return self.meter.seen, self._cost(self.meter.seen), False
-        # A response that ended without a report, or that we cut for the budget, was seen whole.
-        if self.meter is not None and (self.meter.ended or self.outcome == "budget-reached"):
-            seen = self._seen()
-            return seen, self._cost(seen), True
         seen = self._seen()
+        if self.meter is not None and self.outcome == "budget-reached":
+            return seen, self._cost(seen), True
         most = TokenCounts(max(seen.input, self._most.tokens.input), max(seen.output, self._most.tokens.output))
-        rates = self._rates()
-        return most, rates.most(most, long_cache=self._request.long_cache) if rates is not None else None, True
+        costs = [cost_most(self._request, rates, most) for rates in (self._rates(), self._most.rates) if rates]
+        return most, max(costs, key=lambda cost: cost.dollars, default=None), True
 
     def _seen(self) -> TokenCounts:
         """What was reported or has passed so far. An estimate is never above the most."""
@@ -186,9 +189,9 @@ class Bill:
 
     @property
     def _tier(self) -> str | None:
-        """The tier that the provider says it used; without its word the dearest that the request allows."""
+        """The tier that the provider says it used; without its word what the request asks for."""
         told = self.meter.tier if self.meter is not None else None
-        return told or self._prices.dearest_tier(self._request.model, self._request.tier)
+        return told or next(iter(self._request.tiers), None)
 
     def _cost(self, tokens: TokenCounts) -> Cost | None:
         if not tokens.total:
@@ -200,9 +203,21 @@ class Bill:
         return Cost(cost.dollars * self._request.surcharge, cost.assumed)
 
     def _rates(self) -> Rates | None:
-        """By the model that responded. A name that is not listed may be another name of the one that was asked."""
-        told = self._model
-        return self._prices.find(told if self._prices.lists(told) else self._request.model, self._tier)
+        """By the model and the tier that the provider names; without its word the dearest that the request allows.
+
+        A model that is not listed may be another name of one that was asked.
+        """
+        told = (self.meter.model, self.meter.tier) if self.meter is not None else (None, None)
+        if told != self._told:
+            self._told = told
+            self._told_rates = self._find_rates(*told)
+        return self._told_rates
+
+    def _find_rates(self, model: str | None, tier: str | None) -> Rates | None:
+        request = self._request if tier is None else replace(self._request, tiers=(tier,))
+        if model is not None and self._prices.lists(model):
+            request = replace(request, model=model, alternatives=())
+        return find_most(request, self._prices).rates
 
 
 class NoBill:
@@ -262,7 +277,7 @@ class Billing:
             raise stopped_error()
 
     async def open(self, route: Route, grant: PlaceholderGrant, request: ModelRequest) -> Bill | NoBill:
-        """Raises `models.budget-reached`."""
+        """Raises `models.budget-reached`, or `models.over-budget` for a response that could not be cut in time."""
         if route.api is None:
             return NoBill()
         provider = route.provider
@@ -279,6 +294,7 @@ class Billing:
             Spending(prompt.total, rates.cost(prompt).dollars if rates else 0.0),
             Spending(most.tokens.total, most.cost.dollars if most.cost is not None else 0.0),
             now,
+            streamed=request.streamed,
         )
         return Bill(self, route, grant, request, reservation, prices, most)
 
@@ -328,17 +344,20 @@ class Billing:
 def find_most(request: ModelRequest, prices: Prices) -> Most:
     """The most that a request can cost, over all models that may respond to it."""
     found: list[Most] = []
-    for model in (request.model, *request.alternatives):
-        rates = prices.find(model, prices.dearest_tier(model, request.tier))
+    for model, tier in product((request.model, *request.alternatives), request.tiers or (None,)):
+        rates = prices.find(model, prices.dearest_tier(model, tier))
         window = rates.window if rates is not None and rates.window else MAX_NAMED_OUTPUT
         one = min(window, MAX_OUTPUT if request.max_output is None else request.max_output)
-        tokens = TokenCounts(request.estimate, one * request.responses)
-        cost = None
-        if rates is not None:
-            dearest = rates.most(tokens, long_cache=request.long_cache)
-            cost = Cost(dearest.dollars * request.surcharge, dearest.assumed)
-        found.append(Most(tokens, cost))
+        given = max(window, request.estimate) if request.fills_window else request.estimate
+        tokens = TokenCounts(given, one * request.responses)
+        found.append(Most(tokens, cost_most(request, rates, tokens) if rates is not None else None, rates))
     return max(found, key=lambda most: (most.cost.dollars if most.cost is not None else 0.0, most.tokens.total))
+
+
+def cost_most(request: ModelRequest, rates: Rates, tokens: TokenCounts) -> Cost:
+    """What so many tokens of a request cost if every one is of the dearest kind."""
+    dearest = rates.most(tokens, long_cache=request.long_cache)
+    return Cost(dearest.dollars * request.surcharge, dearest.assumed)
 
 
 def stopped_error() -> FreeholdError:

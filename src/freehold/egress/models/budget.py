@@ -102,21 +102,30 @@ class Budgets:
     def spent(self, scope: str, period: str) -> Spending:
         return self._spent.get((scope, period)) or Spending()
 
-    async def reserve(self, provider: str, prompt: Spending, held: Spending, now: datetime) -> Reservation:
+    async def reserve(
+        self, provider: str, prompt: Spending, held: Spending, now: datetime, *, streamed: bool
+    ) -> Reservation:
         """Reserves `held`, the most that a request can cost.
 
-        When only the reservations of other requests are in the way, it waits for them to end. Raises
+        A streamed response is cut when a budget is reached, so it is enough that its prompt fits. Another one must fit
+        at its most. When only the reservations of other requests are in the way, it waits for them to end.
+
+        Raises `models.over-budget` when too little is left for a response that is not streamed, and
         `models.budget-reached` when too little is left for the prompt alone, or nothing became free in time.
         """
+        needed = prompt if streamed else held
         try:
             async with asyncio.timeout(FREE_TIMEOUT):
                 while True:
                     freed = self._freed
-                    crossed = self._crossed(provider, prompt, now)
+                    crossed = self._crossed(provider, needed, now)
                     if crossed is None:
                         break
                     if not crossed.waits:
-                        raise BudgetReached(crossed)
+                        reached = self._crossed(provider, prompt, now)
+                        if reached is not None and not reached.waits:
+                            raise BudgetReached(reached)
+                        raise over_budget(crossed, needed.of(crossed.limit_name))
                     await freed.wait()
         except TimeoutError as error:
             assert crossed is not None
@@ -125,7 +134,7 @@ class Budgets:
         self._running.add(reservation)
         return reservation
 
-    def _crossed(self, provider: str, prompt: Spending, now: datetime) -> CrossedLimit | None:
+    def _crossed(self, provider: str, needed: Spending, now: datetime) -> CrossedLimit | None:
         """The limit that leaves no room for a request, or None. One that is used up comes before one that is held."""
         found = None
         for scope in (provider, ALL):
@@ -134,8 +143,8 @@ class Budgets:
                 held = spent + sum(
                     running.counted(what) for running in self._running if scope in (running.provider, ALL)
                 )
-                if held >= limit or held + prompt.of(what) > limit:
-                    is_spent = spent >= limit or spent + prompt.of(what) > limit
+                if held >= limit or held + needed.of(what) > limit:
+                    is_spent = spent >= limit or spent + needed.of(what) > limit
                     crossed = CrossedLimit(scope, what, period_of(what, now), limit, spent, True, waits=not is_spent)
                     if is_spent:
                         return crossed
@@ -183,15 +192,33 @@ class BudgetReached(FreeholdError):
     """A budget is used up, or too little is left for a request."""
 
     def __init__(self, crossed: CrossedLimit) -> None:
-        day = crossed.limit_name.startswith("day")
-        money = crossed.limit_name.endswith("cost")
-        amount = f"{crossed.limit:g} US dollars" if money else f"{crossed.limit:,.0f} tokens"
-        whose = "all models" if crossed.scope == ALL else crossed.scope
+        period = "day" if crossed.limit_name.startswith("day") else "month"
         state = "is reserved by requests that still run" if crossed.waits else "is reached"
         super().__init__(
             "models.budget-reached",
-            f"The owner's budget {state}: {amount} for {whose} {'today' if day else 'this month'}",
-            hint=f"The owner can ignore it for the rest of the {'day' if day else 'month'} with: freehold usage lift, "
+            f"The owner's budget {state}: {_amount(crossed, crossed.limit)} {_whose(crossed)}",
+            hint=f"The owner can ignore it for the rest of the {period} with: freehold usage lift, "
             f"or raise {crossed.limit_name}",
         )
         self.crossed = crossed
+
+
+def over_budget(crossed: CrossedLimit, needed: float) -> FreeholdError:
+    """For a response that is not streamed: it would be complete, and paid, before anyone could cut it."""
+    left = _amount(crossed, max(0.0, crossed.limit - crossed.spent))
+    return FreeholdError(
+        "models.over-budget",
+        f"This request can use up to {_amount(crossed, needed)}, and of the owner's budget {left} are left "
+        f"{_whose(crossed)}",
+        hint="Stream the response, because a stream can be cut when the budget is reached; or allow fewer tokens of "
+        f"output, such as with max_tokens. The owner can raise {crossed.limit_name}",
+    )
+
+
+def _amount(crossed: CrossedLimit, value: float) -> str:
+    return f"{value:.4g} US dollars" if crossed.limit_name.endswith("cost") else f"{value:,.0f} tokens"
+
+
+def _whose(crossed: CrossedLimit) -> str:
+    whose = "all models" if crossed.scope == ALL else crossed.scope
+    return f"for {whose} {'today' if crossed.limit_name.startswith('day') else 'this month'}"

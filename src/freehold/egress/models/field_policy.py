@@ -22,12 +22,40 @@ _VERSION = re.compile(r"_20[0-9]{6}$")
 _ENCODED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=\r\n"
 
 
+@dataclass(frozen=True)
+class MediaPart:
+    """A picture, document, sound or film in a request, at a place where the provider takes one."""
+
+    kind: str
+    """Its media type as the request names it, such as image/png; empty when it names none."""
+    length: int
+    """Characters of the request."""
+
+    @property
+    def is_image(self) -> bool:
+        return self.kind.startswith("image/")
+
+
 @dataclass
 class Review:
     """The check of one request: what the owner allowed, and the path of the field that is checked now."""
 
     allowed: frozenset[str]
     path: list[str] = field(default_factory=list)
+    holder: Mapping[str, object] = field(default_factory=dict)
+    """The object that has the field."""
+    media: list[MediaPart] = field(default_factory=list)
+    """What was found so far."""
+
+    def add_media(self, value: str) -> None:
+        if _DATA_URL.match(value):
+            kind = value[5:205].partition(",")[0].partition(";")[0]
+        elif "image_url" in self.path[-2:]:
+            kind = "image/*"
+        else:
+            named = [self.holder.get(name) for name in ("media_type", "mimeType", "mime_type")]
+            kind = next((each for each in named if isinstance(each, str)), "")
+        self.media.append(MediaPart(kind.lower(), len(value)))
 
     @property
     def where(self) -> str:
@@ -89,6 +117,7 @@ def url(value: object, review: Review) -> None:
     """Content as a `data:` URL. Another URL only where the owner lets the provider fetch, and then a public one."""
     if not isinstance(value, str):
         raise review.wrong("a URL")
+    review.add_media(value)
     if _DATA_URL.match(value):
         return
     review.need("urls")
@@ -109,11 +138,14 @@ def encoded(value: object, review: Review) -> None:
     """Content in base64, which no server can take for an address."""
     if not isinstance(value, str) or not value.isascii() or value.encode().translate(None, _ENCODED):
         raise review.wrong("base64")
+    review.add_media(value)
 
 
 def encoded_or_url(value: object, review: Review) -> None:
     if not isinstance(value, str) or not value.isascii() or value.encode().translate(None, _ENCODED):
         url(value, review)
+    else:
+        review.add_media(value)
 
 
 def needs(feature: ProviderFeature, *harmless: object) -> Check:
@@ -141,6 +173,7 @@ class Fields:
             if check is None:
                 review.unknown(FIELD_PREFIX + review.where, f"the field {review.where[:MAX_SHOWN]!a}")
             elif item is not None:
+                review.holder = value
                 check(item, review)
             review.path.pop()
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Self
 
@@ -22,7 +22,7 @@ from freehold.egress.models.provider_check import ProviderCheck, check_provider
 from freehold.egress.models.request_server import ModelRequestServer
 from freehold.egress.models.upstream import UpstreamPool
 from freehold.egress.models.usage import ModelUsage
-from freehold.egress.models.usage_rollup import roll_up_usage
+from freehold.egress.models.usage_rollup import ROLL_UP_AFTER, roll_up_usage
 from freehold.egress.stream import ByteStream
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
@@ -53,12 +53,14 @@ class ModelGateway:
         overall: BudgetLimits | None = None,
         upstreams: UpstreamPool | None = None,
         prices: Callable[[str], Prices] = Prices,
+        roll_up_after: timedelta = ROLL_UP_AFTER,
     ) -> None:
         self.providers = dict(providers)
         self.ledger = Ledger(timeline)
         self.budgets = Budgets()
         self._timeline = timeline
         self._overall = overall or BudgetLimits()
+        self._roll_up_after = roll_up_after
         self._placeholders = Placeholders()
         self._upstreams = upstreams or UpstreamPool()
         self._tasks = asyncio.TaskGroup()
@@ -235,7 +237,7 @@ class ModelGateway:
     async def _roll_up_daily(self) -> None:
         while True:
             try:
-                await asyncio.to_thread(roll_up_usage, self._timeline, datetime.now(UTC))
+                await asyncio.to_thread(roll_up_usage, self._timeline, datetime.now(UTC), self._roll_up_after)
             except FreeholdError as error:
                 log.warning("old usage cannot be rolled up: %s", error)
             await asyncio.sleep(ROLL_UP_INTERVAL)
@@ -254,6 +256,7 @@ class ModelGateway:
             self._billing.stopped = now_stopped
             if now_stopped is not None and is_new:
                 self._server.cut_all(stopped_error())
+                self._upstreams.drop_idle()
                 # Nothing waits for it here: the owner may lift it, or change a budget, while agents still end.
                 self._stopping = self._tasks.create_task(self._call_back(now_stopped))
 

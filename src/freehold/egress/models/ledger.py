@@ -37,13 +37,36 @@ SCHEMA = (
     "ALTER TABLE models_usage ADD COLUMN requests INTEGER NOT NULL DEFAULT 1",
     # How many of them count as the dearest of their provider.
     "ALTER TABLE models_usage ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0",
+    # The sums that reports read: a year of requests is few rows here. A roll-up changes none of them.
+    """
+    CREATE TABLE models_usage_day (
+      day TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, session TEXT NOT NULL, last INTEGER NOT NULL,
+      requests INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL,
+      written INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL, assumed INTEGER NOT NULL,
+      estimated INTEGER NOT NULL, PRIMARY KEY (day, provider, model, session)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO models_usage_day
+      SELECT substr(at, 1, 10), provider, model, session, max(id), sum(requests), sum(input), sum(output), sum(cached),
+        sum(written), coalesce(sum(cost), 0), sum((cost IS NULL) * requests), sum(assumed), sum(estimated)
+      FROM models_usage GROUP BY 1, 2, 3, 4;
+    CREATE TRIGGER models_usage_is_summed AFTER INSERT ON models_usage WHEN NEW.outcome != 'folded' BEGIN
+      INSERT INTO models_usage_day VALUES (
+        substr(NEW.at, 1, 10), NEW.provider, NEW.model, NEW.session, NEW.id, NEW.requests, NEW.input, NEW.output,
+        NEW.cached, NEW.written, coalesce(NEW.cost, 0), (NEW.cost IS NULL) * NEW.requests, NEW.assumed, NEW.estimated
+      ) ON CONFLICT DO UPDATE SET
+        last = max(last, excluded.last), requests = requests + excluded.requests, input = input + excluded.input,
+        output = output + excluded.output, cached = cached + excluded.cached, written = written + excluded.written,
+        cost = cost + excluded.cost, unpriced = unpriced + excluded.unpriced, assumed = assumed + excluded.assumed,
+        estimated = estimated + excluded.estimated;
+    END;
+    """,
 )
 CHANGES = ("models.stopped", "models.resumed", "models.budget_changed", "models.budget_lifted")
 """The events after which the model gateway reads its state again."""
 
 _GROUPS: Mapping[ReportGrouping, tuple[str, ...]] = {
-    "day": ("substr(at, 1, 10)",),
-    "day_model": ("substr(at, 1, 10)", "provider", "model"),
+    "day": ("day",),
+    "day_model": ("day", "provider", "model"),
     "model": ("provider", "model"),
     "provider": ("provider",),
     "session": ("session",),
@@ -53,6 +76,10 @@ _SUMS = (
     "coalesce(sum(requests), 0), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), "
     "coalesce(sum(written), 0), coalesce(sum(cost), 0), coalesce(sum((cost IS NULL) * requests), 0), "
     "coalesce(sum(assumed), 0), coalesce(sum(estimated), 0)"
+)
+_DAY_SUMS = (
+    "sum(requests), sum(input), sum(output), sum(cached), sum(written), sum(cost), sum(unpriced), sum(assumed), "
+    "sum(estimated)"
 )
 
 
@@ -178,10 +205,10 @@ class Ledger:
     def report(self, by: ReportGrouping, *, since: str = "", limit: int = 1000) -> list[UsageReportRow]:
         """The newest first; `since` is a day such as 2026-11-01."""
         group = ", ".join(_GROUPS[by])
-        sql = (
-            f"SELECT {group}, {_SUMS} FROM models_usage WHERE at >= ? GROUP BY {group} "  # noqa: S608 - likewise
-            "ORDER BY max(id) DESC LIMIT ?"
-        )
+        single = by == "turn"
+        source = "models_usage WHERE at >= ?" if single else "models_usage_day WHERE day >= ?"
+        sums, newest = (_SUMS, "id") if single else (_DAY_SUMS, "last")
+        sql = f"SELECT {group}, {sums} FROM {source} GROUP BY {group} ORDER BY max({newest}) DESC LIMIT ?"  # noqa: S608 - likewise
         width = len(_GROUPS[by])
         return [UsageReportRow(row[:width], _usage(row[width:])) for row in self.timeline.query(sql, (since, limit))]
 

@@ -7,8 +7,8 @@ from typing import Any
 from freehold.egress.models.paths import Api
 from freehold.egress.models.usage import PLAIN, TokenCounts, TokenKinds
 
-MAX_LINE = 4 * 1024 * 1024
-MAX_WHOLE = 16 * 1024 * 1024
+MAX_READ = 16 * 1024 * 1024
+"""Bytes of an event, or of a response that is not streamed. What is longer is passed on and not read."""
 BYTES_A_TOKEN = 4
 _FRAME = {"chat": 200, "responses": 180, "messages": 100, "gemini": 200}
 """About how many bytes of an event are not output, to estimate tokens before the provider reports them."""
@@ -25,14 +25,17 @@ class Meter:
         self._streamed = streamed
         self._estimate = estimate
         self._rest = bytearray()
+        self._searched = 0
         self._skipping = False
+        self._closing = False
+        """Whether the counts that were read last are final if the response ends now."""
+        self._failed = False
         self._output_bytes = 0
         self.tokens: TokenCounts | None = None
         self.kinds = PLAIN
         self.final = False
-        """Whether the provider has reported the final counts."""
+        """Whether the provider has reported the final counts: not when it failed, or a later report was not read."""
         self.ended = False
-        """Whether the whole response was read."""
         self.model: str | None = None
         self.tier: str | None = None
         """The service tier that the provider says it used."""
@@ -52,47 +55,64 @@ class Meter:
             self._output_bytes += len(piece)
             if not self._skipping:
                 self._rest += piece
-                self._skipping = len(self._rest) > MAX_WHOLE
+                self._skipping = len(self._rest) > MAX_READ
             return
         self._rest += piece
         start = 0
-        while (end := self._rest.find(b"\n", start)) >= 0:
+        while (end := self._rest.find(b"\n", max(start, self._searched))) >= 0:
             if not self._skipping:
                 self._line(bytes(self._rest[start:end]))
             self._skipping = False
             start = end + 1
         del self._rest[:start]
-        if len(self._rest) > MAX_LINE:
-            self._rest.clear()
-            self._skipping = True
+        self._searched = len(self._rest)
+        if self._searched > MAX_READ:
+            self._skip()
 
     def end(self) -> None:
         """The response has ended as it should."""
-        if not self._streamed and not self._skipping:
-            self._read(bytes(self._rest))
-        elif self._streamed and self._rest and not self._skipping:
-            self._line(bytes(self._rest))
+        if self._streamed:
+            if self._rest and not self._skipping:
+                self._line(bytes(self._rest))
+        elif not self._skipping:
+            self._whole(bytes(self._rest))
         self._rest.clear()
         self.ended = True
-        self.final = self.tokens is not None
+        self.final = not self._failed and (self.final or self._closing)
+
+    def _skip(self) -> None:
+        """Leaves an event out that is too long. It may have had other counts than those before it."""
+        self._output_bytes += len(self._rest)
+        self._rest.clear()
+        self._searched = 0
+        self._skipping = True
+        self.final = self._closing = False
 
     def _line(self, line: bytes) -> None:
         if not line.startswith(b"data:"):
             return
         self._output_bytes += max(1, len(line) - _FRAME[self._api])
         # Most lines have no counts and need no parsing.
-        if b'"usage' in line:
-            self._read(line[5:])
+        if b'"usage' in line or b'"error"' in line:
+            self._read(_parse(line[5:]))
+        elif self._api == "chat" and line[5:].strip() == b"[DONE]":
+            self._closing = self.tokens is not None
 
-    def _read(self, text: bytes) -> None:
-        try:
-            event = json.loads(text)
-        except (ValueError, RecursionError):
-            return
-        if isinstance(event, list) and event and self._api == "gemini":
-            event = event[-1]  # without alt=sse Gemini streams one JSON list
+    def _whole(self, text: bytes) -> None:
+        """A response that was not streamed. Without alt=sse Gemini streams one list of events."""
+        content = _parse(text)
+        if isinstance(content, list) and self._api == "gemini":
+            for event in content:
+                self._read(event)
+        else:
+            self._read(content)
+            self._closing = self.tokens is not None
+
+    def _read(self, event: object) -> None:
         if not isinstance(event, dict):
             return
+        if event.get("error") or event.get("type") == "error":
+            self._failed, self.final = True, False
         message = event
         for inner in ("message", "response"):
             if isinstance(event.get(inner), dict):
@@ -105,7 +125,8 @@ class Meter:
             self.tier = _tier(message, usage) or self.tier
             self.tokens = _READERS[self._api](usage, self.tokens or TokenCounts())
             self.kinds = _read_kinds(usage)
-            self.final = self._is_final(event)
+            self.final = not self._failed and self._is_final(event)
+            self._closing = self._closing or self._is_closing(event)
 
     def _is_final(self, event: Mapping[str, Any]) -> bool:
         """Whether no later event can report more. Some providers report what they have so far with every event."""
@@ -115,6 +136,26 @@ class Meter:
         if self._api == "responses":
             return event.get("type") in ("response.completed", "response.incomplete", "response.failed")
         return self._api == "chat" and not event.get("choices")
+
+    def _is_closing(self, event: Mapping[str, Any]) -> bool:
+        """Whether the event says that a response is complete. Others of the same request may still go on."""
+        if self._api == "gemini":
+            feedback = event.get("promptFeedback")
+            blocked = isinstance(feedback, dict) and bool(feedback.get("blockReason"))
+            return blocked or _has_any(event.get("candidates"), "finishReason")
+        return self._api == "chat" and _has_any(event.get("choices"), "finish_reason")
+
+
+def _parse(text: bytes) -> object:
+    """None when it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _has_any(items: object, name: str) -> bool:
+    return isinstance(items, list) and any(isinstance(item, dict) and item.get(name) for item in items)
 
 
 def _count(usage: Mapping[str, Any], *names: str) -> int:

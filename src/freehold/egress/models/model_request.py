@@ -1,11 +1,12 @@
 """The body of a model request: parsed strictly, checked, and encoded anew, so the provider reads what was checked."""
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from freehold.egress.http1 import HttpRequest
+from freehold.egress.models.field_policy import MediaPart
 from freehold.egress.models.meter import BYTES_A_TOKEN
 from freehold.egress.models.paths import Route
 from freehold.egress.models.request_forms import alternative_models, check_request
@@ -17,7 +18,10 @@ IMAGE_TOKENS = 1_600
 """About how many tokens an image costs, whatever its size."""
 CHOSEN_REGION = 1.1
 """What Anthropic multiplies its prices by when a request chooses where it is computed."""
-_BINARY = 4096
+MAX_RESPONSES = 1_024
+"""How many responses to one prompt a request can ask for. Providers allow about a hundred."""
+MEDIA_BYTES_A_TOKEN = 32
+"""About how many characters of encoded sound, film or paper make a token. A compressed document can have far more."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +31,23 @@ class ModelRequest:
     body: bytes
     model: str
     streamed: bool
+    """Whether its response can be counted, and cut, while it passes."""
     estimate: int
     """About how many tokens the prompt has."""
     max_output: int | None
     """How many output tokens the request allows for one response; None when it does not say."""
     responses: int = 1
     """How many responses it asks for."""
-    tier: str | None = None
-    """The service tier that it asks for."""
+    tiers: tuple[str, ...] = ()
+    """The service tiers that it asks for. Anthropic has two fields for them."""
     alternatives: tuple[str, ...] = ()
     """Models that may respond in the place of `model`."""
     surcharge: float = 1.0
     """By how much all its prices are multiplied."""
     long_cache: bool = False
     """Whether it asks for a cache that is kept for an hour, which costs more."""
+    fills_window: bool = False
+    """Whether its prompt can have as many tokens as the model takes: nobody knows how many a document has."""
 
 
 def read_model_request(request: HttpRequest, route: Route, body: bytes) -> ModelRequest:
@@ -49,27 +56,31 @@ def read_model_request(request: HttpRequest, route: Route, body: bytes) -> Model
     if route.form is None:
         return ModelRequest(body, "", False, 0, 0)
     content = parse_request_json(body)
-    model = check_request(route, content)
+    model, media = check_request(route, content)
     if route.api is None:
         return ModelRequest(encode_request_json(content), model, False, 0, 0)
     streamed = content.get("stream") is True
     if route.api == "gemini":
-        streamed = route.path.partition("?")[0].rpartition(":")[2].startswith("stream")
+        path, _, query = route.path.partition("?")
+        formats = {part for part in query.split("&") if part.startswith("alt=")}
+        streamed = path.endswith(":streamGenerateContent") and formats == {"alt=sse"}
     elif route.form in ("chat", "completion") and streamed:
         options = content.get("stream_options")
         # Without this a streamed chat does not report its tokens.
         content["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+    encoded = encode_request_json(content)
     return ModelRequest(
-        encode_request_json(content),
+        encoded,
         model,
         streamed,
-        _estimate(body, content),
+        _estimate(encoded, content, media),
         0 if route.form in ("embedding", "embed") else _max_output(content),
         _count_responses(content),
-        _tier(content),
+        _tiers(content),
         tuple(alternative_models(content)),
         1.0 if content.get("inference_geo") in (None, "global") else CHOSEN_REGION,
-        b'"1h"' in body,
+        b'"1h"' in encoded,
+        not all(part.is_image for part in media),
     )
 
 
@@ -107,26 +118,29 @@ def _unzstd(body: bytes) -> bytes | None:
         return None
 
 
-def _estimate(body: bytes, content: Mapping[str, Any]) -> int:
-    if b"base64" not in body and b'"data"' not in body and b"data:" not in body:
-        return len(body) // BYTES_A_TOKEN
-    return sum(IMAGE_TOKENS if _is_binary(text) else len(text) // BYTES_A_TOKEN + 1 for text in _texts(content))
+def _estimate(body: bytes, content: Mapping[str, Any], media: Sequence[MediaPart]) -> int:
+    """Everything counts by its bytes, except media where a provider takes media."""
+    size, tokens = len(body), _count_token_ids(content)
+    for part in media:
+        size -= part.length
+        tokens += _estimate_media(part)
+    return size // BYTES_A_TOKEN + tokens
 
 
-def _is_binary(text: str) -> bool:
-    return len(text) > _BINARY and " " not in text[:512]
+def _estimate_media(part: MediaPart) -> int:
+    if part.is_image:
+        return IMAGE_TOKENS
+    return max(IMAGE_TOKENS, part.length // (BYTES_A_TOKEN if part.kind.startswith("text/") else MEDIA_BYTES_A_TOKEN))
 
 
-def _texts(value: object) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item)
+def _count_token_ids(content: Mapping[str, Any]) -> int:
+    """Prompts may be lists of tokens, of which each has only two bytes."""
+    total = 0
+    for prompt in (content.get("prompt"), content.get("input")):
+        if isinstance(prompt, list):
+            total += sum(isinstance(item, int) for item in prompt)
+            total += sum(len(item) for item in prompt if isinstance(item, list))
+    return total
 
 
 def _config(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -135,46 +149,44 @@ def _config(content: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _positive(*values: object) -> int | None:
-    return next(
-        (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0), None
-    )
+def _counts(content: Mapping[str, Any], *names: str) -> list[int]:
+    """These fields that are not empty. A server may read "128" or 128.0 as a number, so they are refused.
+
+    Raises `models.malformed`.
+    """
+    found = [(name, content[name]) for name in names if content.get(name) is not None]
+    for name, value in found:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise malformed(f"{name} must be a whole number, not {value!a:.40}")
+    return [value for _name, value in found]
 
 
 def _max_output(content: Mapping[str, Any]) -> int | None:
-    """The largest of the limits that the request names: providers differ in which of two they follow."""
-    config = _config(content)
-    named = [
-        _positive(value)
-        for value in (
-            content.get("max_tokens"),
-            content.get("max_completion_tokens"),
-            content.get("max_output_tokens"),
-            config.get("maxOutputTokens"),
-            config.get("max_output_tokens"),
-        )
-    ]
-    return max((value for value in named if value is not None), default=None)
+    """The largest of the limits that the request names: providers differ in which of two they follow.
+
+    Some read a number below zero as no limit.
+    """
+    named = _counts(content, "max_tokens", "max_completion_tokens", "max_output_tokens")
+    named += _counts(_config(content), "maxOutputTokens", "max_output_tokens")
+    options = content.get("options")
+    named += _counts(options, "num_predict") if isinstance(options, dict) else []
+    return max((value for value in named if value > 0), default=None) if min(named, default=0) >= 0 else None
 
 
 def _count_responses(content: Mapping[str, Any]) -> int:
-    config = _config(content)
     prompts = content.get("prompt")
-    of_each = max(
-        _positive(content.get("n")) or 1,
-        _positive(content.get("best_of")) or 1,
-        _positive(config.get("candidateCount"), config.get("candidate_count")) or 1,
-    )
+    named = _counts(content, "n", "best_of") + _counts(_config(content), "candidateCount", "candidate_count")
+    of_each = max([1, *named])
+    if of_each > MAX_RESPONSES:
+        raise malformed(f"it asks for {of_each} responses, and at most {MAX_RESPONSES} are possible")
     # A list of texts, or of lists of tokens, is answered once for each; a list of tokens is one prompt.
     many = isinstance(prompts, list) and any(isinstance(item, (str, list)) for item in prompts)
     return of_each * (len(prompts) if many and isinstance(prompts, list) else 1)
 
 
-def _tier(content: Mapping[str, Any]) -> str | None:
-    for name in ("service_tier", "serviceTier"):
-        if isinstance(value := content.get(name), str):
-            return value.lower()
-    return "fast" if content.get("speed") == "fast" else None
+def _tiers(content: Mapping[str, Any]) -> tuple[str, ...]:
+    named = [content.get(name) for name in ("service_tier", "serviceTier", "speed")]
+    return tuple(value.lower() for value in named if isinstance(value, str))
 
 
 def too_large() -> FreeholdError:

@@ -68,6 +68,8 @@ _TABLES: Mapping[ProviderKind, _Rows] = {
 }
 _QUERY = frozenset({"alt", "beta", "api-version"})
 """Parameters of a model request that are sent on. Others could change its meaning, or leave the token counts out."""
+_ANSWER_FORMATS = frozenset({"alt=sse", "alt=json"})
+"""Those in which the token counts can be read."""
 _CREDENTIALS = frozenset({"key", "api_key", "api-key", "apikey", "access_token", "oauth_token"})
 
 
@@ -137,12 +139,17 @@ def _closed(method: str, path: str) -> FreeholdError:
 
 
 def _split_query(query: str, known: frozenset[str] | None) -> tuple[str, str | None]:
-    """The query without credentials, and without parameters by which Google overrides the request."""
+    """The query without credentials, and without parameters by which Google overrides the request.
+
+    Raises `models.malformed` for a model request whose response could not be read.
+    """
     kept, offered = [], None
     for part in query.split("&"):
         name, _, value = part.partition("=")
         if name.lower() in _CREDENTIALS:
             offered = value
+        elif known is not None and name == "alt" and part not in _ANSWER_FORMATS:
+            raise FreeholdError("models.malformed", f"The parameter {part[:80]!a} must be alt=sse or alt=json")
         elif (part and not name.startswith(("$", "%"))) if known is None else name in known:
             kept.append(part)
     return "&".join(kept), offered

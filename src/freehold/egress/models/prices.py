@@ -15,6 +15,8 @@ from freehold.egress.models.usage import PLAIN, TokenCounts, TokenKinds
 
 MILLION = 1_000_000
 THOUSAND = 1_000
+MAX_KNOWN = 1_000
+"""Names whose rates are kept in memory: agents can invent names."""
 _COMPACT_DATE = re.compile(r"-(20\d\d)(\d\d)(\d\d)$")
 _LOWER_TIERS = frozenset({"auto", "default", "standard", "standard_only", "flex", "batch", "scale", "on_demand"})
 """Service tiers that never cost more than the usual price."""
@@ -135,6 +137,8 @@ class Prices:
         for each in ours:
             for other in each["others"]:
                 self._models += providers.get(other, {"models": []})["models"]
+        self._exact, self._patterns = _index(self._models)
+        self._rows: dict[str, Sequence[Any] | None] = {}
         self._known: dict[tuple[str, str | None], Rates | None] = {}
 
     def find(self, model: str, tier: str | None = None, today: date | None = None) -> Rates | None:
@@ -146,7 +150,7 @@ class Prices:
             return None
         key = (model, tier)
         if key not in self._known:
-            if len(self._known) > 1_000:  # agents can invent names
+            if len(self._known) > MAX_KNOWN:
                 self._known.clear()
             self._known[key] = self._find(model.lower(), tier, (today or date.today()).isoformat())
         return self._known[key]
@@ -187,11 +191,37 @@ class Prices:
         return found
 
     def _row(self, model: str) -> Sequence[Any] | None:
-        for name in dict.fromkeys((model, _COMPACT_DATE.sub(r"-\1-\2-\3", model))):
-            for row in self._models:
-                if _matches(row[0], name):
-                    return row
-        return None
+        """The first row that matches the name, or else the name with its date in the other spelling."""
+        if model not in self._rows:
+            if len(self._rows) > MAX_KNOWN:
+                self._rows.clear()
+            names = dict.fromkeys((model, _COMPACT_DATE.sub(r"-\1-\2-\3", model)))
+            found = next((at for name in names if (at := self._place(name)) is not None), None)
+            self._rows[model] = self._models[found] if found is not None else None
+        return self._rows[model]
+
+    def _place(self, name: str) -> int | None:
+        """Most rows name their models, so only a few patterns are tried."""
+        exact = self._exact.get(name)
+        for at, match in self._patterns:
+            if exact is not None and at > exact:
+                break
+            if _matches(match, name):
+                return at
+        return exact
+
+
+def _index(models: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[tuple[int, object]]]:
+    """The first row of each name, and all other matches with their rows, in the order of the table."""
+    exact: dict[str, int] = {}
+    patterns: list[tuple[int, object]] = []
+    for at, row in enumerate(models):
+        for match in row[0] if isinstance(row[0], list) else [row[0]]:
+            if isinstance(match, str) and match.startswith("="):
+                exact.setdefault(match[1:].lower(), at)
+            else:
+                patterns.append((at, match))
+    return exact, patterns
 
 
 def _active(prices: Sequence[Any], today: str) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from freehold.errors import FreeholdError
 _STATUS: Mapping[str, tuple[int, str]] = {
     # 402 and 403 because clients do not retry these. After 429 they retry again and again.
     "models.budget-reached": (402, "Payment Required"),
+    "models.over-budget": (402, "Payment Required"),
     "models.stopped": (403, "Forbidden"),
     "models.session-ended": (403, "Forbidden"),
     "models.closed": (403, "Forbidden"),

@@ -6,6 +6,7 @@ from typing import Protocol
 from freehold.egress import http1
 from freehold.egress.http1 import BodyEncoder, Field, Framing, HttpRequest, HttpResponse
 from freehold.egress.http_exchange import HttpExchange
+from freehold.egress.models.header_policy import sent_fields
 from freehold.egress.models.keys import key_field
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.model_request import ModelRequest
@@ -27,29 +28,6 @@ CLIENT_CLOSED = "models.cancelled"
 _PROVIDER_ERRORS = ("models.unreachable", "models.bad-response")
 """Errors of the provider. Their outcome is set where they are detected."""
 
-_DROPPED_UP = frozenset(
-    {
-        "accept-encoding",
-        "api-key",
-        "authorization",
-        "content-encoding",
-        "cookie",
-        "expect",
-        "forwarded",
-        "host",
-        "origin",
-        "referer",
-        "x-api-key",
-        "x-goog-api-key",
-        # These could make a server see another method, path or caller than the one that was checked.
-        "x-http-method",
-        "x-http-method-override",
-        "x-method-override",
-        "x-original-url",
-        "x-rewrite-url",
-        "x-real-ip",
-    }
-)
 _DROPPED_DOWN = frozenset({"alt-svc", "set-cookie", "strict-transport-security"})
 
 
@@ -190,7 +168,7 @@ class ModelRelay:
     def _open_exchange(self, upstream: UpstreamConnection) -> HttpExchange:
         provider = self._route.provider
         fields: list[Field] = [("Host", provider.authority)]
-        fields += self._request.end_to_end(without=_DROPPED_UP)
+        fields += sent_fields(self._request, is_checked=self._route.form is not None)
         # The response must not be compressed: tokens are counted and the key is masked here.
         fields += [("Accept-Encoding", "identity"), ("Connection", "keep-alive")]
         if self._key is not None:
@@ -209,7 +187,9 @@ class ModelRelay:
         self._bill.answer()
         meter = None
         if self._route.api is not None and response.status < 400:
-            streamed = self._events or (self._model_request.streamed and self._route.api != "gemini")
+            # Some servers do not stream although they were asked to.
+            is_whole = any("application/json" in value.lower() for value in response.values("content-type"))
+            streamed = self._events or (self._model_request.streamed and not is_whole)
             meter = Meter(self._route.api, streamed=streamed, estimate=self._model_request.estimate)
             self._bill.meter = meter
         self._held_head = self._client_head(response, exchange.framing)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from freehold.egress.models.field_policy import Check, Review
+from freehold.egress.models.field_policy import Check, MediaPart, Review
 from freehold.egress.models.paths import RequestForm, Route
 from freehold.egress.models.request_json import malformed
 
 MAX_MODEL_NAME = 200
+MAX_ALTERNATIVES = 8
 _SEARCHING = ("search-preview", "search-api", "deep-research", "sonar", "compound", "-web-search")
 """Parts of the names of models that search the web by themselves."""
 
@@ -41,16 +42,22 @@ def known_fields(form: RequestForm) -> Check:
             ]
 
 
-def check_request(route: Route, content: dict[str, Any]) -> str:
-    """Refuses what is not known or not allowed, and returns the model. Changes `content` so that nothing is stored.
+def check_request(route: Route, content: dict[str, Any]) -> tuple[str, list[MediaPart]]:
+    """Refuses what is not known or not allowed. Changes `content` so that nothing is stored.
+
+    Returns the model, and the media that it is sent.
 
     Raises `models.malformed`, `models.unknown-field` or `models.reaches-out`.
     """
     assert route.form is not None
     review = Review(frozenset(route.provider.allow))
-    known_fields(route.form)(content, review)
+    try:
+        known_fields(route.form)(content, review)
+    except RecursionError as error:
+        raise malformed("its body is nested too deep") from error
+    path = route.path.partition("?")[0]
     if route.form in ("generate", "count", "embed"):
-        model = route.path.partition("?")[0].rpartition("/")[2].rsplit(":", 1)[0]
+        model = path.rpartition("/")[2].rsplit(":", 1)[0]
     else:
         named = content.get("model")
         if not isinstance(named, str):
@@ -58,21 +65,29 @@ def check_request(route: Route, content: dict[str, Any]) -> str:
         model = named
     for name in (model, *alternative_models(content)):
         _check_model(name, review)
-    if route.form == "responses" and not route.path.endswith("/compact") and "stored" not in review.allowed:
+    if route.form == "responses" and not path.endswith("/compact") and "stored" not in review.allowed:
         content["store"] = False  # OpenAI keeps a response unless it is told not to
-    return model
+    return model, review.media
 
 
 def alternative_models(content: Mapping[str, Any]) -> list[str]:
-    """Models that may respond in the place of the first."""
+    """Models that may respond in the place of the first. Raises `models.malformed`."""
     others = content.get("models")
-    return [str(name) for name in others] if isinstance(others, list) else []
+    if others is None:
+        return []
+    names = [name for name in others if isinstance(name, str)] if isinstance(others, list) else []
+    if names != others or len(names) > MAX_ALTERNATIVES:
+        raise malformed(f"models must be a list of at most {MAX_ALTERNATIVES} names")
+    return names
 
 
 def _check_model(name: str, review: Review) -> None:
     if not name.isascii() or not name.isprintable() or name != name.strip() or not 0 < len(name) <= MAX_MODEL_NAME:
         raise malformed(f"the name of its model is not plain text of at most {MAX_MODEL_NAME} characters")
     lower = name.lower()
+    # A server on the owner's machine may load what the name says.
+    if "://" in name or "\\" in name or lower.startswith(("/", ".", "~/", "file:")) or ".." in name.split("/"):
+        raise malformed(f"{name[:80]!a} is an address or a path, not the name of a model")
     review.path.append(f"model {name[:80]}")
     if "online" in lower.split(":")[1:] or any(part in lower for part in _SEARCHING):
         review.need("web-search")

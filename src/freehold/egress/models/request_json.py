@@ -1,20 +1,25 @@
 """The JSON of a model request: parsed once, strictly, and encoded anew, so the provider reads what was checked.
 
 What two parsers could read differently is refused: repeated keys, other encodings than UTF-8, a byte order mark, NaN,
-and numbers that do not fit into 64 bits.
+and numbers that do not fit into 64 bits. The number of values is limited, because the parser lets nothing else of the
+process run for as long as it takes to read them.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from freehold.errors import FreeholdError
 
 MAX_INTEGER = 2**63
+MAX_VALUES = 400_000
+"""More than the 300,000 tokens that OpenAI takes in one list. Text is not limited by it."""
 
 
 def parse_request_json(body: bytes) -> dict[str, Any]:
     """Raises `models.malformed`."""
+    _check_size(body)
     try:
         content = json.loads(
             body.decode("utf-8"),
@@ -47,11 +52,25 @@ def encode_request_json(content: Mapping[str, Any]) -> bytes:
         return whole
 
 
+def _check_size(body: bytes) -> None:
+    """Every value but the first follows one of these marks. Those inside texts are left out where it matters."""
+    if _count_marks(body) <= MAX_VALUES:
+        return
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    is_large = unescaped.count(b'"') > 4 * MAX_VALUES
+    if is_large or _count_marks(b"".join(unescaped.split(b'"')[::2])) > MAX_VALUES:
+        raise malformed(f"it has more than {MAX_VALUES} values")
+
+
+def _count_marks(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
 def _read_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _value in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _value in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise malformed(f"it has the key {twice!a:.80} twice")
     return found
 

@@ -31,6 +31,10 @@ IDLE_TIMEOUT = 300.0
 """Seconds that a client may keep a connection open without a request."""
 HEAD_TIMEOUT = 60.0
 BODY_TIMEOUT = 60.0
+LARGE = 64 * 1024
+"""Bytes of a body from which it is checked in a thread, so that the loop goes on."""
+MAX_CHECKS = 2
+"""Large bodies that are checked at once. Other work needs threads too."""
 CLOSE_TIMEOUT = 2.0
 
 
@@ -77,6 +81,7 @@ class ModelRequestServer:
         self._running: set[RunningRequest] = set()
         self._connections = 0
         self._held = 0
+        self._checks = asyncio.Semaphore(MAX_CHECKS)
 
     def cut_all(self, because: FreeholdError) -> None:
         for running in tuple(self._running):
@@ -128,8 +133,9 @@ class ModelRequestServer:
             self._billing.check_not_stopped()
             with self._holding() as held:
                 body = await self._read_body(request, reader, stream, held)
-                model_request = read_model_request(request, route, body)
+                model_request = await self._check_body(request, route, body, held)
                 del body
+                grant = self._grant(request, route)  # the session may have ended meanwhile
                 if route.api is None:  # it uses no model
                     return await self._ask(request, route, grant, model_request, reader, stream)
                 operation = "embeddings" if route.form in ("embedding", "embed") else "chat"
@@ -170,14 +176,27 @@ class ModelRequestServer:
         pieces: list[bytes] = []
         async with asyncio.timeout(BODY_TIMEOUT):
             async for piece in http1.read_body(reader, framing):
-                held.size += len(piece)
-                self._held += len(piece)
-                if held.size > MAX_BYTES:
-                    raise too_large()
-                if self._held > MAX_HELD:
-                    raise FreeholdError("models.too-many", "Too many large requests at once")
+                self._hold(len(piece), held)
                 pieces.append(piece)
         return b"".join(pieces)
+
+    async def _check_body(self, request: HttpRequest, route: Route, body: bytes, held: HeldBytes) -> ModelRequest:
+        """The checked request. A large one takes long, and a compressed one may be large."""
+        if len(body) < LARGE and not request.listed("content-encoding"):
+            return read_model_request(request, route, body)
+        async with self._checks:
+            checked = await asyncio.to_thread(read_model_request, request, route, body)
+        self._hold(max(0, len(checked.body) - held.size), held)
+        return checked
+
+    def _hold(self, size: int, held: HeldBytes) -> None:
+        """Raises `models.too-large` or `models.too-many`."""
+        held.size += size
+        self._held += size
+        if held.size > MAX_BYTES:
+            raise too_large()
+        if self._held > MAX_HELD:
+            raise FreeholdError("models.too-many", "Too many large requests at once")
 
     def _grant(self, request: HttpRequest, route: Route) -> PlaceholderGrant:
         """The grant of the placeholder. Every field where a client may put its key must agree or be empty."""

@@ -118,6 +118,11 @@ class UpstreamPool:
             if user.session == session:
                 self._drop(connection)
 
+    def drop_idle(self) -> None:
+        """Aborts all idle connections. The kill switch calls this."""
+        for connection in tuple(self._idle):
+            self._drop(connection)
+
     async def close(self) -> None:
         """Closes all idle connections. Idempotent."""
         for connection in tuple(self._idle):

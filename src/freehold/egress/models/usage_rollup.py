@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from freehold.timeline import Timeline
 
 ROLL_UP_AFTER = timedelta(days=92)
-"""How long every request has its own row: longer than the month of a budget, about a quarter."""
+"""How long every request has its own row, unless the manifest says otherwise: about a quarter."""
 
 _OLD = """
     SELECT DISTINCT substr(at, 1, 10) FROM models_usage
@@ -25,9 +25,9 @@ _WRITE = """
 """
 
 
-def roll_up_usage(timeline: Timeline, now: datetime) -> int:
+def roll_up_usage(timeline: Timeline, now: datetime, after: timedelta = ROLL_UP_AFTER) -> int:
     """Returns the number of removed rows. Blocking and idempotent; each day is one transaction."""
-    before = (now - ROLL_UP_AFTER).strftime("%Y-%m-%d")
+    before = (now - after).strftime("%Y-%m-%d")
     return sum(_roll_up_day(timeline, day) for (day,) in timeline.query(_OLD, (before,)))
 
 

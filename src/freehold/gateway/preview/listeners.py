@@ -2,23 +2,19 @@
 
 import asyncio
 import logging
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from freehold.computer import Computer
+from freehold.computer.library.process_list import ListeningSocket
 from freehold.errors import FreeholdError
 from freehold.gateway.preview.hosts import can_preview
 from freehold.gateway.topics import Topic
 
 WATCH_INTERVAL = 1.0
-READ_TIMEOUT = 5.0
 MAX_PORTS = 64
-_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-_LISTENING = "0A"
-# 127.0.0.1 or any address, as the tables write them: a forward connects to 127.0.0.1 only.
+# 127.0.0.1 or any address, as the kernel writes them: a forward connects to 127.0.0.1 only.
 _REACHED = frozenset({"0100007F", "00000000", "0" * 32, "0000000000000000FFFF00000100007F"})
-_SOCKET = re.compile(r"[1-9][0-9]{0,11}")
 
 log = logging.getLogger("freehold.gateway.preview")
 
@@ -32,20 +28,12 @@ class PortListener:
     service: str | None = None
 
 
-def parse_socket_tables(tables: str) -> dict[int, str]:
+def select_previewable(sockets: Iterable[ListeningSocket]) -> dict[int, int]:
     """The ports that can be previewed, each with the inode of its socket."""
-    found: dict[int, str] = {}
-    for line in tables.splitlines():
-        words = line.split()
-        if len(words) < 10 or words[3] != _LISTENING:
-            continue
-        address, _, port = words[1].partition(":")
-        try:
-            number = int(port, 16)
-        except ValueError:
-            continue
-        if address in _REACHED and can_preview(number) and len(found) < MAX_PORTS:
-            found.setdefault(number, words[9])
+    found: dict[int, int] = {}
+    for one in sockets:
+        if one.address in _REACHED and can_preview(one.port) and len(found) < MAX_PORTS:
+            found.setdefault(one.port, one.inode)
     return found
 
 
@@ -53,22 +41,22 @@ class ProcessNames:
     """The names of programs by the inode of their socket."""
 
     def __init__(self) -> None:
-        self.by_inode: dict[str, str] = {}
-        self._sockets: frozenset[str] = frozenset()
+        self.by_inode: dict[int, str] = {}
+        self._sockets: frozenset[int] = frozenset()
 
-    async def update(self, computer: Computer, sockets: Mapping[int, str]) -> None:
-        wanted = frozenset(inode for inode in sockets.values() if _SOCKET.fullmatch(inode))
+    async def update(self, computer: Computer, sockets: Mapping[int, int]) -> None:
+        wanted = frozenset(sockets.values())
         if wanted == self._sockets:
             return
         self._sockets, self.by_inode = wanted, {}
         if not wanted:
             return
-        holders = await computer.socket_holders([int(inode) for inode in wanted])
+        holders = await computer.socket_holders(wanted)
         names = {one.pid: _name(one.name, one.command) for one in await computer.processes()}
         for inode, pid in holders.items():
             name = names.get(pid)
             if name is not None:
-                self.by_inode[str(inode)] = name
+                self.by_inode[inode] = name
 
 
 def _name(name: str, command: Sequence[str]) -> str:
@@ -91,8 +79,7 @@ class PortMonitor:
         """In the order of ports. Raises `computer.not-connected`."""
         async with self._one:
             computer = self._computer()
-            result = await computer.run(["cat", *_TABLES], timeout=READ_TIMEOUT)
-            sockets = parse_socket_tables(result.stdout.decode("latin-1"))
+            sockets = select_previewable(await computer.listening_sockets())
             await self._known.update(computer, sockets)
             processes = self._known.by_inode
         return [

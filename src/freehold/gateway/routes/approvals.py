@@ -56,7 +56,9 @@ class ApprovalInfoBody(BaseModel):
     former question waited, and that answer did not count. `details` has the command and its folder, for programs.
     When `details.kind` is "question" the agent asks for text: `details.input` is the question, `details.options` are
     the choices, and `details.free_text` says whether other text is accepted. With neither, the answer is yes or no.
-    `note` is the owner's text. `options` are the answers that this request accepts.
+    `note` is the owner's text. `options` are the answers that this request accepts. `lasting_effect` says what
+    `conversation` and `always` allow, which is more than this call; null when there is no such answer, and for a host
+    tool.
     """
 
     id: str
@@ -79,6 +81,7 @@ class ApprovalInfoBody(BaseModel):
     runs_by_itself: bool
     asked_again: bool
     agent_options: list[AgentAnswerBody]
+    lasting_effect: str | None
 
 
 class PermissionRuleBody(BaseModel):
@@ -161,13 +164,20 @@ class ApprovalRoutes:
     async def answer_approval(self, approval: UrlId, body: AnswerApprovalBody, request: Request) -> ApprovalInfoBody:
         """Answer once: `once`, `conversation`, `always` or `reject`. A note is the next prompt, or the answer to a question.
 
-        `always` needs the scope `admin`, and a note that is a shell command (`!…`) the scope `terminal`.
+        `always` needs the scope `admin`, and a note that is a shell command (`!…`) the scope `terminal`. A yes to a host
+        tool needs the scope of what it does: `history` to undo changes, `admin` to open the network.
         """
         principal = principal_of(request.scope)
         if body.answer == "always":
             principal.require("admin")
         if body.note is not None and runs_command(body.note):
             principal.require("terminal")
+        if body.answer != "reject":
+            await self._sessions.ready.wait()
+            asked = await asyncio.to_thread(self._approvals.store.get, approval)
+            if asked.data["kind"] == "host":
+                # A host tool that names what a rule could allow opens the network. The other one undoes changes.
+                principal.require("admin" if asked.data["subjects"] else "history")
         answered = await self._sessions.answer(
             approval, body.answer, who=principal.who, note=body.note, digest=body.digest
         )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
+from freehold.gateway.conversation_words import entries_without_words, may_read_words
 from freehold.gateway.history_notes import make_author
 from freehold.gateway.inputs import DIGITS, MAX_PATH_TEXT, PathText, Positive, RequestBody, UrlPositive
 from freehold.gateway.principal import principal_of
@@ -206,6 +207,11 @@ class HistoryRoutes:
     async def _ask(self, call: TypedCall[Reply]) -> Reply:
         return await self._services.keeper.call(call, timeout=HISTORY_TIMEOUT)
 
+    async def _ask_for(self, request: Request, call: TypedCall[Reply]) -> Any:
+        """The reply as JSON, with as much of it as this request may read."""
+        reply = encode(await self._ask(call))
+        return reply if may_read_words(request) else entries_without_words(reply)
+
     async def _act(self, call: TypedCall[calls.RestoreReport]) -> HistoryOutcomeBody:
         with span(call.method.replace(".", " ")) as seen:
             report = await self._ask(call)
@@ -216,12 +222,16 @@ class HistoryRoutes:
     @get("/v1/history", scope="read")
     async def list_history(
         self,
+        request: Request,
         path: Annotated[str | None, Query(max_length=MAX_PATH_TEXT)] = None,
         before: UrlPositive | None = None,
         limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 50,
     ) -> HistoryPageBody:
-        """Entries, newest first. `path` selects entries that changed it; `before` selects older entries."""
-        return HistoryPageBody.model_validate(encode(await self._ask(calls.ListEntries(path, limit, before))))
+        """Entries, newest first. `path` selects entries that changed it; `before` selects older entries.
+
+        Prompts and commands need the scope `prompt`; without it `why` is empty.
+        """
+        return HistoryPageBody.model_validate(await self._ask_for(request, calls.ListEntries(path, limit, before)))
 
     @get("/v1/history/size", scope="read")
     async def history_size(self) -> HistorySizeBody:
@@ -237,6 +247,7 @@ class HistoryRoutes:
     @get("/v1/history/compare", scope="files")
     async def compare_history(
         self,
+        request: Request,
         old: Annotated[str, Query(max_length=15, pattern="^([0-9]{1,15}|good|before)$")] = "before",
         new: Annotated[str, Query(max_length=15, pattern="^([0-9]{1,15}|now)$")] = "now",
         path: Annotated[str | None, Query(max_length=MAX_PATH_TEXT)] = None,
@@ -250,25 +261,26 @@ class HistoryRoutes:
         now = calls.TakeSnapshot(why="found before a comparison")
         to = int(new) if new != "now" else (await self._ask(now)).entry
         start = int(old) if old not in ("good", "before") else None
-        found = await self._ask(calls.CompareEntries(to, start, old == "good", path, limit))
-        return HistoryComparisonBody.model_validate(encode(found))
+        found = await self._ask_for(request, calls.CompareEntries(to, start, old == "good", path, limit))
+        return HistoryComparisonBody.model_validate(found)
 
     @get("/v1/history/{entry}", scope="read")
     async def history_changes(
-        self, entry: UrlPositive, limit: Annotated[int, Query(ge=1, le=5000), DIGITS] = 1000
+        self, request: Request, entry: UrlPositive, limit: Annotated[int, Query(ge=1, le=5000), DIGITS] = 1000
     ) -> HistoryChangesBody:
         """The changes of one entry."""
-        return HistoryChangesBody.model_validate(encode(await self._ask(calls.ListEntryChanges(entry, limit))))
+        return HistoryChangesBody.model_validate(await self._ask_for(request, calls.ListEntryChanges(entry, limit)))
 
     @get("/v1/history/{entry}/diff", scope="files")
     async def history_diff(
         self,
+        request: Request,
         entry: UrlPositive,
         path: Annotated[str | None, Query(max_length=MAX_PATH_TEXT)] = None,
         limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 200,
     ) -> HistoryDiffBody:
         """The changes of one entry, line by line."""
-        return HistoryDiffBody.model_validate(encode(await self._ask(calls.DiffEntry(entry, path, limit))))
+        return HistoryDiffBody.model_validate(await self._ask_for(request, calls.DiffEntry(entry, path, limit)))
 
     @get("/v1/history/{entry}/file", scope="files")
     async def history_file(

@@ -15,6 +15,7 @@ from freehold.agents.sessions.export import export_json, export_markdown
 from freehold.agents.sessions.owner_command import runs_command
 from freehold.agents.sessions.rows import SessionEventRow, SessionRow
 from freehold.gateway.context import RouteContext
+from freehold.gateway.conversation_words import may_read_words
 from freehold.gateway.history_notes import make_author
 from freehold.gateway.inputs import (
     DIGITS,
@@ -35,11 +36,26 @@ MAX_EXPORTED = 100_000
 JSON = "application/json"
 
 
+class WaitingPlaceBody(BaseModel):
+    """A place in the queue of agents that wait to start, from 1. `message` says all of it in a sentence.
+
+    `reason`: the computer's `memory` holds no more, or the `count` of agents is the most, or agents start one after
+    another (`starts`). `running` counts the agents that work now.
+    """
+
+    place: int
+    of: int
+    running: int
+    reason: Literal["memory", "count", "starts"]
+    message: str
+
+
 class SessionInfoBody(BaseModel):
     """One conversation with one agent. `seq` is the number of its last event.
 
     `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
     `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
+    `waiting`: its place in the queue, while its agent may not start yet.
     """
 
     id: str
@@ -56,6 +72,7 @@ class SessionInfoBody(BaseModel):
     unread: bool
     mode: str | None
     asks: bool | None
+    waiting: WaitingPlaceBody | None
 
 
 class SessionPageBody(BaseModel):
@@ -93,7 +110,7 @@ class SessionEventsBody(BaseModel):
 
 
 class PromptAcceptedBody(BaseModel):
-    """The turn of the prompt, and whether it waits for the turn before."""
+    """The turn of the prompt, and whether it waits: for the turn before, or until its agent may start."""
 
     turn: int
     queued: bool
@@ -175,6 +192,12 @@ def _to_body(row: SessionRow) -> SessionInfoBody:
     return SessionInfoBody.model_validate(row.as_json())
 
 
+def _show(row: SessionRow, request: Request) -> SessionInfoBody:
+    """The title is made of the first prompt."""
+    shown = _to_body(row)
+    return shown if may_read_words(request) else shown.model_copy(update={"title": ""})
+
+
 class SessionRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._sessions = context.sessions
@@ -192,13 +215,11 @@ class SessionRoutes:
         """Sessions with `query` in their title or messages. A query needs the scope `prompt`."""
         if query:
             principal_of(request.scope).require("prompt")
-        await self._sessions.ready.wait()
-        rows = await asyncio.to_thread(
-            self._store.search, query=query, archived=archived, cursor=cursor, limit=limit + 1
-        )
+        rows = await self._sessions.search(query=query, archived=archived, cursor=cursor, limit=limit + 1)
         more = rows[limit - 1] if len(rows) > limit else None
         return SessionPageBody(
-            sessions=[_to_body(row) for row in rows[:limit]], next=None if more is None else f"{more.updated} {more.id}"
+            sessions=[_show(row, request) for row in rows[:limit]],
+            next=None if more is None else f"{more.updated} {more.id}",
         )
 
     @post("/v1/sessions", scope="prompt")
@@ -209,9 +230,9 @@ class SessionRoutes:
         )
 
     @get("/v1/sessions/{session}", scope="read")
-    async def get_session(self, session: UrlId) -> SessionInfoBody:
-        """One session."""
-        return _to_body(await self._sessions.get(session))
+    async def get_session(self, session: UrlId, request: Request) -> SessionInfoBody:
+        """One session. Without the scope `prompt` its title is empty."""
+        return _show(await self._sessions.get(session), request)
 
     @patch("/v1/sessions/{session}", scope="prompt")
     async def change_session(self, session: UrlId, body: ChangeSessionBody, request: Request) -> SessionInfoBody:

@@ -92,7 +92,14 @@ class TerminalRoutes:
                 f"There are already {MAX_TERMINALS} terminals",
                 hint="Close one that you do not need",
             )
-        terminal = await computer.terminal(rows=body.rows, cols=body.columns, cwd=os.fsdecode(read_path(body.folder)))
+        folder = os.fsdecode(read_path(body.folder))
+        try:
+            terminal = await computer.terminal(rows=body.rows, cols=body.columns, cwd=folder)
+        except FreeholdError as error:
+            if error.code != "computer.bad-folder" or folder != WORKSPACE:
+                raise
+            # A program inside has taken the permissions of the workspace. The owner can give them back from here.
+            terminal = await computer.terminal(rows=body.rows, cols=body.columns, cwd="/")
         info = terminal.info
         assert info is not None  # always set for an opened terminal
         await terminal.detach()

@@ -3,10 +3,11 @@
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from freehold.gateway.context import RouteContext
+from freehold.gateway.conversation_words import event_without_words, may_read_words
 from freehold.gateway.inputs import DIGITS, UrlNatural, UrlPositive
 from freehold.gateway.routing import get
 
@@ -38,12 +39,16 @@ class TimelineRoutes:
     @get("/v1/timeline", scope="read")
     async def read_timeline(
         self,
+        request: Request,
         after: UrlNatural = 0,
         before: UrlPositive | None = None,
         kind: Annotated[list[Annotated[str, Field(max_length=100)]] | None, Query(max_length=20)] = None,
         limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 100,
     ) -> TimelineEventsBody:
-        """Events after a number, or the last events `before` it, oldest first. `kind` accepts patterns such as `egress.*`."""
+        """Events after a number, or the last events `before` it, oldest first. `kind` accepts patterns such as `egress.*`.
+
+        Without the scope `prompt`, the words of conversations and commands are left out.
+        """
         kinds = tuple(kind or ())
         if before is None:
             found = await asyncio.to_thread(self._services.timeline.read, after, None, kinds, None, limit + 1)
@@ -51,9 +56,15 @@ class TimelineRoutes:
         else:
             found = await asyncio.to_thread(self._services.timeline.tail, limit + 1, kinds, None, before)
             events, more = found[-limit:], len(found) > limit
+        complete = may_read_words(request)
         rows = [
             TimelineEventBody(
-                seq=event.seq, at=event.at, kind=event.kind, who=event.who, data=dict(event.data), hash=event.hash
+                seq=event.seq,
+                at=event.at,
+                kind=event.kind,
+                who=event.who,
+                data=dict(event.data) if complete else event_without_words(event.kind, event.data),
+                hash=event.hash,
             )
             for event in events
         ]

@@ -152,7 +152,11 @@ class PageGuard:
         if method not in SAFE:
             # A missing origin is refused as well: every browser sends it with a form.
             if headers.get("origin", []) != [f"{scope['scheme']}://{hosts[0]}"]:
-                return FreeholdError("keeper.wrong-origin", "This request comes from another site")
+                return FreeholdError(
+                    "keeper.wrong-origin",
+                    "This request comes from another site",
+                    hint=f"Open {recovery_url(self._served_hosts.port)} and use its own buttons",
+                )
             lengths = headers.get("content-length", ["0"])
             if "transfer-encoding" in headers or not (lengths[0].isdigit() and int(lengths[0]) <= MAX_BODY):
                 return FreeholdError("keeper.too-large", f"A request may have at most {MAX_BODY} bytes")

@@ -41,6 +41,7 @@ MODULES = (
     "mounts",
     "observe",
     "ports",
+    "retention",
     "security",
     "slots",
 )

@@ -38,6 +38,11 @@ class AgentSection(Section):
         examples=["local"],
     )
 
+    @property
+    def changes_program(self) -> bool:
+        """Whether it says what runs, or how that is configured. What Freehold knows of a name is then not known of it."""
+        return bool(self.command or self.package or self.env or self.files)
+
 
 class AgentsSection(Section):
     """The default agent, and how each agent is started."""

@@ -39,6 +39,7 @@ const row = (more: Partial<ApprovalInfo>): ApprovalInfo => ({
   runs_by_itself: false,
   asked_again: false,
   agent_options: [],
+  lasting_effect: null,
   ...more,
 });
 
@@ -134,6 +135,29 @@ test("a request without a subject cannot be allowed for longer than once", () =>
     "Once",
     "No",
   ]);
+});
+
+test("a lasting answer says that it allows more than the change that is shown", () => {
+  const lasting_effect = "every change of /workspace/a, whatever its content";
+  const request = permissionRequestOf(
+    row({ kind: "edit", parts: [part({ kind: "diff", path: "/workspace/a", old: null, new: "x" })], lasting_effect }),
+  );
+  expect(request.choices.map((choice) => choice.effect)).toEqual([
+    "Allow exactly this, once",
+    "Allow every change of /workspace/a, whatever its content, for this conversation only",
+    "Allow every change of /workspace/a, whatever its content, always, for all sessions",
+    "Refuse this",
+  ]);
+  expect(request.grantNote).toContain("allows every change of /workspace/a, whatever its content");
+});
+
+test("only Freehold's own tool can put a host into the words of an answer", () => {
+  const effects = (kind: string) =>
+    permissionRequestOf(row({ kind, parts: [part({ text: "github.com:443" }), part({ kind: "input", text: "evil" })] }))
+      .choices.map((choice) => choice.effect)
+      .join();
+  expect(effects("host")).toContain("Allow github.com:443, once");
+  expect(effects("fetch")).not.toContain("github.com");
 });
 
 test("a question offers its options, yes and no, or a text field", () => {

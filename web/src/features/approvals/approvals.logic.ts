@@ -108,16 +108,24 @@ type RequestContent = Omit<PermissionRequest, "id" | "session" | "at" | "digest"
 function callOf(row: ApprovalInfo): RequestContent {
   const details = [...row.parts.map(detailOf), ...offeredAnswers(row)];
   const target = targetOf(row);
+  const lasting = row.lasting_effect;
   const answers = answersOf(row);
   return {
     action: ACTIONS[row.kind] ?? "use a tool",
     title: isRepeated(row.title, details) ? "" : row.title,
     details,
     warnings: warningsOf(row),
-    choices: answers.map((answer) => answerChoice(answer, target ?? "exactly this")),
-    grantNote: target === null ? "" : grantNote(target, answers),
+    choices: answers.map((answer) =>
+      answerChoice(answer, target ?? (answer === "once" ? "exactly this" : (lasting ?? "this"))),
+    ),
+    grantNote: target !== null ? grantNote(target, answers) : lasting === null ? "" : lastingNote(lasting),
     acceptsText: false,
   };
+}
+
+/** A lasting answer allows more than the call that is shown. */
+function lastingNote(lasting: string): string {
+  return `“This conversation” allows ${lasting}, for this session only. “Always” allows it for all sessions.`;
 }
 
 function warningsOf(row: ApprovalInfo): string[] {
@@ -210,10 +218,10 @@ function isRepeated(title: string, details: readonly RequestDetail[]): boolean {
   return details.some((detail) => detail.kind !== "diff" && oneLine(detail.text).startsWith(wanted));
 }
 
-/** The host and port that a request for the network names; null for other requests. */
+/** The host and port that Freehold's own tool asks for; null for other requests, whose texts are the agent's. */
 function targetOf({ kind, parts }: ApprovalInfo): string | null {
-  if (kind !== "fetch" && kind !== "host") return null;
-  const target = parts.find((part) => part.kind === "text" || part.kind === "input")?.text.split("\n", 1)[0] ?? "";
+  if (kind !== "host") return null;
+  const target = parts.find((part) => part.kind === "text")?.text.split("\n", 1)[0] ?? "";
   return /^[^\s/]{1,255}:\d{1,5}$/.test(target) ? target : null;
 }
 

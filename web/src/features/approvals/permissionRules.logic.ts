@@ -34,5 +34,5 @@ export const KIND_CHOICES: readonly { kind: string; label: string }[] = [
   { kind: "delete", label: "Delete a file" },
   { kind: "read", label: "Read a file" },
   { kind: "fetch", label: "Use the network" },
-  { kind: "*", label: "Any action" },
+  { kind: "*", label: "Any action (never allows commands or host tools)" },
 ];

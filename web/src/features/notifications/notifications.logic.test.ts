@@ -17,6 +17,7 @@ const session = (title: string): SessionInfo => ({
   unread: true,
   mode: null,
   asks: true,
+  waiting: null,
 });
 
 test("the title is ours, and the name is shortened and hides nothing", () => {

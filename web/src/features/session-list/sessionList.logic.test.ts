@@ -17,6 +17,7 @@ const row = (id: string, more: Partial<SessionInfo> = {}): SessionInfo => ({
   unread: false,
   mode: null,
   asks: true,
+  waiting: null,
   ...more,
 });
 

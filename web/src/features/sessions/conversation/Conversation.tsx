@@ -32,6 +32,7 @@ export function Conversation({ id, session, onClose }: ConversationProps) {
             session={id}
             loaded={loaded}
             workingAsOf={session?.status === "working" ? session.seq : null}
+            waiting={session?.status === "queued" ? (session.waiting?.message ?? null) : null}
             promptsSent={promptsSent}
           />
         </ErrorBoundary>

@@ -49,7 +49,7 @@ export function PromptItem({ item }: { item: Prompt }) {
         )}
       </div>
       {item.queued ? (
-        <p className="conversation-queued">Queued until the agent is done</p>
+        <p className="conversation-queued">Queued until the agent can start on it</p>
       ) : (
         <div className="conversation-prompt-actions">
           <CopyButton text={item.text} />

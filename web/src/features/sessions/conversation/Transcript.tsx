@@ -26,6 +26,8 @@ interface TranscriptProps {
   loaded: LoadedEvents;
   /** The last event when the session was reported as working; null when it is not. */
   workingAsOf: number | null;
+  /** Its place in the queue in a sentence, while its agent may not start yet. */
+  waiting: string | null;
   /** Grows with each prompt of the owner. The transcript then scrolls to its end. */
   promptsSent: number;
 }
@@ -34,7 +36,7 @@ interface TranscriptProps {
  * The items of a session. Only those in view are drawn. The end is followed while the owner is there, and the position
  * is kept while they are not.
  */
-export function Transcript({ session, loaded: loadedEvents, workingAsOf, promptsSent }: TranscriptProps) {
+export function Transcript({ session, loaded: loadedEvents, workingAsOf, waiting, promptsSent }: TranscriptProps) {
   const { events, streams, streamedKeys, loaded, hasOlder, loadOlder, problem, reload } = loadedEvents;
   const [action, setAction] = useState<HistoryAction | null>(null);
   const [rewindTurn, setRewindTurn] = useState<number | null>(null);
@@ -64,8 +66,8 @@ export function Transcript({ session, loaded: loadedEvents, workingAsOf, prompts
     scrollEndThreshold: NEAR_END,
     overscan: 6,
     paddingStart: 28,
-    // Space for "Working…", so that it moves nothing when it appears.
-    paddingEnd: 44,
+    // Space for "Working…", so that it moves nothing when it appears. A place in the queue needs some lines.
+    paddingEnd: waiting === null ? 44 : 116,
   });
   const rows = list.getVirtualItems();
   const lastSeq = events.at(-1)?.seq ?? 0;
@@ -128,7 +130,11 @@ export function Transcript({ session, loaded: loadedEvents, workingAsOf, prompts
                 </div>
               );
             })}
-            {isWorking(settled, workingAsOf) && <WorkingLabel />}
+            {waiting === null ? (
+              isWorking(settled, workingAsOf) && <WorkingLabel />
+            ) : (
+              <WaitingLabel message={waiting} />
+            )}
           </div>
         </div>
         {!scroll.isAtEnd && items.length > 0 && (
@@ -202,6 +208,15 @@ function WorkingLabel() {
         <i />
       </span>
       Working…
+    </p>
+  );
+}
+
+/** A screen reader hears the place when it changes. */
+function WaitingLabel({ message }: { message: string }) {
+  return (
+    <p className="conversation-working" role="status" data-waiting>
+      {message}
     </p>
   );
 }

@@ -82,7 +82,10 @@ export function useSessionEvents(id: string): LoadedEvents {
         reload();
       },
       event: (data) => receive({ event: data as SessionEvent }),
-      delta: (data) => receive({ delta: data as StreamingText }),
+      // A place in the queue comes as a delta too. It is shown from the session itself.
+      delta: (data) => {
+        if ((data as { kind: string }).kind !== "waiting") receive({ delta: data as StreamingText });
+      },
     },
     { durable: true },
   );

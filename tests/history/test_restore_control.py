@@ -1,0 +1,142 @@
+"""The progress of an undo, and its cancellation: before the first change nothing happens, after it the undo is finished."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.history.tree import differences, read_tree, write
+
+from freehold.errors import FreeholdError
+from freehold.history import History
+from freehold.history.model import RestorePhase, RestoreProgress
+from freehold.history.restore import Restorer
+from freehold.history.restore_control import RestoreControl
+
+FILES = 300
+
+
+@pytest.fixture
+def changed(history: History, workspace: Path) -> Path:
+    """A folder that was deleted, and files that were rewritten."""
+    for number in range(FILES):
+        write(workspace / "gone" / f"{number}", f"old {number}")
+        write(workspace / "kept" / f"{number}", f"old {number}")
+    history.snapshot("turn")
+    shutil.rmtree(workspace / "gone")
+    for number in range(FILES):
+        write(workspace / "kept" / f"{number}", f"a new text of {number}")
+    history.snapshot("turn")
+    return workspace
+
+
+def on_step(monkeypatch: pytest.MonkeyPatch, act: Callable[[RestoreControl], object]) -> None:
+    """Call `act` each time that the restore reports a step."""
+    advance = RestoreControl.advance
+
+    def watched(control: RestoreControl, steps: int) -> None:
+        act(control)
+        advance(control, steps)
+
+    monkeypatch.setattr(RestoreControl, "advance", watched)
+
+
+def test_an_undo_that_is_cancelled_before_the_first_change_changes_nothing(
+    history: History, changed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, newest = read_tree(changed), history.newest()
+    on_step(monkeypatch, lambda control: history.cancel_restores())
+    with pytest.raises(FreeholdError, match=r"was cancelled\. Nothing was changed") as error:
+        history.undo()
+    assert error.value.code == "history.cancelled"
+    assert not differences(before, read_tree(changed))
+    assert history.newest() == newest
+    assert history.interrupted() is None
+    assert history.get_progress() is None
+    history.empty_staging()
+    assert not any((history.folder / "staging").iterdir())
+    monkeypatch.undo()
+    assert history.undo().unsettled == ()
+
+
+def test_an_undo_can_be_cancelled_up_to_the_moment_of_its_first_change(
+    history: History, changed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_tree(changed)
+    begin = Restorer.begin_changes
+
+    def cancel_first(restorer: Restorer) -> None:
+        assert history.cancel_restores() == (1, 0)
+        begin(restorer)
+
+    monkeypatch.setattr(Restorer, "begin_changes", cancel_first)
+    with pytest.raises(FreeholdError, match="Nothing was changed"):
+        history.undo()
+    assert not differences(before, read_tree(changed))
+
+
+def test_an_undo_that_has_begun_to_change_files_is_finished(
+    history: History, changed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Restorer.begin_changes
+
+    def begin_then_cancel(restorer: Restorer) -> None:
+        begin(restorer)
+        assert history.cancel_restores() == (0, 1)
+
+    monkeypatch.setattr(Restorer, "begin_changes", begin_then_cancel)
+    assert history.undo().unsettled == ()
+    assert (changed / "kept" / "7").read_text() == "old 7"
+    assert (changed / "gone" / "7").read_text() == "old 7"
+
+
+def test_the_progress_goes_through_each_phase_and_counts_up(
+    history: History, changed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[RestoreProgress] = []
+
+    def look(control: RestoreControl) -> None:
+        found = history.get_progress()
+        assert found is not None
+        seen.append(found)
+
+    on_step(monkeypatch, look)
+    enter = RestoreControl.enter
+    phases: list[RestorePhase] = []
+
+    def watched(control: RestoreControl, phase: RestorePhase, total: int = 0) -> None:
+        enter(control, phase, total)
+        phases.append(phase)
+
+    monkeypatch.setattr(RestoreControl, "enter", watched)
+    history.undo()
+    assert phases == ["preparing", "changing", "recording"]
+    preparing = [each for each in seen if each.phase == "preparing"]
+    assert [each.done for each in preparing] == sorted(each.done for each in preparing)
+    assert {each.total for each in preparing} == {2 * FILES + 1 + 1}  # the folder that comes back, and the root's time
+    assert all(each.cancellable for each in preparing)
+    assert not any(each.cancellable for each in seen if each.phase != "preparing")
+    assert history.get_progress() is None
+
+
+def test_a_cancelled_recovery_can_be_asked_for_again(
+    history: History, changed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(restorer: Restorer) -> None:
+        raise OSError(5, "I/O error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Restorer, "apply_steps", fail)
+        with pytest.raises(FreeholdError, match="was interrupted"):
+            history.undo()
+    interrupted = history.interrupted()
+    assert interrupted is not None
+    with monkeypatch.context() as cancelling:
+        on_step(cancelling, lambda control: history.cancel_restores())
+        with pytest.raises(FreeholdError, match="was cancelled"):
+            history.recover(finish=True)
+    again = history.interrupted()
+    assert again is not None
+    assert (again.kind, again.target, again.before) == (interrupted.kind, interrupted.target, interrupted.before)
+    assert history.recover(finish=True).unsettled == ()
+    assert (changed / "gone" / "7").read_text() == "old 7"
