@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from freehold import __version__
+from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH, WORKSPACE
 from freehold.errors import FreeholdError
 from freehold.images.artifacts import ARCHIVE, BILL, DISK, RECORD, ROOT, ROOT_LIST, BuiltFile, ImageFolder, ImageRecord
 from freehold.images.bill_of_materials import make_bill_of_materials
@@ -137,7 +138,7 @@ def make_layers(lock: ImageLock, pool: PackagePool, folder: Path, say: Say) -> l
             unpack_npm_packages(lock.npm, lock.of_kind("npm"), pool, writer)
     layers += [pool.open_checked(package) for package in lock.of_kind("files")]
     with layer("freehold") as writer:
-        for place in ("/workspace", "/home/agent", "/opt/agents", "/opt/freehold"):
+        for place in (WORKSPACE, AGENT_HOME, AGENTS_PATH, "/opt/freehold"):
             writer.add_folder(place)
         writer.add_folder("/run", 0o1777)  # an engine gives the tmpfs there this mode
     return layers

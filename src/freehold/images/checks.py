@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH, WORKSPACE
 from freehold.images.section import ImageSection
 from freehold.manifest.checks import CheckFinding, check
 from freehold.manifest.facts import MachineFacts
@@ -15,7 +16,7 @@ REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?([=<
 NPM_NAME = re.compile(r"(@[a-z0-9._-]+/)?[a-z0-9][a-z0-9._-]*(@[A-Za-z0-9.^~*<>=+-]+)?")
 VERSION = re.compile(r"\d+(\.\d+){0,2}")
 SUITE = re.compile(r"[a-z][a-z0-9-]*")
-RESERVED = ("/dev", "/home/agent", "/opt/agents", "/opt/freehold", "/proc", "/run", "/sys", "/tmp", "/workspace")  # noqa: S108
+RESERVED = (WORKSPACE, AGENT_HOME, AGENTS_PATH, "/opt/freehold", "/dev", "/proc", "/run", "/sys", "/tmp")  # noqa: S108
 """Places that the computer covers, so that files there would never be seen."""
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from freehold.computer.contract.conventions import WORKSPACE
+
 CHUNK = 1 << 20
 COMPRESSION = 6
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
@@ -40,7 +42,7 @@ def write_oci_archive(
                 "architecture": architecture,
                 "os": "linux",
                 "created": created,
-                "config": {"User": "1000:1000", "WorkingDir": "/workspace", "Labels": dict(labels)},
+                "config": {"User": "1000:1000", "WorkingDir": WORKSPACE, "Labels": dict(labels)},
                 "rootfs": {"type": "layers", "diff_ids": [f"sha256:{diff}" for diff, _ in packed]},
                 "history": [{"created": created, "created_by": "freehold build"} for _ in packed],
             }
