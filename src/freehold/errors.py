@@ -89,7 +89,7 @@ _TABLE = (
         "not-found",
         404,
         "Check the name or number and try again",
-        """handle-unknown missing no-component no-context no-file no-folder no-owner no-package no-program no-request no-rule no-session
+        """handle-unknown missing no-component no-context no-file no-folder no-module no-owner no-package no-program no-request no-rule no-session
         no-such-entry no-such-method no-such-page no-such-program no-terminal not-temporary unknown unknown-method unknown-path
         unknown-topic""",
     ),
@@ -130,7 +130,7 @@ _TABLE = (
         "unsupported",
         501,
         "Install a version that supports this",
-        "no-client no-guest no-isolates no-node no-otel no-python version wrong-version",
+        "no-client no-guest no-isolates no-node no-otel no-python no-wasmtime version wrong-version",
     ),
     _kind(
         "upstream",

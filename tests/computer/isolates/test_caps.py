@@ -100,7 +100,7 @@ JAVASCRIPT_ENDED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a regular expression": ("/^(a+)+$/.test('a'.repeat(40) + 'b')", "wall_time", {"timeout": SHORT}),
     "a promise that never settles": ("await new Promise(() => {})", "wall_time", {"timeout": SHORT}),
     "endless microtasks": (
-        "const f = () => Promise.resolve().then(f); await f()",
+        "const f = () => { Promise.resolve().then(f) }; f(); await new Promise(() => {})",
         "wall_time",
         {"timeout": SHORT},
     ),

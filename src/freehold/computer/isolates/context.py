@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from freehold.computer.isolates.code import describe_code, read_module
 from freehold.computer.isolates.execution import CodeResult, Listener, run_execution
 from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
 from freehold.computer.isolates.records import MAX_ITEM
@@ -76,8 +77,10 @@ class CodeContext:
 
     async def execute(
         self,
-        code: str,
+        code: str | bytes,
         *,
+        call: str | None = None,
+        arguments: tuple[str, ...] = (),
         timeout: float | None = None,
         inputs: Mapping[str, bytes] | None = None,
         outputs: tuple[str, ...] = (),
@@ -87,19 +90,19 @@ class CodeContext:
 
         At its time limit, and when this is cancelled, the code is interrupted first, so that the variables survive. Code
         that does not stop is killed, and the context ends with it. `inputs` and `outputs` are files of its folder.
+        In a context of wasm, text that is not a module calls a function of the last one: `"add(40, 2)"`.
         """
-        request: dict[str, Any] = {"context": self.id, "code": code}
-        if self.language == "typescript":
-            request["typescript"] = True
-        if outputs:
-            request["outputs"] = list(outputs)
+        request: dict[str, Any] = {"context": self.id}
+        request |= describe_code(self.language, code, call, arguments, outputs)
         wall_time = self._limits.wall_time if timeout is None else min(timeout, self._limits.wall_time)
         request["wall_time"] = wall_time
-        return await run_execution(self._connection.link, request, inputs or {}, self._limits, wall_time, listener)
+        module = read_module(self.language, code)
+        link, limits = self._connection.link, self._limits
+        return await run_execution(link, request, inputs or {}, limits, wall_time, listener, module)
 
-    async def evaluate(self, code: str, *, timeout: float | None = None) -> Any:
-        """The value of the last expression. Raises if the code fails."""
-        return (await self.execute(code, timeout=timeout)).check().value
+    async def evaluate(self, code: str | bytes, **options: Any) -> Any:
+        """The value of the last expression. Raises if the code fails. Options as for `execute`."""
+        return (await self.execute(code, **options)).check().value
 
     async def reset(self) -> None:
         """Forget all variables and files."""

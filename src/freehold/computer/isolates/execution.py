@@ -1,7 +1,8 @@
 """One execution: sends the code, receives what it writes, and reads how it ended."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ _MAX_OVERHEAD = 4 * 1024 * 1024
 _MARGIN = 15.0
 """Seconds after an execution's time limit at which a guest that has not ended it counts as broken."""
 _MAX_TEXT = 16 * 1024
+_LARGE_MODULE = 512 * 1024
+"""Bytes from which on a module is hashed in a thread."""
 
 LimitName = Literal["memory", "processor", "wall_time", "output", "results", "file_size", "files"]
 _LIMITS = ("memory", "processor", "wall_time", "output", "results", "file_size", "files")
@@ -221,28 +224,59 @@ async def run_execution(
     limits: IsolateLimits,
     wall_time: float,
     listener: Listener | None,
+    module: bytes | None = None,
 ) -> CodeResult:
-    """Cancelling this ends the execution: an isolate of its own is killed, one of a context is interrupted."""
-    if inputs:
-        size = sum(map(len, inputs.values()))
-        if size > MAX_REQUEST:
-            raise FreeholdError(
-                "computer.too-large",
-                f"The input files have {size} bytes together; {MAX_REQUEST} are the limit",
-                hint="Write them with computer.files and grant their folder",
-            )
-        request["inputs"] = [[name, len(content)] for name, content in inputs.items()]
-    receiver = ExecutionReceiver(limits, listener)
-    channel = receiver.channel = link.open({"op": "isolate", **request}, receiver)
-    try:
-        async with asyncio.timeout(wall_time + _MARGIN) if wall_time < 1e8 else asyncio.timeout(None):
-            for content in inputs.values():
-                await channel.write(content)
-            await receiver.done
-    except TimeoutError:
+    """Cancelling this ends the execution: an isolate of its own is killed, one of a context is interrupted.
+
+    A module is sent by its hash first, and whole only if the computer has not kept what was compiled from it.
+    """
+    size = sum(map(len, inputs.values())) + len(module or b"")
+    if size > MAX_REQUEST:
         raise FreeholdError(
-            "computer.unresponsive", "The computer did not end an execution at its time limit"
-        ) from None
-    finally:
-        channel.close()
+            "computer.too-large",
+            f"The input files have {size} bytes together; {MAX_REQUEST} are the limit",
+            hint="Write them with computer.files and grant their folder",
+        )
+    if inputs:
+        request["inputs"] = [[name, len(content)] for name, content in inputs.items()]
+    parts = list(inputs.values())
+    if module is not None:
+        is_large = len(module) > _LARGE_MODULE
+        request["module"] = await asyncio.to_thread(_hash_module, module) if is_large else _hash_module(module)
+        try:
+            return await _run_once(link, request, parts, limits, wall_time, listener)
+        except FreeholdError as error:
+            if error.code != "computer.no-module":
+                raise
+        request["module_size"] = len(module)
+        parts.insert(0, module)
+    return await _run_once(link, request, parts, limits, wall_time, listener)
+
+
+def _hash_module(module: bytes) -> str:
+    return hashlib.sha256(module).hexdigest()
+
+
+async def _run_once(
+    link: Link,
+    request: dict[str, Any],
+    parts: Sequence[bytes],
+    limits: IsolateLimits,
+    wall_time: float,
+    listener: Listener | None,
+) -> CodeResult:
+    receiver = ExecutionReceiver(limits, listener)
+    with link.use.hold():
+        channel = receiver.channel = link.open({"op": "isolate", **request}, receiver)
+        try:
+            async with asyncio.timeout(wall_time + _MARGIN) if wall_time < 1e8 else asyncio.timeout(None):
+                for content in parts:
+                    await channel.write(content)
+                await receiver.done
+        except TimeoutError:
+            raise FreeholdError(
+                "computer.unresponsive", "The computer did not end an execution at its time limit"
+            ) from None
+        finally:
+            channel.close()
     return receiver.result()

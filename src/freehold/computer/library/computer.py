@@ -88,6 +88,7 @@ class Computer:
         self.javascript = CodeLanguage(connection, "javascript")
         self.typescript = CodeLanguage(connection, "typescript")
         self.limits = limits
+        self.wasm = CodeLanguage(connection, "wasm")
         self.machine = machine
         self._reached: LimitEvent | None = None
         self._reached_count = 0

@@ -8,6 +8,7 @@ import time
 from freehold.guest.codec import encode_message
 from freehold.guest.isolates.folder import IsolateFolder
 from freehold.guest.isolates.isolate import IsolateUser
+from freehold.guest.isolates.module_store import ModuleDraft
 from freehold.guest.isolates.records import MAX_REQUEST, RECORD
 from freehold.guest.link import Operation
 from freehold.guest.spawn import OperationError, to_bytes
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from freehold.guest.isolates.service import Isolates
     from freehold.guest.link import GuestChannel
 
+PASSED_ON = ("code", "name", "arguments", "outputs", "typescript", "call")
+"""What the isolate is told of a request as it is."""
+DIGEST = 64
+"""Characters of a SHA-256 hash."""
 GRACE = 0.3
 """Seconds between the interrupt and the kill of an execution in a context."""
 SIGXFSZ, SIGSEGV, SIGABRT, SIGTRAP, SIGILL, SIGBUS = 25, 11, 6, 5, 4, 7
@@ -84,7 +89,11 @@ class Execution(Operation, IsolateUser):
         if not isinstance(message["code"], str):
             raise OperationError("computer.bad-request", "`code` must be a string")
         self._inputs = [(_file_name(name), int(size)) for name, size in message.get("inputs") or []]
-        self._missing = sum(size for _, size in self._inputs)
+        self._digest: str | None = None
+        self._module_size = self._read_module(message)
+        self._draft: ModuleDraft | None = None
+        self._keeps_module = False
+        self._missing = self._module_size + sum(size for _, size in self._inputs)
         if any(size < 0 for _, size in self._inputs) or self._missing > MAX_REQUEST:
             raise OperationError("computer.too-large", f"Input files may have {MAX_REQUEST} bytes together")
         self._grants = read_grants(message) if self.context is None else self.context.grants
@@ -103,6 +112,19 @@ class Execution(Operation, IsolateUser):
         if not self._missing:
             isolates.queue(self)
 
+    def _read_module(self, message: dict[str, Any]) -> int:
+        """The bytes of the module that will come before the input files: none if it is kept here already."""
+        digest, size = message.get("module"), message.get("module_size", 0)
+        if digest is None:
+            return 0
+        language = message["language"] if self.context is None else self.context.language
+        if language != "wasm" or not isinstance(digest, str) or len(digest) != DIGEST or type(size) is not int:
+            raise OperationError("computer.bad-request", "A module needs its hash, its size and the language wasm")
+        if self._isolates.modules.find(digest) is None and size <= 0:
+            raise OperationError("computer.no-module", "The module is not kept in this computer; send it")
+        self._digest = digest
+        return max(0, size)
+
     def data(self, stream: int, payload: bytes) -> None:
         self._missing -= len(payload)
         if self._missing < 0 or self._isolate is not None:
@@ -116,6 +138,7 @@ class Execution(Operation, IsolateUser):
 
     def start(self) -> None:
         """Called when it is this execution's turn."""
+        file = self._find_module()
         if self.context is not None:
             self._isolate, folder = self.context.isolate, self.context.folder
         else:
@@ -125,8 +148,21 @@ class Execution(Operation, IsolateUser):
             folder = self._folder
         self._began = time.monotonic()
         self._processor_before = self._isolate.processor_time()
-        self._isolate.begin(self, self._describe_request(folder), b"".join(self._parts))
+        self._isolate.begin(self, self._describe_request(folder), b"".join(self._parts), file)
         self._parts.clear()
+
+    def _find_module(self) -> int | None:
+        """The file of its compiled module, if it is kept."""
+        if self._digest is None:
+            return None
+        if self._module_size:
+            # Only an isolate that has run nothing else can be trusted with what is kept for others.
+            self._keeps_module = self.context is None or not self.context.count
+            return None
+        file = self._isolates.modules.find(self._digest)
+        if file is None:
+            raise OperationError("computer.no-module", "The module is not kept in this computer any more; send it")
+        return file
 
     def refuse(self, error: Exception) -> None:
         """It could not be started."""
@@ -139,9 +175,11 @@ class Execution(Operation, IsolateUser):
 
     def _describe_request(self, folder: IsolateFolder | None) -> bytes:
         message = self._message
-        request = {
-            name: message[name] for name in ("code", "name", "outputs", "typescript") if message.get(name) is not None
-        }
+        request = {name: message[name] for name in PASSED_ON if message.get(name) is not None}
+        if self._module_size:
+            request["module"] = self._module_size
+        if self._keeps_module:
+            request["store"] = True
         request["limits"] = self.limits.describe()
         request["keep"] = self.context is not None
         if self._inputs:
@@ -214,6 +252,16 @@ class Execution(Operation, IsolateUser):
         if not self._discards:
             self._channel.send(0, data)
 
+    def module(self, data: bytes, size: int | None) -> None:
+        if size is None:
+            if self._draft is not None:
+                self._draft.write(data)
+        elif self._keeps_module and self._digest is not None:
+            self._keeps_module = False
+            self._draft = ModuleDraft(self._isolates.modules, self._digest, size)
+        elif self._isolate is not None:
+            self._isolate.kill()  # nobody asked for it
+
     def answered(self, result: bytes) -> None:
         self._channel.finish({"result": result.decode("utf-8", "replace"), "limit": self._limit, **self._measure()})
         self._over()
@@ -259,6 +307,8 @@ class Execution(Operation, IsolateUser):
             isolate.kill()
         if self._folder is not None:
             self._folder.remove()
+        if self._draft is not None:
+            self._draft.close()
         self._isolates.finished(self)
 
 

@@ -130,6 +130,16 @@ def read_request() -> bytes:
     return read_exactly(LENGTH.unpack(read_exactly(LENGTH.size))[0])
 
 
+def read_request_with_file() -> tuple[bytes, int | None]:
+    """A request, and the descriptor of the file that came with it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, os.dup(CHANNEL)) as channel:
+        start, files, _, _ = socket.recv_fds(channel, LENGTH.size, 1)
+    if not start:
+        os._exit(0)
+    length = LENGTH.unpack(start + read_exactly(LENGTH.size - len(start)))[0]
+    return read_exactly(length), files[0] if files else None
+
+
 def write_record(kind: int, payload: bytes) -> None:
     data = memoryview(RECORD.pack(kind, len(payload)) + payload)
     while data:

@@ -7,7 +7,7 @@ import os
 import time
 
 from freehold.guest.isolates import records
-from freehold.guest.isolates.records import ITEM, LENGTH, RECORD, RESULT
+from freehold.guest.isolates.records import ITEM, LENGTH, MODULE, RECORD, RESULT
 from freehold.guest.kernel import signals
 from freehold.guest.loop import READ, WRITE
 from freehold.guest.process_table import send_signal
@@ -38,6 +38,10 @@ class IsolateUser:
         """Bytes of an item with its header. `size` is given with its first bytes."""
         raise NotImplementedError
 
+    def module(self, data: bytes, size: int | None) -> None:
+        """Bytes of a compiled module. `size` is given before the first of them."""
+        raise NotImplementedError
+
     def answered(self, result: bytes) -> None:
         """The request has ended; all output was delivered."""
         raise NotImplementedError
@@ -65,7 +69,9 @@ class Isolate:
         os.set_blocking(self._err, False)
         self._inbox = b""
         self._left = 0
-        self._outbox = b""
+        self._left_of = ITEM
+        self._outbox = memoryview(b"")
+        self._file: int | None = None
         self._watched = False
 
     def descriptors_of_child(self) -> tuple[int, int, int]:
@@ -89,9 +95,11 @@ class Isolate:
         except OSError:
             return 0.0
 
-    def begin(self, user: IsolateUser, request: bytes, inputs: bytes) -> None:
+    def begin(self, user: IsolateUser, request: bytes, inputs: bytes, file: int | None = None) -> None:
+        """Send a request with its inputs, and a descriptor, if the isolate is one that expects it."""
         self._user = user
-        self._outbox = LENGTH.pack(len(request)) + request + inputs
+        self._outbox = memoryview(LENGTH.pack(len(request)) + request + inputs)
+        self._file = file
         if self.over:
             self._loop.call_after_round(lambda: self._fail(None, 0, 0))
             return
@@ -163,13 +171,18 @@ class Isolate:
 
     def _write(self) -> None:
         try:
-            sent = self._channel.send(self._outbox)
+            if self._file is None:
+                sent = self._channel.send(self._outbox)
+            else:  # with the first bytes
+                rights = self._file.to_bytes(4, "little")
+                sent = self._channel.sendmsg([self._outbox], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+                self._file = None
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError:
             self.kill()
             return
-        self._outbox = self._outbox[sent:] if sent < len(self._outbox) else b""
+        self._outbox = self._outbox[sent:]
         if sent == 0 or self._outbox:
             self._loop.watch(self._channel.fileno(), READ | WRITE, self._channel_ready)
 
@@ -243,15 +256,22 @@ class Isolate:
             if self._left:
                 part, self._inbox = self._inbox[: self._left], self._inbox[self._left :]
                 self._left -= len(part)
-                user.item(part, None)
+                if self._left_of == ITEM:
+                    user.item(part, None)
+                else:
+                    user.module(part, None)
                 continue
             if len(self._inbox) < RECORD.size:
                 return True
             kind, size = RECORD.unpack_from(self._inbox)
             if kind == ITEM and size <= records.MAX_ITEM:
                 header, self._inbox = self._inbox[: RECORD.size], self._inbox[RECORD.size :]
-                self._left = size
+                self._left, self._left_of = size, ITEM
                 user.item(header, size)
+            elif kind == MODULE and size <= records.MAX_ITEM:
+                self._inbox = self._inbox[RECORD.size :]
+                self._left, self._left_of = size, MODULE
+                user.module(b"", size)
             elif kind == RESULT and size <= records.MAX_RESULT:
                 if len(self._inbox) < RECORD.size + size:
                     return True

@@ -1,7 +1,7 @@
 """How the zygote of each language is started, from what the guest's own archive holds. Nothing is written to the disk.
 
-A Python zygote is started from the archive itself. A Node zygote reads its program from its control socket and loads
-its addon from a file without a name, so that no other program inside can change either.
+A zygote in Python (for Python and WASM) is started from the archive itself. A Node zygote reads its program from its
+control socket and loads its addon from a file without a name, so that no other program inside can change either.
 """
 
 # pathlib is too slow to import here
@@ -28,7 +28,7 @@ NODE_START = (
     "new Function('require',packet.toString('utf8',0,size))(require)"
 )
 PYTHON_START = "import sys,zipimport;exec(zipimport.zipimporter(sys.argv[1]).get_code('__main__'))"
-LANGUAGES = ("python", "javascript", "typescript")
+LANGUAGES = ("python", "javascript", "typescript", "wasm")
 
 
 def open_archive() -> zipimporter:
@@ -51,8 +51,9 @@ class ZygoteProgram:
             self.addon = _read(archive, "isolates/fork.node")
             self.packets = [_read(archive, "isolates/zygote.js")]
         else:
-            self.command = [sys.executable, "-I", "-c", PYTHON_START, archive.archive, "--zygote"]
-            self.command += folders
+            if language == "wasm":
+                folders.append(find_wasmtime())
+            self.command = [sys.executable, "-I", "-c", PYTHON_START, archive.archive, "--zygote", language, *folders]
         self.packets += [_read(archive, "isolates/closed.bpf"), _read(archive, "isolates/networked.bpf")]
 
 
@@ -71,6 +72,14 @@ def find_node() -> bytes:
         if os.access(path, os.X_OK):
             return path
     raise OperationError("computer.no-node", "Node.js is not installed in this computer")
+
+
+def find_wasmtime() -> str:
+    """The folder to import wasmtime from: a prepared package, or one of the computer's own Python."""
+    for folder in (os.fsdecode(PACKAGES + b"/wasmtime"), *sys.path):
+        if os.path.isdir(f"{folder}/wasmtime"):  # noqa: PTH112
+            return folder
+    raise OperationError("computer.no-wasmtime", "wasmtime, which runs WebAssembly, is not installed in this computer")
 
 
 def find_package(name: str) -> str:

@@ -25,9 +25,8 @@ PRELOAD = _PRELOAD.split()
 
 
 def run_zygote(closed: bytes, networked: bytes, packages: Sequence[str]) -> None:
-    """`packages` are folders: their contents can be imported, and what has the folder's name is imported now."""
+    """`packages` are folders: what has the folder's name is imported now."""
     os.environ["MPLBACKEND"] = "agg"
-    sys.path += packages
     for name in [*PRELOAD, *map(os.path.basename, packages)]:
         try:
             import_module(name)

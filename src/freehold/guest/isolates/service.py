@@ -7,6 +7,7 @@ import time
 
 from freehold.guest.isolates.context import IsolateContext
 from freehold.guest.isolates.execution import Execution
+from freehold.guest.isolates.module_store import ModuleStore
 from freehold.guest.isolates.program import LANGUAGES
 from freehold.guest.isolates.zygote import Zygote
 from freehold.guest.kernel import deque
@@ -37,6 +38,7 @@ class Isolates:
         self.loop = children.loop
         self._zygotes: dict[tuple[str, str, tuple[str, ...]], Zygote] = {}
         self._contexts: dict[str, IsolateContext] = {}
+        self.modules = ModuleStore()
         self._waiting: deque[Execution] = deque()
         self._running: set[Execution] = set()
         self._idle_after = IDLE_AFTER

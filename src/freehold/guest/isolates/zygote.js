@@ -161,6 +161,7 @@ function handle(request, inputs) {
     let at = 0;
     for (const [name, size] of request.inputs ?? []) { fs.writeFileSync(name, inputs.subarray(at, at + size)); at += size; }
     const name = request.name ?? `<cell ${++count}>`;
+    process.argv = [process.execPath, request.name ?? '', ...request.arguments ?? []];
     let { code } = request;
     if (request.typescript) {
       if (!stripTypeScriptTypes) throw new Error(`Node ${process.version} has no TypeScript; 22.13 and later have it`);
