@@ -26,6 +26,8 @@ CHUNK = 64 * 1024
 @click.option("--python", metavar="FILE", help="Run a Python file in an isolate; - reads it from the input.")
 @click.option("--javascript", metavar="FILE", help="Run a JavaScript file in an isolate.")
 @click.option("--typescript", metavar="FILE", help="Run a TypeScript file in an isolate.")
+@click.option("--wasm", metavar="FILE", help="Run a WebAssembly module in an isolate, in bytes or as text.")
+@click.option("--call", metavar="CALL", help="With --wasm: call a function, as in 'add(40, 2)', and print its value.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="End the command after this time.")
 @click.option(
     "--cwd", default=WORKSPACE, show_default=True, metavar="FOLDER", help="The working folder in the computer."
@@ -36,6 +38,7 @@ def command(
     ctx: click.Context,
     /,
     words: tuple[str, ...],
+    call: str | None,
     timeout: float | None,
     cwd: str,
     home: Home,
@@ -48,22 +51,25 @@ def command(
     use freehold ssh.
 
     A file of code is read on this machine and runs in an isolate: a process with 128 MiB, 30 seconds of processor time,
-    and neither files nor network.
+    and neither files nor network. The words after it are its arguments.
 
     \b
     Examples:
       freehold run pytest -q
-      freehold run --python report.py
+      freehold run --python report.py --year 2026
+      freehold run --wasm add.wasm --call 'add(40, 2)'
       freehold run 'grep -r TODO . | wc -l'
       tar c notes | freehold run tar x
     """
     given = {language: path for language, path in files.items() if path is not None}
-    if len(given) + bool(words) != 1:
-        raise click.UsageError("Give a command, or one of --python, --javascript and --typescript with a file.")
+    if len(given) > 1 or not (given or words):
+        raise click.UsageError("Give a command, or one of --python, --javascript, --typescript and --wasm with a file.")
+    if call is not None and "wasm" not in given:
+        raise click.UsageError("--call needs --wasm.")
     for language, path in given.items():
-        from freehold.cli._code_file import run_code_file
+        from freehold.cli._code_file import CodeFile, run_code_file
 
-        ctx.exit(asyncio.run(run_code_file(home, language, path, timeout)))
+        ctx.exit(asyncio.run(run_code_file(home, CodeFile(language, path, words, call, timeout))))
     ctx.exit(asyncio.run(_run(home, list(words) if len(words) > 1 else words[0], cwd, timeout)))
 
 

@@ -185,6 +185,15 @@ export interface CodeContextDeleted {
   id: string;
 }
 
+/** `limit` names the limit that ended the code. `exit_code` is negative for a signal. */
+export interface CodeEnd {
+  error: CodeError | null;
+  exit_code: number;
+  limit: "memory" | "processor" | "wall_time" | "output" | "results" | "file_size" | "files" | null;
+  duration: number;
+  processor: number;
+}
+
 export interface CodeError {
   name: string;
   message: string;
@@ -216,16 +225,35 @@ export interface CodeLimits {
   results?: number;
 }
 
-/** `limit` names the limit that ended the code. `exit_code` is negative for a signal. */
+export interface CodeOutput {
+  stream: "stdout" | "stderr";
+  text: string;
+}
+
+/** One line of a stream; exactly one field is there. The last line has `end`, or `failure` if the code could not run. */
+export interface CodePart {
+  output?: CodeOutput | null;
+  item?: CodeItem | null;
+  end?: CodeEnd | null;
+  failure?: CodeStreamError | null;
+}
+
+/** Everything that the code wrote, and how it ended. */
 export interface CodeResult {
-  stdout: string;
-  stderr: string;
-  items: CodeItem[];
   error: CodeError | null;
   exit_code: number;
   limit: "memory" | "processor" | "wall_time" | "output" | "results" | "file_size" | "files" | null;
   duration: number;
   processor: number;
+  stdout: string;
+  stderr: string;
+  items: CodeItem[];
+}
+
+export interface CodeStreamError {
+  code: string;
+  message: string;
+  hint: string;
 }
 
 export interface CollectToken {
@@ -257,7 +285,7 @@ export interface ComponentHealth {
 }
 
 export interface CreateCodeContext {
-  language: "python" | "javascript" | "typescript";
+  language: "python" | "javascript" | "typescript" | "wasm";
   label?: string;
   limits?: CodeLimits;
   grants?: CodeGrants;
@@ -343,11 +371,14 @@ export interface EscapeAttempt {
 }
 
 export interface ExecuteCode {
-  code: string;
+  code?: string;
+  module?: string | null;
+  call?: string | null;
+  arguments?: string[];
   timeout?: number | null;
   inputs?: Record<string, string>;
   outputs?: string[];
-  language: "python" | "javascript" | "typescript";
+  language: "python" | "javascript" | "typescript" | "wasm";
   limits?: CodeLimits;
   grants?: CodeGrants;
 }
@@ -838,9 +869,16 @@ export interface RewindSession {
   dry_run?: boolean;
 }
 
-/** `inputs` are files for the code's folder, in base64. `outputs` are patterns of files there that come back. */
+/**
+ * `inputs` are files for the code's folder, in base64. `outputs` are patterns of files there that come back.
+ *
+ * The code of `wasm` is the text of a module, or a `module` in base64. `call` calls a function of it: `add(40, 2)`.
+ */
 export interface RunCode {
-  code: string;
+  code?: string;
+  module?: string | null;
+  call?: string | null;
+  arguments?: string[];
   timeout?: number | null;
   inputs?: Record<string, string>;
   outputs?: string[];
