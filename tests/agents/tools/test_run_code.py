@@ -1,11 +1,12 @@
 """`run_code`: code of an agent runs in isolates of its session."""
 
+import base64
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from freehold.agents.tools.code_runner import MAX_ANSWER, CodeRunner
+from freehold.agents.tools.code_runner import MAX_ANSWER, MAX_PICTURE, CodeRunner
 from freehold.computer import Computer
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
@@ -23,33 +24,49 @@ async def runner(computer: Computer) -> CodeRunner:
     return CodeRunner(lambda: computer)
 
 
+async def run(runner: CodeRunner, session: str, code: str) -> str:
+    return (await runner.run(session, "python", code)).text
+
+
 async def test_variables_stay_within_a_session(runner: CodeRunner) -> None:
-    assert await runner.run("one", "python", "x = 40") == "Done. There is no output."
-    assert await runner.run("one", "python", "print('out')\nx + 2") == "out\n42"
-    assert "NameError" in await runner.run("two", "python", "x")
+    assert await run(runner, "one", "x = 40") == "Done. There is no output."
+    assert await run(runner, "one", "print('out')\nx + 2") == "out\n42"
+    assert "NameError" in await run(runner, "two", "x")
 
 
 async def test_it_reads_the_workspace_and_writes_nothing(runner: CodeRunner) -> None:
-    assert await runner.run("one", "python", "open('/workspace/notes.txt').read()") == '"four"'
+    assert await run(runner, "one", "open('/workspace/notes.txt').read()") == '"four"'
     for act in ("open('/workspace/new', 'w')", "import os; os.listdir('/home/agent')", "import os; os.fork()"):
-        assert "PermissionError" in await runner.run("one", "python", act)
+        assert "PermissionError" in await run(runner, "one", act)
     connect = "import socket; socket.create_connection(('127.0.0.1', 3130))"
-    assert "PermissionError" in await runner.run("one", "python", connect)
+    assert "PermissionError" in await run(runner, "one", connect)
 
 
 async def test_a_session_whose_isolate_died_is_told_and_goes_on(runner: CodeRunner) -> None:
-    await runner.run("three", "python", "x = 1")
-    assert "exit code 9" in await runner.run("three", "python", "import os; os._exit(9)")
-    assert await runner.run("three", "python", "5") == "The variables of earlier calls are gone.\n5"
+    await run(runner, "three", "x = 1")
+    assert "exit code 9" in await run(runner, "three", "import os; os._exit(9)")
+    assert await run(runner, "three", "5") == "The variables of earlier calls are gone.\n5"
 
 
 async def test_a_long_answer_is_shortened(runner: CodeRunner) -> None:
-    answer = await runner.run("one", "python", "print('a' * 100_000)")
+    answer = await run(runner, "one", "print('a' * 100_000)")
     assert len(answer) < MAX_ANSWER + 100
     assert "characters are left out" in answer
 
 
 async def test_the_kill_switch_ends_it(runner: CodeRunner, computer: Computer) -> None:
-    await runner.run("four", "python", "x = 1")
+    await run(runner, "four", "x = 1")
     await computer.end_sessions()
-    assert (await runner.run("four", "python", "6")).endswith("6")
+    assert (await run(runner, "four", "6")).endswith("6")
+
+
+async def test_figures_come_as_pictures_and_too_large_ones_are_only_named(runner: CodeRunner) -> None:
+    """An object that draws itself as PNG, as figures do."""
+    figure = (
+        "class Figure:\n  def __init__(self, size): self.size = size\n  def _repr_png_(self): return b'p' * self.size\n"
+    )
+    answer = await runner.run("one", "python", f"{figure}display(Figure({MAX_PICTURE + 1}))\nFigure(9)")
+    assert answer.text == f"[image/png, {MAX_PICTURE + 1} bytes]\n[image/png, 9 bytes]"
+    text, picture = answer.as_json()
+    assert text["type"] == "text"
+    assert picture == {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"p" * 9).decode()}

@@ -3,12 +3,16 @@
 from collections.abc import Callable
 from typing import Literal
 
+from freehold.agents.tools.tool import ToolAnswer, ToolPicture
 from freehold.computer import CodeContext, CodeResult, Computer, Grants
 from freehold.computer.contract.conventions import WORKSPACE
 from freehold.errors import FreeholdError
 
 MAX_ANSWER = 20_000
 """Characters of the answer. The middle of a longer one is left out."""
+PICTURES = ("image/png", "image/jpeg")
+MAX_PICTURES, MAX_PICTURE = 4, 1024 * 1024
+"""How many pictures of an answer are sent, and how large each may be. The text names all of them."""
 CodeLanguageName = Literal["python", "javascript", "typescript"]
 LANGUAGES: tuple[CodeLanguageName, ...] = ("python", "javascript", "typescript")
 READ_WORKSPACE = Grants({WORKSPACE: "r"})
@@ -21,8 +25,8 @@ class CodeRunner:
         self._computer = computer
         self._contexts: dict[tuple[str, CodeLanguageName], CodeContext] = {}
 
-    async def run(self, session: str, language: CodeLanguageName, code: str) -> str:
-        """What the code wrote, and the value of its last expression, as text for a model."""
+    async def run(self, session: str, language: CodeLanguageName, code: str) -> ToolAnswer:
+        """What the code wrote, and the value of its last expression, as text for a model; figures as pictures."""
         note = ""
         context = self._contexts.get((session, language))
         if context is None:
@@ -35,7 +39,9 @@ class CodeRunner:
                 raise
             note = "The variables of earlier calls are gone.\n"
             result = await (await self._create(session, language)).execute(code)
-        return shorten(note + describe_result(result))
+        pictures = [item for item in result.items if item.type in PICTURES and len(item.content) <= MAX_PICTURE]
+        shown = tuple(ToolPicture(item.type, item.content) for item in pictures[:MAX_PICTURES])
+        return ToolAnswer(shorten(note + describe_result(result)), shown)
 
     async def _create(self, session: str, language: CodeLanguageName) -> CodeContext:
         known = self._contexts.pop((session, language), None)

@@ -9,7 +9,7 @@ from freehold.agents.sessions.permission_request import PermissionRequest, make_
 from freehold.agents.sessions.reach import Reach
 from freehold.agents.threads import run_blocking
 from freehold.agents.tools.code_runner import LANGUAGES, CodeRunner
-from freehold.agents.tools.tool import HostTool, Json, ToolCaller
+from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller
 from freehold.agents.visible_text import make_visible
 from freehold.computer import Computer
 from freehold.egress.policy import parse_pattern
@@ -237,7 +237,7 @@ def _make_preview_address(dependencies: HostToolDependencies) -> HostTool:
 
 
 def _make_run_code(runner: CodeRunner) -> HostTool:
-    async def run(caller: ToolCaller, given: Json) -> str:
+    async def run(caller: ToolCaller, given: Json) -> ToolAnswer:
         language = given.get("language", "python")
         if language not in LANGUAGES:
             raise FreeholdError("tool.wrong-arguments", f"run_code: the languages are {', '.join(LANGUAGES)}")
@@ -245,8 +245,8 @@ def _make_run_code(runner: CodeRunner) -> HostTool:
 
     return HostTool(
         "run_code",
-        "Run code in a sealed process and get its output and the value of its last expression. Variables stay for "
-        "the next call. It can read /workspace; it cannot write files, start programs or use the network.",
+        "Run code in a sealed process and get its output, the value of its last expression, and its figures. Variables "
+        "stay for the next call. It can read /workspace; it cannot write files, start programs or use the network.",
         {
             "code": {"type": "string", "minLength": 1, "maxLength": MAX_CODE, "description": "The code."},
             "language": {**_TEXT, "description": f"One of {', '.join(LANGUAGES)}. Default: python."},
