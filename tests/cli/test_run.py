@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.computer.isolates.wasm_modules import ARGUMENTS, COUNTER
 from tests.support.freehold import PROCESS_TIMEOUT, FreeholdHarness
 
 pytestmark = pytest.mark.shared_processes
@@ -94,8 +95,23 @@ def test_a_file_of_code_has_limits(harness: FreeholdHarness, tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (124, "The code was ended at its limit: wall_time.\n")
 
 
-def test_a_command_and_a_file_exclude_each_other(harness: FreeholdHarness) -> None:
-    for words in (("run",), ("run", "--python", "a.py", "--javascript", "b.js"), ("run", "--python", "a.py", "ls")):
-        done = harness.run(*words)
-        assert done.returncode == 2
-        assert "Give a command, or one of --python" in done.stderr
+def test_a_module_runs_with_its_arguments_and_a_call_prints_its_value(harness: FreeholdHarness, tmp_path: Path) -> None:
+    module = tmp_path / "counter.wat"
+    module.write_text(COUNTER)
+    called = harness.run("run", "--wasm", str(module), "--call", "add(40, 2)")
+    assert (called.stdout, called.returncode) == ("42\n", 0)
+    module.write_text(ARGUMENTS)
+    assert harness.run("run", "--wasm", str(module), "one", "--two").returncode == 3
+
+
+def test_the_words_after_a_file_are_its_arguments(harness: FreeholdHarness, tmp_path: Path) -> None:
+    file = tmp_path / "words.py"
+    file.write_text("import sys; print(sys.argv[1:])")
+    assert harness.run("run", "--python", str(file), "one", "--two").stdout == "['one', '--two']\n"
+
+
+@pytest.mark.parametrize("words", [(), ("--python", "a.py", "--javascript", "b.js"), ("--call", "f()", "ls")])
+def test_options_that_do_not_fit_together_are_refused(harness: FreeholdHarness, words: tuple[str, ...]) -> None:
+    done = harness.run("run", *words)
+    assert done.returncode == 2
+    assert "--wasm" in done.stderr

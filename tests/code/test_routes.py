@@ -2,12 +2,15 @@
 
 import asyncio
 import base64
+from contextlib import aclosing
 
 import pytest
+from tests.computer.isolates.wasm_modules import COUNTER, HELLO
 from tests.support.condition import DEADLINE, until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 from freehold import Freehold, FreeholdError
+from freehold.client.models import CodePart
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 FREEHOLD = FreeholdOptions()
@@ -87,3 +90,81 @@ async def test_a_request_that_is_given_up_ends_its_code(freehold: RunningFreehol
     await until(is_free)
     assert (await freehold.call("POST", f"{address}/execute", code="x"))["items"][0]["text"] == "1"
     await freehold.call("DELETE", address)
+
+
+async def test_output_arrives_while_the_code_runs(freehold: RunningFreehold) -> None:
+    """The code waits for a file that is written when its first line has come."""
+    go = freehold.file("go")
+    code = (
+        "import os, time\nprint('first ä', flush=True)\n"
+        "while not os.path.exists('/workspace/go'): time.sleep(0.01)\n"
+        "display([1])\nimport sys; sys.stderr.write('last')\n{'x': 1}"
+    )
+    seen: list[CodePart] = []
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        async for part in home.code.stream("python", code, grants={"files": {"/workspace": "r"}}):
+            if not seen:
+                go.write_text("")
+            seen.append(part)
+    first, shown, last, value, end = seen
+    assert first.output is not None
+    assert (first.output.stream, first.output.text) == ("stdout", "first ä\n")
+    assert last.output is None or last.output.text == "last"
+    texts = [part.item.text for part in (shown, last, value) if part.item is not None]
+    assert texts == ["[1]", '{"x": 1}']
+    assert end.end is not None
+    assert (end.end.exit_code, end.end.error) == (0, None)
+
+
+async def test_a_stream_that_is_left_interrupts_its_context(freehold: RunningFreehold) -> None:
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        context = await home.code.create_context("python", limits={"wall_time": 3600})
+        endless = "x = 1\nprint('runs', flush=True)\nwhile True: pass"
+        async with aclosing(home.code.stream_in(context.id, endless)) as parts:
+            async for part in parts:
+                assert part.output is not None
+                break
+
+        async def is_free() -> bool:
+            return (await home.code.context(context.id)).state == "ready"
+
+        await until(is_free)
+        assert (await home.code.execute_in(context.id, "x")).items[0].text == "1"
+        await home.code.delete_context(context.id)
+
+
+async def test_another_program_can_interrupt_a_context(freehold: RunningFreehold) -> None:
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        context = await home.code.create_context("python", limits={"wall_time": 3600})
+        endless = "print('runs', flush=True)\nwhile True: pass"
+        ends = []
+        async for part in home.code.stream_in(context.id, endless):
+            if part.output is not None:
+                await home.code.interrupt_context(context.id)
+            ends.append(part.end)
+        assert ends[-1] is not None
+        assert ends[-1].error is not None
+        assert ends[-1].error.name == "KeyboardInterrupt"
+        assert (await home.code.interrupt_context(context.id)).state == "ready"
+        await home.code.delete_context(context.id)
+
+
+async def test_a_stream_that_cannot_run_ends_with_its_error(freehold: RunningFreehold) -> None:
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        with pytest.raises(FreeholdError) as unknown:
+            [part async for part in home.code.stream_in("0" * 16, "1")]
+        assert unknown.value.code == "computer.no-context"
+        with pytest.raises(FreeholdError) as missing:
+            [part async for part in home.code.stream("python", "1", grants={"packages": ["nothing"]})]
+        assert missing.value.code == "computer.no-package"
+        assert missing.value.hint
+
+
+async def test_a_module_runs_by_the_api(freehold: RunningFreehold) -> None:
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        run = await home.code.execute("wasm", COUNTER.encode(), call="add(40, 2)")
+        assert run.items[0].text == "42"
+        hello = await home.code.execute("wasm", HELLO)
+        assert (hello.stdout, hello.exit_code) == ("out\n", 3)
+    both = {"language": "wasm", "code": "1", "module": "AA=="}
+    assert (await freehold.http.post("/v1/code/execute", json=both)).status_code == 400

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -12,20 +13,41 @@ from freehold.errors import FreeholdError
 from freehold.home import Home
 
 
-async def run_code_file(home: Home, language: str, path: str, timeout: float | None) -> int:
+@dataclass(frozen=True)
+class CodeFile:
+    """A file of code, and how to run it. `path` may be -, for the input."""
+
+    language: str
+    path: str
+    arguments: tuple[str, ...]
+    call: str | None
+    timeout: float | None
+
+
+async def run_code_file(home: Home, file: CodeFile) -> int:
     """The exit code. Output is printed as it arrives."""
-    code = await asyncio.to_thread(_read_code, path)
+    code = await asyncio.to_thread(_read_code, file)
     async with Computer.connect(home.computer_socket()) as computer:
-        runner: CodeLanguage = getattr(computer, language)
-        result = await runner.execute(code, timeout=timeout, listener=_print_part, name=path)
+        language: CodeLanguage = getattr(computer, file.language)
+        result = await language.execute(
+            code,
+            call=file.call,
+            arguments=file.arguments,
+            timeout=file.timeout,
+            listener=_print_part,
+            name=file.path,
+        )
+    if file.call is not None and result.item is not None:
+        click.echo(result.item.content.decode(errors="replace"))
     return _report(result)
 
 
-def _read_code(path: str) -> str:
+def _read_code(file: CodeFile) -> str | bytes:
     try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text()
+        content = sys.stdin.buffer.read() if file.path == "-" else Path(file.path).read_bytes()
+        return content if file.language == "wasm" else content.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise FreeholdError("cli.no-file", f"{path} cannot be read: {error}") from None
+        raise FreeholdError("cli.no-file", f"{file.path} cannot be read: {error}") from None
 
 
 def _print_part(part: OutputChunk | ResultItem) -> None:

@@ -249,17 +249,42 @@ class CodeFailure(ApiModel):
     traceback: str
 
 
-class CodeRun(ApiModel):
-    """Code that has ended. `limit` names the limit that ended it."""
+class CodeEnd(ApiModel):
+    """How code ended. `limit` names the limit that ended it."""
 
-    stdout: str
-    stderr: str
-    items: tuple[CodeItem, ...]
     error: CodeFailure | None
     exit_code: int
     limit: str | None
     duration: float
     processor: float
+
+
+class CodeRun(CodeEnd):
+    """Code that has ended, with everything that it wrote."""
+
+    stdout: str
+    stderr: str
+    items: tuple[CodeItem, ...]
+
+
+class CodeOutput(ApiModel):
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class CodeStreamError(ApiModel):
+    code: str
+    message: str
+    hint: str
+
+
+class CodePart(ApiModel):
+    """A part of a stream: output, an item, or the end. Exactly one of them is there."""
+
+    output: CodeOutput | None = None
+    item: CodeItem | None = None
+    end: CodeEnd | None = None
+    failure: CodeStreamError | None = None
 
 
 class CodeContextState(ApiModel):

@@ -19,7 +19,6 @@ from freehold.gateway.guard import RequestGuard
 from freehold.gateway.preview.app import PreviewApp
 from freehold.gateway.routes.agents import AgentRoutes
 from freehold.gateway.routes.approvals import ApprovalRoutes
-from freehold.gateway.routes.code import CodeRoutes
 from freehold.gateway.routes.credentials import CredentialRoutes
 from freehold.gateway.routes.description import DescriptionRoutes
 from freehold.gateway.routes.devices import DeviceRoutes
@@ -57,7 +56,6 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     HistoryRoutes,
     FileRoutes,
     TerminalRoutes,
-    CodeRoutes,
     PreviewRoutes,
     AgentRoutes,
     SessionRoutes,

@@ -223,6 +223,7 @@ OPERATIONS: dict[str, Begin] = {
     "context.create": lambda guest, channel, request: guest.isolates.create(channel, request),
     "context.get": lambda guest, channel, request: guest.isolates.get(channel, request),
     "context.list": lambda guest, channel, request: guest.isolates.list(channel, request),
+    "context.interrupt": lambda guest, channel, request: guest.isolates.interrupt(channel, request),
     "context.reset": lambda guest, channel, request: guest.isolates.reset(channel, request),
     "context.delete": lambda guest, channel, request: guest.isolates.delete(channel, request),
     "sessions.end": _end_sessions,

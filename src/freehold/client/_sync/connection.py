@@ -1,7 +1,7 @@
 # made from _async/connection.py by python -m tools.generate
 """The connection to one Freehold: HTTP requests, and topics of its socket."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, TypeVar
 
 import httpx2
@@ -14,6 +14,8 @@ from freehold.client.problems import connection_error, read_reply, unexpected_re
 from freehold.client.topic_protocol import TopicMessage, TopicSubscription
 
 T = TypeVar("T")
+STREAM_SILENCE = 60.0
+"""Seconds without a byte after which a stream counts as lost. The other side sends an empty line every few seconds."""
 
 
 class SyncConnection:
@@ -55,6 +57,23 @@ class SyncConnection:
         found = read_reply(self.url, response)
         try:
             return TypeAdapter(answer).validate_python(found)
+        except ValidationError as error:
+            raise unexpected_reply(self.url, error) from error
+
+    def stream(self, path: str, part: type[T], body: Mapping[str, Any]) -> Generator[T]:
+        """The lines of a reply, each as it arrives. Ending the iteration early hangs up."""
+        adapter = TypeAdapter(part)
+        waits = httpx2.Timeout(self._timeout, read=max(self._timeout, STREAM_SILENCE))
+        try:
+            with self._http.stream("POST", path, json=body, timeout=waits) as response:
+                if not response.is_success:
+                    response.read()
+                    read_reply(self.url, response)
+                for line in response.iter_lines():
+                    if line:
+                        yield adapter.validate_json(line)
+        except httpx2.TransportError as error:
+            raise connection_error(self.url, error, self._timeout) from error
         except ValidationError as error:
             raise unexpected_reply(self.url, error) from error
 

@@ -1,11 +1,13 @@
 """Contexts: isolates that keep their variables, like a notebook."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from freehold.computer.isolates.code import describe_code, read_module
-from freehold.computer.isolates.execution import CodeResult, Listener, run_execution
+from freehold.computer.isolates.execution import CodeResult, ExecutionPart, Listener, run_execution, stream_execution
 from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
 from freehold.computer.isolates.records import MAX_ITEM
 from freehold.computer.library import reply
@@ -103,6 +105,16 @@ class CodeContext:
     async def evaluate(self, code: str | bytes, **options: Any) -> Any:
         """The value of the last expression. Raises if the code fails. Options as for `execute`."""
         return (await self.execute(code, **options)).check().value
+
+    async def stream(self, code: str | bytes, **options: Any) -> AsyncGenerator[ExecutionPart]:
+        """Output and results as they arrive, then the `CodeResult`. Ending the iteration early interrupts the code."""
+        async with aclosing(stream_execution(partial(self.execute, code, **options))) as parts:
+            async for part in parts:
+                yield part
+
+    async def interrupt(self) -> None:
+        """Interrupt what runs in it, whoever started it. Its variables stay. Idempotent."""
+        await send_request(self._connection.link, {"op": "context.interrupt", "context": self.id})
 
     async def reset(self) -> None:
         """Forget all variables and files."""

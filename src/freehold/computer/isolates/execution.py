@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -108,6 +108,8 @@ class CodeResult:
 
 
 Listener = Callable[[OutputChunk | ResultItem], None]
+ExecutionPart = OutputChunk | ResultItem | CodeResult
+"""What a stream gives: output and results as they arrive, then the result as a whole."""
 
 
 class ExecutionReceiver:
@@ -280,3 +282,17 @@ async def _run_once(
         finally:
             channel.close()
     return receiver.result()
+
+
+async def stream_execution(execute: Callable[..., Coroutine[Any, Any, CodeResult]]) -> AsyncGenerator[ExecutionPart]:
+    """Run `execute(listener=…)` and give each part. Ending the iteration early cancels it, and waits until it is over."""
+    arrived: asyncio.Queue[OutputChunk | ResultItem | None] = asyncio.Queue()
+    running = asyncio.ensure_future(execute(listener=arrived.put_nowait))
+    running.add_done_callback(lambda _: arrived.put_nowait(None))
+    try:
+        while (part := await arrived.get()) is not None:
+            yield part
+        yield await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -1,15 +1,14 @@
 """A language that runs in isolates: `computer.python.execute("print(1)")`."""
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from functools import partial
 from typing import Any, Literal
 
 from freehold.computer.isolates.code import describe_code, read_module
 from freehold.computer.isolates.context import CodeContexts
-from freehold.computer.isolates.execution import CodeResult, Listener, OutputChunk, run_execution
+from freehold.computer.isolates.execution import CodeResult, ExecutionPart, Listener, run_execution, stream_execution
 from freehold.computer.isolates.limits import Grants, IsolateLimits, describe_isolate
-from freehold.computer.isolates.records import ResultItem
 from freehold.computer.library.connection import ComputerConnection
 from freehold.computer.library.files import Files
 
@@ -72,17 +71,8 @@ class CodeLanguage:
         content = await self._files.read(path)
         return await self.execute(content if self._name == "wasm" else content.decode(), name=path, **options)
 
-    async def stream(self, code: str | bytes, **options: Any) -> AsyncIterator[OutputChunk | ResultItem | CodeResult]:
+    async def stream(self, code: str | bytes, **options: Any) -> AsyncGenerator[ExecutionPart]:
         """Output and results as they arrive, then the `CodeResult`. Ending the iteration early kills the code."""
-        arrived: asyncio.Queue[OutputChunk | ResultItem | None] = asyncio.Queue()
-        running = asyncio.ensure_future(self.execute(code, listener=arrived.put_nowait, **options))
-        running.add_done_callback(lambda _: arrived.put_nowait(None))
-        try:
-            while (part := await arrived.get()) is not None:
+        async with aclosing(stream_execution(partial(self.execute, code, **options))) as parts:
+            async for part in parts:
                 yield part
-            yield await running
-        finally:
-            if not running.done():
-                running.cancel()
-                with suppress(asyncio.CancelledError):
-                    await running

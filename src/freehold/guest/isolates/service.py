@@ -63,6 +63,12 @@ class Isolates:
     def list(self, channel: GuestChannel, message: dict[str, Any]) -> None:
         channel.finish({"ok": [context.describe() for context in self._contexts.values()]})
 
+    def interrupt(self, channel: GuestChannel, message: dict[str, Any]) -> None:
+        context = self.find_context(message["context"])
+        if context.execution is not None:
+            context.execution.stop(None)
+        channel.finish({"ok": context.describe()})
+
     def reset(self, channel: GuestChannel, message: dict[str, Any]) -> None:
         context = self.find_context(message["context"])
         if context.execution is not None:
