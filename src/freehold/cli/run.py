@@ -86,7 +86,8 @@ async def _run(home: Home, command: list[str] | str, cwd: str, timeout: float | 
     try:
         opening = Computer.connect(home.computer_socket())
         async with opening as computer, await computer.spawn(command, cwd=cwd, timeout=timeout) as process:
-            code = await _wait_for_exit(process)
+            with computer.hold_awake():
+                code = await _wait_for_exit(process)
     except OSError as error:
         raise FreeholdError(
             "computer.not-connected", f"Cannot connect to the computer: {error}", hint="See its state: freehold status"

@@ -13,7 +13,7 @@ from freehold.home import Home
 from freehold.strict_json import encode
 
 if TYPE_CHECKING:
-    from freehold.keeper.calls import KeeperStatus
+    from freehold.keeper.calls import KeeperStatus, SleepStatus
 
 STATE_COLORS = {"ready": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
 
@@ -105,9 +105,21 @@ def _facts(status: "KeeperStatus") -> list[str]:
     usage = status.usage
     if usage:
         facts["Computer"] = f"{_size(usage.memory)} memory, {usage.processes} processes, {_size(usage.disk)} disk"
+    if status.sleep is not None:
+        facts["Sleep"] = _sleep(status.sleep, time.time())
     if status.timeline_trouble:
         facts["Timeline"] = click.style(status.timeline_trouble, fg="yellow")
     return ["  " + click.style(f"{name:<10}", dim=True) + str(value) for name, value in facts.items()]
+
+
+def _sleep(sleep: "SleepStatus", now: float) -> str:
+    if sleep.trouble is not None:
+        return click.style(sleep.trouble, fg="yellow")
+    if sleep.since is not None:
+        given_back = f", {_size(sleep.given_back)} given back" if sleep.given_back else ""
+        return f"asleep for {_span(now - sleep.since)}{given_back}; wakes when it is used"
+    slept = f"; slept {sleep.times} times, {_span(sleep.seconds)} in all" if sleep.times else ""
+    return f"awake, sleeps after {_span(sleep.after)} without use{slept}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

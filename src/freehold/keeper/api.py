@@ -66,6 +66,7 @@ class KeeperApi:
             advice=plan.advice,
             isolation=computer.isolation,
             usage=computer.usage,
+            sleep=computer.sleep,
             disk=disk,
             timeline_trouble=keeper.record.trouble,
             events=tuple(calls.RecordedEvent(**vars(event) | {"data": dict(event.data)}) for event in events),
@@ -144,7 +145,7 @@ class KeeperApi:
         return calls.StopStarted(stopping=True, pid=os.getpid())
 
     def _computer_status(self) -> calls.ComputerStatus:
-        return self.computer.status() if self.computer is not None else calls.ComputerStatus(None, None)
+        return self.computer.status() if self.computer is not None else calls.ComputerStatus(None, None, None)
 
     def _ports(self) -> list[calls.ListeningPort]:
         plan = self.plan

@@ -143,6 +143,7 @@ class Boot:
             self._log_writer,
             backend=self._plan.backend,
             engine_host=self._plan.engine_host,
+            sleep_after=self._plan.sleep_after,
         )
         await stack.enter_async_context(computers.serve(api.computer))
         computer = keeper.supervisor.start(api.computer)

@@ -92,11 +92,29 @@ class ComputerUsage:
 
 
 @dataclass(frozen=True)
+class SleepStatus:
+    """Whether the computer sleeps. `after` is in seconds (`computer.sleep_after`), `since` in seconds since 1970.
+
+    `given_back` is the memory, in bytes, that the host got from the sleep that lasts or was the last. `times` and
+    `seconds` count all sleeps since the start of the computer. `trouble` says why it cannot sleep.
+    """
+
+    after: float
+    asleep: bool
+    since: float | None
+    given_back: int | None
+    times: int
+    seconds: float
+    trouble: str | None
+
+
+@dataclass(frozen=True)
 class ComputerStatus:
-    """Both null while no computer runs."""
+    """All null while no computer runs. `sleep` is null for a computer that never sleeps."""
 
     isolation: IsolationStatus | None
     usage: ComputerUsage | None
+    sleep: SleepStatus | None
 
 
 @dataclass(frozen=True)
@@ -165,6 +183,7 @@ class KeeperStatus:
     advice: tuple[ManifestAdvice, ...]
     isolation: IsolationStatus | None
     usage: ComputerUsage | None
+    sleep: SleepStatus | None
     disk: DiskStatus
     timeline_trouble: str | None
     events: tuple[RecordedEvent, ...]

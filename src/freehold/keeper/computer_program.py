@@ -12,6 +12,7 @@ from freehold.computer.registry import DEFAULT_BACKEND
 from freehold.errors import FreeholdError
 from freehold.home import MAIN_COMPUTER
 from freehold.keeper.calls import ComputerStatus, ComputerUsage, IsolationStatus
+from freehold.keeper.computer_sleep import ComputerSleep, SleepRecord, open_use_socket
 from freehold.keeper.log_writer import LogWriter
 from freehold.keeper.plan import KeeperPlan
 from freehold.keeper.program import ProgramExit
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from freehold.computer.contract.backend import Backend, Machine
     from freehold.computer.contract.report import LimitEvent
     from freehold.computer.contract.spec import ComputerSpec
-    from freehold.computer.library.link import Link
+    from freehold.computer.library.connection import ComputerConnection
 
 STOP_GRACE = 4.0
 """Seconds that the guest has to end everything inside; then the machine is killed."""
@@ -57,6 +58,8 @@ class ComputerProgram:
     engine_host: str | None = None
     computer: str = MAIN_COMPUTER
     required: bool = True
+    sleep_after: float | None = None
+    sleep: ComputerSleep | None = field(default=None, init=False)
     _machine: "Machine | None" = field(default=None, init=False)
 
     @property
@@ -66,17 +69,27 @@ class ComputerProgram:
     async def start(self) -> "ComputerRun":
         # In a thread: the first import is slow, and the gateway starts at the same time.
         launch, backend = await asyncio.to_thread(_import_launch, self.backend, self.engine_host)
-        self._machine = machine = await launch(self.spec, self.socket, backend)
+        self.sleep = None
+        if self.sleep_after is None:
+            self._machine = machine = await launch(self.spec, self.socket, backend)
+            return ComputerRun(machine, self)
+        with open_use_socket(self.socket) as listener:
+            self._machine = machine = await launch(self.spec, self.socket, backend)
+            self.sleep = ComputerSleep(machine, self.sleep_after, listener, self._record_sleep)
         return ComputerRun(machine, self)
+
+    def _record_sleep(self, event: str, data: SleepRecord) -> None:
+        self.record(event, {"computer": self.computer, **data})
 
     def status(self) -> ComputerStatus:
         """What the machine that runs now is isolated by, and what it uses."""
         machine = self._machine
         if machine is None:
-            return ComputerStatus(None, None)
+            return ComputerStatus(None, None, None)
         found = machine.isolation
         isolation = IsolationStatus(found.backend, found.version, found.runs_as, tuple(found.walls), dict(found.limits))
-        return ComputerStatus(isolation, ComputerUsage(**vars(machine.usage())))
+        sleep = None if self.sleep is None else self.sleep.status()
+        return ComputerStatus(isolation, ComputerUsage(**vars(machine.usage())), sleep)
 
     def report_limit(self, event: "LimitEvent") -> None:
         self.record(
@@ -105,7 +118,7 @@ class ComputerRun:
     def __init__(self, machine: "Machine", program: ComputerProgram) -> None:
         self._machine = machine
         self._program = program
-        self._link: Link | None = None
+        self._connection: ComputerConnection | None = None
         self._unsubscribe = machine.subscribe(program.report_limit)
 
     @property
@@ -117,20 +130,25 @@ class ComputerRun:
     async def wait_ended(self) -> ProgramExit:
         code = await self._machine.wait()
         self._unsubscribe()
-        if self._link is not None:
-            self._link.close()
+        if self._program.sleep is not None:
+            await self._program.sleep.close()
+        if self._connection is not None:
+            await self._connection.close()
         # This output comes from inside the computer; the name of the stream says so.
         for line in self._machine.last_words().splitlines()[-20:]:
             self._program.log_writer.write(self._program.name, "inside", line.encode())
         return ProgramExit(f"ended with {code}" if code >= 0 else f"was killed by signal {-code}", code)
 
     async def probe(self) -> float:
-        from freehold.computer.library.link import Link
+        from freehold.computer.library.connection import ComputerConnection
 
-        if self._link is None or self._link.ended.done():
-            self._link = await Link.connect(self._machine.transport)
+        if self._connection is None or not self._connection.live:
+            if self._connection is not None:
+                await self._connection.close()
+            self._connection = ComputerConnection(self._machine.transport, reconnect=False)
+            await self._connection.open()
         # The link sends a heartbeat every few seconds.
-        return self._link.heartbeat.silence
+        return self._connection.link.silence
 
     async def request_stop(self) -> None:
         """Nothing to do: its work comes from the gateway and the services, which stop first."""

@@ -25,6 +25,7 @@ class ServicePlan:
     port: int | None
     folder: str
     restart_on_undo: bool
+    always: bool
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class KeeperPlan:
     """What the backend starts from; None for its default."""
     image_is_built: bool
     """Whether `freehold build` made the image, so that it is checked against its lock at boot."""
+    sleep_after: float | None
+    """Seconds without use after which the computer sleeps; None if it never does."""
     limits: dict[str, int | float]
     mounts: tuple[MountPlan, ...]
     services: tuple[ServicePlan, ...]

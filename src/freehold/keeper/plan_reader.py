@@ -95,10 +95,11 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         engine_host=computer.host,
         image=ImageFolder(home.images, home.image_lock).resolve(computer.image, computer.backend),
         image_is_built=computer.image == BUILT,
+        sleep_after=computer.sleep_after,
         limits=computer.limits.model_dump(),
         mounts=tuple(MountPlan(one.source, one.target, one.writable) for one in computer.mounts),
         services=tuple(
-            ServicePlan(name, tuple(one.command), one.port, one.folder, one.restart_on_undo)
+            ServicePlan(name, tuple(one.command), one.port, one.folder, one.restart_on_undo, one.always)
             for name, one in computer.services.items()
         ),
         history_folders=tuple(manifest.history.folders),

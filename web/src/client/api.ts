@@ -744,7 +744,11 @@ export interface ProgramInfo {
   can_restart: boolean;
 }
 
-/** All programs, and the isolation of the computer. `usage` is its present use; null means not measurable. */
+/**
+ * All programs, and the isolation of the computer. `usage` is its present use; null means not measurable.
+ *
+ * `sleep` is null for a computer that never sleeps.
+ */
 export interface ProgramsState {
   version: string;
   home: string;
@@ -755,6 +759,7 @@ export interface ProgramsState {
   ports: ServedPort[];
   isolation: IsolationFacts | null;
   usage: Record<string, number | null> | null;
+  sleep: SleepState | null;
   limits: Record<string, number>;
   advice: ManifestAdvice[];
 }
@@ -1037,6 +1042,17 @@ export interface SignedIn {
 
 export interface SignedOut {
   done?: boolean;
+}
+
+/** The sleep of the computer. `after`, `seconds` (asleep since its start) in seconds, `given_back` in bytes. */
+export interface SleepState {
+  after: number;
+  asleep: boolean;
+  since: number | null;
+  given_back: number | null;
+  times: number;
+  seconds: number;
+  trouble: string | null;
 }
 
 /** The certificate, and the configuration that a client needs to use it. */

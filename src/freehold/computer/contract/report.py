@@ -55,3 +55,19 @@ class LimitEvent:
     @property
     def setting(self) -> str:
         return f"computer.limits.{self.limit}"
+
+
+@dataclass(frozen=True)
+class SleepReport:
+    """How a machine was put to sleep: "frozen" in memory, or "written to disk". Memory in bytes; None if unknown."""
+
+    how: Literal["frozen", "written to disk"]
+    memory_before: int | None
+    memory_after: int | None
+
+    @property
+    def given_back(self) -> int:
+        """Bytes of memory that the host can use for other things meanwhile."""
+        if self.memory_before is None or self.memory_after is None:
+            return 0
+        return max(0, self.memory_before - self.memory_after)

@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage
+from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
 from freehold.computer.contract.transport import Transport
 from freehold.computer.engine.api import EngineApi, EngineRefused
 from freehold.computer.engine.container import Container, ContainerOrder, start_container
 from freehold.computer.walls.disk_guard import DiskGuard
+from freehold.computer.walls.freezer import Freezer
 from freehold.computer.walls.limit_watch import LimitWatch
 from freehold.computer.walls.processes import ComputerProcesses
 from freehold.errors import FreeholdError
@@ -40,6 +41,7 @@ class ContainerMachine:
         self._reported: deque[LimitEvent] = deque()
         self._stderr_tail = b""
         self._watch: LimitWatch | None = None
+        self._freezer: Freezer | None = None
         self._start_cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run_thread, name="container", daemon=True)
 
@@ -70,7 +72,21 @@ class ContainerMachine:
     async def wait(self) -> int:
         return await asyncio.shield(self._ended)
 
+    @property
+    def is_asleep(self) -> bool:
+        return self._freezer is not None and self._freezer.is_asleep
+
+    async def sleep(self) -> SleepReport:
+        if self._freezer is None or self._ended.done():
+            raise FreeholdError("computer.ended", "The computer has ended")
+        return await self._freezer.sleep()
+
+    async def wake(self) -> None:
+        if self._freezer is not None:
+            self._freezer.wake()
+
     async def stop(self, grace: float = 5.0) -> None:
+        await self.wake()  # what is frozen can neither end nor be ended
         if not self._ended.done() and grace > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace):
@@ -132,18 +148,25 @@ class ContainerMachine:
                 self._call_in_loop(lambda: None if self._started.done() else self._started.set_exception(failure))
                 return
             try:
-                self._watch = self._make_watch(container)
-                self._call_in_loop(lambda: None if self._started.done() else self._started.set_result(container))
-                self._watch_until_end(container, self._watch)
+                processes = self._find_processes(container)
+                self._watch = self._make_watch(container, processes)
+                self._freezer = freezer = Freezer(container.cgroup, processes)
+                try:
+                    self._call_in_loop(lambda: None if self._started.done() else self._started.set_result(container))
+                    self._watch_until_end(container, self._watch, freezer)
+                finally:
+                    freezer.close()
                 status = self._read_status(container)
             finally:
                 container.remove()
         finally:
             self._call_in_loop(lambda: None if self._ended.done() else self._ended.set_result(status))
 
-    def _make_watch(self, container: Container) -> LimitWatch:
+    def _find_processes(self, container: Container) -> ComputerProcesses:
+        return ComputerProcesses(container.pid, self._order.uid, container.cgroup, self._order.spec.limits.file_size)
+
+    def _make_watch(self, container: Container, processes: ComputerProcesses) -> LimitWatch:
         spec = self._order.spec
-        processes = ComputerProcesses(container.pid, self._order.uid, container.cgroup, spec.limits.file_size)
         disk = DiskGuard((spec.workspace, spec.home), spec.limits, processes, None)
         return LimitWatch(spec.limits, container.cgroup, processes, disk, self._report)
 
@@ -158,18 +181,22 @@ class ContainerMachine:
                 time.sleep(READY_POLL_SECONDS)
         return KILLED
 
-    def _watch_until_end(self, container: Container, watch: LimitWatch) -> None:
+    def _watch_until_end(self, container: Container, watch: LimitWatch, freezer: Freezer) -> None:
         ended = os.pidfd_open(container.pid)
         received = 0
         poll = select.poll()
         poll.register(ended, select.POLLIN)
         poll.register(container.errors, select.POLLIN)
+        poll.register(freezer.woken, select.POLLIN)
         due = time.monotonic()
         try:
             while True:
                 if self._start_cancelled.is_set():
                     return
-                ready = {descriptor for descriptor, _ in poll.poll(max(0.0, due - time.monotonic()) * 1000)}
+                pause = None if freezer.is_asleep else max(0.0, due - time.monotonic()) * 1000
+                ready = {descriptor for descriptor, _ in poll.poll(pause)}
+                if freezer.woken in ready:
+                    os.eventfd_read(freezer.woken)
                 if container.errors in ready:
                     data = os.read(container.errors, MAX_LAST_WORDS)
                     received += len(data)
@@ -180,7 +207,9 @@ class ContainerMachine:
                     watch.sample()
                     return
                 if time.monotonic() >= due:
-                    watch.check()
+                    with freezer.lock:
+                        if not freezer.is_asleep:
+                            watch.check()
                     due = time.monotonic() + watch.pause
         finally:
             os.close(ended)

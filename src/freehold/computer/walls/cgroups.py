@@ -126,6 +126,36 @@ class Cgroup:
                     return True
         return False
 
+    def is_frozen(self) -> bool:
+        """Whether every process stands still. Freezing takes a moment after `freeze`."""
+        with contextlib.suppress(OSError):
+            if "freezer" in self.folders:
+                return (self.folders["freezer"] / "freezer.state").read_text().strip() == "FROZEN"
+            for controller, folder in self.folders.items():
+                if self.versions[controller] == 2:
+                    return "frozen 1" in (folder / "cgroup.events").read_text().splitlines()
+        return False
+
+    @property
+    def thaw_file(self) -> Path | None:
+        """The file of a freezer of version 1. Processes in such a freezer cannot be killed before they are thawed."""
+        return self.folders["freezer"] / "freezer.state" if self.versions.get("freezer") == 1 else None
+
+    def allow_swap(self, allowed: bool) -> None:
+        """Let the kernel move memory of the group to swap. Kernels without swap accounting have no such setting."""
+        folder, version = self.folders.get("memory"), self.versions.get("memory")
+        if folder is None:
+            return
+        if not allowed:
+            _forbid_swap(folder, "memory")
+        elif version == 2:
+            with contextlib.suppress(OSError):
+                (folder / "memory.swap.max").write_text("max")
+        else:
+            for name, value in (("memory.memsw.limit_in_bytes", "-1"), ("memory.swappiness", "100")):
+                with contextlib.suppress(OSError):
+                    (folder / name).write_text(value)
+
     def kill(self) -> None:
         """Kill every process in the group. A process forked at the same time may survive: call again until `remove` succeeds."""
         for controller, folder in self.folders.items():
@@ -137,6 +167,11 @@ class Cgroup:
             for pid in self.processes():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        # Frozen processes of version 1 end when they are thawed.
+        for folder in self.folders.values():
+            with contextlib.suppress(OSError):
+                if (folder / "freezer.state").exists():
+                    (folder / "freezer.state").write_text("THAWED")
 
     def remove(self) -> bool:
         """Remove the groups; True if none is left. A group is busy until its last process is reaped."""

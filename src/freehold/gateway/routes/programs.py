@@ -48,8 +48,23 @@ class ManifestAdviceBody(BaseModel):
     hint: str
 
 
+class SleepStateBody(BaseModel):
+    """The sleep of the computer. `after`, `seconds` (asleep since its start) in seconds, `given_back` in bytes."""
+
+    after: float
+    asleep: bool
+    since: float | None
+    given_back: int | None
+    times: int
+    seconds: float
+    trouble: str | None
+
+
 class ProgramsStateBody(BaseModel):
-    """All programs, and the isolation of the computer. `usage` is its present use; null means not measurable."""
+    """All programs, and the isolation of the computer. `usage` is its present use; null means not measurable.
+
+    `sleep` is null for a computer that never sleeps.
+    """
 
     version: str
     home: str
@@ -60,6 +75,7 @@ class ProgramsStateBody(BaseModel):
     ports: list[ServedPortBody]
     isolation: IsolationFactsBody | None
     usage: dict[str, float | None] | None
+    sleep: SleepStateBody | None
     limits: dict[str, float]
     advice: list[ManifestAdviceBody]
 
@@ -103,6 +119,7 @@ class ProgramRoutes:
             ports=[ServedPortBody.model_validate(encode(port)) for port in status.ports],
             isolation=None if status.isolation is None else IsolationFactsBody.model_validate(encode(status.isolation)),
             usage=None if status.usage is None else vars(status.usage),
+            sleep=None if status.sleep is None else SleepStateBody.model_validate(encode(status.sleep)),
             limits=self._services.manifest.computer.limits.model_dump(),
             advice=[ManifestAdviceBody.model_validate(encode(one)) for one in status.advice],
         )

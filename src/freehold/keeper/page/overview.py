@@ -2,7 +2,7 @@
 
 import time
 
-from freehold.keeper.calls import ComputerUsage, KeeperStatus, ProgramStatus
+from freehold.keeper.calls import ComputerUsage, KeeperStatus, ProgramStatus, SleepStatus
 from freehold.keeper.page.frame import escape_text, render_notice, render_page
 
 GOOD = {"ready"}
@@ -95,11 +95,21 @@ def _facts(status: KeeperStatus) -> str:
     facts = {
         "Isolation": walls,
         "Computer": "stopped" if usage is None else _describe_usage(usage),
+        **({} if status.sleep is None else {"Sleep": _describe_sleep(status.sleep)}),
         "Keeper": f"pid {status.keeper.pid} · {format_size(status.keeper.memory)} · version {status.version}",
         "Manifest": status.manifest.path,
     }
     rows = "".join(f"<dt>{escape_text(name)}</dt><dd>{escape_text(value)}</dd>" for name, value in facts.items())
     return f'<h2>Facts</h2><section class="card pad"><dl class="facts">{rows}</dl></section>'
+
+
+def _describe_sleep(sleep: SleepStatus) -> str:
+    if sleep.trouble is not None:
+        return sleep.trouble
+    if sleep.asleep:
+        given_back = f" · {format_size(sleep.given_back)} memory given back" if sleep.given_back else ""
+        return f"asleep · wakes when it is used{given_back}"
+    return f"awake · sleeps after {sleep.after / 60:g} min without use"
 
 
 def _describe_usage(usage: ComputerUsage) -> str:

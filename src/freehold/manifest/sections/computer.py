@@ -48,6 +48,7 @@ class ServiceSection(Section):
     )
     folder: str = Field(default="/workspace", description="The folder inside the computer in which it starts.")
     restart_on_undo: bool = Field(default=False, description="Whether an undo restarts it.")
+    always: bool = Field(default=False, description="Whether it keeps the computer from falling asleep.")
 
 
 class ComputerSection(Section):
@@ -63,6 +64,11 @@ class ComputerSection(Section):
         default=None,
         description="Where the engine is reached, for docker and podman; else where it usually listens.",
         examples=["unix:///run/docker.sock"],
+    )
+    sleep_after: Seconds | None = Field(
+        default=None,
+        description="The computer sleeps when nobody has used it for so long, and wakes on its first use; else it stays awake.",
+        examples=["30m"],
     )
     limits: LimitsSection = Field(default=LimitsSection(), description="What the computer may use.")
     mounts: Annotated[tuple[MountSection, ...], Strict(False)] = Field(

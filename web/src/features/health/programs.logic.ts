@@ -1,4 +1,4 @@
-import type { ProgramInfo } from "../../client/api";
+import type { ProgramInfo, SleepState } from "../../client/api";
 import { formatBytes } from "../../ui/format";
 
 type Tone = "leaf" | "amber" | "alarm";
@@ -37,6 +37,22 @@ export function programFacts(program: ProgramInfo, now: number): string {
   ]
     .filter((fact) => fact !== "")
     .join(" · ");
+}
+
+/** Whether the computer sleeps, and what that saves; null for one that never sleeps. */
+export function sleepFacts(sleep: SleepState | null, now: number): string | null {
+  if (sleep === null) return null;
+  if (sleep.trouble !== null) return sleep.trouble;
+  if (sleep.since !== null)
+    return [
+      `Asleep for ${formatDuration(now - sleep.since)}`,
+      sleep.given_back ? `${formatBytes(sleep.given_back)} of memory given back` : "",
+      "wakes when it is used",
+    ]
+      .filter((fact) => fact !== "")
+      .join(" · ");
+  const slept = sleep.times === 0 ? "" : ` · slept ${formatDuration(sleep.seconds)} so far`;
+  return `Sleeps after ${formatDuration(sleep.after)} without use${slept}`;
 }
 
 /** The last error of a program while it matters. A program that is just starting does not answer yet. */
