@@ -211,6 +211,34 @@ async def test_records_that_make_no_sense_end_the_isolate(computer: Computer, wi
     )
 
 
+async def test_output_of_a_thread_does_not_break_an_item_in_the_middle(computer: Computer) -> None:
+    """An item of many parts, while another thread writes all the time."""
+    result = await computer.python.execute(
+        "import os, threading\nstop = False\n"
+        "def write():\n  while not stop: os.write(1, b'x' * 100)\n"
+        "thread = threading.Thread(target=write); thread.start()\n"
+        "for n in range(20): display(bytes([n]) * 300_000)\n"
+        "stop = True; thread.join()\nb'end'",
+        limits=IsolateLimits(output=64 << 20),
+    )
+    assert result.ok, result.limit
+    assert [item.content for item in result.items[:-1]] == [bytes([n]) * 300_000 for n in range(20)]
+    assert set(result.stdout) == {ord("x")}
+
+
+async def test_an_item_that_never_ends_harms_nobody(computer: Computer, witness: CodeContext) -> None:
+    """The isolate announces much, sends little, writes output that looks like records, and dies."""
+    code = (
+        "import os\nos.write(100, b'\\x02\\xe8\\x03\\0\\0' + b'begun')\n"
+        "os.write(1, b'\\xff' * 5000)\nimport time; time.sleep(0.05)\nos._exit(1)"
+    )
+    async with await computer.spawn(["/bin/cat"]) as other:
+        result = await computer.python.execute(code)
+        await check(result, witness)
+        await other.write(b"here\n")
+        assert await other.stdout.read() == b"here\n"
+
+
 async def test_a_context_that_speaks_unasked_is_ended(computer: Computer, witness: CodeContext) -> None:
     context = await computer.python.contexts.create()
     await context.execute(

@@ -82,6 +82,34 @@ export async function request<T>(path: string, init: { method?: string; body?: u
   return parseJson(await response.text()) as T;
 }
 
+/**
+ * The lines of a reply, each as JSON and as soon as it has arrived. Leaving the loop early hangs up. A reply that ends in
+ * the middle is a `RequestFailed`.
+ */
+export async function* requestLines<T>(path: string, body: unknown): AsyncGenerator<T> {
+  const response = await send(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (reader === undefined) return;
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(() => {
+        throw new RequestFailed(0, UNREACHABLE);
+      });
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line !== "") yield JSON.parse(line) as T;
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
 /** The bytes at `path` and the tag of their version. */
 export async function download(path: string): Promise<{ bytes: Uint8Array<ArrayBuffer>; etag: string }> {
   const response = await send(path, {});

@@ -16,6 +16,7 @@ PAGES = (
     "/",
     "/sign-in",
     "/device",
+    "/code",
     "/sessions",
     "/history",
     "/history/diff",

@@ -73,6 +73,7 @@ class Isolate:
         self._outbox = memoryview(b"")
         self._file: int | None = None
         self._watched = False
+        self._holds_pipes = False
 
     def descriptors_of_child(self) -> tuple[int, int, int]:
         return self._its_channel.fileno(), self._its_out, self._its_err
@@ -192,12 +193,19 @@ class Isolate:
     def _err_ready(self, events: int) -> None:
         self._read_pipe(1, self._err)
 
-    def _read_pipe(self, stream: int, descriptor: int) -> bool:
-        """Read once; whether there was data. Output between executions belongs to nobody and is dropped."""
+    def _read_pipe(self, stream: int, descriptor: int, reserve: int = 0) -> bool:
+        """Read once; whether there was data. Output between executions belongs to nobody and is dropped.
+
+        `reserve` bytes of the user's room are left for something else.
+        """
         user = self._user
-        room = CHUNK if user is None else min(CHUNK, user.room())
+        if user is not None and self._left and self._left_of == ITEM:
+            self._hold_pipes()  # nothing may come between the parts of an item
+            return False
+        room = CHUNK if user is None else min(CHUNK, user.room() - reserve)
         if room <= 0:
-            self._pause()
+            if not reserve:
+                self._pause()
             return False
         try:
             data = os.read(descriptor, room)
@@ -210,14 +218,25 @@ class Isolate:
             user.output(stream, data)
         return True
 
-    def _drain_pipes(self) -> bool:
+    def _hold_pipes(self) -> None:
+        self._holds_pipes = True
+        self._loop.forget(self._out)
+        self._loop.forget(self._err)
+
+    def _release_pipes(self) -> None:
+        self._holds_pipes = False
+        if self._watched:
+            self._loop.watch(self._out, READ, self._out_ready)
+            self._loop.watch(self._err, READ, self._err_ready)
+
+    def _drain_pipes(self, reserve: int = 0) -> bool:
         """Read what both pipes hold. False when the user has no room for the rest.
 
         Bounded: a thread that goes on writing must not keep the guest here.
         """
         for stream, descriptor in enumerate((self._out, self._err)):
             for _ in range(MAX_PIPE // CHUNK + 1):
-                if not self._read_pipe(stream, descriptor):
+                if not self._read_pipe(stream, descriptor, reserve):
                     break
         user = self._user
         return user is None or user.room() > 0
@@ -258,6 +277,8 @@ class Isolate:
                 self._left -= len(part)
                 if self._left_of == ITEM:
                     user.item(part, None)
+                    if not self._left and self._holds_pipes:
+                        self._release_pipes()
                 else:
                     user.module(part, None)
                 continue
@@ -265,6 +286,7 @@ class Isolate:
                 return True
             kind, size = RECORD.unpack_from(self._inbox)
             if kind == ITEM and size <= records.MAX_ITEM:
+                self._drain_pipes(reserve=len(self._inbox))  # what was written before it comes before it
                 header, self._inbox = self._inbox[: RECORD.size], self._inbox[RECORD.size :]
                 self._left, self._left_of = size, ITEM
                 user.item(header, size)

@@ -135,4 +135,7 @@ def send_files(patterns: Iterable[str]) -> None:
 
 
 def send_item(head: dict[str, Any], content: bytes) -> None:
+    """What was written before comes before."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
     write_record(ITEM, json.dumps(head).encode() + b"\n" + content)

@@ -12,7 +12,7 @@ import wasmtime
 
 from freehold.guest.isolates.fork_server import read_exactly, read_request_with_file, write_record
 from freehold.guest.isolates.records import MAX_ITEM, MODULE
-from freehold.guest.isolates.runner import NamedFailure, IsolateRunner, send_item
+from freehold.guest.isolates.runner import IsolateRunner, NamedFailure, send_item
 from freehold.guest.isolates.walls import Walls
 
 TYPE_CHECKING = False

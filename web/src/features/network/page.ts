@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Network",
   icon: "network",
   key: "n",
-  order: 6,
+  order: 7,
   load: () => import("./NetworkPage"),
 };

@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Settings",
   icon: "settings",
   key: "s",
-  order: 8,
+  order: 9,
   load: () => import("./SettingsPage"),
 };

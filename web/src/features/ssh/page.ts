@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Connect",
   icon: "connect",
   key: "c",
-  order: 7,
+  order: 8,
   load: () => import("./ConnectPage"),
 };
