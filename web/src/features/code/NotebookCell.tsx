@@ -10,6 +10,8 @@ interface NotebookCellProps {
   cell: Cell;
   name: string;
   language: Language;
+  /** Grows when the editor shall have the focus. */
+  focusRequests: number;
   isFirst: boolean;
   isLast: boolean;
   onChange: (code: string) => void;
@@ -25,7 +27,7 @@ export function NotebookCell(props: NotebookCellProps) {
   const { run } = cell;
   const isBusy = run !== null && run.state !== "ended";
   return (
-    <li className="card notebook-cell" data-cell={cell.id} aria-label={name}>
+    <li className="card notebook-cell" aria-label={name}>
       <div className="notebook-head">
         <h2 className="quiet">
           {name}
@@ -68,6 +70,7 @@ export function NotebookCell(props: NotebookCellProps) {
         code={cell.code}
         name={name}
         language={language}
+        focusRequests={props.focusRequests}
         onChange={props.onChange}
         onRun={props.onRun}
         onRunAndGoOn={props.onRunAndGoOn}

@@ -11,13 +11,14 @@ interface NotebookEditorProps {
   code: string;
   name: string;
   language: Language;
+  focusRequests: number;
   onChange: (code: string) => void;
   onRun: () => void;
   onRunAndGoOn: () => void;
 }
 
 /** The editor of a cell, as tall as its code. It is in a shadow root for the reason that `CodeEditor` gives. */
-export default function NotebookEditor({ id, code, name, language, ...actions }: NotebookEditorProps) {
+export default function NotebookEditor({ id, code, name, language, focusRequests, ...actions }: NotebookEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const support = useRef(new Compartment());
@@ -65,15 +66,16 @@ export default function NotebookEditor({ id, code, name, language, ...actions }:
       }),
     });
     view.current = editor;
-    const focus = () => editor.focus();
-    const cell = place.closest("[data-cell]");
-    cell?.addEventListener("focus-editor", focus);
     return () => {
-      cell?.removeEventListener("focus-editor", focus);
       editor.destroy();
       view.current = null;
     };
   }, [id]);
+
+  // After the one above, so that an editor that was asked for before it was there gets the focus too.
+  useEffect(() => {
+    if (focusRequests > 0) view.current?.focus();
+  }, [focusRequests]);
 
   useEffect(() => {
     let current = true;

@@ -1,4 +1,4 @@
-import { useRef, useSyncExternalStore } from "react";
+import { useState, useSyncExternalStore } from "react";
 import { request, requestLines } from "../../client/http";
 import { ConfirmButton } from "../../ui/ConfirmButton";
 import { Icon } from "../../ui/Icon";
@@ -20,17 +20,13 @@ export default function NotebookPage() {
   const notebook = openNotebook();
   const { settings, cells, context } = useSyncExternalStore(notebook.subscribe, notebook.state);
   const toasts = useToasts();
-  const list = useRef<HTMLOListElement>(null);
+  /** The cell whose editor shall have the focus, and how often that was asked for. */
+  const [focus, setFocus] = useState({ id: "", requests: 0 });
   const isRunning = cells.some((cell) => cell.run !== null && cell.run.state !== "ended");
 
   const attempt = (work: Promise<void>) => void work.catch(toasts.failed);
   const change = (changed: Partial<Settings>) => attempt(notebook.configure({ ...settings, ...changed }));
-  function focusCell(id: string) {
-    // The cell may be drawn only after this event.
-    requestAnimationFrame(() =>
-      list.current?.querySelector<HTMLElement>(`[data-cell="${id}"]`)?.dispatchEvent(new Event("focus-editor")),
-    );
-  }
+  const focusCell = (id: string) => setFocus(({ requests }) => ({ id, requests: requests + 1 }));
 
   return (
     <div className="column notebook">
@@ -85,13 +81,14 @@ export default function NotebookPage() {
           onConfirm={() => attempt(notebook.reset())}
         />
       </div>
-      <ol className="notebook-cells" ref={list}>
+      <ol className="notebook-cells">
         {cells.map((cell, index) => (
           <NotebookCell
             key={cell.id}
             cell={cell}
             name={`Cell ${index + 1}`}
             language={settings.language}
+            focusRequests={focus.id === cell.id ? focus.requests : 0}
             isFirst={index === 0}
             isLast={index === cells.length - 1}
             onChange={(code) => notebook.setCode(cell.id, code)}
