@@ -74,6 +74,9 @@ class Isolate:
         self._file: int | None = None
         self._watched = False
         self._holds_pipes = False
+        self._answer: bytes | None = None
+        self._end: tuple[int | None, int, int] = (None, 0, 0)
+        self._closed = False
 
     def descriptors_of_child(self) -> tuple[int, int, int]:
         return self._its_channel.fileno(), self._its_out, self._its_err
@@ -89,7 +92,9 @@ class Isolate:
 
     def processor_time(self) -> float:
         """Seconds that all its threads have used."""
-        if not self.pid or self.over:
+        if self.over:
+            return self._end[1] / 1e6
+        if not self.pid:
             return 0.0
         try:
             return time.clock_gettime((~self.pid << 3) | 2)  # the clock of that process
@@ -131,19 +136,53 @@ class Isolate:
             self.interrupt()
 
     def ended(self, status: int | None, processor: int, memory: int) -> None:
+        """The process is gone. What it wrote before is still delivered, as soon as the user has room for it."""
         if self.over:
             return
         self.over = True
-        if self._user is not None:
-            self._drain_pipes()
+        self._end = status, processor, memory
+        self._watched = False
         for descriptor in (self._channel.fileno(), self._out, self._err):
             self._loop.forget(descriptor)
-        self._channel.close()
-        os.close(self._out)
-        os.close(self._err)
-        self._fail(status, processor, memory)
+        self._settle()
         if self._at_end is not None:
             self._at_end()
+
+    def _settle(self) -> None:
+        """After the end: the rest of what it wrote, then its answer, or the news that there is none."""
+        user = self._user
+        if user is not None and self._end[0] is not None:
+            if self._answer is None and not self._deliver_rest(user):
+                return  # `resume` goes on
+            if self._answer is not None:
+                return  # `_finish` goes on
+        self._close()
+        self._fail(*self._end)
+
+    def _deliver_rest(self, user: IsolateUser) -> bool:
+        """False when the user has no room for all of it yet."""
+        while self._user is user and self._answer is None:
+            room = min(CHUNK, user.room())
+            if room <= 0:
+                return False
+            try:
+                data = self._channel.recv(room)
+            except OSError:
+                data = b""
+            self._inbox += data
+            if not data or not self._read_records(user):
+                break
+        if self._user is not user or self._answer is not None:
+            return True
+        return self._drain_pipes()
+
+    def _close(self) -> None:
+        """Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._channel.close()
+            os.close(self._out)
+            os.close(self._err)
 
     def _fail(self, status: int | None, processor: int, memory: int) -> None:
         user, self._user = self._user, None
@@ -152,7 +191,11 @@ class Isolate:
 
     def resume(self) -> None:
         """The user has room again."""
-        if self._user is not None and not self.over:
+        if self._user is None:
+            return
+        if self.over:
+            self._settle()
+        else:
             self._watch()
 
     def _watch(self) -> None:
@@ -308,9 +351,12 @@ class Isolate:
         return True
 
     def _finish(self, user: IsolateUser, result: bytes) -> None:
+        self._answer = result
         if not self._drain_pipes():
             # The host reads slowly: the rest of the output first.
             self._loop.call_later(0.01, lambda: self._finish(user, result) if self._user is user else None)
             return
-        self._user = None
+        self._user = self._answer = None
+        if self.over:
+            self._close()
         user.answered(result)
