@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .cache/stamps
 STATIC := src/freehold/gateway/static
-WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
+WEB_SOURCES := $(shell find web clients -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 
 .PHONY: help up test attack soak check format bench web lock generated system system-test clean
 
