@@ -58,6 +58,11 @@ class Home:
         return self.root / "images"
 
     @property
+    def mounts(self) -> Path:
+        """The unpacked files of mounts that are archives or commits."""
+        return self.root / "mounts"
+
+    @property
     def image_lock(self) -> Path:
         return self.root / "freehold.lock"
 

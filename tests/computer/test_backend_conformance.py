@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.computer.engines import running_engine
 from tests.computer.unsealed_backend import UnsealedBackend
+from tests.computer.virtual_machines import micro_vm
 from tests.computer.waits import alive
 from tests.support.condition import until
 
@@ -30,6 +31,7 @@ BACKENDS: dict[str, Callable[[], AbstractContextManager[Backend]]] = {
     "bubblewrap": lambda: contextlib.nullcontext(find_backend("bubblewrap")),
     "docker": lambda: running_engine("docker"),
     "podman": lambda: running_engine("podman"),
+    "microvm": micro_vm,
     "unsealed": lambda: contextlib.nullcontext(UnsealedBackend()),
 }
 SMALL = Limits(memory=192 * MIB, processes=64, tmp=16 * MIB)

@@ -70,7 +70,10 @@ class SilentClient:
         self.writer = writer
 
     async def line(self) -> bytes:
-        return (await self.reader.readline()).strip()
+        line = await self.reader.readline()
+        if not line:
+            raise EOFError("the use socket was closed")
+        return line.strip()
 
     async def asked(self, times: int = 1) -> None:
         """Returns after so many questions; each is answered with a very long time."""
@@ -117,16 +120,23 @@ async def test_a_computer_that_is_held_stays_awake(sleeper: SleepingMachine) -> 
     """Nothing is sent meanwhile: an agent thinks, or waits for its owner."""
     async with Computer.connect(sleeper.path) as computer, silent_client(sleeper) as witness:
         with computer.hold_awake():
+            await computer.run("true")
+            before = len(sleeper.slept)
             await witness.asked(10)
-            assert not sleeper.slept
-        await asyncio.gather(sleeper.asleep(), witness.asked())
+            assert len(sleeper.slept) == before
+        answering = asyncio.ensure_future(witness.asked(1_000_000))
+        await sleeper.asleep()
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
 
 
 async def test_a_command_that_runs_keeps_it_awake(sleeper: SleepingMachine) -> None:
     async with Computer.connect(sleeper.path) as computer, silent_client(sleeper) as witness:
         running = asyncio.ensure_future(computer.run("while [ ! -e go ]; do sleep 0.01; done"))
+        await computer.run("true")
+        before = len(sleeper.slept)
         await witness.asked(10)
-        assert not sleeper.slept
+        assert len(sleeper.slept) == before
         await computer.files.write("go", b"")
         await asyncio.gather(running, witness.asked())
 
@@ -175,7 +185,7 @@ async def test_asleep_for_a_day_it_uses_no_processor_and_its_link_is_not_lost(sl
     try:
         link = connection.link
         await sleeper.asleep()
-        await until(lambda: connection.use.is_asleep)
+        await until(lambda: link._is_paused)
         used = sleeper.machine.usage().cpu_seconds
         now += DAY
         await asyncio.sleep(0.05)
@@ -193,22 +203,40 @@ async def test_a_client_that_does_not_answer_keeps_it_awake(
 ) -> None:
     monkeypatch.setattr(use_server, "ANSWER_TIMEOUT", 0.02)
     async with silent_client(sleeper) as client:
+        assert await client.line() == b"awake"
+        before = len(sleeper.slept)
         for _ in range(3):
             while await client.line() != b"ask":
                 pass
-        assert not sleeper.slept
+        assert len(sleeper.slept) == before
     await sleeper.asleep()
+
+
+async def test_a_client_that_is_not_asked_any_more_connects_anew(sleeper: SleepingMachine) -> None:
+    """Without its use connection the computer would sleep while it works."""
+    async with Computer.connect(sleeper.path) as computer:
+        link = computer._connection.link
+        transport = computer._connection.use._transport
+        assert transport is not None
+        transport.abort()
+        await until(lambda: link.ended.done())
+        await computer.wait_connected()
+        assert computer._connection.use.is_connected
+        await sleeper.asleep()
+        assert (await computer.run("echo awake")).stdout == b"awake\n"
 
 
 async def test_words_that_are_no_answer_keep_it_awake(sleeper: SleepingMachine) -> None:
     async with silent_client(sleeper) as client:
+        assert await client.line() == b"awake"
+        before = len(sleeper.slept)
         for words in (b"unused soon\n", b"unused nan\n", b"unused -5\n"):
             while await client.line() != b"ask":
                 pass
             client.writer.write(words)
         while await client.line() != b"awake":
             pass
-        assert not sleeper.slept
+        assert len(sleeper.slept) == before
         client.writer.write(b"x" * 1000)
         assert not await client.reader.read()
 

@@ -161,6 +161,12 @@ CASES: dict[str, Case] = {
         "/usr/lib",
         "computer.mounts[0].target",
     ),
+    "E225": Case(
+        '[[computer.mounts]]\nkind = "git"\nsource = "~/code"\ntarget = "/mnt/a"',
+        '[[computer.mounts]]\nkind = "git"\nsource = "~/code"\ntarget = "/mnt/a"\ncommit = "v1"',
+        "needs commit",
+        "computer.mounts[0].commit",
+    ),
     "W301": Case('[egress]\nmode = "allow"', '[egress]\nmode = "ask"', "allow", "egress.mode"),
     "E302": Case('[egress]\nallow = ["10.0.0.0/8"]', '[egress]\nallow = ["9.9.9.9"]', "10.0.0.0/8", "egress.allow[0]"),
     "E303": Case('[egress]\nallow = ["*.com"]', '[egress]\nallow = ["*.example.com"]', "*.com", "egress.allow[0]"),

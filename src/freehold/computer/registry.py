@@ -14,6 +14,7 @@ BACKENDS = {
     "bubblewrap": "freehold.computer.bubblewrap",
     "docker": "freehold.computer.engine.docker",
     "podman": "freehold.computer.engine.podman",
+    "microvm": "freehold.computer.microvm",
 }
 
 

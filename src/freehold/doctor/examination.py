@@ -78,6 +78,14 @@ def _find_missing_walls(backend: str) -> Iterator[MissingWall]:
         for one in requirements.find_missing_requirements():
             yield MissingWall(one.wall, one.message, one.hint)
         return
+    if backend == "microvm":
+        from freehold.computer.microvm.requirements import check_vm_requirements
+
+        try:
+            check_vm_requirements()
+        except FreeholdError as error:
+            yield MissingWall("virtual machine", error.message, error.hint)
+        return
     from freehold.computer.engine.api import find_engine
 
     try:

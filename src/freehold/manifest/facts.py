@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from freehold.manifest.exceptions import BACKENDS
 from freehold.manifest.sections.computer import Backend
 
 
@@ -88,8 +87,6 @@ def _size_of(folder: Path) -> int:
 
 
 def _why_not(backend: Backend, environ: Mapping[str, str]) -> str:
-    if backend not in BACKENDS:
-        return f"this version of Freehold does not have the {backend} backend yet"
     search = environ.get("PATH", os.defpath)
     match backend:
         case "bubblewrap":
@@ -99,7 +96,11 @@ def _why_not(backend: Backend, environ: Mapping[str, str]) -> str:
         case "podman":
             return _why_no_engine("podman", ("/run/podman/podman.sock",), environ)
         case "microvm":
-            return "" if shutil.which("qemu-system-x86_64", path=search) else "QEMU is not installed"
+            return (
+                ""
+                if shutil.which("qemu-system-x86_64", path=search)
+                else "QEMU is not installed (apt install qemu-system-x86)"
+            )
 
 
 def _why_no_engine(program: str, sockets: tuple[str, ...], environ: Mapping[str, str]) -> str:

@@ -74,6 +74,8 @@ def describe_root(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
     yield from ("--bind", sources.workspace, WORKSPACE, "--bind", sources.home, AGENT_HOME)
     for mount, source in zip(spec.mounts, sources.mounts, strict=True):
         yield from ("--bind" if mount.writable else "--ro-bind", source, mount.target)
+    for memory in spec.memory_mounts:
+        yield from ("--perms", "0755", "--size", str(memory.size), "--tmpfs", memory.target)
     yield from ("--ro-bind", sources.guest, GUEST_PATH)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.bubblewrap.bind_stage import stage_sources
 from freehold.computer.bubblewrap.layout import BindSources, describe_environment, describe_root, image_folder
 from freehold.computer.bubblewrap.requirements import SandboxTools, explain_bwrap_error, find_tools
 from freehold.computer.contract.conventions import (
@@ -23,6 +22,7 @@ from freehold.computer.contract.conventions import (
 )
 from freehold.computer.contract.report import Isolation
 from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.walls.bind_stage import stage_sources
 from freehold.computer.walls.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
 from freehold.computer.walls.credentials import call_as_uid
 from freehold.computer.walls.inside import describe_etc
@@ -35,9 +35,6 @@ from freehold.errors import FreeholdError
 
 START_TIMEOUT = 10.0
 MAX_STDERR = 64 * 1024
-
-# Joins the cgroups while it still has the permission, then becomes the next program.
-ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 
 # Does what `python3 GUEST_PATH` does, without the modules that Python loads to detect an archive.
 RUN_ARCHIVE = f"import zipimport;exec(zipimport.zipimporter({GUEST_PATH!r}).get_code('__main__'))"
@@ -182,7 +179,7 @@ def _describe_descent(order: SandboxOrder, tools: SandboxTools, cgroup: Cgroup |
     """The programs that run before bubblewrap: join the cgroups, then drop every privilege."""
     steps: list[str] = []
     if cgroup is not None:
-        steps += ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, cgroup.process_files), "--"]
+        steps += cgroup.entering_command()
     steps += [tools.setpriv, "--no-new-privs"]
     if os.geteuid() == 0:
         steps += [f"--reuid={order.uid}", f"--regid={order.uid}", "--clear-groups", "--inh-caps=-all"]

@@ -50,6 +50,14 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class MemoryMount:
+    """An empty folder in memory at `target`, writable, gone when the computer ends. It counts as memory."""
+
+    target: str
+    size: int
+
+
+@dataclass(frozen=True)
 class ComputerSpec:
     """Everything that a backend needs to know.
 
@@ -62,6 +70,7 @@ class ComputerSpec:
     home: Path
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
+    memory_mounts: tuple[MemoryMount, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
     hostname: str = "freehold"

@@ -111,6 +111,7 @@ def describe_container(
             "Tmpfs": {
                 "/tmp": f"rw,nosuid,nodev,size={tmp},mode=1777",  # noqa: S108
                 "/run": f"rw,nosuid,nodev,size={RUN_SIZE},mode=1777",
+                **{one.target: f"rw,nosuid,nodev,size={one.size},mode=1777" for one in spec.memory_mounts},
             },
             "ShmSize": tmp,
             "IpcMode": "private",

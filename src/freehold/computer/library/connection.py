@@ -44,7 +44,7 @@ class ComputerConnection:
         self.accepts: dict[tuple[int, int], Callable[[Link, int], None]] = {}
         self.restored: list[Restore] = []
         self.state: LinkState = "connecting"
-        self.use = ComputerUse(self._note_sleep)
+        self.use = ComputerUse(self._note_sleep, self._note_use_lost)
 
     async def open(self) -> None:
         """Make the first link. The caller gets its error."""
@@ -96,6 +96,11 @@ class ComputerConnection:
             self._link.close()
         await self.use.close()
 
+    def _note_use_lost(self) -> None:
+        """Both connections are made anew: the computer must not sleep without asking this client."""
+        if self._link is not None:
+            self._link.cut(FreeholdError("link.lost", "The computer has ended"))
+
     def _note_sleep(self, asleep: bool) -> None:
         if self._link is not None:
             if asleep:
@@ -112,6 +117,7 @@ class ComputerConnection:
         with self.use.hold():
             if isinstance(self.transport, SocketTransport):
                 await self.use.connect(use_socket(self.transport.path))
+            is_asked = self.use.is_connected
             link = await Link.connect(self.transport, accept=self._accept, clock=self._clock)
             link.use = self.use
             try:
@@ -120,6 +126,9 @@ class ComputerConnection:
             except BaseException:
                 link.close()
                 raise
+            if is_asked and not self.use.is_connected:
+                link.close()
+                raise FreeholdError("link.lost", "The computer ended while it was connected")
         self._link = link
         self._error = None
         self._set_state("healthy")

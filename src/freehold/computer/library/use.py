@@ -31,11 +31,15 @@ class ComputerUse(asyncio.Protocol):
     """A client's connection to the use socket. Without such a socket the computer never sleeps, and this does nothing.
 
     `touch` when something is sent, `hold` while somebody waits for the computer to work. `on_change` is called with
-    True when it has fallen asleep, and with False when it is awake.
+    True when it has fallen asleep, and with False when it is awake. `on_lost` is called when the connection has ended:
+    from then on nobody asks this client, and the computer may sleep while it is used.
     """
 
-    def __init__(self, on_change: Callable[[bool], None] = lambda _: None) -> None:
+    def __init__(
+        self, on_change: Callable[[bool], None] = lambda _: None, on_lost: Callable[[], None] = lambda: None
+    ) -> None:
         self._on_change = on_change
+        self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._lost = asyncio.Event()
         self._inbox = b""
@@ -47,6 +51,10 @@ class ComputerUse(asyncio.Protocol):
         self._must_wake = False
         """From an answer to `ask` until `awake`: the computer may sleep already, or in a moment."""
         self._is_asleep = False
+
+    @property
+    def is_connected(self) -> bool:
+        return self._transport is not None
 
     @property
     def is_asleep(self) -> bool:
@@ -83,8 +91,9 @@ class ComputerUse(asyncio.Protocol):
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Keeps the computer awake."""
+        """Keeps the computer awake, also if it was about to fall asleep."""
         self._holds += 1
+        self.touch()
         try:
             yield
         finally:
@@ -129,6 +138,7 @@ class ComputerUse(asyncio.Protocol):
         self._lost.set()
         self._is_asked = self._must_wake = False
         self._set_asleep(False)
+        self._on_lost()
 
     def data_received(self, data: bytes) -> None:
         *lines, self._inbox = (self._inbox + data).split(b"\n")

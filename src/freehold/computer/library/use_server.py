@@ -99,6 +99,7 @@ class UseServer:
         self._on_sleep = on_sleep
         self._on_wake = on_wake
         self._clients: set[UseConnection] = set()
+        self._is_alone = asyncio.Event()
         self._last_change = time.monotonic()
         self._wake = asyncio.Event()
         self._is_busy = False
@@ -122,11 +123,12 @@ class UseServer:
             self.current = None
             for client in list(self._clients):
                 client.abort()
-            while self._clients:
-                await asyncio.sleep(0)
+            if self._clients:
+                await self._is_alone.wait()
 
     def add(self, client: UseConnection) -> None:
         self._clients.add(client)
+        self._is_alone.clear()
         self._last_change = time.monotonic()
         if self._is_busy:
             self.request_wake()  # it is greeted with the others when the computer is awake
@@ -135,6 +137,8 @@ class UseServer:
 
     def remove(self, client: UseConnection) -> None:
         self._clients.discard(client)
+        if not self._clients:
+            self._is_alone.set()
         self._last_change = time.monotonic()
 
     def request_wake(self) -> None:

@@ -9,12 +9,14 @@ import ctypes
 import os
 import stat
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.errors import FreeholdError
 
 CLONE_NEWNS = 0x00020000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x1000, 0x4000, 0x80000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 0x1, 0x2, 0x4, 0x8, 0x20
+MS_BIND, MS_REC, MS_SLAVE = 0x1000, 0x4000, 0x80000
 STAGE = Path("/run")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -22,21 +24,38 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def stage_sources(sources: Sequence[Path]) -> list[str]:
     """Move the calling thread permanently into a mount namespace in which the sources are at the returned paths."""
+    return stage_binds([StagedBind(source, str(number)) for number, source in enumerate(sources)])
+
+
+@dataclass(frozen=True)
+class StagedBind:
+    """A source, and its place below the stage."""
+
+    source: Path
+    name: str
+    read_only: bool = False
+
+
+def stage_binds(binds: Sequence[StagedBind]) -> list[str]:
+    """The same with places of one's own choice. The stage itself is then a folder that can be shared as a whole."""
     if _libc.unshare(CLONE_NEWNS) != 0:
         _raise_mount_error("create a mount namespace")
     _mount(None, "/", None, MS_REC | MS_SLAVE)
     # Open before /run is covered, because a source may be below /run.
-    descriptors = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source in sources]
+    descriptors = [os.open(bind.source, os.O_PATH | os.O_CLOEXEC) for bind in binds]
     try:
         _mount("freehold", str(STAGE), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=64k")
         places: list[str] = []
-        for number, descriptor in enumerate(descriptors):
-            place = STAGE / str(number)
+        for bind, descriptor in zip(binds, descriptors, strict=True):
+            place = STAGE / bind.name
+            place.parent.mkdir(parents=True, exist_ok=True)
             if stat.S_ISDIR(os.fstat(descriptor).st_mode):
                 place.mkdir()
             else:
                 place.touch()
             _mount(f"/proc/thread-self/fd/{descriptor}", str(place), None, MS_BIND | MS_REC)
+            if bind.read_only:
+                _mount(None, str(place), None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV)
             places.append(str(place))
         return places
     finally:

@@ -20,6 +20,9 @@ CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
 PERIOD = 100_000
 PREFIX = "freehold-"
 
+# Joins the cgroups while it still has the permission, then becomes the next program.
+ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
+
 Version = Literal[1, 2]
 _serial = itertools.count(1)
 
@@ -80,6 +83,10 @@ class Cgroup:
     def process_files(self) -> tuple[Path, ...]:
         """The files to which a process writes its pid to join the groups."""
         return tuple(dict.fromkeys(folder / "cgroup.procs" for folder in self.folders.values()))
+
+    def entering_command(self) -> list[str]:
+        """The beginning of a command line: it joins the groups and becomes the program that follows."""
+        return ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, self.process_files), "--"]
 
     def processes(self) -> list[int]:
         for entrance in self.process_files:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
 from freehold.computer.walls.credentials import call_as_uid
-from freehold.computer.walls.processes import ComputerProcesses
+from freehold.computer.walls.processes import FileHolders
 
 MAX_DESCRIPTORS = 400_000
 """Descriptors that one scan looks at, which takes about two seconds."""
@@ -46,7 +46,7 @@ class _Scan:
             self.files[found.st_dev, found.st_ino] = found.st_blocks * 512
 
 
-def measure_deleted(processes: ComputerProcesses, folders: Sequence[Path]) -> DeletedFiles:
+def measure_deleted(processes: FileHolders, folders: Sequence[Path]) -> DeletedFiles:
     """The files on the disks of the folders that have no name and that a process of the computer keeps."""
     devices = set()
     for folder in folders:

@@ -18,7 +18,7 @@ from pathlib import Path
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.contract.spec import GIB, MIB, Limits
 from freehold.computer.walls.deleted_files import DeletedFiles, measure_deleted
-from freehold.computer.walls.processes import ComputerProcesses
+from freehold.computer.walls.processes import WriteControl
 from freehold.computer.walls.project_quota import ProjectQuota
 
 MAX_DEPTH = 256
@@ -120,7 +120,7 @@ class DiskGuard:
         self,
         folders: Sequence[Path],
         limits: Limits,
-        processes: ComputerProcesses,
+        processes: WriteControl,
         quota: ProjectQuota | None = None,
     ) -> None:
         self._folders = folders

@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 
 from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
-from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.contract.spec import ComputerSpec, MemoryMount, Mount
 from freehold.computer.walls.inside import TOP_LEVEL
 from freehold.computer.walls.ownership import check_folder_is_safe
 from freehold.errors import FreeholdError
@@ -14,7 +14,8 @@ RESERVED_TARGETS = ("/", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"
 def check_mounts(spec: ComputerSpec) -> None:
     """Refuse a mount that would cover a part of the computer or another mount."""
     taken: set[str] = set()
-    for mount in spec.mounts:
+    mounts: list[Mount | MemoryMount] = [*spec.mounts, *spec.memory_mounts]
+    for mount in mounts:
         target = PurePosixPath(mount.target)
         wrong = ""
         if not target.is_absolute() or ".." in target.parts or "\0" in mount.target:
@@ -23,7 +24,7 @@ def check_mounts(spec: ComputerSpec) -> None:
             wrong = "is reserved for the computer"
         elif str(target) in taken:
             wrong = "is mounted twice"
-        elif not mount.source.exists():
+        elif isinstance(mount, Mount) and not mount.source.exists():
             raise FreeholdError(
                 "computer.mount-missing",
                 f"{mount.source}, the source of the mount at {mount.target}, does not exist",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from freehold.computer.contract.report import SleepReport
 from freehold.computer.walls.cgroups import Cgroup
-from freehold.computer.walls.processes import ComputerProcesses
+from freehold.computer.walls.processes import FileHolders
 from freehold.errors import FreeholdError
 
 FREEZE_TIMEOUT = 2.0
@@ -29,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Freezer:
     """`lock` is held by whoever else freezes the group for a moment. `woken` becomes readable when the sleep has ended."""
 
-    def __init__(self, cgroup: Cgroup | None, processes: ComputerProcesses) -> None:
+    def __init__(self, cgroup: Cgroup | None, processes: FileHolders) -> None:
         self._cgroup = cgroup
         self._processes = processes
         self._guard: subprocess.Popen[bytes] | None = None

@@ -188,3 +188,34 @@ class LimitWatch:
         elif limit not in self._warned:
             self._warned.add(limit)
             yield LimitEvent("warning", limit, used, allowed, f"{share:.0%} of computer.limits.{limit} is used")
+
+
+class LimitEvents:
+    """Finds the events in the counters of a computer whose own kernel holds the limits. Each is reported once."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._killed = 0
+        self._refused = 0
+        self._warned: set[str] = set()
+
+    def find(self, usage: MachineUsage) -> Iterator[LimitEvent]:
+        limits = self._limits
+        killed, refused = usage.out_of_memory or 0, usage.refused_processes or 0
+        if killed > self._killed:
+            words = f"more than {limits.memory} bytes were requested: a process was killed"
+            yield LimitEvent("reached", "memory", limits.memory, limits.memory, words)
+        if refused > self._refused:
+            words = f"{limits.processes} processes exist: a new one was refused"
+            yield LimitEvent("reached", "processes", limits.processes, limits.processes, words)
+        self._killed, self._refused = max(killed, self._killed), max(refused, self._refused)
+        for limit, used, allowed in (
+            ("memory", usage.memory or 0, limits.memory),
+            ("processes", usage.processes or 0, limits.processes),
+        ):
+            share = used / allowed
+            if share < WARNING_SHARE:
+                self._warned.discard(limit)
+            elif limit not in self._warned:
+                self._warned.add(limit)
+                yield LimitEvent("warning", limit, used, allowed, f"{share:.0%} of computer.limits.{limit} is used")

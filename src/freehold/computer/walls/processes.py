@@ -7,9 +7,29 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from freehold.computer.walls.cgroups import Cgroup
 from freehold.computer.walls.credentials import call_as_uid
+
+
+class FileHolders(Protocol):
+    """Processes of the host that keep files of a computer open or in memory."""
+
+    @property
+    def uid(self) -> int: ...
+
+    def list_pids(self) -> list[int]: ...
+
+
+class WriteControl(FileHolders, Protocol):
+    """How the writes of a computer are stopped when its disk limit is reached."""
+
+    def hold_writes(self) -> None: ...
+
+    def release_writes(self) -> None: ...
+
+    def kill_all_but_guest(self) -> int: ...
 
 
 @dataclass(frozen=True)

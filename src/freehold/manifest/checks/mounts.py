@@ -79,7 +79,7 @@ def dangerous_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFi
 def writable_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The agent may change a folder of the host, and history does not cover it."""
     for index, mount in enumerate(manifest.computer.mounts):
-        if mount.writable:
+        if mount.writable and mount.kind == "folder":
             yield CheckFinding(
                 ("computer", "mounts", index, "writable"),
                 f"The agent may change {show_value(mount.source)}, and what it does there cannot be undone",
@@ -92,7 +92,10 @@ def bad_mount_source(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
     """A mount has no source, or one that is not there."""
     for index, mount in enumerate(manifest.computer.mounts):
         key: KeyPath = ("computer", "mounts", index, "source")
-        if not mount.source.startswith(("/", "~")):
+        if mount.kind == "memory":
+            if mount.source:
+                yield CheckFinding(key, "A folder in memory begins empty and has no source", "Leave source out")
+        elif not mount.source.startswith(("/", "~")):
             yield CheckFinding(
                 key,
                 f"{show_key(key)} is {show_value(mount.source)}, which is not an absolute path",
@@ -103,6 +106,33 @@ def bad_mount_source(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
                 key,
                 f"{show_key(key)} is {show_value(mount.source)}, which is not there",
                 "Make the folder, or leave the mount out",
+            )
+
+
+@check("E225")
+def bad_mount_kind(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A mount has a setting that its kind does not know, or lacks one that it needs."""
+    for index, mount in enumerate(manifest.computer.mounts):
+        for name, needed, given, example in (
+            ("size", mount.kind == "memory", mount.size, 'size = "64MiB"'),
+            ("commit", mount.kind == "git", mount.commit, 'commit = "v1.2.0"'),
+        ):
+            key: KeyPath = ("computer", "mounts", index, name)
+            if needed and not given:
+                yield CheckFinding(key, f"A mount of kind {mount.kind} needs {name}", example)
+            elif given and not needed:
+                yield CheckFinding(key, f"A mount of kind {mount.kind} has no {name}", f"Leave {name} out")
+        if mount.writable and mount.kind != "folder":
+            yield CheckFinding(
+                ("computer", "mounts", index, "writable"),
+                f"A mount of kind {mount.kind} cannot be made writable",
+                "Leave writable out; a folder in memory is always writable",
+            )
+        if mount.size is not None and mount.size > manifest.computer.limits.memory:
+            yield CheckFinding(
+                ("computer", "mounts", index, "size"),
+                "A folder in memory is larger than computer.limits.memory",
+                'size = "64MiB", or raise memory in [computer.limits]',
             )
 
 

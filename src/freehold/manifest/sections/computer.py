@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 from freehold.manifest.sections.base import Section
 from freehold.manifest.units import Bytes, Command, Port, Seconds
 
+MountKind = Literal["folder", "archive", "git", "memory"]
 Backend = Literal["bubblewrap", "docker", "podman", "microvm"]
 
 
@@ -30,11 +31,30 @@ class LimitsSection(Section):
 
 
 class MountSection(Section):
-    """A folder of the host that is seen in the computer."""
+    """Something beside the workspace that is seen in the computer. History covers no mount."""
 
-    source: str = Field(default="", description="The folder on this machine.", examples=["~/code/library"])
+    kind: MountKind = Field(
+        default="folder",
+        description="A folder of this machine; the files of a tar or zip archive; the files of a git repository at a commit; or an empty folder in memory. Archive and git are read-only.",
+        examples=["git"],
+    )
+    source: str = Field(
+        default="",
+        description="The folder, the archive or the repository on this machine; nothing for memory.",
+        examples=["~/code/library"],
+    )
     target: str = Field(default="", description="Where the computer sees it.", examples=["/mnt/library"])
-    writable: bool = Field(default=False, description="Whether the agent may change it; history does not cover it.")
+    writable: bool = Field(default=False, description="Whether the agent may change a folder.")
+    commit: str | None = Field(
+        default=None,
+        description="A commit, tag or branch, for git. It is looked up at each start.",
+        examples=["v1.2.0"],
+    )
+    size: Bytes | None = Field(
+        default=None,
+        description="The size of a folder in memory. It counts as memory of the computer.",
+        examples=["64MiB"],
+    )
 
 
 class ServiceSection(Section):
@@ -72,7 +92,7 @@ class ComputerSection(Section):
     )
     limits: LimitsSection = Field(default=LimitsSection(), description="What the computer may use.")
     mounts: Annotated[tuple[MountSection, ...], Strict(False)] = Field(
-        default=(), description="Folders of the host that are seen in the computer."
+        default=(), description="What is seen in the computer beside the workspace."
     )
     services: Mapping[str, ServiceSection] = Field(
         default={}, description="Programs that are kept running in the computer, by name."
