@@ -187,7 +187,11 @@ def test_all_missing_artifacts_are_named_with_what_needs_them_and_the_command(
         raise FreeholdError("computer.no-isolation", "bubblewrap is not installed", hint="apt install bubblewrap")
 
     monkeypatch.setattr(artifacts, "find_tools", no_bwrap)
-    plan = replace(PLAN, image=str(tmp_path / "rootfs"), mounts=(MountPlan(str(tmp_path / "code"), "/mnt", False),))
+    plan = replace(
+        PLAN,
+        image=str(tmp_path / "rootfs"),
+        mounts=(MountPlan("folder", str(tmp_path / "code"), "/mnt", False, "", 0),),
+    )
     with pytest.raises(FreeholdError) as caught:
         artifacts.check_artifacts(plan, find_home(tmp_path))
     error = caught.value

@@ -87,8 +87,8 @@ def test_a_service_that_is_always_needed_keeps_the_computer_awake(tmp_path: Path
             witness.connect(str(use_socket(harness.home.computer_socket())))
             lines = witness.makefile("rwb", buffering=0)
             for _ in range(3):
-                while lines.readline() != b"ask\n":
-                    pass
+                while (line := lines.readline()) != b"ask\n":
+                    assert line, "the use socket was closed"
                 lines.write(b"unused 1000000\n")
             lines.close()
         assert read_sleep(harness).times == before

@@ -15,7 +15,7 @@ from freehold.strict_json import encode
 if TYPE_CHECKING:
     from freehold.keeper.calls import KeeperStatus, SleepStatus
 
-STATE_COLORS = {"ready": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
+STATE_COLORS = {"ready": "green", "idle": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
 
 
 @click.command()

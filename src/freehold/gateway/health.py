@@ -82,7 +82,7 @@ async def probe_program(services: Services, name: str) -> ProbeResult | None:
 
 
 def _is_not_ready(program: ProgramStatus) -> bool:
-    return program.state != "ready"
+    return program.state not in ("ready", "idle")
 
 
 def _is_slot_required(services: Services, name: str) -> bool:

@@ -45,10 +45,14 @@ def find_missing(plan: KeeperPlan) -> Iterator[MissingArtifact]:
             except FreeholdError as error:
                 yield MissingArtifact(error.message, 'computer.backend = "bubblewrap"', error.hint)
         yield from _find_missing_root(plan)
-    for mount in plan.mounts:
+    for mount in (one for one in plan.mounts if one.kind != "memory"):
         source = Path(mount.source).expanduser()
         if not source.exists():
-            yield MissingArtifact(f"There is no {source}", f"the mount at {mount.target}", f"mkdir -p {source}")
+            yield MissingArtifact(
+                f"There is no {source}",
+                f"the mount at {mount.target}",
+                f"mkdir -p {source}" if mount.kind == "folder" else f"Put it at {source}",
+            )
 
 
 def _find_missing_root(plan: KeeperPlan) -> Iterator[MissingArtifact]:

@@ -21,10 +21,12 @@ from freehold.keeper.computers import TemporaryComputers
 from freehold.keeper.host_program import HostProgram, HttpProbe, SocketProbe
 from freehold.keeper.lock import lock_home
 from freehold.keeper.log_writer import LogWriter, log_to_writer
+from freehold.keeper.on_demand_program import OnDemandProgram
 from freehold.keeper.orphans import OrphanGuard, kill_orphans
 from freehold.keeper.paths import prepare_folders, prepare_root
 from freehold.keeper.plan import KeeperPlan
 from freehold.keeper.ports import bind_port, check_port
+from freehold.keeper.program import Program
 from freehold.keeper.retry import retry_until_done
 from freehold.keeper.rpc import RpcServer
 from freehold.keeper.seal import withdraw_seal
@@ -135,7 +137,9 @@ class Boot:
         stack.callback(withdraw_seal, home)
         stack.callback(home.computer_socket().unlink, missing_ok=True)
         await stack.enter_async_context(keeper.supervisor.run_programs())
-        spec = make_computer_spec(self._plan, home.workspace, home.agent_home, home.agents)
+        spec = await asyncio.to_thread(
+            make_computer_spec, self._plan, home.workspace, home.agent_home, home.mounts, home.agents
+        )
         api.computer = ComputerProgram(
             spec,
             home.computer_socket(),
@@ -170,9 +174,9 @@ class Boot:
             log_limits=self._keeper.settings.logs,
         )
 
-    def _make_feature_program(self, program: FeatureProgram) -> HostProgram:
+    def _make_feature_program(self, program: FeatureProgram) -> Program:
         """Freehold is ready without it."""
-        return HostProgram(
+        process = HostProgram(
             name=program.name,
             argv=[sys.executable, "-m", program.module, "--home", str(self._home.root)],
             environment=os.environ,
@@ -182,6 +186,7 @@ class Boot:
             required=False,
             log_limits=self._keeper.settings.logs,
         )
+        return OnDemandProgram(process, program.host, program.port) if program.starts_on_demand else process
 
 
 async def _claim_ports(plan: KeeperPlan) -> list[socket.socket]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 from freehold.typed_call import TypedCall
 
 Reply = TypeVar("Reply")
-ProgramState = Literal["stopped", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping"]
+ProgramState = Literal["stopped", "idle", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping"]
 
 
 class KeeperCaller(Protocol):

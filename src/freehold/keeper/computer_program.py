@@ -21,16 +21,21 @@ from freehold.keeper.recorder import RecordEvent
 if TYPE_CHECKING:
     from freehold.computer.contract.backend import Backend, Machine
     from freehold.computer.contract.report import LimitEvent
-    from freehold.computer.contract.spec import ComputerSpec
+    from freehold.computer.contract.spec import ComputerSpec, Mount
     from freehold.computer.library.connection import ComputerConnection
 
 STOP_GRACE = 4.0
 """Seconds that the guest has to end everything inside; then the machine is killed."""
 
 
-def make_computer_spec(plan: KeeperPlan, workspace: Path, home: Path, agents: Path | None = None) -> "ComputerSpec":
-    """`agents` is the folder of installed agents. It is mounted read-only and whole, so that a new agent is visible at once."""
-    from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
+def make_computer_spec(
+    plan: KeeperPlan, workspace: Path, home: Path, unpacked: Path, agents: Path | None = None
+) -> "ComputerSpec":
+    """`agents` is the folder of installed agents. It is mounted read-only and whole, so that a new agent is visible at once.
+
+    Blocking: archives and commits are unpacked below `unpacked`.
+    """
+    from freehold.computer.contract.spec import ComputerSpec, Limits, MemoryMount, Mount
 
     agent_mounts = () if agents is None else (Mount(agents, AGENTS_PATH),)
 
@@ -38,12 +43,30 @@ def make_computer_spec(plan: KeeperPlan, workspace: Path, home: Path, agents: Pa
         workspace=workspace,
         home=home,
         limits=Limits(**plan.limits),  # type: ignore[arg-type]  # the manifest has checked which are whole numbers
-        mounts=(
-            *agent_mounts,
-            *(Mount(Path(one.source).expanduser(), one.target, one.writable) for one in plan.mounts),
-        ),
+        mounts=(*agent_mounts, *_provide_mounts(plan, unpacked)),
+        memory_mounts=tuple(MemoryMount(one.target, one.size) for one in plan.mounts if one.kind == "memory"),
         image=plan.image,
     )
+
+
+def _provide_mounts(plan: KeeperPlan, unpacked: Path) -> "list[Mount]":
+    from freehold.computer.contract.spec import Mount
+    from freehold.computer.mounts.archive import unpack_archive
+    from freehold.computer.mounts.git_tree import provide_commit
+    from freehold.computer.mounts.unpacked import UnpackedFolders
+
+    folders = UnpackedFolders(unpacked)
+    found: list[Mount] = []
+    for one in plan.mounts:
+        source = Path(one.source).expanduser()
+        if one.kind == "archive":
+            source = unpack_archive(source, folders)
+        elif one.kind == "git":
+            source = provide_commit(source, one.commit, folders)
+        if one.kind != "memory":
+            found.append(Mount(source, one.target, one.writable))
+    folders.remove_others()
+    return found
 
 
 @dataclass
@@ -58,6 +81,7 @@ class ComputerProgram:
     engine_host: str | None = None
     computer: str = MAIN_COMPUTER
     required: bool = True
+    starts_on_demand: bool = False
     sleep_after: float | None = None
     sleep: ComputerSleep | None = field(default=None, init=False)
     _machine: "Machine | None" = field(default=None, init=False)

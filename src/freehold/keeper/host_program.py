@@ -77,6 +77,9 @@ class HostProgram:
     required: bool = True
     cwd: Path | None = None
     log_limits: LogLimits = field(default_factory=LogLimits)
+    descriptors: tuple[int, ...] = ()
+    """Open files of the keeper that the process inherits."""
+    starts_on_demand: bool = False
 
     async def start(self) -> "HostRun":
         return HostRun(self)
@@ -98,6 +101,7 @@ class HostRun:
                 env=dict(program.environment),
                 cwd=program.cwd,
                 start_new_session=True,
+                pass_fds=program.descriptors,
             )
         except OSError:
             for reading, _ in pipes.values():

@@ -5,6 +5,7 @@ the keeper would hold for as long as it runs.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from freehold.features.declaration import FeatureProgram
 from freehold.identity.sign_ins import control_center_url, recovery_url
@@ -13,9 +14,12 @@ from freehold.keeper.calls import ManifestAdvice
 
 @dataclass(frozen=True)
 class MountPlan:
+    kind: Literal["folder", "archive", "git", "memory"]
     source: str
     target: str
     writable: bool
+    commit: str
+    size: int
 
 
 @dataclass(frozen=True)

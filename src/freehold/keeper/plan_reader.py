@@ -97,7 +97,10 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         image_is_built=computer.image == BUILT,
         sleep_after=computer.sleep_after,
         limits=computer.limits.model_dump(),
-        mounts=tuple(MountPlan(one.source, one.target, one.writable) for one in computer.mounts),
+        mounts=tuple(
+            MountPlan(one.kind, one.source, one.target, one.writable, one.commit or "", one.size or 0)
+            for one in computer.mounts
+        ),
         services=tuple(
             ServicePlan(name, tuple(one.command), one.port, one.folder, one.restart_on_undo, one.always)
             for name, one in computer.services.items()

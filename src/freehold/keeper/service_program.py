@@ -32,6 +32,7 @@ class ServiceProgram:
     log_writer: LogWriter
     log_limits: LogLimits = field(default_factory=LogLimits)
     required: bool = False
+    starts_on_demand: bool = False
 
     @property
     def name(self) -> str:

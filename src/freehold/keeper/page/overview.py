@@ -5,7 +5,7 @@ import time
 from freehold.keeper.calls import ComputerUsage, KeeperStatus, ProgramStatus, SleepStatus
 from freehold.keeper.page.frame import escape_text, render_notice, render_page
 
-GOOD = {"ready"}
+GOOD = {"ready", "idle"}
 WAITING = {"starting", "waiting", "stopping"}
 
 

@@ -34,6 +34,7 @@ test("the facts of a program are those that are known", () => {
 test("an error is shown while it matters", () => {
   const said = { ...program, last_error: "exited with 1" };
   expect(programError(said)).toBeNull();
+  expect(programError({ ...said, state: "idle" })).toBeNull();
   expect(programError({ ...said, state: "crash-looping" })).toBe("exited with 1");
   expect(programError({ ...said, state: "starting" })).toBeNull();
   expect(programError({ ...said, state: "starting", restarts: 1 })).toBe("exited with 1");

@@ -5,6 +5,7 @@ type Tone = "leaf" | "amber" | "alarm";
 
 const TONES: Record<ProgramInfo["state"], Tone> = {
   ready: "leaf",
+  idle: "leaf",
   starting: "amber",
   waiting: "amber",
   stopping: "amber",
@@ -57,7 +58,7 @@ export function sleepFacts(sleep: SleepState | null, now: number): string | null
 
 /** The last error of a program while it matters. A program that is just starting does not answer yet. */
 export function programError(program: ProgramInfo): string | null {
-  if (program.last_error === null || program.state === "ready")
+  if (program.last_error === null || program.state === "ready" || program.state === "idle")
     return program.name === "keeper" ? program.last_error : null;
   return program.state === "starting" && program.restarts === 0 ? null : program.last_error;
 }
