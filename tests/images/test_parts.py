@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 import zipfile
 from dataclasses import replace
@@ -12,13 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from freehold.agents.catalogue import installation
 from freehold.errors import FreeholdError
+from freehold.images.artifacts import ImageFolder
 from freehold.images.bill_of_materials import make_bill_of_materials
+from freehold.images.build import make_disk, remove_old_images
 from freehold.images.layer import write_layer
 from freehold.images.lock import EPOCH, ImageLock, LockedPackage, compare_locks, read_lock, write_lock
 from freehold.images.npm import PLACE, read_entries, unpack_npm_packages
 from freehold.images.oci import write_oci_archive
 from freehold.images.pool import PackagePool
+from freehold.images.resolution import RECEIPT, lock_agents
 from freehold.images.tree import check_tree, write_tree_list
 from freehold.images.wheels import unpack_node, unpack_wheel
 
@@ -242,6 +247,29 @@ def make_root(folder: Path) -> tuple[Path, Path]:
     return root, folder / "list"
 
 
+@pytest.mark.skipif(shutil.which("mkfs.erofs") is None, reason="erofs-utils is not installed: no disk was made")
+def test_a_disk_has_the_same_bytes_wherever_its_files_were(tmp_path: Path) -> None:
+    """Another folder, made in another order and at another time."""
+    names = ["a", "b/c", "b/d", "e"]
+    for number, order in enumerate((names, names[::-1])):
+        root = tmp_path / str(number)
+        for name in order:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(name * 1000)
+            os.utime(root / name, (number, number))
+        make_disk(root, tmp_path / f"{number}.erofs", EPOCH)
+    assert (tmp_path / "0.erofs").read_bytes() == (tmp_path / "1.erofs").read_bytes()
+
+
+def test_older_builds_are_removed_and_the_current_one_is_not(tmp_path: Path) -> None:
+    images = ImageFolder(tmp_path, tmp_path / "lock")
+    for name in ("pool", "one", "two"):
+        (tmp_path / name).mkdir()
+    images.current.symlink_to("two")
+    remove_old_images(images)
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", "pool", "two", "current"}
+
+
 def test_every_change_of_a_root_folder_is_found(tmp_path: Path) -> None:
     root, tree_list = make_root(tmp_path)
     check_tree(root, tree_list, thorough=True)
@@ -280,3 +308,23 @@ def test_the_bill_of_materials_names_every_package_of_the_lock() -> None:
         "pkg:pypi/six@1.17.0",
     ]
     assert components[0]["hashes"] == [{"alg": "SHA-256", "content": "a" * 64}]
+
+
+def test_agents_go_into_the_image_as_they_are_installed(tmp_path: Path) -> None:
+    """With the Node that they share. The layer depends on their files alone."""
+    agents, pool = tmp_path / "agents", PackagePool(tmp_path / "pool")
+    for name in ("claude/bin/claude", "claude/freehold.json", "other/freehold.json", ".node/bin/node", "broken/file"):
+        (agents / name).parent.mkdir(parents=True, exist_ok=True)
+        (agents / name).write_text(name)
+    locked = lock_agents(["claude"], agents, pool)
+    assert [one.file for one in locked] == ["/opt/agents/.node", "/opt/agents/claude"]
+    assert set(read_layer(pool.open_checked(locked[1]))) == {
+        "/opt/agents/claude/bin/claude",
+        "/opt/agents/claude/freehold.json",
+    }
+    assert lock_agents([], None, pool) == []
+    for name in ("broken", "unknown"):
+        with pytest.raises(FreeholdError, match="is not installed") as caught:
+            lock_agents([name], agents, pool)
+        assert caught.value.code == "image.missing"
+    assert RECEIPT == installation.RECEIPT

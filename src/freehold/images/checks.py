@@ -14,6 +14,7 @@ from freehold.manifest.problem import show_value
 DEBIAN_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?([=<>!~]=?[A-Za-z0-9.*+!,<>=~-]+)?")
 NPM_NAME = re.compile(r"(@[a-z0-9._-]+/)?[a-z0-9][a-z0-9._-]*(@[A-Za-z0-9.^~*<>=+-]+)?")
+AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 VERSION = re.compile(r"\d+(\.\d+){0,2}")
 SUITE = re.compile(r"[a-z][a-z0-9-]*")
 RESERVED = (WORKSPACE, AGENT_HOME, AGENTS_PATH, "/opt/freehold", "/dev", "/proc", "/run", "/sys", "/tmp")  # noqa: S108
@@ -28,6 +29,7 @@ def image_name_malformed(manifest: Manifest, facts: MachineFacts) -> Iterator[Ch
         ("packages", section.packages, DEBIAN_NAME, 'packages = ["git", "ripgrep"]'),
         ("python_packages", section.python_packages, REQUIREMENT, 'python_packages = ["numpy==2.3.4"]'),
         ("npm_packages", section.npm_packages, NPM_NAME, 'npm_packages = ["typescript@5.9.3"]'),
+        ("agents", section.agents, AGENT_NAME, 'agents = ["claude"]'),
     )
     for key, names, form, example in lists:
         for index, name in enumerate(names):

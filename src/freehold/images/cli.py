@@ -103,7 +103,7 @@ def _make_lock(home: Home, images: "ImageFolder", section: "ImageSection") -> "I
     from freehold.images.pool import PackagePool
     from freehold.images.resolution import choose_packages
 
-    lock = choose_packages(section, PackagePool(images.pool), find_npm, _say)
+    lock = choose_packages(section, PackagePool(images.pool), find_npm, _say, home.agents)
     write_lock(home.image_lock, lock)
     return lock
 

@@ -3,9 +3,10 @@
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from freehold.computer.contract.conventions import AGENTS_PATH
 from freehold.errors import FreeholdError
 from freehold.images.build import find_python_version
 from freehold.images.debian import BASE, fetch_debs, read_architecture
@@ -17,6 +18,9 @@ from freehold.images.section import ImageSection
 from freehold.images.wheels import NODE_PACKAGES, NODE_WHEEL, fetch_wheels
 
 Say = Callable[[str], None]
+SHARED_BY_AGENTS = (".node", ".tools")
+RECEIPT = "freehold.json"
+"""The file that a complete installation of an agent has; tests/images compares it with the catalogue's."""
 
 
 def hash_request(section: ImageSection) -> str:
@@ -25,9 +29,16 @@ def hash_request(section: ImageSection) -> str:
 
 
 def choose_packages(
-    section: ImageSection, pool: PackagePool, find_npm: Callable[[], list[str]], say: Say = lambda what: None
+    section: ImageSection,
+    pool: PackagePool,
+    find_npm: Callable[[], list[str]],
+    say: Say = lambda what: None,
+    agents: Path | None = None,
 ) -> ImageLock:
-    """Choose and fetch. Needs the network. `find_npm` gives the words that start npm; it is asked only for npm packages."""
+    """Choose and fetch. Needs the network. `find_npm` gives the words that start npm; it is asked only for npm packages.
+
+    `agents` is the folder of the agents that are installed on this machine.
+    """
     needs_node = section.node is not None or bool(section.npm_packages)
     wanted = {*BASE, *section.packages, *(NODE_PACKAGES if needs_node else ())}
     say(f"choosing Debian packages of {section.suite}")
@@ -48,8 +59,23 @@ def choose_packages(
         say("choosing npm packages")
         found, tree = fetch_npm_packages(section.npm_packages, find_npm(), pool)
         packages += found
+    packages += lock_agents(section.agents, agents, pool)
     packages += [_lock_files(target, Path(source), pool) for target, source in sorted(section.files.items())]
     return ImageLock(lock.suite, lock.architecture, lock.request, lock.wanted, tuple(packages), tree)
+
+
+def lock_agents(names: Iterable[str], folder: Path | None, pool: PackagePool) -> list[LockedPackage]:
+    """A layer for each agent, and one for each folder that agents share. Raises `image.missing`."""
+    wanted = sorted(set(names))
+    if not wanted:
+        return []
+    for name in wanted:
+        if folder is None or not (folder / name / RECEIPT).is_file():
+            raise FreeholdError(
+                "image.missing", f"The agent {name!r} is not installed", hint=f"freehold agents add {name}"
+            )
+    found = [Path(folder or "", name) for name in (*SHARED_BY_AGENTS, *wanted)]
+    return [_lock_files(f"{AGENTS_PATH}/{one.name}", one, pool) for one in found if one.is_dir()]
 
 
 def _check_python(section: ImageSection, found: str) -> None:

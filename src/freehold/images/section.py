@@ -35,6 +35,11 @@ class ImageSection(Section):
     npm_packages: Words = Field(
         default=(), description="Packages from npm, with their commands on PATH.", examples=[["typescript@5.9.3"]]
     )
+    agents: Words = Field(
+        default=(),
+        description="Agents that are installed here (`freehold agents add NAME`) and go into the image as they are, with the Node that they run with.",
+        examples=[["claude"]],
+    )
     files: Mapping[str, str] = Field(
         default={},
         description="Further files and folders: path in the image, and where they are on this machine.",
