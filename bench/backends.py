@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from bench.harness import Figure, main
 from freehold.computer import Computer
 from freehold.computer.engine.api import find_engine
+from freehold.computer.microvm.requirements import check_vm_requirements
 from freehold.computer.registry import find_backend
 from freehold.errors import FreeholdError
 
-MAX_START = {"bubblewrap": 25, "docker": 100, "podman": 120}
-MAX_WARM_RATIO = 1.25
+MAX_START = {"bubblewrap": 25, "docker": 100, "podman": 120, "microvm": 6000}
+"""Milliseconds. A virtual machine boots; most of that is emulation where there is no KVM."""
+MAX_WARM_RATIO = {"bubblewrap": 1.25, "docker": 1.25, "podman": 1.25}
 TRUE = "/bin/true"
 
 
@@ -30,6 +32,9 @@ def why_not(name: str) -> str:
     if name == "bubblewrap":
         return ""
     try:
+        if name == "microvm":
+            check_vm_requirements()
+            return ""
         find_engine(name, find_host(name)).version()
     except FreeholdError as error:
         return error.message
@@ -70,10 +75,9 @@ def measure(quick: bool) -> Iterator[Figure]:
             yield Figure(f"{name}: not run", 0, "", error.message)
             continue
         yield Figure(f"{name}: start to first output", started, "ms", aim=f"<= {allowed} ms", met=started <= allowed)
-        aim = f"<= {MAX_WARM_RATIO} x"
-        yield Figure(
-            f"{name}: warm command", warm, "ms", "fork, exec and wait", bare, aim, warm <= MAX_WARM_RATIO * bare
-        )
+        ratio = MAX_WARM_RATIO.get(name)
+        aim, met = ("", None) if ratio is None else (f"<= {ratio} x", warm <= ratio * bare)
+        yield Figure(f"{name}: warm command", warm, "ms", "fork, exec and wait", bare, aim, met)
 
 
 if __name__ == "__main__":
