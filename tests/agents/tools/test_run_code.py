@@ -1,5 +1,6 @@
 """`run_code`: code of an agent runs in isolates of its session."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 
@@ -8,6 +9,7 @@ import pytest_asyncio
 
 from freehold.agents.tools.code_runner import MAX_ANSWER, MAX_PICTURE, CodeRunner
 from freehold.computer import Computer
+from freehold.guest.isolates.service import MAX_CONTEXTS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
@@ -70,3 +72,24 @@ async def test_figures_come_as_pictures_and_too_large_ones_are_only_named(runner
     text, picture = answer.as_json()
     assert text["type"] == "text"
     assert picture == {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"p" * 9).decode()}
+
+
+async def test_when_there_are_too_many_contexts_the_oldest_of_another_session_goes(
+    runner: CodeRunner, computer: Computer
+) -> None:
+    await run(runner, "old", "x = 1")
+    taken = len(await computer.python.contexts.list())
+    others = [await computer.python.contexts.create() for _ in range(MAX_CONTEXTS - taken)]
+    assert await run(runner, "new", "6 * 7") == "42"
+    assert "NameError" in await run(runner, "old", "x")
+    for context in others:
+        await context.delete()
+
+
+async def test_two_calls_at_once_share_one_new_context(runner: CodeRunner, computer: Computer) -> None:
+    """The second is refused while the first runs, and no context is left behind."""
+    before = len(await computer.python.contexts.list())
+    calls = (run(runner, "twice", "x = 1"), run(runner, "twice", "y = 1"))
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(answer == "Done. There is no output." or "is busy" in str(answer) for answer in answers)
+    assert len(await computer.python.contexts.list()) == before + 1

@@ -76,6 +76,11 @@ async def test_files_go_in_and_come_back(computer: Computer) -> None:
     assert dict(result.files) == {"b.txt": b"ABC"}
 
 
+async def test_every_isolate_knows_its_own_pid(computer: Computer) -> None:
+    pids = await asyncio.gather(*(computer.javascript.evaluate("process.pid") for _ in range(3)))
+    assert len(set(pids)) == 3
+
+
 async def test_every_isolate_draws_its_own_random_numbers(computer: Computer) -> None:
     code = "[Math.random(), crypto.randomUUID(), require('crypto').randomBytes(8).toString('hex')]"
     drawn = await asyncio.gather(*(computer.javascript.evaluate(code) for _ in range(8)))

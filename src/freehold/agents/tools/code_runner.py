@@ -1,6 +1,9 @@
 """`run_code`: a host tool that runs code in isolates. Each session has one context for each language."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from freehold.agents.tools.tool import ToolAnswer, ToolPicture
@@ -15,6 +18,7 @@ MAX_PICTURES, MAX_PICTURE = 4, 1024 * 1024
 """How many pictures of an answer are sent, and how large each may be. The text names all of them."""
 CodeLanguageName = Literal["python", "javascript", "typescript"]
 LANGUAGES: tuple[CodeLanguageName, ...] = ("python", "javascript", "typescript")
+ContextKey = tuple[str, CodeLanguageName]
 READ_WORKSPACE = Grants({WORKSPACE: "r"})
 
 
@@ -23,34 +27,67 @@ class CodeRunner:
 
     def __init__(self, computer: Callable[[], Computer]) -> None:
         self._computer = computer
-        self._contexts: dict[tuple[str, CodeLanguageName], CodeContext] = {}
+        self._contexts: dict[ContextKey, CodeContext] = {}
+        self._running: Counter[ContextKey] = Counter()
+        self._lock = asyncio.Lock()
 
     async def run(self, session: str, language: CodeLanguageName, code: str) -> ToolAnswer:
         """What the code wrote, and the value of its last expression, as text for a model; figures as pictures."""
         note = ""
-        context = self._contexts.get((session, language))
-        if context is None:
-            context = await self._create(session, language)
+        key = session, language
+        self._running[key] += 1
         try:
-            result = await context.execute(code)
-        except FreeholdError as error:
-            # It was ended by a limit, or the computer was started again: nothing has run yet.
-            if error.code not in ("computer.no-context", "computer.context-ended"):
-                raise
-            note = "The variables of earlier calls are gone.\n"
-            result = await (await self._create(session, language)).execute(code)
+            context = await self._take(key)
+            try:
+                result = await context.execute(code)
+            except FreeholdError as error:
+                # It was ended by a limit, or the computer was started again: nothing has run yet.
+                if error.code not in ("computer.no-context", "computer.context-ended"):
+                    raise
+                note = "The variables of earlier calls are gone.\n"
+                result = await (await self._take(key, ended=context)).execute(code)
+        finally:
+            self._running[key] -= 1
+            if not self._running[key]:
+                del self._running[key]
         pictures = [item for item in result.items if item.type in PICTURES and len(item.content) <= MAX_PICTURE]
         shown = tuple(ToolPicture(item.type, item.content) for item in pictures[:MAX_PICTURES])
         return ToolAnswer(shorten(note + describe_result(result)), shown)
 
+    async def _take(self, key: ContextKey, ended: CodeContext | None = None) -> CodeContext:
+        """The context of a session; a new one if it has none, or none but the one that has ended."""
+        async with self._lock:
+            context = self._contexts.pop(key, None)
+            if context is not None and context is ended:
+                await _delete(context)
+                context = None
+            if context is None:
+                context = await self._create(*key)
+            self._contexts[key] = context  # the last is the one that was used last
+            return context
+
     async def _create(self, session: str, language: CodeLanguageName) -> CodeContext:
-        known = self._contexts.pop((session, language), None)
-        if known is not None:
-            await _delete(known)
-        contexts = getattr(self._computer(), language).contexts
-        context: CodeContext = await contexts.create(grants=READ_WORKSPACE, label=f"session {session}", apart=session)
-        self._contexts[session, language] = context
+        create = partial(
+            getattr(self._computer(), language).contexts.create,
+            grants=READ_WORKSPACE,
+            label=f"session {session}",
+            apart=session,
+        )
+        try:
+            context: CodeContext = await create()
+        except FreeholdError as error:
+            if error.code != "computer.busy" or not await self._delete_oldest():
+                raise
+            context = await create()
         return context
+
+    async def _delete_oldest(self) -> bool:
+        """Make room for another context: of those in which nothing runs, the one that was not used for longest goes."""
+        for key in self._contexts:
+            if key not in self._running:
+                await _delete(self._contexts.pop(key))
+                return True
+        return False
 
 
 async def _delete(context: CodeContext) -> None:

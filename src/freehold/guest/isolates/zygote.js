@@ -234,6 +234,7 @@ function live([channel, out, err]) {
     console[name] = (...values) => writeAll(descriptor, Buffer.from(util.format(...values) + '\n'));
   for (const [stream, descriptor] of [['stdout', 1], ['stderr', 2]])
     Object.defineProperty(process, stream, { configurable: true, value: { fd: descriptor, isTTY: false, writable: true, write: (text) => { writeAll(descriptor, Buffer.from(text)); return true; }, on() {}, once() {}, emit() {}, end() {} } });
+  Object.defineProperty(process, 'pid', { configurable: true, enumerable: true, value: syscall(numbers.getpid) }); // Node has the zygote's
   globalThis.require = require;
   globalThis.display = display;
   process.exit = process.reallyExit = (code) => {

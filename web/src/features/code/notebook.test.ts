@@ -153,6 +153,23 @@ test("code and context survive a reload of the page", async () => {
   expect(again.state().context).toBe(notebook.state().context);
 });
 
+test("a storage that is full loses nothing of the page, and much output is drawn in few steps", async () => {
+  const gateway = new FakeGateway();
+  gateway.code.setItem = () => {
+    throw new Error("full");
+  };
+  gateway.answers = {
+    a: [...Array.from({ length: 500 }, () => ({ output: { stream: "stdout" as const, text: "x" } })), { end: END }],
+  };
+  const { notebook } = filled(gateway, "a");
+  let drawn = 0;
+  notebook.subscribe(() => drawn++);
+  notebook.runAll();
+  await settled(notebook);
+  expect(texts(notebook)).toEqual(["x".repeat(500)]);
+  expect(drawn).toBeLessThan(100);
+});
+
 test("cells are moved and removed, and one is always there", () => {
   const { notebook, ids } = filled(new FakeGateway(), "a", "b", "c");
   notebook.moveCell(ids[2]!, -1);

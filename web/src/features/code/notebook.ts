@@ -15,6 +15,8 @@ import {
 
 const CODE_KEY = "freehold:notebook";
 const CONTEXT_KEY = "freehold:notebook-context";
+/** Milliseconds between two drawings of output. */
+const DRAW_INTERVAL = 30;
 /** The context was not used for long, or its process has died: the next run begins without variables. */
 const GONE = ["computer.no-context", "computer.context-ended"];
 
@@ -37,6 +39,7 @@ export class Notebook {
   private waiting: string[] = [];
   private running = false;
   private runs = 0;
+  private notifyTimer: ReturnType<typeof setTimeout> | undefined;
   private nextId = 1;
 
   constructor(private readonly connection: NotebookConnection) {
@@ -57,6 +60,7 @@ export class Notebook {
 
   setCode(id: string, code: string): void {
     this.changeCell(id, (cell) => ({ ...cell, code }));
+    this.save();
   }
 
   /** Adds an empty cell after another one, or at the end, and returns its id. */
@@ -64,6 +68,7 @@ export class Notebook {
     const cell = this.newCell("");
     const at = after === undefined ? this.current.cells.length : this.indexOf(after) + 1;
     this.become({ cells: this.current.cells.toSpliced(at, 0, cell) });
+    this.save();
     return cell.id;
   }
 
@@ -76,6 +81,7 @@ export class Notebook {
     this.waiting = this.waiting.filter((one) => one !== id);
     const left = this.current.cells.filter((cell) => cell.id !== id);
     this.become({ cells: left.length === 0 ? [this.newCell("")] : left });
+    this.save();
   }
 
   moveCell(id: string, by: -1 | 1): void {
@@ -83,6 +89,7 @@ export class Notebook {
     const cell = this.current.cells[at];
     if (cell === undefined || at + by < 0 || at + by >= this.current.cells.length) return;
     this.become({ cells: this.current.cells.toSpliced(at, 1).toSpliced(at + by, 0, cell) });
+    this.save();
   }
 
   /** Runs cells one after the other. After a failure the others do not run. */
@@ -121,6 +128,7 @@ export class Notebook {
   /** Other settings mean another context: the variables go. */
   async configure(settings: Settings): Promise<void> {
     this.become({ settings });
+    this.save();
     await this.reset();
   }
 
@@ -162,7 +170,8 @@ export class Notebook {
     try {
       for await (const part of this.connection.lines(`${addressOf(context)}/stream`, { code })) {
         if (part.failure && GONE.includes(part.failure.code)) return part.failure;
-        this.changeRun(id, (run) => run && addPart(run, part));
+        this.current = this.withCell(id, (cell) => ({ ...cell, run: cell.run && addPart(cell.run, part) }));
+        this.notifySoon();
       }
       return null;
     } catch (error) {
@@ -209,13 +218,35 @@ export class Notebook {
   }
 
   private changeCell(id: string, change: (cell: Cell) => Cell): void {
-    this.become({ cells: this.current.cells.map((cell) => (cell.id === id ? change(cell) : cell)) });
+    this.become(this.withCell(id, change));
+  }
+
+  private withCell(id: string, change: (cell: Cell) => Cell): NotebookState {
+    return { ...this.current, cells: this.current.cells.map((cell) => (cell.id === id ? change(cell) : cell)) };
   }
 
   private become(change: Partial<NotebookState>): void {
     this.current = { ...this.current, ...change };
-    this.connection.code.setItem(CODE_KEY, storedForm(this.current));
+    this.notify();
+  }
+
+  private notify(): void {
+    clearTimeout(this.notifyTimer);
+    this.notifyTimer = undefined;
     for (const listener of this.listeners) listener();
+  }
+
+  /** Code can write faster than a page can be drawn. */
+  private notifySoon(): void {
+    this.notifyTimer ??= setTimeout(() => this.notify(), DRAW_INTERVAL);
+  }
+
+  private save(): void {
+    try {
+      this.connection.code.setItem(CODE_KEY, storedForm(this.current));
+    } catch {
+      // The storage is full or forbidden: the code lives as long as this page.
+    }
   }
 }
 
