@@ -166,15 +166,16 @@ async def test_bytes_for_a_program_inside_do_not_wake_it(sleeper: SleepingMachin
 
     async with Computer.connect(sleeper.path) as computer:
         await computer.listen(4000, serve)
-        process = await computer.spawn(["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/4000; cat <&3"])
-        tunnel = await opened.get()
+        with computer.hold_awake():
+            process = await computer.spawn(["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/4000; cat <&3"])
+            tunnel = await opened.get()
         await sleeper.asleep()
         await tunnel.write(b"ping")
         await asyncio.sleep(5 * SOON)
         assert sleeper.machine.is_asleep
         assert not sleeper.woken
-        await computer.run("true")
-        assert await process.stdout.read() == b"ping"
+        with computer.hold_awake():
+            assert await process.stdout.read() == b"ping"
         ended.set()
 
 
@@ -253,11 +254,12 @@ async def test_it_sleeps_and_wakes_200_times_with_a_server_and_a_terminal(sleepe
         terminal = await computer.terminal(["/bin/sh"])
         for number in range(1, 201):
             await sleeper.asleep()
-            if number % 10 == 0:
-                await terminal.write(f"echo [{number}]\n".encode())
-                await terminal.read_until(f"\n[{number}]".encode())
-            async with await computer.forward(4001) as tunnel:
-                assert await tunnel.read() == b"%d" % number
+            with computer.hold_awake():
+                if number % 10 == 0:
+                    await terminal.write(f"echo [{number}]\n".encode())
+                    await terminal.read_until(f"\n[{number}]".encode())
+                async with await computer.forward(4001) as tunnel:
+                    assert await tunnel.read() == b"%d" % number
         assert len(sleeper.slept) >= 200
 
 

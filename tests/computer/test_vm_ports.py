@@ -270,7 +270,7 @@ def test_a_machine_that_answers_without_end_does_not_hold_up_the_host(
 
 def test_counters_that_are_no_numbers_count_as_nothing(control: tuple[ControlPort, socket.socket]) -> None:
     port, machine = control
-    odd = {
+    odd: dict[str, object] = {
         "memory.current": "many",
         "memory.stat": None,
         "pids.current": [],
