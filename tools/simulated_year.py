@@ -218,7 +218,7 @@ class YearOfHistory:
             for first in range(0, self._amounts.days, COLLECT_DAYS):
                 for day in range(first, min(self._amounts.days, first + COLLECT_DAYS)):
                     self._write_day(db, day, places)
-                collector = GarbageCollector(db, threading.RLock(), self._folder / "chunks")
+                collector = GarbageCollector(db, threading.RLock(), ContentStore(db, self._folder / "chunks"))
                 collector.thin_entries(self._start + (first + COLLECT_DAYS) * 86_400.0)
                 collector.remove_unreferenced()
             self._return_to_disk(db, places)

@@ -11,8 +11,7 @@ from tests.agents.session_harness import SessionHarness, run_harness
 from tests.support.condition import until
 
 from freehold.agents.sessions import admission as admission_module
-from freehold.agents.sessions import memory_watch
-from freehold.agents.sessions import service as service_module
+from freehold.agents.sessions import memory_watch, queue_publisher
 from freehold.agents.sessions.admission import Admission, AgentPlace
 from freehold.agents.sessions.agent_memory import AgentMemory
 from freehold.computer import Computer, Limits
@@ -242,7 +241,7 @@ async def test_no_answer_about_memory_ends_the_service_or_stops_its_measuring(
     monkeypatch.setattr(memory_watch, "INTERVAL", 0.05)
     monkeypatch.setattr(memory_watch, "SHORT_INTERVAL", 0.05)
     monkeypatch.setattr(memory_watch, "REPLY_TIMEOUT", 0.05)
-    monkeypatch.setattr(service_module, "PUBLISH_INTERVAL", 0.01)
+    monkeypatch.setattr(queue_publisher, "PUBLISH_INTERVAL", 0.01)
     lying: Any = LyingComputer(computer, answer_too_large, answer_never, answer_with_a_bug)
     async with run_harness(lying, workspace, tmp_path / "home", memory=HOLDS_ONE) as harness:
         first = await begin(harness)

@@ -164,6 +164,23 @@ async def test_a_request_survives_a_restart_and_its_yes_is_used_once_by_the_same
     await harness.wait_ended(session, turn)
 
 
+async def test_an_answer_that_no_agent_can_get_now_is_refused_and_can_be_given_later(harness: SessionHarness) -> None:
+    session = await harness.open()
+    await harness.prompt(session, run("make deploy"))
+    approval = await wait_asked(harness, session)
+    await harness.restart()
+    await harness.watchers.until(session, "turn.ended")
+    await harness.sessions.update(session, title=None, archived=True, who="owner")
+    with pytest.raises(FreeholdError, match="archived"):
+        await harness.sessions.answer(approval.id, "once", who="owner")
+    assert harness.sessions.dependencies.approvals.store.get(approval.id).state == "pending"
+    await harness.sessions.update(session, title=None, archived=False, who="owner")
+    await harness.sessions.answer(approval.id, "once", who="owner", note="and hurry")
+    started = await harness.watchers.until(session, "turn.started")
+    assert started.data["prompt"]["text"].endswith("and hurry")
+    await harness.wait_ended(session, started.turn or 0)
+
+
 async def test_cancelling_a_turn_withdraws_its_requests(harness: SessionHarness) -> None:
     session = await harness.open()
     turn = await harness.prompt(session, run("make"))

@@ -13,6 +13,7 @@ from freehold.agents.sessions.rows import DraftEvent
 from freehold.agents.sessions.schema import SCHEMA
 from freehold.agents.sessions.search_index import fill_slice
 from freehold.agents.sessions.store import SessionStore
+from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -233,3 +234,57 @@ def test_unfinished_turns_are_found_without_reading_the_ended_ones(store: Sessio
             f"EXPLAIN QUERY PLAN SELECT DISTINCT session FROM agents_turn WHERE state = '{state}'"
         )
         assert f"agents_turn_{state}" in plan[0][3]
+
+
+def test_a_search_that_takes_too_long_is_ended_and_holds_up_no_other_reader(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent can write what is slow to search: one character, half a million times."""
+    session = talk(store, *[message("\u7684" * 60_000)] * 3)
+    monkeypatch.setattr("freehold.agents.sessions.store.SEARCH_TIMEOUT", 0.0)
+    with store.timeline._reading, pytest.raises(FreeholdError) as slow:  # no search waits for the others either
+        store.search(query="\u7684" * 100)
+    assert slow.value.code == "session.search.too-slow"
+    monkeypatch.undo()
+    assert [row.id for row in store.search(query="\u7684" * 100)] == [session]
+
+
+def test_a_long_phrase_is_searched_by_its_begin() -> None:
+    for query in ("\u7684" * 200, "\u7684" * 30 + " " + "\u7684" * 170, "word " * 200, "a\u7684" * 100):
+        condition, (phrase, *likes) = search_index.make_condition(query)
+        words = [word for word in phrase.replace('"', " ").replace("*", " ").split() if word]
+        assert 0 < len(words) <= search_index.MAX_WORDS, query
+        assert condition.count("LIKE") == len(likes)
+
+
+def test_the_begin_of_a_long_message_is_found_and_all_of_it_leaves_the_index(store: SessionStore) -> None:
+    """Half a million characters held up every other writer for a second."""
+    session = talk(store, message("begin " + "x " * search_index.MAX_INDEXED + " end"))
+    assert found(store, "begin") == [session]
+    assert found(store, "end") == []
+    store.delete(session, who="owner")
+    assert found(store, "begin") == []
+    with store.timeline.transaction() as tx:
+        tx.execute("INSERT INTO agents_search (agents_search) VALUES ('integrity-check')")
+
+
+def test_a_large_conversation_leaves_the_index_in_slices(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one piece it held up every other writer for minutes. When it is cut short, everything is found again."""
+    monkeypatch.setattr(search_index, "SLICE_TEXT", 30)
+    session = talk(store, *(message(f"everywhere {number}") for number in range(10)))
+    copied = store.create("actor", "Copy", None, who="owner", parent=session).id
+    store.copy_events(session, copied)
+    assert count_index_rows(store) == 20
+    left = []
+    while search_index.remove_index_slice(store.timeline, session):
+        left.append(count_index_rows(store) - 10)
+        assert sorted(found(store, "everywhere 0")) == sorted([session, copied])  # still found, without the index
+    assert left == [7, 4, 1, 0]
+    while fill_slice(store.timeline):
+        pass
+    assert count_index_rows(store) == 20
+    store.delete(session, who="owner")
+    assert found(store, "everywhere") == [copied]
+    assert count_index_rows(store) == 10
+    with store.timeline.transaction() as tx:
+        tx.execute("INSERT INTO agents_search (agents_search) VALUES ('integrity-check')")

@@ -290,6 +290,25 @@ async def test_rewind_takes_back_the_transcript_the_files_or_both(harness: Sessi
     assert "two" not in harness.text_of(session).rpartition("began earlier")[2]
 
 
+async def test_a_rewind_whose_files_are_cancelled_leaves_the_transcript_as_well(
+    harness: SessionHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await harness.open()
+    await harness.run_turn(session, {"say": "one"})
+    before = harness.sessions.dependencies.store.events(session)
+
+    def cancel(call: object) -> None:
+        raise FreeholdError("history.cancelled", "The restore was cancelled. Nothing was changed")
+
+    monkeypatch.setattr(harness.keeper, "service", cancel)
+    with pytest.raises(FreeholdError, match="Nothing was changed"):
+        await harness.sessions.rewind(session, 1, "both", dry_run=False, who="owner", author=OWNER, restore_id="mine")
+    asked = harness.keeper.calls[-1]
+    assert isinstance(asked, RestoreEntry)
+    assert asked.restore_id == "mine"
+    assert harness.sessions.dependencies.store.events(session) == before
+
+
 async def test_a_prompt_can_name_only_files_inside_the_computers_folders(harness: SessionHarness) -> None:
     session = await harness.open()
     with pytest.raises(FreeholdError, match="neither below"):

@@ -2,11 +2,13 @@
 
 import base64
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from freehold.agents.sessions.approval_store import ApprovalStore, PermissionAnswer
+from freehold.agents.sessions.approval_store import AnswerDelivery, ApprovalStore, PermissionAnswer
 from freehold.agents.sessions.event_log import append_events
 from freehold.agents.sessions.permission_request import PermissionRequest
 from freehold.agents.sessions.store import SessionStore
@@ -132,3 +134,93 @@ def test_the_mode_of_an_agent_is_stored_and_recorded_when_it_changes(store: Sess
     assert store.find_last_mode("actor") == ("ask", True)
     told = [event.data["mode"] for event in store.timeline.tail(50) if event.kind == "agent.mode"]
     assert told == ["ask", None]
+
+
+def answer_and_die(path: Path, approval: str, statement: int) -> bool:
+    """Answers in another process that is killed before its n-th statement. Whether it was."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    try:
+        timeline = Timeline(path)
+        left = statement
+
+        def count(_sql: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        assert timeline._writer is not None
+        timeline._writer.set_trace_callback(count)
+        delivery = AnswerDelivery(
+            f"approval:{approval}", lambda row: f"The user said {row.answer}", waits=False, status=None
+        )
+        ApprovalStore(timeline).answer(approval, "once", None, "owner", None, delivery)
+    finally:
+        os._exit(0)
+
+
+def test_an_answer_and_the_prompt_that_delivers_it_are_both_stored_or_neither(tmp_path: Path) -> None:
+    """The process is killed before each statement of it. Afterwards the owner can answer, or the agent is told."""
+    path = tmp_path / "timeline.db"
+    with Timeline(path) as timeline:
+        store = SessionStore(timeline)
+        store.prepare()
+        session = begin_turn(store)
+        request = PermissionRequest("execute", "make", {"command": "make"}, ("make",), "digest")
+        approvals = [ApprovalStore(timeline).add(session, 1, request)[0].id for _ in range(40)]
+        ApprovalStore(timeline).mark_all_orphaned()
+    statements = 0
+    for approval in approvals:
+        statements += 1
+        killed = answer_and_die(path, approval, statements)
+        with Timeline(path) as timeline:
+            state = ApprovalStore(timeline).get(approval).state
+            queued = timeline.query("SELECT prompt FROM agents_turn WHERE key = ?", (f"approval:{approval}",))
+        assert (state, len(queued)) == (("pending", 0) if killed else ("granted", 1))
+        if not killed:
+            assert json.loads(queued[0][0])["text"] == "The user said once"
+            break
+    assert 10 < statements < len(approvals)
+
+
+def read_forward(store: SessionStore, session: str, limit: int) -> list[list[int]]:
+    """The numbers on each page, from the first event on."""
+    pages: list[list[int]] = []
+    after = 0
+    while True:
+        page = store.read_page(session, after=after, limit=limit)
+        pages.append([event.seq for event in page.events])
+        if not page.is_cut and len(page.events) < limit:
+            return pages
+        after = page.events[-1].seq
+
+
+def read_back(store: SessionStore, session: str, limit: int) -> list[list[int]]:
+    pages: list[list[int]] = []
+    before: int | None = None
+    while not pages or pages[-1]:
+        page = store.read_page(session, before=before, limit=limit, last=True)
+        pages.append([event.seq for event in page.events])
+        before = page.events[0].seq if page.events else None
+    return pages
+
+
+def test_a_page_of_long_events_has_fewer_of_them_and_none_is_lost(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand events of an agent could be gigabytes, in one answer."""
+    monkeypatch.setattr("freehold.agents.sessions.store.MAX_PAGE", 10_000)
+    monkeypatch.setattr("freehold.agents.sessions.store.PAGE_ROWS", 3)
+    session = store.create("actor", "Title", None, who="owner").id
+    texts = ["x" * (4_000 if number % 2 else 50_000 if number == 20 else 10) for number in range(50)]
+    store.append(session, 1, [("message", {"text": text, "role": "agent"}) for text in texts])
+    every = list(range(1, 51))
+    forward, back = read_forward(store, session, 40), read_back(store, session, 40)
+    assert [seq for page in forward for seq in page] == every
+    assert [seq for page in reversed(back) for seq in page] == every
+    for page in (*forward, *back):
+        assert len(page) < 20
+    monkeypatch.undo()
+    assert read_forward(store, session, 40) == [every[:40], every[40:]]

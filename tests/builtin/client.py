@@ -15,7 +15,7 @@ from freehold.testing import ScriptedModel
 Json = dict[str, Any]
 MAX_LINE = 16 * 1024 * 1024
 SITE = "/opt/agents/builtin/site"
-PROGRAM = ["/usr/bin/python3", "-m", "freehold.builtin"]
+PROGRAM = ["/usr/bin/python3", "-S", "-m", "freehold.builtin"]
 
 
 @dataclass

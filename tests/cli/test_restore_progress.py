@@ -99,10 +99,10 @@ def test_ctrl_c_after_the_first_change_says_that_the_undo_is_finished(
 
 def test_the_progress_is_one_line_on_a_terminal_and_nothing_elsewhere() -> None:
     terminal = io.StringIO()
-    preparing = RestoreProgress("undo", "preparing", 20_000, 60_000, cancellable=True)
+    preparing = RestoreProgress("mine", "undo", "preparing", 20_000, 60_000, cancellable=True)
     line = RestoreProgressLine(terminal)
     line.show(preparing)
-    line.show(RestoreProgress("undo", "recording", 0, 0, cancellable=False))
+    line.show(RestoreProgress("mine", "undo", "recording", 0, 0, cancellable=False))
     line.clear()
     first, second, empty, rest = terminal.getvalue().split("\r")[1:]
     assert first == "Preparing the files: 20,000 of 60,000 (Ctrl-C cancels)" == describe_progress(preparing)

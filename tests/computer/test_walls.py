@@ -24,8 +24,9 @@ from freehold.computer.bubblewrap.requirements import (
 from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.removal import remove_tree
-from freehold.computer.walls import seccomp
+from freehold.computer.walls import ownership, seccomp
 from freehold.computer.walls.folder_check import check_mounts
+from freehold.computer.walls.owner_walk import OwnerWalk, TooManyEntries
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
 
@@ -275,8 +276,12 @@ def test_this_machine_has_no_missing_wall() -> None:
 
 
 @as_root
-def test_changing_the_owner_of_a_folder_follows_no_link(private: Path) -> None:
+@pytest.mark.parametrize("here", [2000, 0], ids=["small", "in a process of its own"])
+def test_changing_the_owner_of_a_folder_follows_no_link(
+    private: Path, monkeypatch: pytest.MonkeyPatch, here: int
+) -> None:
     """A symbolic link or a hard link does not give a file of the host to the computer."""
+    monkeypatch.setattr(ownership, "MAX_ENTRIES_HERE", here)
     outside = private / "vault" / "key"
     inside = private / "workspace"
     (inside / "deep").mkdir()
@@ -290,6 +295,50 @@ def test_changing_the_owner_of_a_folder_follows_no_link(private: Path) -> None:
     assert (inside / "link").lstat().st_uid == 64242
     assert outside.stat().st_uid == 0
     assert (private / "vault").stat().st_uid == 0
+
+
+@as_root
+def test_the_owner_of_a_folder_tells_that_all_below_it_was_changed(private: Path) -> None:
+    """So a change that was interrupted is done again at the next start, and one that was done costs nothing."""
+    inside = private / "workspace"
+    for name in "abc":
+        (inside / name).write_text("x")
+    handle = os.open(inside, os.O_RDONLY)
+    with pytest.raises(TooManyEntries):
+        OwnerWalk(64242, inside.stat().st_dev, max_entries=2).change(handle)
+    os.close(handle)
+    assert inside.stat().st_uid == 0
+    chown_tree(inside, 64242)
+    assert {(inside / name).stat().st_uid for name in "abc"} == {64242}
+    os.chown(inside / "a", 0, 0)
+    chown_tree(inside, 64242)
+    assert (inside / "a").stat().st_uid == 0
+
+
+@as_root
+def test_a_very_deep_folder_is_given_to_the_computer(private: Path) -> None:
+    here = os.open(private / "workspace", os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=here)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    try:
+        chown_tree(private / "workspace", 64242)
+        assert os.fstat(here).st_uid == 64242
+    finally:
+        os.close(here)
+        remove_tree(private / "workspace")
+
+
+@as_root
+def test_a_folder_that_cannot_be_given_to_the_computer_is_named_with_the_reason(
+    private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (private / "workspace" / "file").write_text("x")
+    monkeypatch.setattr(ownership, "MAX_ENTRIES_HERE", 0)
+    with pytest.raises(FreeholdError, match=r"workspace cannot be given to the computer.*OverflowError"):
+        chown_tree(private / "workspace", 2**40)
 
 
 def test_removing_a_hostile_tree_follows_no_link(private: Path) -> None:

@@ -9,19 +9,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, Route, ViewportSize, expect
 from tests.code.notebook_cells import FIGURE, FRAME
+from tests.support.axe import AXE, LOOK
 from tests.support.browser import DESKTOP, PHONE, open_owner_page
 from tests.support.example_freehold import run_example_freehold
-from tests.support.freehold import ROOT
 from tests.support.running_freehold import RunningFreehold
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-AXE = (ROOT / "web/node_modules/axe-core/axe.min.js").read_text()
-# A terminal uses new colours from its next frame on.
-LOOK = """() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))).then(() => axe.run(document, {resultTypes: ['violations'], iframes: false})).then((found) => found.violations
-  .filter((one) => one.impact === 'serious' || one.impact === 'critical')
-  .map((one) => [one.id, one.nodes.map((node) => [node.target.join(' '), node.failureSummary])]))"""
 # Animations are switched off: a colour in the middle of one has no meaning.
 STILL = "*, ::before, ::after { transition: none !important; animation: none !important; }"
 

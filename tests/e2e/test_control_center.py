@@ -1,11 +1,12 @@
 """Every page of the control center in a real browser, with a complete Freehold."""
 
+import json
 import os
 import re
 import signal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 from tests.support.browser import PHONE, wait_for_promise
 from tests.support.running_freehold import RunningFreehold
 
@@ -131,10 +132,22 @@ def test_a_network_request_is_answered_from_any_page(freehold: RunningFreehold, 
     expect_output(page, "HTTP/1.1 403")
 
 
+def drop_port_events(socket: WebSocketRoute) -> None:
+    server = socket.connect_to_server()
+
+    def forward(message: str | bytes) -> None:
+        content = json.loads(message)
+        if (content.get("type"), content.get("topic")) != ("event", "ports"):
+            socket.send(message)
+
+    server.on_message(forward)
+
+
 def test_a_page_with_an_error_leaves_the_other_pages_and_the_kill_switch_usable(
     freehold: RunningFreehold, page: Page
 ) -> None:
-    """The gateway's reply has a wrong form, so that drawing the page throws."""
+    """The gateway's reply has a wrong form, so that drawing the page throws. No event replaces it meanwhile."""
+    page.route_web_socket("**/v1/socket", drop_port_events)
     page.route("**/v1/preview/ports", lambda route: route.fulfill(json={"ports": 5}))
     go(page, freehold, "/preview")
     notice = page.get_by_role("alert").filter(has_text="Preview has an error")
@@ -147,6 +160,7 @@ def test_a_page_with_an_error_leaves_the_other_pages_and_the_kill_switch_usable(
     page.get_by_role("link", name="Settings").click()
     expect(page.get_by_label("Kill switch").get_by_role("button", name="Stop all agents")).to_be_enabled()
     page.get_by_role("link", name="Preview").click()
+    expect(notice).to_be_visible()
     page.unroute("**/v1/preview/ports")
     notice.get_by_role("button", name="Reload the page").click()
     expect(page.get_by_role("heading", name="No server is running")).to_be_visible()

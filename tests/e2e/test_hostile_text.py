@@ -8,6 +8,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 from tests.e2e.hostile_texts import HOSTILE_TEXTS
 from tests.support.browser import OwnerPage
+from tests.support.condition import until
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold, run_freehold
 
 from freehold.agents.sessions.store import SessionStore
@@ -61,14 +62,23 @@ def session(freehold: RunningFreehold) -> str:
         return session
 
 
+async def scroll_to_first_message(page: OwnerPage) -> None:
+    """Long messages come in several pages, each when the one before has been scrolled through."""
+
+    async def look() -> bool:
+        await page.transcript.evaluate("log => log.scrollTop = 0")
+        return await page.transcript.locator("strong").get_by_text("before").is_visible()
+
+    await until(look)
+
+
 async def test_hostile_messages_stop_neither_the_page_nor_the_owner(
     freehold: RunningFreehold, session: str, owner_page: OwnerPage
 ) -> None:
     """Opened, scrolled through, reloaded; then the agent asks, is answered, asks again and is stopped."""
     await owner_page.open_session(session)
     await expect(owner_page.transcript.locator("strong").get_by_text("after")).to_be_visible()
-    await owner_page.transcript.evaluate("log => log.scrollTop = 0")
-    await expect(owner_page.transcript.locator("strong").get_by_text("before")).to_be_visible()
+    await scroll_to_first_message(owner_page)
     await expect(owner_page.transcript.get_by_text("This part is too complex to format.").first).to_be_attached()
     await owner_page.page.reload()
     await expect(owner_page.transcript.locator("strong").get_by_text("after")).to_be_visible()
@@ -95,6 +105,7 @@ async def test_every_hostile_text_is_few_elements(
     await owner_page.open_session(session)
     log = owner_page.transcript
     await expect(log.locator("strong").get_by_text("after")).to_be_visible()
+    await scroll_to_first_message(owner_page)
     place = await log.evaluate("log => log.scrollHeight")
     seen: set[str] = set()
     while place > 0:

@@ -346,6 +346,16 @@ def test_a_browser_may_install_it(freehold: RunningFreehold, page: Page) -> None
     assert page.evaluate(colours) == ["#faf8f4", "#141816"]
 
 
+def test_the_rules_of_what_is_kept_are_shown_with_their_places(freehold: RunningFreehold, page: Page) -> None:
+    page.goto(freehold.pages + "/settings/storage")
+    kept = page.get_by_role("region", name="What is kept")
+    timeline = kept.get_by_role("listitem").filter(has_text="timeline-archive")
+    expect(timeline).to_contain_text("Events older than 92 days move to compressed files")
+    expect(timeline).to_contain_text("Change it with retention.timeline in freehold.toml.")
+    expect(timeline).to_contain_text(str(freehold.home.timeline))
+    expect(kept.get_by_role("listitem").filter(has_text="Logs")).to_contain_text(str(freehold.home.logs))
+
+
 def test_the_path_of_the_home_is_shown(freehold: RunningFreehold, page: Page) -> None:
     go(page, freehold, "/settings/appearance")
     expect(page.get_by_text(str(Path(freehold.home.root)))).to_be_visible()

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from freehold.egress.names import parse_host
-from freehold.egress.network_request import MAX_PENDING, MAX_PER_FAMILY, NetworkRequests, OwnerAnswer, family_of
+from freehold.egress.network_request import (
+    MAX_PENDING,
+    MAX_PER_FAMILY,
+    MAX_PER_SESSION,
+    NetworkRequests,
+    OwnerAnswer,
+    family_of,
+)
 from freehold.egress.policy import EgressRule, parse_pattern
 from freehold.egress.rules import EgressRules, ensure_tables
 from freehold.errors import FreeholdError
@@ -123,10 +130,20 @@ def test_many_names_below_one_domain_become_one_request(requests: NetworkRequest
 
 
 def test_a_flood_of_domains_ends_at_the_bound(requests: NetworkRequests, timeline: Timeline) -> None:
-    taken = [requests.add(parse_host(f"evil{number}.example"), 443, "agent:test") for number in range(500)]
+    taken = [
+        requests.add(parse_host(f"evil{number}.example"), 443, "agent:test", f"session{number % 3}")
+        for number in range(500)
+    ]
     assert taken.count(True) == MAX_PENDING
     assert len(requests.all()) == MAX_PENDING
     assert len(kinds(timeline)) == MAX_PENDING
+
+
+def test_a_flood_of_one_session_leaves_room_for_the_requests_of_others(requests: NetworkRequests) -> None:
+    taken = [requests.add(parse_host(f"evil{number}.example"), 443, "agent:test", "flooding") for number in range(100)]
+    assert taken.count(True) == MAX_PER_SESSION
+    assert requests.add(parse_host("useful.example"), 443, "agent:test", "other")
+    assert requests.add(parse_host("for-the-owner.example"), 443, "owner", None)
 
 
 def test_strangers_below_a_shared_domain_are_not_one_family() -> None:

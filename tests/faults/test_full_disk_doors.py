@@ -11,6 +11,7 @@ import pytest
 from tests.faults.test_keeper_disk import needs_root, small_disk
 from tests.support.freehold import FreeholdHarness
 from tests.support.full_disk import fill_disk
+from tests.support.recovery_restore import PageReply, wait_for_result
 from tests.support.signed_in import RecoverySignIn, sign_in_to_recovery
 
 from freehold.history.calls import ListEntries, MarkFiles, RequestAuthor
@@ -42,23 +43,30 @@ class Doors:
 
     def api(self) -> tuple[bool, str]:
         headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
-        status, text = _post(self._harness.gateway_port, "/v1/history/undo", b"{}", headers)
+        status, _, text = _send("POST", self._harness.gateway_port, "/v1/history/undo", b"{}", headers)
         assert status == 200 or "error" in json.loads(text)
         return status == 200, text
 
     def recovery_page(self) -> tuple[bool, str]:
         headers = self._recovery.headers | {"content-type": "application/x-www-form-urlencoded"}
         body = urlencode({"entry": ""}).encode()
-        status, text = _post(self._harness.keeper_port, f"{self._recovery.base}/undo", body, headers)
-        return status == 303, text
+        base, port = self._recovery.base, self._harness.keeper_port
+
+        def ask(method: str, path: str, body: bytes | None) -> PageReply:
+            status, location, text = _send(method, port, base + path, body, headers)
+            return PageReply(status, location.removeprefix(base), text)
+
+        found = wait_for_result(ask("POST", "/undo", body), lambda address: ask("GET", address, None))
+        return found.status == 303, found.body
 
 
-def _post(port: int, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, str]:
+def _send(method: str, port: int, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, str, str]:
+    """The status, the location and the text of the answer."""
     connection = http.client.HTTPConnection("localhost", port, timeout=60)
     try:
-        connection.request("POST", path, body, headers)
+        connection.request(method, path, body, headers)
         answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        return answer.status, answer.headers.get("location", ""), answer.read().decode()
     finally:
         connection.close()
 

@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.history.tree import differences, read_tree, write
 
 from freehold.errors import FreeholdError
-from freehold.history import History, HistorySettings, file_writer
-from freehold.history.contents import ContentStore
+from freehold.history import History, HistorySettings, new_files
+from freehold.history.contents import ContentStore, write_all
 
 QUIET = HistorySettings(quiet=0)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
@@ -123,23 +122,23 @@ def test_an_io_error_during_a_restore_is_reported_for_its_path_and_the_others_ar
 ) -> None:
     workspace = tmp_path / "workspace"
     for name in ("a", "bad", "c"):
-        write(workspace / name, "old")
+        write(workspace / name, f"old {name}")
     with History(tmp_path / "history", {"workspace": workspace}, QUIET) as history:
         history.snapshot()
         for name in ("a", "bad", "c"):
             write(workspace / name, "new")
-        real = file_writer.FileWriter._make_file
+        real = write_all
 
-        def broken(self: Any, parent: int, step: Any, target: Any) -> Any:
-            if step.path[-1] == b"bad":
+        def fail(handle: int, data: bytes) -> None:
+            if data == b"old bad":
                 raise OSError(errno.EIO, "Input/output error")
-            return real(self, parent, step, target)
+            real(handle, data)
 
         with monkeypatch.context() as patch:
-            patch.setattr(file_writer.FileWriter, "_make_file", broken)
+            patch.setattr(new_files, "write_all", fail)
             outcome = history.undo()
         assert outcome.unsettled == ((b"workspace/bad", os.strerror(errno.EIO)),)
-        assert [(workspace / name).read_text() for name in ("a", "bad", "c")] == ["old", "new", "old"]
+        assert [(workspace / name).read_text() for name in ("a", "bad", "c")] == ["old a", "new", "old c"]
 
 
 def test_a_clock_that_jumps_neither_hides_a_change_nor_reorders_the_log(

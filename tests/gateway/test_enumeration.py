@@ -28,6 +28,7 @@ from freehold.identity import tokens
 from freehold.identity.sign_ins import RECOVERY_COOKIE, SignIns, recovery_url, split_secret
 from freehold.keeper.api import KeeperApi
 from freehold.keeper.page.guard import OPEN
+from freehold.keeper.page.restore_jobs import RestoreJobs
 from freehold.keeper.page.routes import PageRoutes
 from freehold.keeper.page.server import serve_page
 
@@ -290,7 +291,7 @@ class UnusedKeeperApi:
 async def _serve(root: Path) -> AsyncIterator[Page]:
     with SignIns(root / "vault" / "identity.db") as sign_ins:
         api = cast(KeeperApi, UnusedKeeperApi(sign_ins, root))
-        table = PageRoutes(api).table()
+        table = PageRoutes(api, cast(RestoreJobs, None)).table()
         routes = tuple(
             (method, re.sub(r"\{[^}]+\}", "1", route.path)) for route in table for method in route.methods or ()
         )

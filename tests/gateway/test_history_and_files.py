@@ -11,6 +11,7 @@ import pytest
 from tests.gateway.running_gateway import RunningGateway
 from tests.support.condition import wait_until
 from tests.support.freehold import FreeholdHarness
+from tests.support.recovery_restore import PageReply, wait_for_result
 from tests.support.signed_in import browser_headers, sign_in_to_recovery
 from websockets.sync.client import connect
 
@@ -306,9 +307,9 @@ def test_the_recovery_page_and_the_gateway_show_the_same_fates(
     assert read_listed_fates(preview) == [(step["word"], step["path"]) for step in plan["steps"]]
     assert plan["summary"] in preview
 
-    done = page.post("/undo", data={"entry": entry})
-    assert done.status_code == 303, done.text
-    result = page.get(done.headers["location"].removeprefix(page.base_url.path.rstrip("/"))).text
+    done = undo_on_page(page, entry=str(entry))
+    assert done.status == 303, done.body
+    result = page.get(done.location).text
     by_page = read_listed_fates(result)
     assert gateway.post("/v1/history/redo", json={}).status_code == 200
     report = gateway.post("/v1/history/undo", json={"entry": entry}).json()
@@ -316,6 +317,14 @@ def test_the_recovery_page_and_the_gateway_show_the_same_fates(
     assert [path for _, path in by_page] == [step["path"] for step in plan["steps"]]
     assert report["counts"] == plan["counts"]
     assert report["summary"] in result
+
+
+def undo_on_page(page: httpx2.Client, **fields: str) -> PageReply:
+    def read(answer: httpx2.Response) -> PageReply:
+        location = answer.headers.get("location", "").removeprefix(page.base_url.path.rstrip("/"))
+        return PageReply(answer.status_code, location, answer.text)
+
+    return wait_for_result(read(page.post("/undo", data=fields)), lambda address: read(page.get(address)))
 
 
 def test_every_way_to_undo_records_who_asked(
@@ -354,7 +363,7 @@ def test_every_way_to_undo_records_who_asked(
     assert read_last() == (by_token, by_token, f"token:{token}", "history.restored")
     assert gateway.post("/v1/history/revert", json={"entry": second, "choose": {"": "old"}}).status_code == 200
     assert read_last() == (by_browser, by_browser, "owner", "history.reverted")
-    assert page.post("/undo").status_code == 303
+    assert undo_on_page(page).location.startswith("/?done=")
     assert read_last() == (by_page, by_page, "owner", "history.undone")
     assert f"by owner (recovery page, sign-in {recovery})" in page.get("/").text
     # The page knows who asks; a request cannot claim to be someone else.

@@ -21,6 +21,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "GET /v1/egress",
         "GET /v1/history",
         "GET /v1/history/notices",
+        "GET /v1/history/restores",
         "GET /v1/history/size",
         "GET /v1/history/{entry}",
         "GET /v1/me",
@@ -91,6 +92,7 @@ REACHES: dict[RouteScope, set[str]] = {
     "history": {
         "POST /v1/history/redo",
         "POST /v1/history/restore",
+        "POST /v1/history/restores/{restore_id}/cancel",
         "POST /v1/history/revert",
         "POST /v1/history/undo",
         "POST /v1/history/{entry}/good",
@@ -106,6 +108,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "DELETE /v1/tokens/{name}",
         "GET /v1/approvals/policy",
         "GET /v1/budgets",
+        "GET /v1/retention",
         "GET /v1/secrets",
         "GET /v1/sign-ins",
         "GET /v1/tokens",

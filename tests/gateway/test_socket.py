@@ -113,6 +113,24 @@ async def test_a_slow_reader_is_dropped_and_loses_nothing(gateway: RunningGatewa
         )
 
 
+async def test_a_slow_reader_is_dropped_when_its_messages_are_long(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand of them were a gigabyte, for each reader."""
+    monkeypatch.setattr(socket_module, "MAX_QUEUED_LENGTH", 10_000)
+    topic = gateway.publisher.topics.add(Topic("long", kept=100))
+    async with gateway.socket(gateway.token("read")) as socket:
+        await subscribe(socket, "long")
+        await next_message(socket, "subscribed")
+        for _ in range(3):
+            topic.publish({"text": "x" * 9_000})  # one after the other all of them fit
+            await next_message(socket, "event")
+        for _ in range(3):
+            topic.publish({"text": "x" * 9_000})  # the loop is not given away once
+        await socket.wait_closed()
+        assert socket.close_code == socket_module.TOO_SLOW
+
+
 async def test_deltas_are_sent_and_not_stored(gateway: RunningGateway) -> None:
     topic = gateway.publisher.topics.add(Topic("session:1"))
     async with gateway.socket(gateway.token("read")) as socket:

@@ -102,3 +102,10 @@ def test_a_giant_string_is_left_out_and_takes_no_memory(introducer: str) -> None
 def test_a_replay_that_begins_within_a_character_shows_no_broken_one() -> None:
     assert whole("é".encode()[1:] + b"x") == b"x"
     assert whole(b"x\xa9") == "x\ufffd".encode()
+
+
+@pytest.mark.parametrize("sequence", ["\x1b]0;x\x1b\\", "\x1b]0;x\x18", "\x1b_x\x1b["])
+def test_very_many_strings_are_read_once(sequence: str) -> None:
+    """Before, what follows was copied for each of them: hundreds of gigabytes for this output."""
+    count = 300_000
+    assert len(whole(sequence.encode() * count + b"m")) <= len(sequence) * count + 1

@@ -22,3 +22,17 @@ def test_processes_that_name_each_other_as_parents_are_all_there() -> None:
     """A pid can be used again while the list is made."""
     one, other = make_process(10, 11), make_process(11, 10)
     assert {each.pid for each in sort_children_first({10: one, 11: other})} == {10, 11}
+
+
+def test_a_long_chain_of_processes_is_sorted_with_one_look_at_each() -> None:
+    looked = 0
+
+    class Counted(dict[int, ProcessInfo]):
+        def __getitem__(self, pid: int) -> ProcessInfo:
+            nonlocal looked
+            looked += 1
+            return super().__getitem__(pid)
+
+    chain = Counted({pid: make_process(pid, pid - 1) for pid in range(2, 3000)})
+    assert [one.pid for one in sort_children_first(chain)] == list(range(2999, 1, -1))
+    assert looked <= 2 * len(chain)

@@ -1,17 +1,21 @@
 """Ignored paths are not recorded and not changed by a restore."""
 
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.history.tree import write
 
 from freehold.history import History, HistorySettings
 from freehold.history.ignore_rules import compile_ignore_rules
 
 FILE, FOLDER = stat.S_IFREG, stat.S_IFDIR
+PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "[ab]": "[ab]", "a": "a", "b": "b", "/": "/"}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +36,30 @@ def test_patterns_work_as_in_a_gitignore(pattern: str, path: str, mode: int, exp
     ignored = compile_ignore_rules([pattern])
     assert ignored is not None
     assert ignored(tuple(path.encode().split(b"/")), mode) is expected
+
+
+@given(
+    st.lists(st.sampled_from([*PARTS]), min_size=1, max_size=8).map("".join),
+    st.lists(st.sampled_from(["a", "b", "aa", "ab", "ba", "aab"]), min_size=1, max_size=4),
+)
+def test_a_pattern_matches_what_the_plain_expression_of_it_matches(pattern: str, names: list[str]) -> None:
+    """Against the form that tries everything, as git's documentation describes a pattern."""
+    wanted = pattern.rstrip("/")
+    anchored, plain = "/" in wanted, wanted.lstrip("/")
+    expression = "".join(PARTS[one] for one in re.findall(r"\*\*/|\*\*|\[ab\]|.", plain))
+    path = tuple(name.encode() for name in ["workspace", *names])
+    subject = "/".join(["workspace", *names]) if anchored else names[-1]
+    ignored = compile_ignore_rules([pattern])
+    expected = wanted != "" and re.fullmatch(expression, subject) is not None
+    assert (ignored is not None and ignored(path, FOLDER)) == expected
+
+
+def test_a_name_made_to_be_slow_is_not() -> None:
+    """Names of an agent against rules of the owner: tried in every way, each star would multiply the time by 255."""
+    ignored = compile_ignore_rules(["*a*a*a*a*a*a*b", "workspace/*a*a*a*a*a*b"])
+    assert ignored is not None
+    assert not ignored((b"workspace", b"a" * 255), FILE)
+    assert ignored((b"workspace", b"a" * 254 + b"b"), FILE)
 
 
 def test_the_last_pattern_that_matches_decides() -> None:

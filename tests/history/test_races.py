@@ -59,7 +59,7 @@ def test_undo_never_fails_while_others_write_read_and_follow(history: History, w
 
     def read() -> None:
         history.log(limit=5)
-        history.get_progress()
+        history.list_restores()
         history.interrupted()
         history.notices()
         history.stream.read(history.stream.sequence, 0.001)

@@ -2,12 +2,13 @@
 
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from tests.history.tree import differences, read_tree, write
 
 from freehold.history import Author, History, HistorySettings, RestoreResult, file_writer, staging_area
+from freehold.history.restore import Restorer
 
 AGENT = Author("agent", agent="claude", session="8d1f", turn="1")
 
@@ -101,6 +103,22 @@ def test_a_file_too_large_for_the_quota_or_the_rate_is_moved_aside_and_the_origi
             assert kept_file(outcome, f"workspace/{name}".encode()).read_bytes() == flood
         shown = {each.path: each.detail for each in outcome.fates}
         assert str(history.set_aside) in shown[b"workspace/app.py"]
+
+
+def test_more_files_are_moved_aside_than_may_be_open(tmp_path: Path, workspace: Path) -> None:
+    with open_history(tmp_path, quota=1 << 20) as history:
+        history.snapshot()
+        for number in range(120):
+            write(workspace / "planted" / str(number), os.urandom(70 << 10))
+        history.snapshot("turn")
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 60, hard))
+        try:
+            outcome = history.undo()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert outcome.unsettled == ()
+        assert len(outcome.set_aside) > 90
 
 
 def test_a_file_that_did_not_fit_is_stored_as_soon_as_it_fits(tmp_path: Path, workspace: Path) -> None:
@@ -247,3 +265,29 @@ def test_what_a_crash_leaves_in_staging_is_kept_when_history_does_not_have_it(tm
     with open_history(tmp_path) as history:
         kept = [path for path in history.set_aside.rglob("*") if path.is_file()]
         assert [path.read_text() for path in kept] == ["never recorded"]
+
+
+def test_a_crash_while_files_are_prepared_leaves_nothing_to_keep(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the tree is in staging then, and what is there may be half written."""
+    write(workspace / "file", "old")
+    with open_history(tmp_path) as history:
+        history.snapshot()
+        write(workspace / "file", "new")
+        history.snapshot("turn")
+
+    monkeypatch.setattr(Restorer, "begin_changes", lambda restorer: os._exit(7))
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException), open_history(tmp_path) as history:
+            history.undo()
+        os._exit(0)
+    monkeypatch.undo()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert [path for path in (tmp_path / "history" / "staging").rglob("*") if path.is_file()]
+    with open_history(tmp_path) as history:
+        assert not history.set_aside.exists()
+        assert (workspace / "file").read_text() == "new"
+        history.undo()
+        assert (workspace / "file").read_text() == "old"

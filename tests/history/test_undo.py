@@ -328,3 +328,44 @@ def test_undo_of_the_oldest_entry_and_of_an_unknown_one_is_explained(history: Hi
         history.undo()
     with pytest.raises(FreeholdError, match="no entry 99"):
         history.undo(99)
+
+
+def test_many_files_are_written_by_two_threads_and_each_is_right(history: History, workspace: Path) -> None:
+    """Deleted, changed and added, in one undo; more files than one thread writes alone."""
+    for number in range(1200):
+        write(workspace / f"d{number % 7}" / str(number), f"old {number}\n" * (number % 5), 0o600 + number % 2 * 0o44)
+    (workspace / "d3" / "link").symlink_to("3")
+    before = read_tree(workspace)
+    history.snapshot()
+    for folder in ("d0", "d1", "d2"):
+        shutil.rmtree(workspace / folder)
+    for number in range(1200):
+        if number % 7 > 2:
+            write(workspace / f"d{number % 7}" / str(number), f"new {number}\n")
+        write(workspace / "added" / str(number), "added\n")
+    history.snapshot("turn")
+    outcome = history.undo()
+    assert outcome.unsettled == ()
+    assert not differences(before, read_tree(workspace))
+    assert not history.snapshot().changed
+
+
+def test_memory_is_given_back_without_waiting_for_long_work(history: History) -> None:
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with history._lock:
+            held.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert held.wait(30)
+        history.release_memory()
+        assert not done.is_set()
+    finally:
+        done.set()
+        holder.join()
+    history.release_memory()
+    assert history.newest() == 1

@@ -11,9 +11,13 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.support.freehold import FreeholdHarness
+from tests.support.held_restore import hold_undo
+from tests.support.recovery_restore import PageReply, wait_for_result
 
 from freehold.history.calls import MarkFiles, RequestAuthor
+from freehold.history.model import RestoreProgress
 from freehold.identity.sign_ins import COOKIE_OF_0_1, RECOVERY_COOKIE, SignIns, recovery_url, split_secret
+from freehold.keeper.page.restore_view import render_progress
 
 pytestmark = pytest.mark.shared_processes  # restarts change which processes the module's Freehold has
 
@@ -66,6 +70,19 @@ class Browser:
     def post(self, path: str, **fields: str) -> Answer:
         return self.ask("POST", path, body=urlencode(fields).encode())
 
+    def follow(self, answer: Answer) -> PageReply:
+        """The page that an answer leads to. A restore that takes long is waited for, as its page does."""
+        reply = wait_for_result(self._reply(answer), self._get)
+        while reply.location:
+            reply = wait_for_result(self._reply(self.ask("GET", reply.location)), self._get)
+        return reply
+
+    def _get(self, address: str) -> PageReply:
+        return self._reply(self.ask("GET", address))
+
+    def _reply(self, answer: Answer) -> PageReply:
+        return PageReply(answer.status, answer.headers.get("location", "").removeprefix(self.base), answer.body)
+
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeholdHarness]:
@@ -101,12 +118,14 @@ CLOSED = [
     ("GET", "/"),
     ("GET", "/undo"),
     ("GET", "/redo"),
+    ("GET", "/restore"),
     ("GET", "/v1/status"),
     ("GET", "/v1/history/log"),
     ("GET", "/nowhere"),
     ("POST", "/undo"),
     ("POST", "/redo"),
     ("POST", "/recover"),
+    ("POST", "/cancel"),
     ("POST", "/sign-out"),
     ("POST", "/restart"),
     ("POST", "/v1/restart/gateway"),
@@ -313,13 +332,66 @@ def test_undo_and_redo_as_json_and_as_pages(owner: Browser) -> None:
     assert "workspace/page.txt" in owner.ask("GET", "/undo").body
     done = owner.post("/undo")
     assert done.status == 303, done.body
+    assert "Undone: 1 restored" in owner.follow(done).body
     assert target.read_text() == "before"
-    assert "Undone: 1 restored" in owner.ask("GET", done.headers["location"].removeprefix(owner.base)).body
     redone = json.loads(owner.ask("POST", "/v1/history/redo", body=b'{"who": {"by": "owner"}}').body)
     assert redone["unsettled"] == []
     assert target.read_text() == "after"
     entries = json.loads(owner.ask("GET", "/v1/history/log?limit=2").body)["entries"]
     assert [entry["kind"] for entry in entries] == ["redo", "undo"]
+
+
+def test_a_long_undo_shows_how_far_it_is_until_its_result(owner: Browser) -> None:
+    with hold_undo(owner.harness.home) as held:
+        sent = owner.post("/undo")
+        held.wait()
+        assert sent.status == 303
+        address = sent.headers["location"].removeprefix(owner.base)
+        assert address.startswith("/restore?id=")
+        page = owner.ask("GET", address).body
+        assert re.search(r'role="status">Preparing the files: [1-9]\d* of 3\d\d<', page)
+        assert re.search(r'<progress value="[1-9]\d*" max="3\d\d" aria-label="Preparing the files: ', page)
+        assert "No file has changed yet." in page
+        assert 'http-equiv="refresh"' in page
+        assert 'http-equiv="refresh"' not in owner.ask("GET", f"{address}&updates=off").body
+        overview = owner.ask("GET", "/").body
+        assert "Running now" in overview
+        assert address[1:] in overview
+        held.release()
+        assert "Undone: 301 restored" in owner.follow(sent).body
+    assert "Running now" not in owner.ask("GET", "/").body
+
+
+def test_a_long_undo_is_cancelled_with_its_button_and_nothing_has_changed(owner: Browser) -> None:
+    home = owner.harness.home
+    with hold_undo(home) as held:
+        (large,) = [each for each in home.workspace.glob("held-*/large") if each.stat().st_size == 3]
+        sent = owner.post("/undo")
+        held.wait()
+        page = owner.ask("GET", sent.headers["location"].removeprefix(owner.base)).body
+        form = re.search(r'action="cancel"><input type="hidden" name="id" value="([0-9a-f]+)"><button', page)
+        assert form is not None, page
+        cancelled = owner.post("/cancel", id=form[1])
+        assert cancelled.status == 303
+        waiting = owner.ask("GET", cancelled.headers["location"].removeprefix(owner.base)).body
+        assert "It was cancelled, and no file has changed." in waiting
+        assert "<button" not in waiting
+        held.release()
+        assert "The undo was cancelled. Nothing was changed" in owner.follow(cancelled).body
+        assert large.read_text() == "new"
+
+
+def test_a_restore_that_changes_files_has_no_button_and_says_that_it_is_finished() -> None:
+    page = render_progress(RestoreProgress("one", "revert", "changing", 20, 80, cancellable=False), updates=True)
+    assert "Changing the files: 20 of 80" in page
+    assert "It will be finished." in page
+    assert "<title>25 % · Revert" in page
+    assert "<button" not in page
+
+
+def test_a_restore_that_is_not_known_leads_to_the_overview(owner: Browser) -> None:
+    assert owner.ask("GET", "/restore?id=none").headers["location"] == f"{owner.base}/"
+    assert owner.post("/cancel", id="none").status == 303
 
 
 def test_a_get_never_changes_anything(owner: Browser) -> None:
@@ -348,6 +420,8 @@ def test_names_of_files_are_shown_as_text(owner: Browser) -> None:
         "/undo?entry=99999999999999999999",
         "/undo?entry=424242",
         "/?done=x",
+        "/?cancelled=<b>",
+        "/restore?id=<b>&updates=<b>",
         "/v1/history/nothing",
         "/%00",
         "/undo/../../etc/passwd",

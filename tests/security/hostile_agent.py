@@ -141,6 +141,16 @@ class HostileAgent:
         for number in range(given["count"]):
             self.say(f"{number} {'x' * given.get('size', 0)}")
 
+    def inflate(self, given: Json) -> None:
+        """One large tool call, and then small updates of it that all count as an end."""
+        changes = [
+            {"type": "diff", "path": f"/workspace/{one}", "newText": "x" * 90_000} for one in range(given["parts"])
+        ]
+        self.update({"sessionUpdate": "tool_call", "toolCallId": "large", "title": "0", "content": changes})
+        for number in range(given["count"]):
+            small = {"toolCallId": "large", "title": str(number), "status": "completed"}
+            self.update({"sessionUpdate": "tool_call_update", **small})
+
     def repeat(self, given: Json) -> None:
         for _ in range(given["count"]):
             self.play(given["acts"])
@@ -227,6 +237,7 @@ ACTS: dict[str, Callable[[HostileAgent, Any], None]] = {
     "connect": HostileAgent.connect,
     "fetch": HostileAgent.fetch,
     "flood": HostileAgent.flood,
+    "inflate": HostileAgent.inflate,
     "repeat": HostileAgent.repeat,
     "wait_file": HostileAgent.wait_file,
     "hang": HostileAgent.hang,

@@ -114,7 +114,10 @@ class SoakStand:
         """SIGKILL. Returns the processes that are still there long after it."""
         assert self._process is not None
         assert self._reader is not None
-        watched = {os.pidfd_open(pid): command for pid, command in find_descendants(self.keeper).items()}
+        watched = {}
+        for pid, command in find_descendants(self.keeper).items():
+            with suppress(ProcessLookupError):  # it has ended since
+                watched[os.pidfd_open(pid)] = command
         self._process.kill()
         await self._process.wait()
         left = []

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -191,6 +192,14 @@ def test_a_file_that_is_exchanged_for_a_link_is_not_followed(path: Path, written
     elsewhere = path.parent / "elsewhere"
     first.rename(elsewhere)
     first.symlink_to(elsewhere)
+    assert ("unreadable", 1, 8) in verify(path)
+
+
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(path: Path, written: list[TimelineEvent]) -> None:
+    assert written
+    first = archive_files(path)[0]
+    first.unlink()
+    os.mkfifo(first)
     assert ("unreadable", 1, 8) in verify(path)
 
 

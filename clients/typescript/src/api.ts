@@ -784,8 +784,9 @@ export interface Readiness {
   missing?: MissingRequirement[];
 }
 
-/** An empty object. */
+/** It needs no field. */
 export interface Redo {
+  restore_id?: string | null;
 }
 
 export interface RemoveFile {
@@ -844,12 +845,56 @@ export interface RestartStarted {
 }
 
 export interface Restore {
+  restore_id?: string | null;
   entry: number;
   /** The paths to restore; all paths when empty. */
   paths?: string[];
 }
 
+export interface RestoreCancellation {
+  /** `cancelled`: no file changes. `too-late`: files are being changed, and it is finished. `not-found`: it has ended, or has not arrived yet. */
+  outcome: "cancelled" | "too-late" | "not-found";
+}
+
+/** How far an undo, redo, restore, revert or rewind is. */
+export interface RestoreProgress {
+  /** `restore_id` of the request that asked for it. */
+  id: string;
+  kind: "undo" | "redo" | "restore" | "revert";
+  /** `waiting` for other work on the files, `planning`, `preparing`, `changing` the files, `recording` the result. */
+  phase: "waiting" | "planning" | "preparing" | "changing" | "recording";
+  /** Steps of this phase that are done, about. */
+  done: number;
+  /** Steps of this phase; 0 when they are not counted. */
+  total: number;
+  /** No file has changed yet. */
+  cancellable: boolean;
+  /** The phase and its steps in words. */
+  words: string;
+}
+
+export interface Retention {
+  rules: RetentionRule[];
+}
+
+/** How long one kind of record is kept. */
+export interface RetentionRule {
+  name: string;
+  title: string;
+  /** The rule in words. */
+  kept: string;
+  /** What there is; empty when nothing is measured. */
+  now: string;
+  /** When old records were last moved to an archive, in UTC. Null when never. */
+  last_archived: string | null;
+  /** Files and folders on the host. */
+  where: string[];
+  /** The setting in freehold.toml that changes the rule. */
+  setting: string | null;
+}
+
 export interface Revert {
+  restore_id?: string | null;
   entry: number;
   /** Revert all changes after this entry, up to `entry`. */
   since?: number | null;
@@ -872,6 +917,7 @@ export interface RewindSession {
   turn: number;
   what: "files" | "chat" | "both";
   dry_run?: boolean;
+  restore_id?: string | null;
 }
 
 /**
@@ -1203,6 +1249,7 @@ export interface TokenRequested {
 }
 
 export interface Undo {
+  restore_id?: string | null;
   /** Go back to before this entry. Default: the last entry. */
   entry?: number | null;
 }

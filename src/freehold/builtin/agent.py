@@ -1,7 +1,6 @@
 """The agent's side of ACP: the requests that it answers."""
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable
 from typing import get_args
 
@@ -10,7 +9,7 @@ from freehold.builtin.jobs import Job
 from freehold.builtin.json_rpc import AcpClient, Json, RequestError, connect_stdio
 from freehold.builtin.model_connection import NO_MODEL, read_model_settings
 from freehold.builtin.replay import replay_updates
-from freehold.builtin.session import BuiltinSession, fork_session, list_sessions, load_session, new_session
+from freehold.builtin.session import BuiltinSession, fork_session, list_sessions, load_session, new_id, new_session
 from freehold.builtin.tool_call import Mode, shorten
 from freehold.builtin.tool_context import ToolContext
 from freehold.builtin.turn import compact_now, run_turn
@@ -152,7 +151,7 @@ class BuiltinAgent:
 
     async def _run_owner_command(self, context: ToolContext, command: str) -> Json:
         """A command that the owner typed. It runs without a permission request."""
-        async with context.for_call(uuid.uuid4().hex).start_call(command, "execute", {"command": command}) as tool_call:
+        async with context.for_call(new_id()).start_call(command, "execute", {"command": command}) as tool_call:
             job = await Job.start(command, context.session.cwd)
             try:
                 ended = await job.wait(OWNER_COMMAND_TIMEOUT, tool_call.show_text)

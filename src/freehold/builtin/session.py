@@ -7,7 +7,6 @@ So the cost of a turn does not grow with the turns before it.
 import json
 import os
 import re
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -80,8 +79,13 @@ class BuiltinSession:
             file.write(data)
 
 
+def new_id() -> str:
+    """As `uuid4().hex`, without the modules that `uuid` imports."""
+    return os.urandom(16).hex()
+
+
 def new_session(cwd: str, servers: list[Json]) -> BuiltinSession:
-    return BuiltinSession(uuid.uuid4().hex, _folder(cwd), servers=servers)
+    return BuiltinSession(new_id(), _folder(cwd), servers=servers)
 
 
 def load_session(name: str, cwd: str, servers: list[Json]) -> BuiltinSession:
@@ -101,7 +105,7 @@ def load_session(name: str, cwd: str, servers: list[Json]) -> BuiltinSession:
 
 def fork_session(name: str, cwd: str, servers: list[Json]) -> BuiltinSession:
     session = load_session(name, cwd, servers)
-    session.id = uuid.uuid4().hex
+    session.id = new_id()
     session.save()
     session.replace_messages(session.messages)
     return session

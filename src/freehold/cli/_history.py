@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 Reply = TypeVar("Reply")
 
-# A restore of a very large tree takes long. The keeper finishes it even when the command is interrupted.
-REPLY_TIMEOUT = 600.0
-
 FATE_COLORS: dict[FinalFate, str] = {
     "write": "green",
     "link": "green",
@@ -50,30 +47,36 @@ def ask(home: Home, call: TypedCall[Reply]) -> Reply:
     from freehold.keeper.client import call_keeper
 
     try:
-        return call_keeper(home, call, timeout=REPLY_TIMEOUT)
+        return call_keeper(home, call, timeout=calls.RESTORE_TIMEOUT)
     except FreeholdError as error:
         if error.code != "keeper.not-running":
             raise
         return _answer_without_keeper(home, call)
 
 
-def _restore(home: Home, call: RestoreCall, *, shown: bool) -> calls.RestoreReport:
+def carry_out(home: Home, call: RestoreCall, *, shown: bool) -> calls.RestoreReport:
     """As `ask`, with its progress on a terminal and Ctrl-C to cancel it."""
+    import secrets
+    from dataclasses import replace
+
     from freehold.cli._restore_progress import KeeperRestores, RestoreRun
     from freehold.keeper.client import call_keeper
+
+    restore_id = secrets.token_hex(8)
+    call = replace(call, restore_id=restore_id)
 
     def work(run: RestoreRun) -> calls.RestoreReport:
         def use(history: "History") -> None:
             run.source = history
 
         try:
-            return call_keeper(home, call, timeout=REPLY_TIMEOUT)
+            return call_keeper(home, call, timeout=calls.RESTORE_TIMEOUT)
         except FreeholdError as error:
             if error.code != "keeper.not-running":
                 raise
             return _answer_without_keeper(home, call, use)
 
-    return RestoreRun(work, KeeperRestores(home)).wait(shown=shown)
+    return RestoreRun(restore_id, work, KeeperRestores(home)).wait(shown=shown)
 
 
 def _answer_without_keeper(
@@ -197,7 +200,7 @@ def run_or_preview(
         echo_reply(plan, describe_plan(plan), as_json=as_json)
         failed = bool(plan.conflicts)
     else:
-        outcome = _restore(home, act, shown=not as_json)
+        outcome = carry_out(home, act, shown=not as_json)
         echo_reply(outcome, describe_outcome(outcome), as_json=as_json)
         failed = bool(outcome.unsettled)
     if failed:

@@ -3,6 +3,7 @@
 Until the first file changes, Ctrl-C cancels it and nothing has changed. After that it is finished, whatever is pressed.
 """
 
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -12,23 +13,18 @@ import click
 
 from freehold.errors import FreeholdError
 from freehold.history import calls
-from freehold.history.model import RestorePhase, RestoreProgress
+from freehold.history.model import CancelOutcome, RestoreProgress
+from freehold.history.restore_control import describe_phase
 from freehold.home import Home
 
 _INTERVAL = 0.2
-_PHASES: dict[RestorePhase, str] = {
-    "planning": "Looking for changes",
-    "preparing": "Preparing the files",
-    "changing": "Changing the files",
-    "recording": "Recording the result",
-}
 
 
 class RestoreSource(Protocol):
     """The keeper, or the history that this command opened itself."""
 
-    def get_progress(self) -> RestoreProgress | None: ...
-    def cancel_restores(self) -> tuple[int, int]: ...
+    def list_restores(self) -> tuple[RestoreProgress, ...]: ...
+    def cancel_restore(self, restore_id: str) -> CancelOutcome: ...
 
 
 class KeeperRestores:
@@ -37,28 +33,30 @@ class KeeperRestores:
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def get_progress(self) -> RestoreProgress | None:
+    def list_restores(self) -> tuple[RestoreProgress, ...]:
         from freehold.keeper.client import call_keeper
 
         try:
-            return call_keeper(self._home, calls.GetRestoreProgress(), timeout=5).progress
+            return call_keeper(self._home, calls.ListRestores(), timeout=5).restores
         except FreeholdError:
-            return None
+            return ()
 
-    def cancel_restores(self) -> tuple[int, int]:
+    def cancel_restore(self, restore_id: str) -> CancelOutcome:
         from freehold.keeper.client import call_keeper
 
         try:
-            found = call_keeper(self._home, calls.CancelRestores(), timeout=5)
+            return call_keeper(self._home, calls.CancelRestore(restore_id), timeout=5).outcome
         except FreeholdError:
-            return 0, 0
-        return found.cancelled, found.running
+            return "not-found"
 
 
 class RestoreRun:
-    """One call in a thread of its own, so that Ctrl-C reaches this one."""
+    """One call in a thread of its own, so that Ctrl-C is seen meanwhile. The call must have the id `restore_id`."""
 
-    def __init__(self, work: Callable[["RestoreRun"], calls.RestoreReport], source: RestoreSource) -> None:
+    def __init__(
+        self, restore_id: str, work: Callable[["RestoreRun"], calls.RestoreReport], source: RestoreSource
+    ) -> None:
+        self._id = restore_id
         self._work = work
         self._ended = threading.Event()
         self._reply: calls.RestoreReport | None = None
@@ -67,30 +65,33 @@ class RestoreRun:
         self.source = source
 
     def wait(self, *, shown: bool) -> calls.RestoreReport:
-        """The reply, or the error of the call."""
+        """The reply, or the error of the call. Call it from the main thread."""
         line = RestoreProgressLine(sys.stderr if shown and sys.stderr.isatty() else None)
-        threading.Thread(target=self._run, name="restore", daemon=True).start()
-        while not self._ended.is_set():
-            try:
-                while not self._ended.wait(_INTERVAL):
-                    if line.is_shown:
-                        line.show(self.source.get_progress())
-                    if self._is_cancel_wanted:
-                        self._cancel(line)
-            except KeyboardInterrupt:
-                self._is_cancel_wanted = True
-                self._cancel(line)
+        # Not as an exception, which could come between any two lines and leave the call alone.
+        before = signal.signal(signal.SIGINT, self._want_cancel)
+        try:
+            threading.Thread(target=self._run, name="restore", daemon=True).start()
+            while not self._ended.wait(_INTERVAL):
+                if line.is_shown:
+                    line.show(next((each for each in self.source.list_restores() if each.id == self._id), None))
+                if self._is_cancel_wanted:
+                    self._cancel(line)
+        finally:
+            signal.signal(signal.SIGINT, before)
         line.clear()
         if self._error is not None:
             raise self._error
         assert self._reply is not None
         return self._reply
 
+    def _want_cancel(self, *_: object) -> None:
+        self._is_cancel_wanted = True
+
     def _cancel(self, line: "RestoreProgressLine") -> None:
         """Tried again while the call has not arrived. The error of the call says that it was cancelled."""
-        cancelled, running = self.source.cancel_restores()
-        self._is_cancel_wanted = not cancelled and not running
-        if running:
+        outcome = self.source.cancel_restore(self._id)
+        self._is_cancel_wanted = outcome == "not-found"
+        if outcome == "too-late":
             line.clear()
             click.echo("Files are being changed already. This is finished first.", err=True)
 
@@ -130,6 +131,4 @@ class RestoreProgressLine:
 
 
 def describe_progress(progress: RestoreProgress) -> str:
-    counted = f": {progress.done:,} of {progress.total:,}" if progress.total else ""
-    hint = " (Ctrl-C cancels)" if progress.cancellable else ""
-    return f"{_PHASES[progress.phase]}{counted}{hint}"
+    return describe_phase(progress) + (" (Ctrl-C cancels)" if progress.cancellable else "")

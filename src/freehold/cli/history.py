@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from freehold.cli._history import ask, describe_outcome, echo_reply, make_author
+from freehold.cli._history import ask, carry_out, describe_outcome, echo_reply, make_author
 from freehold.cli._options import home_option, json_option
 from freehold.history.calls import CollectGarbage, MeasureHistory, RecoverRestore, VerifyHistory
 from freehold.home import Home
@@ -113,5 +113,5 @@ def recover(home: Home, finish: bool, as_json: bool) -> None:
     Example:
       freehold history recover --finish
     """
-    answer = ask(home, RecoverRestore(finish, who=make_author()))
+    answer = carry_out(home, RecoverRestore(finish, who=make_author()), shown=not as_json)
     echo_reply(answer, describe_outcome(answer), as_json=as_json)

@@ -168,6 +168,24 @@ class HistoryOutcome(ApiModel):
     total_unsettled: int
 
 
+class RestoreState(ApiModel):
+    """How far an undo, redo, restore, revert or rewind is. It is `cancellable` until the first file changes."""
+
+    id: str
+    kind: str
+    phase: str
+    done: int
+    total: int
+    cancellable: bool
+    words: str
+
+
+class RestoreCancelled(ApiModel):
+    """`cancelled`: no file changes. `too-late`: it is finished. `not-found`: it has ended, or has not arrived yet."""
+
+    outcome: Literal["cancelled", "too-late", "not-found"]
+
+
 class ShownFile(ApiModel):
     """A file in the state of an entry. `base64` is None for a path without content, such as a folder."""
 

@@ -9,6 +9,7 @@ from freehold.egress.decision_log import DecisionLog, DecisionRecord, Outcome
 from freehold.egress.names import Host
 from freehold.egress.network_request import (
     MAX_PENDING,
+    MAX_PER_SESSION,
     NetworkRequest,
     NetworkRequests,
     family_of,
@@ -147,9 +148,13 @@ class Authorizer:
                 return
         self._counters.asked += 1
         # Checked here as well as in the store: a flood of new names ends here without touching the disk.
-        full = len(self.pending) >= MAX_PENDING and not self._joins_family(session, host, port)
+        own = sum(request.session == session for request in self.pending.values())
+        full = (len(self.pending) >= MAX_PENDING or own >= MAX_PER_SESSION) and not self._joins_family(
+            session, host, port
+        )
         if full or not await asyncio.to_thread(self._requests.add, host, port, connection.who, session):
-            decision = Decision("deny", f"{MAX_PENDING} other network requests wait for the owner")
+            whose = f"{own} of this session" if own >= MAX_PER_SESSION else str(len(self.pending))
+            decision = Decision("deny", f"other network requests wait for the owner already, {whose}")
             raise await self._refuse(connection, host, port, decision)
 
     def _joins_family(self, session: str | None, host: Host, port: int) -> bool:

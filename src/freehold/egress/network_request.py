@@ -2,7 +2,7 @@
 
 Requests are durable and have no expiry. A hostile agent may ask for a new name every millisecond, so their number is
 bounded: one request for a host and port, one for the whole domain when many names below it are asked for, and nothing
-is stored beyond `MAX_PENDING`.
+is stored beyond `MAX_PENDING`, of which one session has `MAX_PER_SESSION`, so that it cannot silence the others.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ OwnerAnswer = Literal["once", "conversation", "until_restart", "always", "never"
 ANSWERS: tuple[OwnerAnswer, ...] = get_args(OwnerAnswer)
 
 MAX_PENDING = 64
+MAX_PER_SESSION = 32
 MAX_PER_FAMILY = 5
 
 # Unrelated parties have names below these domains: one request must not cover them all.
@@ -150,7 +151,7 @@ class NetworkRequests:
                 requested, count = wider[0], 1 + sum(siblings.values())
                 for number in siblings:
                     tx.execute("DELETE FROM egress_request WHERE id = ?", (number,))
-            elif tx.execute("SELECT count(*) FROM egress_request").fetchone()[0] >= MAX_PENDING:
+            elif _is_full(tx, asking):
                 return False
             now = _now()
             made = tx.execute(
@@ -218,6 +219,11 @@ def _rule_for(answer: OwnerAnswer, pattern: HostPattern, session: str | None) ->
     if answer == "never":
         return EgressRule("deny", HostPattern(pattern.host, pattern.below), "always")
     return EgressRule("allow", pattern, answer, session if answer in ("once", "conversation") else None)
+
+
+def _is_full(tx: Transaction, session: str) -> bool:
+    count, own = tx.execute("SELECT count(*), coalesce(sum(session = ?), 0) FROM egress_request", (session,)).fetchone()
+    return bool(count >= MAX_PENDING or own >= MAX_PER_SESSION)
 
 
 def _find_siblings(tx: Transaction, host: Host, port: int, session: str) -> dict[int, int]:

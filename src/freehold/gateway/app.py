@@ -32,6 +32,7 @@ from freehold.gateway.routes.pages import add_pages
 from freehold.gateway.routes.preview import PreviewRoutes
 from freehold.gateway.routes.probes import ProbeRoutes
 from freehold.gateway.routes.programs import ProgramRoutes
+from freehold.gateway.routes.retention import RetentionRoutes
 from freehold.gateway.routes.sessions import SessionRoutes
 from freehold.gateway.routes.sign_in import SignInRoutes
 from freehold.gateway.routes.terminals import TerminalRoutes
@@ -50,6 +51,7 @@ ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
     CredentialRoutes,
     DeviceRoutes,
     TimelineRoutes,
+    RetentionRoutes,
     EgressRoutes,
     ModelRoutes,
     SecretRoutes,

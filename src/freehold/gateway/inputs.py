@@ -55,6 +55,14 @@ UrlPositive = Annotated[Positive, DIGITS]
 UrlFlag = Annotated[bool, BeforeValidator(_read_flag)]
 UrlId = Annotated[str, Path(min_length=1, max_length=MAX_ID)]
 UrlName = Annotated[str, Path(min_length=1, max_length=100)]
+RestoreId = Annotated[
+    str,
+    Field(
+        max_length=64,
+        pattern="^[A-Za-z0-9_-]{1,64}$",
+        description="Your own name for this change of files, new for each: `GET /v1/history/restores` shows how far it is, and it can be cancelled by this name.",
+    ),
+]
 PathText = Annotated[str, Field(max_length=MAX_PATH_TEXT)]
 """A path of a file. `read_path` turns it into bytes."""
 

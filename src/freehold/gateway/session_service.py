@@ -23,9 +23,8 @@ from freehold.gateway.preview.listeners import PortMonitor
 from freehold.gateway.services import Services
 from freehold.gateway.session_topics import SessionTopics
 from freehold.gateway.topic_publisher import TopicPublisher
+from freehold.history.calls import RESTORE_TIMEOUT
 from freehold.keeper.client import KeeperClient
-
-HISTORY_TIMEOUT = 600.0
 
 
 class GatewayHostAccess:
@@ -67,7 +66,7 @@ def open_session_service(
         topics.publish_approval(approval)
 
     approvals = Approvals(store, publish_approval, topics.publish_session)
-    keeper = KeeperClient(services.home, timeout=HISTORY_TIMEOUT)
+    keeper = KeeperClient(services.home, timeout=RESTORE_TIMEOUT)
     tools = _serve_host_tools(services, store, approvals, keeper, ports, hosts)
     sessions = SessionService(
         SessionDependencies(

@@ -31,14 +31,19 @@ class SessionTopics:
             return None
 
         async def read_backlog(after: int) -> list[EncodedMessage] | None:
-            found = await run_blocking(self._store.events, session, after=after, limit=MAX_BACKLOG + 1)
-            if len(found) > MAX_BACKLOG:
-                return None
-            return [(event.seq, encode_message(f"session:{session}", event.seq, event.as_json())) for event in found]
+            return await run_blocking(self._read_backlog, session, after)
 
         # Events that were published during the query count too, so that a reader misses none.
         first = max(seq, self._last.get(session, 0))
         return Topic(f"session:{session}", scope="prompt", kept=100, first=first, backlog=read_backlog)
+
+    def _read_backlog(self, session: str, after: int) -> list[EncodedMessage] | None:
+        """Blocking. None when it is too much: then the client reads the newest page."""
+        page = self._store.read_page(session, after=after, limit=MAX_BACKLOG + 1)
+        if page.is_cut or len(page.events) > MAX_BACKLOG:
+            return None
+        topic = f"session:{session}"
+        return [(event.seq, encode_message(topic, event.seq, event.as_json())) for event in page.events]
 
     def publish_events(self, session: str, events: list[SessionEventRow]) -> None:
         if events:

@@ -26,6 +26,8 @@ from freehold.gateway.routing import websocket
 from freehold.gateway.topics import EncodedMessage, Topic, Topics
 
 MAX_QUEUED = 1_000
+MAX_QUEUED_LENGTH = 32 * 1024 * 1024
+"""Characters of all messages that wait for one reader."""
 MAX_TOPICS = 100
 MAX_MESSAGE_LENGTH = 16 * 1024
 TOO_SLOW = 4408
@@ -69,6 +71,7 @@ class SocketReader:
     def __init__(self, principal: Principal) -> None:
         self.principal = principal
         self._waiting: deque[str] = deque()
+        self._length = 0
         self._wake = asyncio.Event()
         self._taken = asyncio.Event()
         self._sent: dict[str, int] = {}
@@ -84,12 +87,14 @@ class SocketReader:
         self.send_text(text if (shorten := self._shortened.get(topic)) is None else _shorten(text, shorten))
 
     def send_text(self, text: str) -> None:
-        if len(self._waiting) >= MAX_QUEUED:
+        if len(self._waiting) >= MAX_QUEUED or self._length >= MAX_QUEUED_LENGTH:
             # The client reconnects and resumes from the last number it saw. Nothing is lost and the queue stays bounded.
             self.too_slow.set()
             self._waiting.clear()
+            self._length = 0
         elif not self.too_slow.is_set():
             self._waiting.append(text)
+            self._length += len(text)
             self._wake.set()
 
     def forget(self, topic: str) -> None:
@@ -117,7 +122,9 @@ class SocketReader:
             await self._wake.wait()
             self._wake.clear()
             while waiting:
-                await send({"type": "websocket.send", "text": waiting.popleft()})
+                text = waiting.popleft()
+                self._length -= len(text)
+                await send({"type": "websocket.send", "text": text})
             self._taken.set()
 
 

@@ -116,7 +116,7 @@ class TerminalFilter:
     def _string(self, text: str, start: int, body: int, kind: str, parts: list[str]) -> int:
         found = _STRING_END.search(text, body)
         end = len(text) if found is None else found.start()
-        if end == len(text) or text[end:] == "\x1b":
+        if end == len(text) or _is_last_escape(text, end):
             if end - body <= MAX_STRING:
                 return self._wait(text, start)
             self._discarding = True
@@ -133,7 +133,7 @@ class TerminalFilter:
         found = _STRING_END.search(text, at)
         if found is None:
             return len(text)
-        if text[found.start() :] == "\x1b":
+        if _is_last_escape(text, found.start()):
             return self._wait(text, found.start())
         self._discarding = False
         return _end_of_string(text, found.start())[0]
@@ -184,6 +184,11 @@ def _limited(parameters: str, final: str) -> str | None:
 
 def _at_most(digits: str, most: int) -> bool:
     return len(digits) <= len(str(most)) and int(digits) <= most
+
+
+def _is_last_escape(text: str, at: int) -> bool:
+    """Whether the text ends with this character, and it is ESC: what follows decides what it means."""
+    return at == len(text) - 1 and text[at] == "\x1b"
 
 
 def _end_of_string(text: str, end: int) -> tuple[int, bool]:

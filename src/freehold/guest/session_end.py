@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 WAIT = 3.0
 """Seconds to wait for killed processes to disappear. One that waits for a device may take longer, and is reported."""
 POLL = 0.01
+STOP_WAIT = 0.2
+"""Seconds for all shells and other parents to stop, each before its children."""
+STOP_POLL = 0.000_5
 MAX_SHOWN = 20
 MAX_COMMAND_LENGTH = 200
 
@@ -42,6 +45,7 @@ def kill_agents(domains: LandlockDomains) -> dict[int, ProcessInfo]:
 
         domains.agents.start(kill_domain)
     else:
+        _stop_parents(running)
         _signal_everything(signals.SIGSTOP)
         stopped = {one.pid: one for one in list_processes() if one.state not in "ZX"}
         found.extend(_find_marked(domains, list(stopped)))
@@ -54,20 +58,49 @@ def kill_agents(domains: LandlockDomains) -> dict[int, ProcessInfo]:
     return {pid: running[pid] for pid in found}
 
 
+def _stop_parents(processes: dict[int, ProcessInfo]) -> None:
+    """Stop every parent before its children: a shell that runs for a moment longer would see its child stopped."""
+    parents = {one.parent for one in processes.values()}
+    until = time.monotonic() + STOP_WAIT
+    for one in reversed(sort_children_first(processes)):
+        if one.pid in parents and one.state not in "Tt":
+            send_signal(one.pid, signals.SIGSTOP)
+            while _is_running(one.pid) and time.monotonic() < until:
+                time.sleep(STOP_POLL)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return ProcessInfo(pid, read_bytes(f"/proc/{pid}/stat")).state not in "TtZX"
+    except (OSError, ValueError, IndexError):
+        return False  # it has ended
+
+
 def sort_children_first(processes: dict[int, ProcessInfo]) -> list[ProcessInfo]:
     """In this order they go on after a stop: a shell that sees its child stopped takes the terminal from it.
 
     The time of the start does not decide, since the kernel tells it in hundredths of a second only.
     """
 
-    def count_parents(one: ProcessInfo) -> int:
-        seen = {one.pid}
-        while one.parent in processes and one.parent not in seen:
-            one = processes[one.parent]
-            seen.add(one.pid)
-        return len(seen)
+    depths: dict[int, int] = {}
 
-    return sorted(processes.values(), key=count_parents, reverse=True)
+    def find_depth(one: ProcessInfo) -> int:
+        # Each process is looked at once: an agent can start a long chain of them.
+        way: list[int] = []
+        seen: set[int] = set()
+        while one.pid not in depths and one.pid not in seen:
+            way.append(one.pid)
+            seen.add(one.pid)
+            if one.parent not in processes:
+                break
+            one = processes[one.parent]
+        depth = depths.get(one.pid, 0)
+        for pid in reversed(way):
+            depth += 1
+            depths[pid] = depth
+        return depth
+
+    return sorted(processes.values(), key=find_depth, reverse=True)
 
 
 def _can_signal(pid: int) -> bool:

@@ -1,6 +1,7 @@
 """The calls of history: every request and reply, as other processes send and receive them.
 
-Light to import: no store, no SQLite. Paths are text, written as `names.show_name` writes them.
+Light to import: no store, no SQLite. Paths are text, written as `names.show_name` writes them. `restore_id` is the name
+that the caller gives to one undo, redo, restore or revert, to follow and to cancel it; without it, one is made.
 """
 
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import ClassVar, Literal
 from freehold.history.model import (
     Author,
     AuthorKind,
+    CancelOutcome,
     ChangeWord,
     CollectionResult,
     EntryKind,
@@ -23,6 +25,8 @@ from freehold.history.model import (
 from freehold.typed_call import TypedCall, TypedStream
 
 MAX_FREE_TEXT_CHARS = 4000
+RESTORE_TIMEOUT = 600.0
+"""Seconds to wait for a restore of a very large tree. The keeper finishes it even when nobody waits any more."""
 Phase = Literal["before", "during", "after"]
 Side = Literal["old", "mine"]
 
@@ -226,18 +230,15 @@ class RestoreReport:
 
 
 @dataclass(frozen=True)
-class ActiveRestore:
-    """The restore that runs now; null when none does."""
+class ActiveRestores:
+    """The restores that run or wait for their turn, the oldest first."""
 
-    progress: RestoreProgress | None
+    restores: tuple[RestoreProgress, ...]
 
 
 @dataclass(frozen=True)
-class CancelledRestores:
-    """How many restores were cancelled before they changed a file, and how many had begun to and are finished."""
-
-    cancelled: int
-    running: int
+class RestoreCancellation:
+    outcome: CancelOutcome
 
 
 @dataclass(frozen=True)
@@ -383,6 +384,7 @@ class UndoChanges(TypedCall[RestoreReport]):
     method: ClassVar[str] = "history.undo"
     entry: int | None = None
     who: RequestAuthor = field(kw_only=True)
+    restore_id: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -396,6 +398,7 @@ class RedoChanges(TypedCall[RestoreReport]):
 
     method: ClassVar[str] = "history.redo"
     who: RequestAuthor = field(kw_only=True)
+    restore_id: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -413,6 +416,7 @@ class RestoreEntry(TypedCall[RestoreReport]):
     entry: int
     paths: tuple[str, ...] = ()
     who: RequestAuthor = field(kw_only=True)
+    restore_id: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -437,6 +441,7 @@ class RevertEntry(TypedCall[RestoreReport]):
     since: int | None = None
     of: TurnReference | None = None
     who: RequestAuthor = field(kw_only=True)
+    restore_id: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -446,20 +451,22 @@ class RecoverRestore(TypedCall[RestoreReport]):
     method: ClassVar[str] = "history.recover"
     finish: bool
     who: RequestAuthor = field(kw_only=True)
+    restore_id: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
-class GetRestoreProgress(TypedCall[ActiveRestore]):
-    """How far the undo, redo, restore or revert is that runs now."""
+class ListRestores(TypedCall[ActiveRestores]):
+    """How far each undo, redo, restore and revert is that runs or waits."""
 
-    method: ClassVar[str] = "history.progress"
+    method: ClassVar[str] = "history.restores"
 
 
 @dataclass(frozen=True)
-class CancelRestores(TypedCall[CancelledRestores]):
-    """Cancel each restore that has not changed a file yet. What was cancelled fails with `history.cancelled`."""
+class CancelRestore(TypedCall[RestoreCancellation]):
+    """Cancel one restore, unless it changes files already. When it was cancelled, it fails with `history.cancelled`."""
 
     method: ClassVar[str] = "history.cancel"
+    restore_id: str
 
 
 @dataclass(frozen=True)

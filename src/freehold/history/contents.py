@@ -11,6 +11,7 @@ from blake3 import blake3
 
 from freehold.errors import FreeholdError
 from freehold.history.chunks import MAX_CHUNK_BYTES, find_cut
+from freehold.history.database import transaction
 
 MAX_INLINE_BYTES = 64 << 10
 RAW, ZSTD, CHUNKED = 0, 1, 2
@@ -49,6 +50,7 @@ class ContentStore:
         self._pending: list[tuple[int, bytes, int, int, bytes | None]] = []
         self._pending_ids: dict[bytes, int] = {}
         self._unsynced: list[Path] = []
+        self._chunk_bytes: int | None = None
         self.pending_bytes = 0
         self.written_bytes = 0
         self.reload()
@@ -59,7 +61,27 @@ class ContentStore:
         self._pending_ids.clear()
         self._unsynced.clear()
         self.pending_bytes = 0
+        self._chunk_bytes = None
         self._next = self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM content").fetchone()[0]
+
+    def measure_chunks(self) -> int:
+        """How many bytes the chunk files have. They are added up once, since every snapshot asks."""
+        if self._chunk_bytes is None:
+            self._chunk_bytes = int(self._db.execute("SELECT coalesce(sum(stored), 0) FROM chunk").fetchone()[0])
+        return self._chunk_bytes
+
+    def remove_chunks(self, most: int) -> int:
+        """Delete some chunks that no content refers to, in a transaction of its own. Returns how many there were."""
+        rows = self._db.execute(
+            "SELECT id, hash FROM chunk WHERE id NOT IN (SELECT chunk FROM piece) LIMIT ?", (most,)
+        ).fetchall()
+        self._chunk_bytes = None
+        with transaction(self._db):
+            self._db.executemany("DELETE FROM chunk WHERE id = ?", [(row[0],) for row in rows])
+        # Rows first: a file without a row does no harm, a row without a file would be damage.
+        for _, digest in rows:
+            self.chunk_path(digest).unlink(missing_ok=True)
+        return len(rows)
 
     def find(self, digest: bytes) -> int | None:
         found = self._pending_ids.get(digest)
@@ -146,6 +168,8 @@ class ContentStore:
         except OSError as error:
             raise StoreWriteError(str(error)) from error
         self.written_bytes += len(kept)
+        if self._chunk_bytes is not None:
+            self._chunk_bytes += len(kept)
         cursor = self._db.execute(
             "INSERT INTO chunk (hash, size, stored) VALUES (?, ?, ?)", (digest, len(data), len(kept))
         )
@@ -229,6 +253,10 @@ class ContentReader:
         self._decompress = zstandard.ZstdDecompressor().decompress
         self._ahead: dict[int, tuple[bytes, int, int, bytes]] = {}
 
+    def close(self) -> None:
+        """Close the connection. Only when it is used by nobody else."""
+        self._db.close()
+
     def has_content(self, digest: bytes) -> bool:
         return self._db.execute("SELECT 1 FROM content WHERE hash = ?", (digest,)).fetchone() is not None
 
@@ -260,7 +288,7 @@ class ContentReader:
         except ValueError as error:
             raise DamagedContent(content, str(error)) from error
 
-    def prefetch(self, contents: Sequence[int]) -> None:
+    def prefetch(self, contents: Sequence[int | None]) -> None:
         """Read these in one query. Each is held until it is read or until the next call."""
         marks = ",".join("?" * len(contents))
         rows = self._db.execute(f"SELECT id, hash, size, form, data FROM content WHERE id IN ({marks})", contents)  # noqa: S608

@@ -5,9 +5,10 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher, diff_bytes, unified_diff
+from difflib import diff_bytes, unified_diff
 
 from freehold.errors import FreeholdError
+from freehold.history.line_matcher import match_lines
 from freehold.history.model import ChangeWord, PathChange, PathVersion
 from freehold.history.names import show_name
 from freehold.history.restore_plan import describe_version
@@ -76,15 +77,16 @@ def is_binary(data: bytes) -> bool:
 
 
 def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
-    """Lines added and removed, as in the unified diff. Above MAX_LINES the order of lines is ignored."""
+    """Lines added and removed, as in the unified diff. Without a diff the order of lines is ignored."""
     old, new, _ = _middle(before.splitlines(), after.splitlines())
-    if max(len(old), len(new)) > MAX_LINES:
-        was, becomes = Counter(old), Counter(new)
-        return (becomes - was).total(), (was - becomes).total()
     if not old or not new:
         return len(new), len(old)
+    matched = match_lines(old, new) if max(len(old), len(new)) <= MAX_LINES else None
+    if matched is None:
+        was, becomes = Counter(old), Counter(new)
+        return (becomes - was).total(), (was - becomes).total()
     added = removed = 0
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes():
+    for tag, i1, i2, j1, j2 in matched:
         if tag != "equal":
             removed += i2 - i1
             added += j2 - j1
@@ -92,10 +94,10 @@ def count_lines(before: bytes, after: bytes) -> tuple[int, int]:
 
 
 def make_unified_diff(before: bytes, after: bytes, path: bytes) -> bytes:
-    """Empty when more than MAX_LINES lines differ."""
+    """Empty when more than MAX_LINES lines differ, or they take too long to compare."""
     all_old, all_new = before.splitlines(True), after.splitlines(True)
     old, new, start = _middle(all_old, all_new)
-    if max(len(old), len(new)) > MAX_LINES:
+    if max(len(old), len(new)) > MAX_LINES or match_lines(old, new) is None:
         return b""
     lead = min(_CONTEXT, start)
     ahead = start - lead

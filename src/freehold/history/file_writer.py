@@ -1,20 +1,29 @@
 """Writes the state of one path: through directory handles, never through a symlink, each file replaced in one rename."""
 
 import errno
+import itertools
 import os
 import secrets
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from freehold.history.contents import ContentReader
-from freehold.history.folder_builder import write_content
 from freehold.history.model import PathVersion, RestoreStep
+from freehold.history.new_files import Owner, write_content
 from freehold.history.set_aside import PART_SUFFIX, SetAside, name_beside
-from freehold.history.staging_area import TEMPORARY_PREFIX, StagedName, StagingArea, exchange_names, move_name
-from freehold.history.tree_reader import FOLDER_FLAGS, StoredFile, open_path, set_file_mode
+from freehold.history.staged_files import StagedFiles
+from freehold.history.staging_area import (
+    TEMPORARY_PREFIX,
+    StagedName,
+    StagingArea,
+    StagingLane,
+    exchange_names,
+    move_name,
+)
+from freehold.history.tree_reader import FOLDER_FLAGS, TrustedFiles, WrittenFile, open_path, set_file_mode
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS)
@@ -32,10 +41,10 @@ class FileWriter:
     What stands in their place and is not stored in history goes to `aside`. With `force`, so does what was changed since
     it was recorded; without it, PathChangedError is raised and the path is as it was.
 
-    `trusted` has what was written and found in place afterwards, so that the next snapshot need not read it again.
+    `written` gets what was written and found in place afterwards: files, and the group of each inode that was made.
     `inside` has the roots for which staging cannot be used, because it is on another mount: their files are made beside
-    their targets. `leaders` has, for each group of hard links, the path whose file is linked to; `nodes` the group of
-    each inode that was made. `owners` has the uid and gid of each root.
+    their targets. `leaders` has, for each group of hard links, the path whose file is linked to. `owners` has the uid
+    and gid of each root.
     """
 
     def __init__(
@@ -45,6 +54,7 @@ class FileWriter:
         reader: ContentReader,
         aside: SetAside,
         token: str,
+        written: TrustedFiles,
         *,
         force: bool,
     ) -> None:
@@ -52,34 +62,48 @@ class FileWriter:
         self._staging = staging
         self._reader = reader
         self._aside = aside
+        self._written = written
         self._force = force
         self._prefix = TEMPORARY_PREFIX + token.encode() + secrets.token_hex(4).encode() + b"-"
-        self._count = 0
-        self._staged: dict[NamePath, tuple[StagedName, os.stat_result | None]] = {}
+        self._lane = StagingLane(staging)
+        self._numbers = itertools.count(1)
+        self._staged = StagedFiles(staging, self._prefix, self._numbers)
         self._leader_folder: tuple[NamePath, int] | None = None
         self.is_root = os.geteuid() == 0
         self.inside: set[bytes] = set()
         self.leaders: dict[int, NamePath] = {}
-        self.nodes: dict[int, int] = {}
         self.owners: dict[bytes, tuple[int, int]] = {}
-        self.trusted: dict[int, StoredFile] = {}
 
     # Staging: nothing in the tree changes.
 
-    def stage(self, step: RestoreStep) -> None:
-        """Make the new file, symlink or folder of this step in staging. OSError ENOSPC when the disk is full."""
-        if step.path[0] in self.inside or step.path in self._staged:
-            return
-        if step.fate == "folder":
-            self._staged[step.path] = (self._make_folder(-1, step), None)
-        elif step.target is not None and step.fate in ("write", "link") and not self._needs_only_links(step):
-            if step.target.is_link:
-                self._staged[step.path] = (self._make_symlink(-1, step, step.target), None)
-            elif self.leaders.get(get_group(step), step.path) == step.path:
-                self._staged[step.path] = self._make_file(-1, step, step.target)
+    def stage_files(
+        self, steps: Sequence[RestoreStep], readers: Sequence[ContentReader], advance: Callable[[int], None]
+    ) -> dict[NamePath, str]:
+        """Make the new files and symlinks of these steps in staging. For `readers` and `advance` see `NewFiles.write`.
 
-    def _take_staged(self, parent: int, step: RestoreStep) -> tuple[StagedName, os.stat_result | None]:
-        found = self._staged.pop(step.path, None)
+        Returns the paths that could not be made, with the reason. OSError ENOSPC when the disk is full.
+        """
+        new = [step for step in steps if self._needs_new_file(step)]
+        failed: dict[NamePath, str] = {}
+        for root in {step.path[0] for step in new}:
+            some = [step for step in new if step.path[0] == root]
+            failed.update(self._staged.make(some, readers, self.get_owner(root), advance))
+        return failed
+
+    def get_owner(self, root: bytes) -> Owner | None:
+        """The owner to set on new files; None when they have it by themselves."""
+        return self.owners[root] if self.is_root and self.owners[root] != (0, 0) else None
+
+    def _needs_new_file(self, step: RestoreStep) -> bool:
+        target = step.target
+        if target is None or step.fate not in ("write", "link") or step.path[0] in self.inside:
+            return False
+        if self._needs_only_links(step):
+            return False
+        return target.is_link or self.leaders.get(get_group(step), step.path) == step.path
+
+    def _take_staged(self, parent: int, step: RestoreStep) -> tuple[StagedName, WrittenFile | None]:
+        found = self._staged.take(step)
         if found is not None and step.path[0] not in self.inside:
             return found
         assert step.target is not None
@@ -91,9 +115,12 @@ class FileWriter:
 
     def make_temporary_name(self, parent: int, root: bytes) -> StagedName:
         """The folder for the next new file, and an unused name in it."""
-        self._count += 1
-        name = b"%s%d" % (self._prefix, self._count)
-        return StagedName(parent, name, None) if root in self.inside else self._staging.make_name(name)
+        name = b"%s%d" % (self._prefix, next(self._numbers))
+        return StagedName(parent, name, None) if root in self.inside else self._lane.make_name(name)
+
+    def begin_folder(self) -> None:
+        """Many files come next: they get a staging folder of their own."""
+        self._lane.request_new_folder()
 
     def _make_folder(self, parent: int, step: RestoreStep) -> StagedName:
         staged = self.make_temporary_name(parent, step.path[0])
@@ -111,13 +138,13 @@ class FileWriter:
         os.utime(staged.name, ns=(target.mtime, target.mtime), dir_fd=staged.folder, follow_symlinks=False)
         return staged
 
-    def _make_file(self, parent: int, step: RestoreStep, target: PathVersion) -> tuple[StagedName, os.stat_result]:
+    def _make_file(self, parent: int, step: RestoreStep, target: PathVersion) -> tuple[StagedName, WrittenFile]:
         assert target.content is not None
         staged = self.make_temporary_name(parent, step.path[0])
         part = staged.name + PART_SUFFIX
         began = time.thread_time()
         handle = os.open(part, _NEW_FILE, 0o600, dir_fd=staged.folder)
-        self._staging.note_creation_time(time.thread_time() - began)
+        self._lane.note_creation_time(time.thread_time() - began)
         try:
             try:
                 write_content(handle, self._reader, target.content)
@@ -133,7 +160,7 @@ class FileWriter:
         except BaseException:
             _remove_file_if_exists(part, staged.folder)
             raise
-        return staged, made
+        return staged, WrittenFile(made.st_ino, made.st_ctime_ns, target)
 
     # Changes of the tree.
 
@@ -173,7 +200,7 @@ class FileWriter:
             staged, made = self._take_staged(parent, step)
             self._swap(staged, parent, step)
             if made is not None:
-                self._note_written(step, target, made, os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False))
+                self._note_written(step, made, os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False))
 
     def set_mode_and_time(self, parent: int, step: RestoreStep) -> None:
         assert step.target is not None
@@ -331,18 +358,17 @@ class FileWriter:
             return False
         found = os.stat(step.path[-1], dir_fd=parent, follow_symlinks=False)
         if target.group:
-            self.nodes[found.st_ino] = target.group
+            self._written.nodes[found.st_ino] = target.group
         return target.group != 0 or found.st_nlink == 1
 
-    def _note_written(
-        self, step: RestoreStep, target: PathVersion, made: os.stat_result, found: os.stat_result
-    ) -> None:
-        if (found.st_ino, found.st_mtime_ns, found.st_size) != (made.st_ino, made.st_mtime_ns, made.st_size):
+    def _note_written(self, step: RestoreStep, made: WrittenFile, found: os.stat_result) -> None:
+        target = made.target
+        if (found.st_ino, found.st_mtime_ns, found.st_size) != (made.ino, target.mtime, target.size):
             return
         if target.group:
-            self.nodes[found.st_ino] = target.group
+            self._written.nodes[found.st_ino] = target.group
         elif found.st_nlink == 1:
-            self.trusted[step.place] = StoredFile(found, target.content, target.flag)
+            self._written.files[step.place] = WrittenFile(found.st_ino, found.st_ctime_ns, target)
 
 
 def must_remove_first(step: RestoreStep) -> bool:

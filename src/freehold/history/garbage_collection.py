@@ -6,8 +6,8 @@ It works in small transactions. If the process is killed, the next run continues
 import sqlite3
 import threading
 import time
-from pathlib import Path
 
+from freehold.history.contents import ContentStore
 from freehold.history.database import transaction
 from freehold.history.entries import EntryWriter
 from freehold.history.model import StoreSize
@@ -20,10 +20,10 @@ _TARGET_SHARE = 0.9  # of the quota, so that the next snapshot does not exceed i
 class GarbageCollector:
     """Holds `lock` for one small transaction at a time, so that snapshots never wait long."""
 
-    def __init__(self, db: sqlite3.Connection, lock: threading.RLock, chunks: Path) -> None:
+    def __init__(self, db: sqlite3.Connection, lock: threading.RLock, contents: ContentStore) -> None:
         self._db = db
         self._lock = lock
-        self._chunks = chunks
+        self._contents = contents
         self._entries = EntryWriter(db)
 
     def measure_used(self) -> int:
@@ -32,8 +32,7 @@ class GarbageCollector:
                 self._db.execute(f"PRAGMA {what}").fetchone()[0]
                 for what in ("page_count", "freelist_count", "page_size")
             )
-            chunks = self._db.execute("SELECT coalesce(sum(stored), 0) FROM chunk").fetchone()[0]
-            return int((pages - free) * page + chunks)
+            return int((pages - free) * page) + self._contents.measure_chunks()
 
     def measure_size(self, quota: int, set_aside: int) -> StoreSize:
         with self._lock:
@@ -131,22 +130,14 @@ class GarbageCollector:
                 return
 
     def _remove_chunks(self) -> None:
-        while True:
+        removed = 1
+        while removed:
             with self._lock:
-                rows = self._db.execute(
-                    "SELECT id, hash FROM chunk WHERE id NOT IN (SELECT chunk FROM piece) LIMIT ?", (_BATCH,)
-                ).fetchall()
-                with transaction(self._db):
-                    self._db.executemany("DELETE FROM chunk WHERE id = ?", [(row[0],) for row in rows])
-                # Rows first: a file without a row does no harm, a row without a file would be damage.
-                for _, digest in rows:
-                    self._path(digest).unlink(missing_ok=True)
-            if not rows:
-                return
+                removed = self._contents.remove_chunks(_BATCH)
 
     def _remove_stray_files(self) -> None:
         """Delete the chunk files of snapshots that were never committed."""
-        for folder in sorted(self._chunks.iterdir()):
+        for folder in sorted(self._contents.folder.iterdir()):
             with self._lock:
                 for path in folder.iterdir():
                     try:
@@ -162,7 +153,3 @@ class GarbageCollector:
             # `execute` would run it for one page only, whatever the number.
             self._db.executescript("PRAGMA incremental_vacuum(2000)")
             return int(self._db.execute("PRAGMA freelist_count").fetchone()[0]) > 0
-
-    def _path(self, digest: bytes) -> Path:
-        name = digest.hex()
-        return self._chunks / name[:2] / name[2:]

@@ -1,12 +1,15 @@
 """Ignore rules in the style of .gitignore. An ignored path is not recorded and never changed by a restore."""
 
+import itertools
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 IgnoreMatcher = Callable[[tuple[bytes, ...], int], bool]
 _MAX_CACHED = 10_000
+_STAR = "[^/]*"
+_DEEP = ("(?:.*/)?", ".*")
 
 
 def compile_ignore_rules(patterns: Sequence[str]) -> IgnoreMatcher | None:
@@ -44,6 +47,24 @@ def compile_ignore_rules(patterns: Sequence[str]) -> IgnoreMatcher | None:
     return ignored
 
 
+class IgnoredFolders:
+    """Which folders are ignored, or are in one that is. Each is asked about once. For one operation: it forgets nothing."""
+
+    def __init__(self, ignored: IgnoreMatcher) -> None:
+        self._ignored = ignored
+        self._known: dict[tuple[bytes, ...], bool] = {(): False}
+
+    def has(self, folder: tuple[bytes, ...]) -> bool:
+        known = len(folder)
+        while folder[:known] not in self._known:
+            known -= 1
+        found = self._known[folder[:known]]
+        for depth in range(known + 1, len(folder) + 1):
+            found = found or self._ignored(folder[:depth], stat.S_IFDIR)
+            self._known[folder[:depth]] = found
+        return found
+
+
 @dataclass(frozen=True)
 class _Rule:
     keep: bool
@@ -75,23 +96,40 @@ def _compiled(pattern: str) -> "re.Pattern[bytes]":
 
 
 def _expression(pattern: str) -> str:
-    found = ""
+    tokens = [*_tokens(pattern)]
+    # What comes after the last `**` needs no second try: once the text between two stars was found, a later place of it
+    # leaves no more for the rest than the first one. So the time does not multiply with each star.
+    last = max((number for number, token in enumerate(tokens) if token in _DEEP), default=-1)
+    stars = [number for number, token in enumerate(tokens) if token == _STAR and number > last]
+    if not stars or "[" in pattern:  # a bracket may match a slash, which a star does not
+        return "".join(tokens)
+    found = "".join(tokens[: stars[0]])
+    for start, end in itertools.pairwise(stars):
+        found += f"(?>{_STAR}?{''.join(tokens[start + 1 : end])})"
+    return found + "".join(tokens[stars[-1] :])
+
+
+def _tokens(pattern: str) -> Iterator[str]:
     at = 0
     while at < len(pattern):
         rest = pattern[at:]
         if rest.startswith("**/"):
-            found, at = found + "(?:.*/)?", at + 3
+            yield _DEEP[0]
+            at += 3
         elif rest.startswith("**"):
-            found, at = found + ".*", at + 2
+            yield _DEEP[1]
+            at += 2
         elif rest[0] == "*":
-            found, at = found + "[^/]*", at + 1
+            yield _STAR
+            at += 1
         elif rest[0] == "?":
-            found, at = found + "[^/]", at + 1
+            yield "[^/]"
+            at += 1
         elif rest[0] == "[" and "]" in rest[2:]:
             end = rest.index("]", 2)
             inner = rest[1:end].replace("\\", "\\\\")
-            found += "[" + ("^" + inner[1:] if inner[0] == "!" else inner) + "]"
+            yield "[" + ("^" + inner[1:] if inner[0] == "!" else inner) + "]"
             at += end + 1
         else:
-            found, at = found + re.escape(rest[0]), at + 1
-    return found
+            yield re.escape(rest[0])
+            at += 1

@@ -126,7 +126,8 @@ class LinkedFiles:
 
     def _count_names(self, node: int) -> int:
         (count,) = self._db.execute(
-            "SELECT count(*) FROM version WHERE node = ? AND died IS NULL AND born < ?", (node, self._entry)
+            "SELECT count(*) FROM version WHERE node != 0 AND node = ? AND died IS NULL AND born < ?",
+            (node, self._entry),
         ).fetchone()
         return int(count)
 

@@ -31,5 +31,8 @@ def postpone_collection() -> Iterator[None]:
 
 
 def trim_memory() -> None:
-    """After long work: the allocator would keep its free memory for ever otherwise. Other threads run meanwhile."""
-    ctypes.CDLL(None).malloc_trim(0)
+    """After long work: Python's free lists and the allocator would keep free memory for ever otherwise."""
+    with _lock:
+        if not _running:
+            gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # other threads run meanwhile

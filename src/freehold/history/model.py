@@ -232,13 +232,19 @@ class RestoreResult:
         return sum(each.fate not in ("keep", "failed") for each in self.fates)
 
 
-RestorePhase = Literal["planning", "preparing", "changing", "recording"]
+RestorePhase = Literal["waiting", "planning", "preparing", "changing", "recording"]
+CancelOutcome = Literal["cancelled", "too-late", "not-found"]
+"""Nothing was changed; it changes files already and is finished; it has ended, or has not arrived yet."""
 
 
 @dataclass(frozen=True)
 class RestoreProgress:
-    """How far an undo, redo, restore or revert is. Before `changing`, no file has changed and it can be cancelled."""
+    """How far an undo, redo, restore or revert is. Before `changing`, no file has changed and it can be cancelled.
 
+    It is `waiting` while other work on the files is finished.
+    """
+
+    id: str
     kind: EntryKind
     phase: RestorePhase
     done: int

@@ -13,20 +13,23 @@ from typing import NamedTuple
 
 from freehold.history.contents import ContentReader, DamagedContent
 from freehold.history.file_writer import FileWriter, PathChangedError, get_group, must_remove_first
-from freehold.history.folder_builder import FolderBuilder, SlowStaging, is_disk_full
+from freehold.history.folder_builder import FolderBuilder, SlowStaging
+from freehold.history.folder_handles import FolderHandles
 from freehold.history.model import PathVersion, RestoreStep
+from freehold.history.new_files import is_disk_full
 from freehold.history.restore_control import RestoreControl
 from freehold.history.set_aside import SetAside
 from freehold.history.slices import sort_in_slices
 from freehold.history.staging_area import StagedName, StagingArea, move_name
 from freehold.history.states import Places
-from freehold.history.tree_reader import StoredFile, WidenedModes
+from freehold.history.tree_reader import TrustedFiles, WidenedModes
 
 CHANGED_MEANWHILE = "it was changed during the restore"
 _STEPS_PER_PUMP = 500
 _MANY_STEPS = 200
 _MAX_BUILDS = 4
-_PREFETCHED = 128
+_STEPS_PER_THREAD = 400
+_MAX_THREADS = 2
 _CHANGED_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.EISDIR, errno.ENOTEMPTY})
 
 NamePath = tuple[bytes, ...]
@@ -45,12 +48,14 @@ class BuiltFolder(NamedTuple):
 class RestoreContext(NamedTuple):
     """What all rounds of one restore share. `pump` is called regularly, so that the watcher can read its events.
 
-    `free_space` is called when a rename needs space on a full disk.
+    `open_reader` opens one more reader, for another thread. `free_space` is called when a rename needs space on a full
+    disk.
     """
 
     roots: Mapping[bytes, Path]
     staging: StagingArea
     reader: ContentReader
+    open_reader: Callable[[], ContentReader]
     places: Places
     aside: SetAside
     token: str
@@ -63,17 +68,22 @@ class RestoreContext(NamedTuple):
 class Restorer:
     """One round of a restore: `stage_steps`, then `apply_steps`. `failed` has each path that does not have the planned state.
 
-    With `force`, what was changed since it was recorded is set aside instead of left in place.
+    With `force`, what was changed since it was recorded is set aside instead of left in place. `written` gets what was
+    written, so that the next snapshot need not read it again.
     """
 
-    def __init__(self, context: RestoreContext, steps: Sequence[RestoreStep], *, force: bool) -> None:
+    def __init__(
+        self, context: RestoreContext, steps: Sequence[RestoreStep], written: TrustedFiles, *, force: bool
+    ) -> None:
         self._context = context
         self._work = [step for step in steps if step.fate != "keep"]
+        self._written = written
         self._writer = FileWriter(
-            context.roots, context.staging, context.reader, context.aside, context.token, force=force
+            context.roots, context.staging, context.reader, context.aside, context.token, written, force=force
         )
         self._modes = WidenedModes()
-        self._entered: tuple[NamePath, int] | None = None
+        self._handles = FolderHandles(context.roots, self._modes)
+        self._more_readers: list[ContentReader] = []
         self._folders: list[BuiltFolder] = []
         self._single: list[RestoreStep] = []
         self._built: set[NamePath] = set()
@@ -84,20 +94,12 @@ class Restorer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._leave()
+        self._handles.close()
         self._writer.close()
+        for reader in self._more_readers:
+            reader.close()
         self._modes.put_back()
         self._context.staging.release()
-
-    @property
-    def trusted(self) -> dict[int, StoredFile]:
-        """What was written and found in place afterwards, so that the next snapshot need not read it again."""
-        return self._writer.trusted
-
-    @property
-    def nodes(self) -> dict[int, int]:
-        """The group of hard links of each inode that was made."""
-        return self._writer.nodes
 
     # Staging: nothing in the tree changes.
 
@@ -107,25 +109,12 @@ class Restorer:
         Nothing has changed then.
         """
         self._context.control.enter("preparing", len(self._work))
+        self._context.staging.begin_preparing()
         self._find_owners()
         self._choose_leaders(self._work)
         self._stage_folders()
         files = [step for step in self._single if len(step.path) > 1]
-        for count, step in enumerate(files):
-            if count % _PREFETCHED == 0:
-                self._advance(_PREFETCHED)
-                some = files[count : count + _PREFETCHED]
-                self._context.reader.prefetch(
-                    [each.target.content for each in some if each.target and each.target.content is not None]
-                )
-            try:
-                self._writer.stage(step)
-            except DamagedContent as error:
-                self.failed[step.path] = error.message
-            except OSError as error:
-                if is_disk_full(error):
-                    raise
-                self.failed[step.path] = _describe_error(error)
+        self.failed.update(self._writer.stage_files(files, self._choose_readers(len(files)), self._advance))
 
     def _find_owners(self) -> None:
         """The owner of each root, and whether its files can be made in staging, which must be on the same file system."""
@@ -163,25 +152,32 @@ class Restorer:
     def _build_folder(self, top: RestoreStep, steps: Sequence[RestoreStep]) -> BuiltFolder:
         """The folder in staging. When file creation is slow there, it is built again in another staging folder."""
         staging = self._context.staging
-        owner = self._writer.owners[top.path[0]]
         for left in reversed(range(_MAX_BUILDS)):
             if len(steps) > _MANY_STEPS:
-                staging.request_new_folder()
+                self._writer.begin_folder()
             staged = self._writer.make_temporary_name(-1, top.path[0])
             builder = FolderBuilder(
-                self._context.reader,
-                staged.folder,
-                staged.name,
-                owner if self._writer.is_root and owner != (0, 0) else None,
+                top.path,
+                staged,
+                self._writer.get_owner(top.path[0]),
                 may_move=left > 0 and len(steps) > _MANY_STEPS,
             )
             try:
-                builder.build(steps, self._advance)
+                builder.build(steps, self._choose_readers(len(steps)), self._advance)
             except SlowStaging:
                 staging.discard(staged)
                 continue
             break
         return BuiltFolder(top, steps, staged, builder)
+
+    def _choose_readers(self, steps: int) -> list[ContentReader]:
+        """One for each thread that writes files. The kernel does most of the work, and threads do not hold that up."""
+        if steps < _STEPS_PER_THREAD:
+            return [self._context.reader]
+        if not self._more_readers:
+            count = min(_MAX_THREADS, len(os.sched_getaffinity(0))) - 1
+            self._more_readers = [self._context.open_reader() for _ in range(count)]
+        return [self._context.reader, *self._more_readers]
 
     def _choose_leaders(self, steps: Sequence[RestoreStep]) -> None:
         """For each group of hard links: the path that is written, or is right already, and that the others link to."""
@@ -208,11 +204,12 @@ class Restorer:
     def begin_changes(self) -> None:
         """From here on, the restore cannot be cancelled. Raises `history.cancelled` when it was cancelled before."""
         self._context.control.enter("changing", len(self._work))
+        self._context.staging.end_preparing()
 
     def apply_steps(self) -> None:
         removals = [step for step in self._work if step.live is not None and must_remove_first(step)]
-        removals = sort_in_slices(removals, lambda step: (-len(step.path), step.path))
-        self._apply_each(self._writer.remove, removals)
+        removals = sort_in_slices(removals, lambda step: step.path)
+        self._apply_each(self._writer.remove, removals[::-1])  # what is in a folder comes before the folder
         for step in self._work:
             if step.fate == "folder" and len(step.path) == 1:
                 self._apply(self._writer.make_folder, step)
@@ -223,10 +220,10 @@ class Restorer:
         self._apply_each(self._writer.make_folder, folders)
         files = [step for step in single if step.fate in ("write", "link")]
         leaders = self._writer.leaders
-        files = sort_in_slices(
-            files, lambda step: (step.path != leaders.get(get_group(step), step.path), step.path[:-1])
-        )
-        self._apply_each(self._writer.write, files)
+        followers = [step for step in files if step.path != leaders.get(get_group(step), step.path)] if leaders else []
+        if followers:
+            files = [step for step in files if step.path == leaders.get(get_group(step), step.path)]
+        self._apply_each(self._writer.write, [*files, *followers])
         attributes = [step for step in single if step.fate in ("mode", "time") and not _is_folder(step)]
         self._apply_each(self._writer.set_mode_and_time, attributes)
         self._finish_folders()
@@ -259,11 +256,12 @@ class Restorer:
             self.failed[step.path] = _describe_error(error)
 
     def _apply_in_folder(self, action: Action, step: RestoreStep) -> None:
-        parent = self._enter(step.path[:-1])
+        folder = step.path[:-1]
+        parent = self._handles.enter(folder)
         try:
             action(parent, step)
         except PermissionError:
-            self._make_writable(parent, step.path[:-1])
+            self._make_writable(parent, folder)
             action(parent, step)
         except OSError as error:
             if error.errno == errno.EXDEV and step.path[0] not in self._writer.inside:
@@ -273,11 +271,12 @@ class Restorer:
             else:
                 raise
             action(parent, step)
-        self._touched[step.path[:-1]] = None
+        self._touched[folder] = None
 
     def _apply_to_root(self, step: RestoreStep) -> None:
         """A persistent folder itself is created when it is missing, and never removed."""
         if step.fate == "folder":
+            self._handles.close()
             self._context.roots[step.path[0]].mkdir(mode=0o700)
         self._touched[step.path] = None
 
@@ -297,27 +296,33 @@ class Restorer:
                 self.failed.update(dict.fromkeys((step.path for step in steps), _describe_error(error)))
             return
         self._advance(len(steps))
-        self.trusted.update(builder.made)
+        self._written.files.update(builder.made)
+        builder.made.clear()
         self.failed.update(builder.failed)
         self._built.update(step.path for step in steps if _is_folder(step))
 
     def _finish_folders(self) -> None:
-        """Set modes and times of folders last, deepest first, because every write before changed them."""
+        """Set modes and times of folders last, each after what is in it, because every write before changed them."""
         wanted: dict[NamePath, PathVersion] = {}
         for step in self._work:
             if step.target is not None and step.target.is_folder and not self._is_finished(step.path):
                 wanted[step.path] = step.target
-        gone = {step.path for step in self._work if step.target is None or not step.target.is_folder}
+        gone = {
+            step.path
+            for step in self._work
+            if step.live is not None and step.live.is_folder and (step.target is None or not step.target.is_folder)
+        }
+        paths = self._context.places.begin_paths()
         for path in self._touched:
             if path not in wanted and path not in gone:
-                place = self._context.places.find(path)
+                place = paths.find(path)
                 live = self._context.places.live(place) if place is not None else None
                 if live is not None and live.is_folder:
                     wanted[path] = live
-        for path in sorted(wanted, key=len, reverse=True):
+        for path in reversed(sort_in_slices(wanted, lambda path: path)):
             target = wanted[path]
             try:
-                handle = self._enter(path)
+                handle = self._handles.enter(path)
                 found = os.fstat(handle)
                 if found.st_mode != target.mode:
                     os.fchmod(handle, stat.S_IMODE(target.mode))
@@ -330,26 +335,6 @@ class Restorer:
     def _is_finished(self, path: NamePath) -> bool:
         """True for a folder that was built as a whole and not written to since."""
         return path in self._built and path not in self._touched
-
-    # Handles.
-
-    def _enter(self, path: NamePath) -> int:
-        """A handle on the folder at `path`. The last one stays open until another is entered."""
-        if self._entered is not None and self._entered[0] == path:
-            return self._entered[1]
-        self._leave()
-        root = self._modes.open_root(self._context.roots[path[0]])
-        try:
-            handle = self._modes.open_path(root, path[1:])
-        finally:
-            os.close(root)
-        self._entered = (path, handle)
-        return handle
-
-    def _leave(self) -> None:
-        if self._entered is not None:
-            os.close(self._entered[1])
-            self._entered = None
 
     def _make_writable(self, handle: int, path: NamePath) -> None:
         """Make a read-only folder writable for now; `_finish_folders` sets its mode again."""

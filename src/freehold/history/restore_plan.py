@@ -23,11 +23,12 @@ def plan_restore(places: Places, target: int, now: int, paths: Sequence[tuple[by
 def plan_places(places: Places, wanted: Iterable[tuple[int, PathVersion | None]]) -> list[RestoreStep]:
     """Steps from the live state to the wanted version of each place."""
     steps: list[RestoreStep] = []
+    paths = places.begin_paths()
     for place, target in wanted:
         live = places.live(place)
         if live is target or (live is not None and target is not None and live.is_same_as(target)):
             continue
-        steps.append(_step(places.path(place), place, live, target))
+        steps.append(_step(paths.get_path(place), place, live, target))
     return sort_in_slices(steps, lambda step: step.path)
 
 

@@ -85,7 +85,8 @@ class RevertPlanner:
             for place, target in wanted.items()
             if target is None and (live := self._places.live(place)) and live.is_folder
         ]
-        for place in sorted(folders, key=lambda each: -len(self._places.path(each))):
+        paths = self._places.begin_paths()
+        for place in sorted(folders, key=lambda each: -len(paths.get_path(each))):
             if any(
                 child.place not in wanted or wanted[child.place] is not None
                 for child in self._places.live_children(place)
@@ -94,12 +95,14 @@ class RevertPlanner:
 
     def _restore_parents(self, wanted: Wanted, before: int) -> None:
         """A restored path needs its folders."""
+        seen = {0}
         for place in [place for place, target in wanted.items() if target is not None]:
-            path = self._places.path(place)
-            for depth in range(1, len(path)):
-                above = self._places.find(path[:depth])
-                if above is not None and above not in wanted and self._places.live(above) is None:
+            above = self._places.find_parent(place)
+            while above not in seen:
+                seen.add(above)
+                if above not in wanted and self._places.live(above) is None:
                     wanted[above] = self._places.at(above, before)
+                above = self._places.find_parent(above)
 
 
 def is_same_state(one: PathVersion | None, other: PathVersion | None) -> bool:

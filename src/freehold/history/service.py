@@ -75,8 +75,8 @@ class HistoryService:
             calls.PlanRevert: self._plan_revert,
             calls.RevertEntry: self._revert,
             calls.RecoverRestore: self._recover,
-            calls.GetRestoreProgress: self._progress,
-            calls.CancelRestores: self._cancel,
+            calls.ListRestores: self._restores,
+            calls.CancelRestore: self._cancel,
             calls.SetEntryGood: self._good,
             calls.VerifyHistory: self._verify,
             calls.MeasureHistory: self._size,
@@ -86,6 +86,10 @@ class HistoryService:
     @property
     def call_types(self) -> tuple[type[TypedCall[Any]], ...]:
         return tuple(self._answers)
+
+    def release_memory(self) -> None:
+        """After a long call: give back the memory that it needed."""
+        self._history.release_memory()
 
     def answer(self, call: TypedCall[Reply]) -> Reply:
         try:
@@ -193,35 +197,37 @@ class HistoryService:
         return _preview(self._history.plan_undo(call.entry))
 
     def _undo(self, call: calls.UndoChanges) -> calls.RestoreReport:
-        return _report(self._history.undo(call.entry, call.who.as_author()))
+        return _report(self._history.undo(call.entry, call.who.as_author(), restore_id=call.restore_id))
 
     def _plan_redo(self, _: calls.PlanRedo) -> calls.RestorePreview:
         return _preview(self._history.plan_redo())
 
     def _redo(self, call: calls.RedoChanges) -> calls.RestoreReport:
-        return _report(self._history.redo(call.who.as_author()))
+        return _report(self._history.redo(call.who.as_author(), restore_id=call.restore_id))
 
     def _plan_restore(self, call: calls.PlanRestore) -> calls.RestorePreview:
         return _preview(self._history.plan_restore(call.entry, call.paths))
 
     def _restore(self, call: calls.RestoreEntry) -> calls.RestoreReport:
-        return _report(self._history.restore(call.entry, call.paths, call.who.as_author()))
+        who = call.who.as_author()
+        return _report(self._history.restore(call.entry, call.paths, who, restore_id=call.restore_id))
 
     def _plan_revert(self, call: calls.PlanRevert) -> calls.RestorePreview:
         return _preview(self._history.plan_revert(call.entry, call.choose, call.since, _session_turn(call.of)))
 
     def _revert(self, call: calls.RevertEntry) -> calls.RestoreReport:
-        turn = _session_turn(call.of)
-        return _report(self._history.revert(call.entry, call.choose, call.who.as_author(), call.since, turn))
+        turn, who = _session_turn(call.of), call.who.as_author()
+        return _report(self._history.revert(call.entry, call.choose, who, call.since, turn, restore_id=call.restore_id))
 
     def _recover(self, call: calls.RecoverRestore) -> calls.RestoreReport:
-        return _report(self._history.recover(finish=call.finish, who=call.who.as_author()))
+        who = call.who.as_author()
+        return _report(self._history.recover(finish=call.finish, who=who, restore_id=call.restore_id))
 
-    def _progress(self, _: calls.GetRestoreProgress) -> calls.ActiveRestore:
-        return calls.ActiveRestore(self._history.get_progress())
+    def _restores(self, _: calls.ListRestores) -> calls.ActiveRestores:
+        return calls.ActiveRestores(self._history.list_restores())
 
-    def _cancel(self, _: calls.CancelRestores) -> calls.CancelledRestores:
-        return calls.CancelledRestores(*self._history.cancel_restores())
+    def _cancel(self, call: calls.CancelRestore) -> calls.RestoreCancellation:
+        return calls.RestoreCancellation(self._history.cancel_restore(call.restore_id))
 
     def _good(self, call: calls.SetEntryGood) -> calls.EntryReply:
         return calls.EntryReply(self._history.set_good(call.entry, good=call.good))

@@ -10,8 +10,16 @@ from typing import NamedTuple
 
 from blake3 import blake3
 
+from freehold.history.contents import ContentReader
+from freehold.history.entries import EntryLog
 from freehold.history.model import EntryKind
-from freehold.history.staging_area import TEMPORARY_PREFIX, StagedName, has_name, move_name
+from freehold.history.staging_area import (
+    TEMPORARY_PREFIX,
+    StagedName,
+    has_name,
+    may_hold_displaced_files,
+    move_name,
+)
 from freehold.history.tree_reader import FOLDER_FLAGS
 
 NamePath = tuple[bytes, ...]
@@ -34,7 +42,7 @@ class SetAside:
     def __init__(self, base: Path, kind: EntryKind, token: str) -> None:
         self.base = base
         self._name = f"{time.strftime('%Y-%m-%dT%H.%M.%S')}-{kind}-{token[:6]}"
-        self._open: list[int] = []
+        self._open: tuple[NamePath, int] | None = None
         self._kept: dict[NamePath, KeptFile] = {}
 
     @property
@@ -42,7 +50,10 @@ class SetAside:
         return tuple(self._kept.values())
 
     def make_name(self, path: NamePath) -> StagedName:
-        """A free name for the file at `path`. Call `note` when the file is there."""
+        """A free name for the file at `path`. Call `note` when the file is there.
+
+        Its folder stays open until a name in another folder is made.
+        """
         folder = self._open_folder(path[:-1])
         name = path[-1]
         for number in range(2, _MAX_TRIES):
@@ -84,9 +95,7 @@ class SetAside:
 
     def close(self) -> None:
         """Close its handles, and remove folders that were made for nothing."""
-        for handle in self._open:
-            os.close(handle)
-        self._open.clear()
+        self._close_folder()
         for folder, _, _ in os.walk(self.base / self._name, topdown=False):
             with suppress(OSError):
                 Path(folder).rmdir()
@@ -95,6 +104,9 @@ class SetAside:
 
     def _open_folder(self, parts: NamePath) -> int:
         """The folder with this path below the folder of this restore; it is made where it is missing."""
+        if self._open is not None and self._open[0] == parts:
+            return self._open[1]
+        self._close_folder()
         self.base.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(self.base, FOLDER_FLAGS)
         for part in (os.fsencode(self._name), *parts):
@@ -105,8 +117,24 @@ class SetAside:
             finally:
                 os.close(handle)
             handle = inner
-        self._open.append(handle)
+        self._open = (parts, handle)
         return handle
+
+    def _close_folder(self) -> None:
+        if self._open is not None:
+            os.close(self._open[1])
+            self._open = None
+
+
+def salvage_staging(staging: Path, base: Path, entries: EntryLog, reader: ContentReader) -> None:
+    """What an interrupted restore had displaced and history does not have is set aside before staging is emptied."""
+    found = entries.read_intent()
+    if found is None or not may_hold_displaced_files(staging):
+        return
+    aside = SetAside(base, found[0].kind, found[1])
+    for folder in staging.iterdir():
+        aside.salvage(folder, reader.has_content)
+    aside.close()
 
 
 def _hash_file(path: Path) -> bytes:

@@ -5,7 +5,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from freehold.errors import FreeholdError
 from freehold.history.contents import ContentStore, StoreWriteError
@@ -13,8 +12,8 @@ from freehold.history.database import drop_incomplete_entries, shrink_journal
 from freehold.history.entries import EntryWriter
 from freehold.history.ignore_rules import IgnoreMatcher
 from freehold.history.model import Author, EntryKind, SnapshotResult
-from freehold.history.states import Places
-from freehold.history.tree_reader import SnapshotLimits, StoredFile
+from freehold.history.states import PlacePaths, Places
+from freehold.history.tree_reader import SnapshotLimits, TrustedFiles, WrittenFile
 from freehold.history.tree_scan import TreeScan
 from freehold.history.watcher import Watcher
 
@@ -25,13 +24,6 @@ STORE_ERRORS = frozenset({"history.disk-full", "history.store-failed"})
 """The codes of `explain_store_error`."""
 _LARGE_SNAPSHOT_BYTES = 2 << 20
 _MAX_RETRIED = 200
-
-
-class TrustedFiles(NamedTuple):
-    """What a restore has just written: files by place, and the nodes of the inodes that it made."""
-
-    files: dict[int, StoredFile]
-    nodes: dict[int, int]
 
 
 class SnapshotWriter:
@@ -67,16 +59,15 @@ class SnapshotWriter:
         *,
         always: bool = False,
         only: Iterable[NamePath] | None = None,
-        trusted: Mapping[int, StoredFile] | None = None,
-        adopted: Mapping[int, int] | None = None,
+        written: TrustedFiles | None = None,
         rate: int = NO_LIMIT,
         rows_only: bool = False,
         complete: Callable[[int], None] = lambda entry: None,
     ) -> SnapshotResult:
         """Record the state of the folders now. An entry is made when something differs, or `always`.
 
-        Without a watcher, `only` limits the scan to these paths. `trusted` and `adopted` say what a restore has just
-        written. `rate` is how many bytes the author may add; with `rows_only` no content is added at all. `complete` runs
+        Without a watcher, `only` limits the scan to these paths. `written` says what a restore has just written; what
+        others wrote to since is removed from it. `rate` is how many bytes the author may add; with `rows_only` no content is added at all. `complete` runs
         in the transaction that makes the entry visible. After a failure the previous entries are intact and the next
         snapshot scans everything.
         """
@@ -86,8 +77,7 @@ class SnapshotWriter:
         entry = self._entries.newest() + 1
         try:
             limits = SnapshotLimits(0 if rows_only else self.room(), rate)
-            written = TrustedFiles(dict(trusted or {}), dict(adopted or {}))
-            return self._record(entry, kind, who, why, always, only, limits, written, complete)
+            return self._record(entry, kind, who, why, always, only, limits, written or TrustedFiles({}, {}), complete)
         except BaseException as error:
             self._roll_back()
             if self.watcher is not None:
@@ -127,11 +117,10 @@ class SnapshotWriter:
         dirty = self.watcher.drain_events() if self.watcher is not None else None
         self._db.execute("BEGIN IMMEDIATE")
         self._contents.written_bytes = 0
-        trusted = written.files
-        if trusted and dirty is not None:
-            trusted = self._select_untouched(trusted, dirty.written)
+        if written.files and dirty is not None:
+            self._forget_touched(written.files, dirty.written)
         scan = TreeScan(
-            self._db, self._contents, self._roots, entry, limits, trusted, save, self._ignored, written.nodes
+            self._db, self._contents, self._roots, entry, limits, written.files, save, self._ignored, written.nodes
         )
         if dirty is not None and dirty.everything is None:
             paths = dict.fromkeys([*self._list_unstored(), *dirty.paths, *(only or ())], False)
@@ -162,20 +151,23 @@ class SnapshotWriter:
         """How many bytes the last snapshot has added, about."""
         return self._contents.written_bytes
 
+    def has_unstored(self) -> bool:
+        """Whether something is listed that could not be stored."""
+        return bool(Places(self._db).list_flagged(1))
+
     def _list_unstored(self) -> list[NamePath]:
         """Paths whose content could not be stored before: the reason may be gone."""
         places = Places(self._db)
         return [places.path(place) for place in places.list_flagged(_MAX_RETRIED)]
 
-    def _select_untouched(
-        self, trusted: Mapping[int, StoredFile], written: frozenset[NamePath] | None
-    ) -> dict[int, StoredFile]:
-        """The files of a restore that nothing has written to since."""
+    def _forget_touched(self, trusted: dict[int, WrittenFile], written: frozenset[NamePath] | None) -> None:
+        """Files of a restore that something has written to since. None: it may be any of them."""
         if written is None:
-            return {}
-        places = Places(self._db)
-        touched = {places.find(path) for path in written}
-        return {place: stored for place, stored in trusted.items() if place not in touched}
+            trusted.clear()
+            return
+        paths = PlacePaths(self._db)
+        for path in written:
+            trusted.pop(paths.find(path) or 0, None)
 
     def _roll_back(self) -> None:
         if self._db.in_transaction:

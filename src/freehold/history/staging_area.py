@@ -5,10 +5,10 @@ import errno
 import fcntl
 import os
 import secrets
-import shutil
 import struct
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,14 +17,15 @@ from freehold.history.tree_reader import FOLDER_FLAGS
 TEMPORARY_PREFIX = b".freehold-restore-"
 """Names of what a restore makes begin with this."""
 _GET_FLAGS, _SET_FLAGS, _SPREAD = 0x80086601, 0x40086602, 0x00020000
+_PREPARING = "preparing"
 _CREATIONS_PER_CHECK = 32
 _SLOW_SECONDS = 0.000_15
 _FAST_SECONDS = 0.000_06
 _MAX_FOLDERS_TRIED = 6
 _SAMPLES = 8
-_NO_REPLACE, _EXCHANGE = 1, 2
+_NO_REPLACE, _EXCHANGE = ctypes.c_uint(1), ctypes.c_uint(2)
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
 
 
 def prepare_staging(folder: Path) -> None:
@@ -34,7 +35,9 @@ def prepare_staging(folder: Path) -> None:
     `rm -rf` that is being undone) this search takes a millisecond per file. The "top of hierarchy" flag lets ext4 place
     each folder made in here elsewhere. Other file systems do not have this flag and do not need it.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.is_dir():
+        for path in folder.iterdir():
+            _remove(str(path))
     folder.mkdir(mode=0o700, exist_ok=True)
     handle = os.open(folder, FOLDER_FLAGS)
     try:
@@ -44,6 +47,11 @@ def prepare_staging(folder: Path) -> None:
         return
     finally:
         os.close(handle)
+
+
+def may_hold_displaced_files(folder: Path) -> bool:
+    """After a crash: whether files of the tree may be in this staging folder."""
+    return folder.is_dir() and not (folder / _PREPARING).exists()
 
 
 class StagedName(NamedTuple):
@@ -56,27 +64,19 @@ class StagedName(NamedTuple):
 
 
 class StagingArea:
-    """One folder is used until file creation in it becomes slow, then another one. The caller holds the lock.
-
-    What is staged stays until it is moved or discarded, or until `release`.
-    """
+    """What is staged stays until it is moved or discarded, or until `release`. The caller holds the lock."""
 
     def __init__(self, folder: Path) -> None:
         prepare_staging(folder)
         self.folder = folder
-        self._is_slow = False
-        self._creations = self._creating = 0.0
         self._open: list[tuple[str, int]] = []
         self._trash: deque[str] = deque()
 
-    def make_name(self, name: bytes) -> StagedName:
-        """A place for the next file."""
-        if not self._open or self._is_slow:
-            self._is_slow = False
-            self._creations = self._creating = 0.0
-            self._open.append(self._make_folder())
-        path, handle = self._open[-1]
-        return StagedName(handle, name, f"{path}/{os.fsdecode(name)}")
+    def open_folder(self) -> tuple[str, int]:
+        """The path of a new folder and a handle on it, open until `release`."""
+        found = self._make_folder()
+        self._open.append(found)
+        return found
 
     def _make_folder(self) -> tuple[str, int]:
         """A new folder in which file creation is fast; after several tries any new folder."""
@@ -96,17 +96,13 @@ class StagingArea:
             path.rmdir()
         raise AssertionError("the last attempt always returns")
 
-    def request_new_folder(self) -> None:
-        """Use a new folder for the next files, because there will be many."""
-        self._is_slow = True
+    def begin_preparing(self) -> None:
+        """Files may be half written from here on, and nothing of the tree is here: a crash leaves nothing to keep."""
+        (self.folder / _PREPARING).touch(mode=0o600)
 
-    def note_creation_time(self, seconds: float) -> None:
-        """Report how long a file creation took. When they are slow on average, the next file is made in another folder."""
-        self._creations += 1
-        self._creating += seconds
-        if self._creations >= _CREATIONS_PER_CHECK:
-            self._is_slow = self._creating / self._creations > _SLOW_SECONDS
-            self._creations = self._creating = 0.0
+    def end_preparing(self) -> None:
+        """All files are whole. What is displaced from the tree may be here from now on."""
+        (self.folder / _PREPARING).unlink(missing_ok=True)
 
     def discard(self, staged: StagedName) -> None:
         """Delete it. In the staging area this is done later, because the owner waits for the restore."""
@@ -117,6 +113,7 @@ class StagingArea:
 
     def release(self) -> None:
         """The restore has ended: what is still staged is not needed any more."""
+        self.end_preparing()
         for path, handle in self._open:
             os.close(handle)
             self._trash.append(path)
@@ -129,16 +126,91 @@ class StagingArea:
                 path = self._trash.popleft()
             except IndexError:
                 return  # another thread has taken the last one
-            try:
-                os.unlink(path)  # noqa: PTH108 — text, because there can be very many
-            except IsADirectoryError:
-                shutil.rmtree(path, ignore_errors=True)
-            except FileNotFoundError:
-                continue
+            _remove(path)
 
     def close(self) -> None:
         self.release()
         self.empty_trash()
+
+
+class StagingLane:
+    """The staging folder of one thread, used until file creation in it becomes slow, then another one.
+
+    Threads that make files in the same folder would wait for each other.
+    """
+
+    def __init__(self, area: StagingArea) -> None:
+        self._area = area
+        self._folder: tuple[str, int] | None = None
+        self._creations = self._creating = 0.0
+
+    def make_name(self, name: bytes) -> StagedName:
+        """A place for the next file."""
+        if self._folder is None:
+            self._creations = self._creating = 0.0
+            self._folder = self._area.open_folder()
+        path, handle = self._folder
+        return StagedName(handle, name, f"{path}/{os.fsdecode(name)}")
+
+    def request_new_folder(self) -> None:
+        """Use a new folder for the next files, because there will be many."""
+        self._folder = None
+
+    def note_creation_time(self, seconds: float) -> None:
+        """Report how long a file creation took. When they are slow on average, the next file is made in another folder."""
+        self._creations += 1
+        self._creating += seconds
+        if self._creations >= _CREATIONS_PER_CHECK:
+            if self._creating / self._creations > _SLOW_SECONDS:
+                self._folder = None
+            self._creations = self._creating = 0.0
+
+
+def _remove(path: str) -> None:
+    """A file, or a folder with everything in it, however deep. What cannot be removed stays until the next start."""
+    with suppress(OSError):
+        try:
+            os.unlink(path)  # noqa: PTH108 — text, because there can be very many
+        except IsADirectoryError:
+            _remove_folder(path)
+
+
+def _remove_folder(path: str) -> None:
+    """With one open handle. No other program can move a folder of staging, so the way up is the way back."""
+    handle = _open_for_removal(path, None)
+    names: list[str] = []
+    try:
+        waiting = [_remove_files(handle)]
+        while waiting[-1] or names:
+            if waiting[-1]:
+                names.append(waiting[-1].pop())
+                handle, left = _open_for_removal(names[-1], handle), handle
+                os.close(left)
+                waiting.append(_remove_files(handle))
+            else:
+                handle, left = os.open("..", FOLDER_FLAGS, dir_fd=handle), handle
+                os.close(left)
+                waiting.pop()
+                os.rmdir(names.pop(), dir_fd=handle)
+    finally:
+        os.close(handle)
+    os.rmdir(path)  # noqa: PTH106 — text, because there can be very many
+
+
+def _open_for_removal(name: str, folder: int | None) -> int:
+    """Whatever mode it was built with."""
+    os.chmod(name, 0o700, dir_fd=folder)
+    return os.open(name, FOLDER_FLAGS, dir_fd=folder)
+
+
+def _remove_files(folder: int) -> list[str]:
+    """Returns the folders that are left in it."""
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if not is_folder:
+            os.unlink(name, dir_fd=folder)
+    return [name for name, is_folder in found if is_folder]
 
 
 def _creation_time(folder: int) -> float:
@@ -178,7 +250,7 @@ def has_name(name: bytes, folder: int) -> bool:
     return True
 
 
-def _rename(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes, flags: int) -> None:
-    if _libc.renameat2(from_folder, from_name, to_folder, to_name, ctypes.c_uint(flags)) != 0:
+def _rename(from_folder: int, from_name: bytes, to_folder: int, to_name: bytes, flags: ctypes.c_uint) -> None:
+    if _renameat2(from_folder, from_name, to_folder, to_name, flags) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

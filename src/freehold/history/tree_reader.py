@@ -12,7 +12,14 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from freehold.history.contents import MAX_INLINE_BYTES, ContentSpool, ContentStore
-from freehold.history.model import FLAG_CHANGING, FLAG_COMPLETE, FLAG_OVER_QUOTA, FLAG_OVER_RATE, FLAG_UNREADABLE
+from freehold.history.model import (
+    FLAG_CHANGING,
+    FLAG_COMPLETE,
+    FLAG_OVER_QUOTA,
+    FLAG_OVER_RATE,
+    FLAG_UNREADABLE,
+    PathVersion,
+)
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -30,6 +37,28 @@ class StoredFile(NamedTuple):
     flag: int
     forced: bool = False
     """Its mode was changed for reading and put back, so its ctime is just now although nobody else touched it."""
+
+
+class WrittenFile(NamedTuple):
+    """A file that a restore has just written. It has the mode, time, size and content of `target`."""
+
+    ino: int
+    ctime: int
+    target: PathVersion
+
+    def is_still(self, found: os.stat_result) -> bool:
+        """Whether `found` is this file, and nobody has touched it since."""
+        target = self.target
+        return (self.ino, self.ctime, target.mtime, target.size, target.mode) == (
+            found.st_ino, found.st_ctime_ns, found.st_mtime_ns, found.st_size, found.st_mode,
+        )  # fmt: skip
+
+
+class TrustedFiles(NamedTuple):
+    """What a restore has just written: files by place, and the nodes of the inodes that it made."""
+
+    files: dict[int, WrittenFile]
+    nodes: dict[int, int]
 
 
 class SnapshotLimits:

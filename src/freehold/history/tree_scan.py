@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from freehold.history.contents import ContentStore
-from freehold.history.ignore_rules import IgnoreMatcher
+from freehold.history.folder_handles import FolderHandles
+from freehold.history.ignore_rules import IgnoredFolders, IgnoreMatcher
 from freehold.history.model import FLAG_COMPLETE, PathVersion
 from freehold.history.slices import sort_in_slices
 from freehold.history.tree_reader import (
     SnapshotLimits,
     StoredFile,
     WidenedModes,
+    WrittenFile,
     is_same_state,
     store_file,
 )
@@ -37,7 +39,7 @@ class TreeScan:
         roots: Mapping[bytes, Path],
         entry: int,
         limits: SnapshotLimits,
-        trusted: Mapping[int, StoredFile] | None = None,
+        trusted: Mapping[int, WrittenFile] | None = None,
         save: Callable[[], None] = lambda: None,
         ignored: IgnoreMatcher | None = None,
         adopted: Mapping[int, int] | None = None,
@@ -51,7 +53,9 @@ class TreeScan:
         self.recorder = VersionRecorder(db, contents, entry, save, ignores=ignored is not None, adopted=adopted or {})
         self._links: dict[int, StoredFile] = {}
         self._modes = WidenedModes()
+        self._handles = FolderHandles(roots, self._modes)
         self._places = self.recorder.places
+        self._paths = self._places.begin_paths()
 
     def scan_all(self) -> None:
         """Scan everything under every root."""
@@ -69,10 +73,9 @@ class TreeScan:
         """Scan only these paths; a path with True also with everything below it."""
         self.recorder.remember_seen()
         by_folder: dict[NamePath, dict[bytes, bool]] = {}
+        ignored = IgnoredFolders(self._ignored) if self._ignored is not None else None
         for path, deep in dirty:
-            if self._ignored is not None and any(
-                self._ignored(path[:depth], stat.S_IFDIR) for depth in range(2, len(path))
-            ):
+            if ignored is not None and ignored.has(path[:-1]):
                 continue
             names = by_folder.setdefault(path[:-1], {})
             names[path[-1]] = names.get(path[-1], False) or deep
@@ -85,6 +88,7 @@ class TreeScan:
             self.recorder.record_folder_times()
             self.recorder.flush()
         finally:
+            self._handles.close()
             self._modes.put_back()
 
     # Roots.
@@ -159,61 +163,61 @@ class TreeScan:
                 done.add(reached)
                 self._scan_names(reached[:-1], {reached[-1]: True}, done)
             return
-        try:
-            above = os.fstat(reached)
-            self.recorder.flush()
-            place = self._places.find(folder)
-            if place is None or (row := self._places.live(place)) is None or not row.is_folder:
-                # The folder is new and was not scanned yet: scan all of it.
-                if folder not in done:
-                    done.add(folder)
-                    self._scan_names(folder[:-1], {folder[-1]: True}, done)
-                return
-            if not self.recorder.has_seen(place):
-                self.recorder.record(place, row, StoredFile(above, None, FLAG_COMPLETE), folder)
-            for name, deep in names.items():
-                self._scan_name(reached, above.st_dev, place, name, deep, folder, again=again)
-        finally:
-            os.close(reached)
+        above = os.fstat(reached)
+        self.recorder.flush()
+        place = self._paths.find(folder)
+        if place is None or (row := self._places.live(place)) is None or not row.is_folder:
+            # The folder is new and was not scanned yet: scan all of it.
+            if folder not in done:
+                done.add(folder)
+                self._scan_names(folder[:-1], {folder[-1]: True}, done)
+            return
+        if not self.recorder.has_seen(place):
+            self.recorder.record(place, row, StoredFile(above, None, FLAG_COMPLETE), folder)
+        known = self._places.find_names(place, list(names))
+        for name, deep in names.items():
+            inner, live = known.get(name, (None, None))
+            self._scan_name(reached, above.st_dev, place, (*folder, name), inner, live, deep=deep, again=again)
 
     def _open_nearest(self, folder: NamePath) -> int | NamePath:
         """A handle on the folder, or the first part of its path that is not a folder any more."""
-        root = self._roots.get(folder[0])
-        if root is None:
+        if folder[0] not in self._roots:
             return folder[:1]
         try:
-            handle = self._modes.open_root(root)
+            return self._handles.enter(folder)
         except OSError:
-            return folder[:1]
-        for depth, part in enumerate(folder[1:], 2):
-            try:
-                handle, upper = self._modes.open_folder(handle, part), handle
-            except OSError:
-                os.close(handle)
-                return folder[:depth]
-            os.close(upper)
-        return handle
+            return folder[: self._handles.depth + 1]
 
     def _scan_name(
-        self, handle: int, dev: int, parent: int, name: bytes, deep: bool, folder: NamePath, *, again: bool
+        self,
+        handle: int,
+        dev: int,
+        parent: int,
+        path: NamePath,
+        place: int | None,
+        row: PathVersion | None,
+        *,
+        deep: bool,
+        again: bool,
     ) -> None:
-        path = (*folder, name)
+        """`place` and `row` are what is known of the name: its place and its live version."""
+        name = path[-1]
         try:
             found = os.stat(name, dir_fd=handle, follow_symlinks=False)
         except OSError:
-            known = self._places.find_child(parent, name)
-            if known is not None:
-                self.recorder.record_removal(known, self._places.live(known))
+            if place is not None:
+                self.recorder.record_removal(place, row)
             if self._ignored is not None and (self._ignored(path, stat.S_IFDIR) or self._ignored(path, stat.S_IFREG)):
                 self.recorder.folders_with_ignored.add(parent)
             return
         if self._ignored is not None and self._ignored(path, found.st_mode):
             self.recorder.folders_with_ignored.add(parent)
             return
-        place, fresh = self.recorder.find_or_add_place(parent, name)
-        if self.recorder.has_seen(place) and not deep and not again:
+        fresh = place is None
+        if place is None:
+            place = self.recorder.add_place(parent, name)
+        elif self.recorder.has_seen(place) and not deep and not again:
             return
-        row = None if fresh else self._places.live(place)
         if self._record_name(handle, name, found, place, row, path) and (deep or row is None or not row.is_folder):
             self._scan_below(handle, name, place, fresh, path, dev)
 
@@ -353,10 +357,6 @@ class TreeScan:
     def _find_trusted(self, place: int, found: os.stat_result) -> StoredFile | None:
         """What a restore has just written need not be read again while it is the same inode with the same times."""
         trusted = self._trusted.get(place)
-        if trusted is None:
+        if trusted is None or not trusted.is_still(found):
             return None
-        left = trusted.stat
-        same = (left.st_ino, left.st_mtime_ns, left.st_ctime_ns, left.st_size, left.st_mode) == (
-            found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode,
-        )  # fmt: skip
-        return StoredFile(found, trusted.content, trusted.flag) if same else None
+        return StoredFile(found, trusted.target.content, trusted.target.flag)

@@ -76,7 +76,7 @@ def _find_affected(db: sqlite3.Connection, content: int) -> tuple[AffectedPath, 
         rows = db.execute(
             """SELECT place, born, died FROM version WHERE content = :content AND node = 0
             UNION ALL SELECT version.place, node_version.born, node_version.died FROM node_version
-            JOIN version ON version.node = node_version.node WHERE node_version.content = :content LIMIT :limit""",
+            JOIN version ON version.node != 0 AND version.node = node_version.node WHERE node_version.content = :content LIMIT :limit""",
             {"content": content, "limit": MAX_PLACES},
         ).fetchall()
         found = []

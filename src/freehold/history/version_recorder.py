@@ -53,6 +53,7 @@ class VersionRecorder:
         self._next_version = db.execute("SELECT coalesce(max(id), 0) + 1 FROM version").fetchone()[0]
         self._new_places: list[tuple[int, int, bytes]] = []
         self._new_versions: list[PathVersion] = []
+        self._ended: list[tuple[int, int]] = []
         self._seen: set[int] | None = None
         self._times: dict[int, tuple[PathVersion, PathVersion]] = {}
         self._began = time.time_ns() - _CLOCK_TICK_NS
@@ -184,23 +185,27 @@ class VersionRecorder:
             self.flush()
             self._db.execute("DELETE FROM version WHERE id = ?", (row.id,))
         else:
-            self._db.execute("UPDATE version SET died = ? WHERE id = ?", (self._entry, row.id))
+            self._ended.append((self._entry, row.id))
+            if row.node:
+                self.flush()  # its other names are counted
 
     # Rows that are not in SQLite yet.
 
     def flush_if_large(self) -> None:
-        if len(self._new_versions) > _FLUSH_ROWS or self._contents.pending_bytes > _FLUSH_BYTES:
+        if len(self._new_versions) + len(self._ended) > _FLUSH_ROWS or self._contents.pending_bytes > _FLUSH_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        if self._contents.pending_bytes or self._new_places or self._new_versions:
+        if self._contents.pending_bytes or self._new_places or self._new_versions or self._ended:
             self._unsaved += self._contents.pending_bytes
             self._contents.written_bytes += _ROW_BYTES * (len(self._new_places) + len(self._new_versions))
             self._contents.flush()
+            self._db.executemany("UPDATE version SET died = ? WHERE id = ?", self._ended)
             self._db.executemany("INSERT INTO place VALUES (?, ?, ?)", self._new_places)
             self._db.executemany(
                 "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._new_versions
             )
+            self._ended.clear()
             self._new_places.clear()
             self._new_versions.clear()
             if self._unsaved > _SAVE_BYTES:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from freehold.errors import FreeholdError
 from freehold.history import calls
-from freehold.history.memory_pause import trim_memory
 from freehold.history.restore_event import RestoreCall, make_restore_event
 from freehold.keeper.methods import RpcMethods
 from freehold.strict_json import encode
@@ -39,10 +38,10 @@ READS: frozenset[type[TypedCall[Any]]] = frozenset(
         calls.DiffEntry,
         calls.CompareEntries,
         calls.ShowFile,
-        calls.GetRestoreProgress,
-        calls.CancelRestores,
     }
 )
+# They never wait, and are answered in the event loop: a cancellation must not come too late because all threads are busy.
+IMMEDIATE: frozenset[type[TypedCall[Any]]] = frozenset({calls.ListRestores, calls.CancelRestore})
 
 
 class HistoryHost:
@@ -71,6 +70,8 @@ class HistoryHost:
             await self.call(calls.TakeSnapshot(why="found at start"))
         except FreeholdError as error:
             log.warning("the snapshot at start failed: %s", error)
+        # What reading the manifest and the first folders needed is not needed again.
+        await self._loop.run_in_executor(self._works, self._opened().release_memory)
 
     async def record_at_stop(self) -> None:
         """Record the state that the keeper leaves behind."""
@@ -80,6 +81,8 @@ class HistoryHost:
     async def call(self, call: TypedCall[Reply]) -> Reply:
         """The reply to one call, worked out in a thread. A call that changed files is recorded in the timeline."""
         service = self._opened()
+        if type(call) in IMMEDIATE:
+            return service.answer(call)
         pool = self._reads if type(call) in READS else self._works
         reply = await self._loop.run_in_executor(pool, _answer, service, call)
         if isinstance(call, RestoreCall) and isinstance(reply, calls.RestoreReport):
@@ -158,4 +161,4 @@ def _answer(service: HistoryService, call: TypedCall[Reply]) -> Reply:
         return service.answer(call)
     finally:
         if time.monotonic() - began > LONG_CALL_SECONDS:
-            trim_memory()
+            service.release_memory()

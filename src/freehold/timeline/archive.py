@@ -204,7 +204,8 @@ def _has_archive(connection: SqlReader) -> bool:
 
 
 def _no_follow(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    """Not blocking: a pipe in the place of a file would hold up every reader of the timeline."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 @contextlib.contextmanager

@@ -15,22 +15,28 @@ async def follow_events(path: Path, after: int | None, kinds: Sequence[str]) -> 
     """Checks SQLite's data version, which takes microseconds and changes with the writes of every process, before it reads."""
     own = await asyncio.to_thread(Timeline, path, readonly=True)
     try:
-        head = await asyncio.to_thread(_number, own, "SELECT seq FROM head")
-        after = head if after is None else after
+        if after is None:
+            after = await asyncio.to_thread(_number, own, "SELECT seq FROM head")
         seen = -1
         with Wakeup(path) as wakeup:
             while True:
-                version = await asyncio.to_thread(_number, own, "PRAGMA data_version")
-                if version == seen:
-                    await wakeup.pause()
-                    continue
-                seen = version
-                while found := await asyncio.to_thread(own.read, after, kinds=kinds, limit=PAGE_ROWS):
-                    for event in found:
-                        yield event
+                seen, found = await asyncio.to_thread(_read_new, own, seen, after, kinds)
+                for event in found:
+                    yield event
+                if found:
                     after = found[-1].seq
+                if len(found) < PAGE_ROWS:
+                    await wakeup.pause()
+                else:
+                    seen = -1
     finally:
         own.close()
+
+
+def _read_new(timeline: Timeline, seen: int, after: int, kinds: Sequence[str]) -> tuple[int, list[TimelineEvent]]:
+    """The data version, and the events after `after` if it is not `seen`. One call: a change of threads costs more."""
+    version = _number(timeline, "PRAGMA data_version")
+    return version, [] if version == seen else timeline.read(after, kinds=kinds, limit=PAGE_ROWS)
 
 
 def _number(timeline: Timeline, sql: str) -> int:

@@ -3,8 +3,9 @@
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,8 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 NO_DATA: Mapping[str, Json] = {}
 _INCREMENTAL = 2
 """SQLite's number for `auto_vacuum = INCREMENTAL`."""
+_PROGRESS_STEPS = 20
+"""Steps of SQLite between two looks at the clock. To find the next match in the index of a search is one step."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,21 @@ class Timeline:
         """Reads committed rows of a room's tables."""
         with self._reading, self._explained():
             return self._reader.execute(sql, parameters).fetchall()
+
+    def query_within(self, seconds: float, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+        """As `query`, for what may take long: it has its own connection, so no other reader waits for it.
+
+        Raises `TimeoutError`.
+        """
+        deadline = time.monotonic() + seconds
+        with self._explained(), closing(database.open_reader(self.path)) as reader:
+            reader.set_progress_handler(lambda: time.monotonic() > deadline, _PROGRESS_STEPS)
+            try:
+                return reader.execute(sql, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                    raise
+                raise TimeoutError(f"Reading {self.path} took more than {seconds:g} s") from error
 
     def read(
         self,

@@ -3,11 +3,15 @@
 import asyncio
 import ctypes
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 
 _IN_MODIFY = 0x2
-_FIRST_DELAY = 0.002
+_FIRST_DELAY = 0.004
+_MAX_DELAY_BURST = 0.032
+_BURST = 0.1
+"""Seconds within which the next write belongs to the same burst."""
 _MAX_DELAY_INOTIFY = 1.0
 _MAX_DELAY_POLLING = 0.05
 
@@ -15,13 +19,16 @@ _MAX_DELAY_POLLING = 0.05
 class Wakeup:
     """`pause` returns soon after any process has written to the database's log.
 
-    The kernel reports a write a moment before the commit is visible, so after each report `pause` returns several times,
-    with growing delays. Without inotify (none left, or no log file) it returns every 50 ms.
+    The kernel reports a write a moment before the commit is visible, so `pause` returns a moment after the report, and
+    then several times with growing delays. In a burst of writes it returns at most every 32 ms, however many they are.
+    Without inotify (none left, or no log file) it returns every 50 ms.
     """
 
     def __init__(self, database: Path) -> None:
         self._written = asyncio.Event()
         self._delay = _FIRST_DELAY
+        self._settle = _FIRST_DELAY
+        self._reported = 0.0
         self._fd = _watch(database.with_name(database.name + "-wal"))
         if self._fd is not None:
             asyncio.get_running_loop().add_reader(self._fd, self._on_write, self._fd)
@@ -33,6 +40,11 @@ class Wakeup:
         except TimeoutError:
             self._delay = min(self._delay * 2, _MAX_DELAY_POLLING if self._fd is None else _MAX_DELAY_INOTIFY)
         else:
+            now = time.monotonic()
+            in_burst = now - self._reported < _BURST
+            self._settle = min(self._settle * 2, _MAX_DELAY_BURST) if in_burst else _FIRST_DELAY
+            self._reported = now
+            await asyncio.sleep(self._settle)
             self._written.clear()
             self._delay = _FIRST_DELAY
 

@@ -34,8 +34,8 @@ OPERATIONS = 6
 """Of each round."""
 EXAMPLES = 2
 """Of each operation and mode."""
-REQUEST_TIMEOUT = 180.0
-"""Seconds. An undo of many folders waits for the disk at each, and the disk may be busy with other tests."""
+REQUEST_TIMEOUT = 60.0
+"""Seconds. Nothing that is asked here takes more than a few, also on a busy disk."""
 CHECKED = ("response_schema_conformance", "content_type_conformance", "status_code_conformance")
 
 OPTIONS = FreeholdOptions(agents=("builtin",), environment={"FREEHOLD_SSH_ENABLED": "true"})

@@ -25,6 +25,8 @@ from freehold.manifest.sections.models import ModelSection
 
 _ALLOWED = {("GET", "/v1/models"), ("POST", "/v1/chat/completions")}
 SESSIONS = ("one", "two", "three")
+TURNS = ("first", "later")
+"""One changed byte must not make one marker of another."""
 
 
 def question(marker: str) -> bytes:
@@ -175,14 +177,14 @@ async def attack_as_provider(gateway: GatewayHarness, hostile: HostileProvider, 
     tag = f"{random.randrange(16**8):08x}"
 
     async def ask_twice(session: str) -> None:
-        for turn in ("a", "b"):
+        for turn in TURNS:
             marker = f"marker-{session}-{turn}-{tag}"
             answer = await _ask(gateway, session, marker)
             assert not set(MARKER.findall(answer)) & (hostile.known - {marker.encode()}), (marker, answer)
             _check_one_response(answer)
 
     for session in SESSIONS:
-        for turn in ("a", "b"):
+        for turn in TURNS:
             hostile.prepare(f"marker-{session}-{turn}-{tag}".encode(), random)
     async with asyncio.TaskGroup() as group:
         for session in SESSIONS:

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.egress.models.gateway_harness import PATHS, GatewayHarness, build_request, run_gateway
 from tests.support.condition import DEADLINE
 
-from freehold.egress.models import ALL, BudgetLimits, Ledger
+from freehold.egress.models import ALL, BudgetLimits, Ledger, billing
 from freehold.egress.models.budget import Budgets, Spending
 from freehold.egress.models.ledger import UsageRecord
+from freehold.egress.models.model_request import limit_output
 from freehold.egress.models.prices import Prices
 from freehold.egress.models.usage import TokenCounts
 from freehold.errors import FreeholdError
@@ -204,9 +207,125 @@ async def test_a_new_day_begins_with_nothing_spent_and_the_month_goes_on() -> No
     budgets.limits = {"openai": BudgetLimits(day_tokens=100, month_tokens=250)}
     first, second, third = (datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3))
     for day in (first, second):
-        budgets.settle(await budgets.reserve("openai", Spending(), Spending(), day, streamed=True), Spending(100), day)
+        budgets.settle(
+            await budgets.reserve("openai", Spending(), Spending(), day, short=Spending()), Spending(100), day
+        )
         with pytest.raises(FreeholdError):
-            await budgets.reserve("openai", Spending(), Spending(), day, streamed=True)
-    budgets.settle(await budgets.reserve("openai", Spending(), Spending(), third, streamed=True), Spending(50), third)
+            await budgets.reserve("openai", Spending(), Spending(), day, short=Spending())
+    budgets.settle(
+        await budgets.reserve("openai", Spending(), Spending(), third, short=Spending()), Spending(50), third
+    )
     with pytest.raises(FreeholdError, match="this month"):
-        await budgets.reserve("openai", Spending(), Spending(), third, streamed=True)
+        await budgets.reserve("openai", Spending(), Spending(), third, short=Spending())
+
+
+LIMIT_FIELDS: dict[Api, tuple[str, ...]] = {
+    "chat": ("max_completion_tokens",),
+    "responses": ("max_output_tokens",),
+    "messages": ("max_tokens",),
+    "gemini": ("generationConfig", "maxOutputTokens"),
+}
+"""Where a request without a limit gets one."""
+
+
+def read_sent(gateway: GatewayHarness) -> Any:
+    return json.loads(gateway.provider.requests[-1].body)
+
+
+def find_limit(gateway: GatewayHarness, api: Api) -> int:
+    found = read_sent(gateway)
+    for name in LIMIT_FIELDS[api]:
+        found = found[name]
+    assert isinstance(found, int)
+    return found
+
+
+@APIS
+async def test_a_stream_may_have_no_more_tokens_than_the_budget_leaves(api: Api, tmp_path: Path) -> None:
+    """What a model thinks without sending it is known at the end: only the provider can stop it in time."""
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=5_000)) as gateway:
+        assert (await gateway.ask(api, stream=True)).status_code == 200
+        allowed = find_limit(gateway, api)
+        assert 4_900 < allowed < 5_000
+        await gateway.models.usage_of("s1")
+        (used,) = gateway.events("models.answered")
+        assert (used["input"], used["output"], used["estimated"]) == (100, 20, False)
+        assert (await gateway.ask(api, stream=True)).status_code == 200
+        # What was used is known now. What was reserved and not used is free again.
+        assert find_limit(gateway, api) == allowed - 120
+
+
+async def test_the_dearest_hidden_thinking_does_not_exceed_a_budget(tmp_path: Path) -> None:
+    """An agent asked for 48 dollars of thinking under a budget of one, and got it."""
+    async with run_gateway(tmp_path, budget=BudgetSection(day_cost=1.0)) as gateway:
+        path, body = build_request("chat", model="o1", stream=True)
+        asked = {"max_completion_tokens": 100_000, "max_tokens": 500, "n": 8}
+        assert (await gateway.http.post(path, json=body | asked, headers=gateway.headers())).status_code == 200
+        sent = read_sent(gateway)
+        rates = Prices("https://api.openai.com").find("o1")
+        assert rates is not None
+        assert 0.98 < rates.cost(TokenCounts(0, 8 * sent["max_completion_tokens"])).dollars <= 1.0
+        assert sent["max_tokens"] == 500
+
+
+async def test_what_fits_is_sent_as_the_agent_wrote_it(tmp_path: Path) -> None:
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=200_000)) as gateway:
+        path, body = build_request("messages", stream=True)
+        thinking = {"type": "enabled", "budget_tokens": 31_999}
+        limits: dict[str, Any]
+        for limits in ({"max_tokens": 32_000, "thinking": thinking}, {}):
+            await gateway.http.post(path, json=body | limits, headers=gateway.headers("anthropic"))
+            sent = read_sent(gateway)
+            assert sent == body | limits
+
+
+async def test_thinking_keeps_its_place_in_a_smaller_output_or_is_refused(tmp_path: Path) -> None:
+    """Anthropic refuses a request whose thinking is not smaller than its output, or smaller than 1,024 tokens."""
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=2_000)) as gateway:
+        path, body = build_request("messages", stream=True)
+        body |= {"max_tokens": 32_000, "thinking": {"type": "enabled", "budget_tokens": 31_999}}
+        headers = gateway.headers("anthropic")
+        assert (await gateway.http.post(path, json=body, headers=headers)).status_code == 200
+        sent = read_sent(gateway)
+        assert 1_024 <= sent["thinking"]["budget_tokens"] < sent["max_tokens"] < 2_000
+        await gateway.models.usage_of("s1")
+        await gateway.models.set_budget("anthropic", BudgetLimits(day_tokens=1_000))
+        refused = await gateway.http.post(path, json=body, headers=headers)
+        assert (refused.status_code, refused.headers["x-freehold-refused"]) == (402, "models.budget-reached")
+        assert (await gateway.ask("messages", stream=True)).status_code == 200
+
+
+async def test_streams_at_once_share_what_is_left(tmp_path: Path) -> None:
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=6_000)) as gateway:
+        path, body = build_request("chat", "FAIL hang", stream=True)
+        first = asyncio.ensure_future(
+            gateway.http.post(path, json=body | {"max_tokens": 4_000}, headers=gateway.headers())
+        )
+        await gateway.provider.wait_received()
+        assert (await gateway.ask(stream=True, session="s2")).status_code == 200
+        assert 1_024 < read_sent(gateway)["max_completion_tokens"] < 2_000
+        gateway.provider.release()
+        await first
+
+
+async def test_a_stream_whose_agent_is_stopped_while_it_is_fitted_reserves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, go = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> Any:
+        reached.set()
+        assert go.wait(DEADLINE)
+        return limit_output(*args)
+
+    monkeypatch.setattr(billing, "limit_output", slow)
+    async with run_gateway(tmp_path, budget=BudgetSection(day_tokens=5_000)) as gateway:
+        asking = asyncio.ensure_future(gateway.ask(stream=True))
+        try:
+            assert await asyncio.to_thread(reached.wait, DEADLINE)
+            await gateway.models.stop()
+        finally:
+            go.set()
+        assert (await asking).status_code == 403
+        assert not gateway.provider.requests
+        assert not gateway.models.budgets._running

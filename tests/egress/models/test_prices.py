@@ -1,7 +1,8 @@
 """Prices come from the table that ships with Freehold. What is missing in it counts as the dearest of its provider."""
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
+from unittest.mock import Mock
 
 import pytest
 
@@ -184,3 +185,19 @@ def test_the_most_is_never_less_than_the_cost() -> None:
     most = rates.most(TokenCounts(MILLION, MILLION), long_cache=True).dollars
     assert most == pytest.approx(2 + 9)
     assert rates.cost(tokens, TokenKinds(written_1h=500_000, output_audio=MILLION)).dollars <= most
+
+
+def test_a_price_that_changes_while_freehold_runs_counts_from_its_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was looked up before midnight is not used after it."""
+    clock = Mock(wraps=datetime)
+    monkeypatch.setattr("freehold.egress.models.prices.datetime", clock)
+    prices = Prices("https://api.anthropic.com")
+    long = TokenCounts(500_000, 1_000)
+    clock.now.return_value = datetime(2026, 3, 12, 23, 59, tzinfo=UTC)
+    before = prices.find("claude-opus-4-6")
+    clock.now.return_value = datetime(2026, 3, 13, tzinfo=UTC)
+    after = prices.find("claude-opus-4-6")
+    assert before is not None
+    assert after is not None
+    assert before.cost(long).dollars > after.cost(long).dollars
+    assert after == prices.find("claude-opus-4-6", today=date(2026, 3, 13))

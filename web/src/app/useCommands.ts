@@ -1,5 +1,4 @@
 import { useEffect, useMemo, useRef } from "react";
-import { request } from "../client/http";
 import { useKillSwitch } from "../features/kill-switch/KillSwitchProvider";
 import { SECTIONS } from "../features/settings/sections";
 import { signOut } from "../features/sign-in/signOut";
@@ -23,10 +22,6 @@ export function useCommands(handlers: CommandHandlers): Command[] {
     latest.current = handlers;
   });
   return useMemo<Command[]>(() => {
-    const redo = () =>
-      request("/v1/history/redo", { method: "POST", body: {} })
-        .then(() => toasts.done("Redone"))
-        .catch(toasts.failed);
     return [
       ...PAGES.map((page) => ({
         id: page.path.slice(1),
@@ -34,7 +29,7 @@ export function useCommands(handlers: CommandHandlers): Command[] {
         group: "Page",
         run: () => go(page.path),
       })),
-      { id: "redo", title: "Redo the last undo", group: "History", run: () => void redo() },
+      { id: "redo", title: "Redo the last undo…", group: "History", run: () => go("/history?redo=last") },
       { id: "undo", title: "Undo the last change…", group: "History", run: () => go("/history?undo=last") },
       { id: "stop", title: "Stop all agents…", group: "Kill switch", run: () => go("/settings?stop=ask") },
       ...SECTIONS.map((section) => ({

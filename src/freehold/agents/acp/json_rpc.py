@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import re
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +23,8 @@ MAX_OPEN_REQUESTS = 64
 MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000
 """Lists and objects in one message."""
+FAIR_SHARE = 0.02
+"""Seconds. After a message that took longer to read, as much time is left to all others."""
 
 Json = dict[str, Any]
 Later = Callable[[], Awaitable[Json]]
@@ -132,6 +135,7 @@ class JsonRpcPeer:
     async def _handle_line(self, line: bytes, group: asyncio.TaskGroup) -> None:
         if self._trace is not None:
             self._trace("in", line)
+        began = time.monotonic()
         try:
             message = _decode(line)
         except (ValueError, RecursionError):
@@ -144,6 +148,9 @@ class JsonRpcPeer:
         arguments = params if isinstance(params, dict) else {}
         if isinstance(method, str) and number is None:
             self._on_notification(method, arguments)
+            spent = time.monotonic() - began
+            if spent > FAIR_SHARE:
+                await asyncio.sleep(spent)
         elif isinstance(method, str):
             if len(self._answering) >= MAX_OPEN_REQUESTS:
                 raise AgentError(

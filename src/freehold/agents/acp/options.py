@@ -9,6 +9,8 @@ from freehold.manifest.agent_modes import is_asking_mode, is_asking_value, list_
 
 MAX_CHOICES = 200
 MAX_OPTIONS = 50
+MAX_ALL_CHOICES = 2_000
+"""Of all settings together: every change of one stores and shows all of them."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,10 @@ class AgentOptions:
             return
         self.config = [one for each in listed[:MAX_OPTIONS] if (one := _option(each)) is not None]
         self.has_unread = len(self.config) < len(listed)
+        left = MAX_ALL_CHOICES
+        for one in self.config:
+            one["choices"] = one["choices"][:left]
+            left -= len(one["choices"])
         for one in self.config:
             if one["category"] == "mode" and isinstance(one["value"], str):
                 self.mode, self.modes = one["value"], self.modes or one["choices"]

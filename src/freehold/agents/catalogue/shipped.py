@@ -141,7 +141,7 @@ SHIPPED_AGENTS = (
         "builtin",
         "Freehold's own agent",
         "pypi:freehold-builtin",
-        ("/usr/bin/python3", "-m", "freehold.builtin"),
+        ("/usr/bin/python3", "-S", "-m", "freehold.builtin"),  # it needs no packages, and starts faster without them
         mode="ask",
         kinds=ALL_KINDS,
         configure=configure_any,

@@ -2,7 +2,8 @@
 
 import json
 import secrets
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from freehold.agents.acp.json_rpc import Json
@@ -11,8 +12,9 @@ from freehold.agents.sessions.permission_request import PermissionRequest
 from freehold.agents.sessions.permission_rule_store import add_rule
 from freehold.agents.sessions.permission_rules import MAX_PATTERN, PermissionRule
 from freehold.agents.sessions.reach import ALL_ANSWERS, Answer, read_answer
-from freehold.agents.sessions.rows import DraftEvent, SessionEventRow
+from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, Status
 from freehold.agents.sessions.stored_request import read_shown
+from freehold.agents.sessions.turn_store import queue_prompt
 from freehold.agents.visible_text import make_visible
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline, Transaction
@@ -36,6 +38,16 @@ class PermissionAnswer:
 
     answer: Answer
     note: str | None = None
+
+
+@dataclass(frozen=True)
+class AnswerDelivery:
+    """The prompt that tells an agent the owner's answer. `key`, `waits` and `status` are as for `TurnStore.add`."""
+
+    key: str
+    text: "Callable[[ApprovalRow], str]"
+    waits: bool
+    status: Status | None
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,9 @@ class ApprovalStore:
 
     def add(self, session: str, turn: int | None, request: PermissionRequest) -> Change:
         approval = secrets.token_urlsafe(12)
-        data: Json = {**request.as_json(), "subjects": list(request.subjects), "lasting": request.lasting}
+        # What is not shown whole takes no lasting answer, and can be megabytes.
+        subjects = [] if request.hidden_bytes else list(request.subjects)
+        data: Json = {**request.as_json(), "subjects": subjects, "lasting": request.lasting}
         with self._timeline.transaction() as tx:
             tx.execute(
                 "INSERT INTO agents_approval (id, session, turn, at, digest, data, state, live) "
@@ -122,8 +136,19 @@ class ApprovalStore:
             tx.append("approval.asked", {**brief, "digest": request.digest}, who="agent")
         return self.get(approval), events
 
-    def answer(self, approval: str, answer: Answer, note: str | None, who: str, digest: str | None = None) -> Change:
-        """Raises `approval.not-found`, `approval.wrong-answer`, or `approval.conflict` when it is not pending."""
+    def answer(
+        self,
+        approval: str,
+        answer: Answer,
+        note: str | None,
+        who: str,
+        digest: str | None = None,
+        delivery: AnswerDelivery | None = None,
+    ) -> Change:
+        """Raises `approval.not-found`, `approval.wrong-answer`, or `approval.conflict` when it is not pending.
+
+        With `delivery` the prompt that tells the agent is stored with the answer, or neither is.
+        """
         found = self.get(approval)
         if digest is not None and digest != found.digest:
             raise FreeholdError("approval.conflict", "This answer is for another call than the one that waits")
@@ -153,6 +178,13 @@ class ApprovalStore:
             events = append_events(tx, found.session, found.turn, [event], who=who)
             recorded = {"session": found.session, "approval": approval, "answer": answer, "digest": found.digest}
             tx.append("approval.answered", recorded, who=who)
+            if delivery is not None:
+                answered = replace(found, answer=answer, note=stored_note)
+                prompt: Json = {"text": delivery.text(answered), "files": [], "images": []}
+                _, queued = queue_prompt(
+                    tx, found.session, delivery.key, prompt, waits=delivery.waits, status=delivery.status, who=who
+                )
+                events += queued
         return self.get(approval), events
 
     def withdraw(self, approval: str) -> Change | None:

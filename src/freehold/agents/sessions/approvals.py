@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from freehold.agents.sessions.approval_store import ApprovalRow, ApprovalStore, PermissionAnswer
+from freehold.agents.sessions.approval_store import AnswerDelivery, ApprovalRow, ApprovalStore, PermissionAnswer
 from freehold.agents.sessions.permission_request import PermissionRequest
 from freehold.agents.sessions.permission_rule_store import PermissionRuleStore
 from freehold.agents.sessions.reach import Answer
@@ -83,14 +83,21 @@ class Approvals:
                     waiting.set_result(None)
 
     async def answer(
-        self, approval: str, answer: Answer, *, who: str, note: str | None = None, digest: str | None = None
+        self,
+        approval: str,
+        answer: Answer,
+        *,
+        who: str,
+        note: str | None = None,
+        digest: str | None = None,
+        delivery: AnswerDelivery | None = None,
     ) -> ApprovalRow:
         """Stores the answer. Raises `approval.not-found`, or `approval.conflict` when there is one already.
 
         `note` is stored with a question only. It must be one of its choices unless the question accepts free text.
-        `digest` is of the call that the owner saw.
+        `digest` is of the call that the owner saw. `delivery` queues a prompt with the answer.
         """
-        answered, events = await run_blocking(self.store.answer, approval, answer, note, who, digest)
+        answered, events = await run_blocking(self.store.answer, approval, answer, note, who, digest, delivery)
         await self._publish(answered, events)
         waiting = self._waiting.get(approval)
         if waiting is not None and not waiting.done():

@@ -9,7 +9,9 @@ _HEADER = re.compile(
     r"|(?:\+\+\+ |--- |Index:|rename (?:from|to) |copy (?:from|to) |diff --(?:cc|combined) )(?P<path>.+)"
     r"|diff --git (?P<pair>.+)"
 )
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+# Possessive: a quote that does not end is seen in one pass.
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"')
+_TWO_QUOTED = re.compile(rf"({_QUOTED.pattern}) ({_QUOTED.pattern})")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.S)
 _ESCAPED = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
@@ -36,10 +38,10 @@ def find_patched_paths(text: str) -> Iterator[str | None]:
 
 def _split_pair(pair: str) -> Iterator[str | None]:
     """The two paths of `diff --git`. Without quotes there is no mark between them."""
-    quoted = [match[0] for match in _QUOTED.finditer(pair)]
+    quoted = _TWO_QUOTED.fullmatch(pair)
     middle = len(pair) // 2
-    if quoted and " ".join(quoted) == pair:
-        found = quoted
+    if quoted is not None:
+        found = [quoted[1], quoted[3]]
     elif pair[:middle].removeprefix("a/") == pair[middle + 1 :].removeprefix("b/"):
         found = [pair[:middle]]
     else:

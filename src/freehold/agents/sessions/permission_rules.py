@@ -13,8 +13,10 @@ Effect = Literal["allow", "ask", "deny"]
 
 MAX_RULES = 1_000
 MAX_PATTERN = 10_000
-_SHELL_WORDS = r"[^;&|<>$`\n\r(){}]*"
-"""What `*` matches in a command: no character that could start another command."""
+_STARTS_COMMAND = re.compile(r"[;&|<>$`\n\r(){}]")
+"""What `*` does not stand for in a command: a character that could start another command."""
+_ENDS_PATH = re.compile(r"[\0\n]")
+"""What `*` does not stand for in a path."""
 
 _NAMED_KINDS = ("execute", "host")
 """Allowed only by a rule for this kind."""
@@ -40,12 +42,12 @@ class PermissionRule:
         if self.exact:
             return self.pattern == subject
         if self.effect == "deny":
-            return _glob(self.pattern, "(?s:.*)").fullmatch(subject) is not None
+            return _covers(self.pattern, subject)
         if kind == "execute":
-            return _glob(self.pattern, _SHELL_WORDS).fullmatch(subject) is not None
+            return _covers(self.pattern, subject, _STARTS_COMMAND)
         # A path such as /workspace/../etc names another place than it seems to.
         is_normal = not subject.startswith("/") or normpath(subject) == subject
-        return is_normal and _glob(self.pattern, r"[^\0\n]*").fullmatch(subject) is not None
+        return is_normal and _covers(self.pattern, subject, _ENDS_PATH)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -99,5 +101,22 @@ def check_rule(rule: PermissionRule) -> None:
         raise FreeholdError("policy.too-large", f"A pattern can have at most {MAX_PATTERN} characters")
 
 
-def _glob(pattern: str, star: str) -> re.Pattern[str]:
-    return re.compile(star.join(re.escape(part) for part in pattern.split("*")))
+def _covers(pattern: str, subject: str, without: re.Pattern[str] | None = None) -> bool:
+    """Whether the pattern matches. Its `*` stands for any text `without` these characters.
+
+    Takes time in proportion to the subject, which an agent writes: a regular expression with several `*` could take
+    hours. The first place of each part is the right one: at a later one the `*` before it stands for more, and the
+    next `*` can reach no further.
+    """
+    if "*" not in pattern:
+        return pattern == subject
+    first, *middle, last = pattern.split("*")
+    at, end = len(first), len(subject) - len(last)
+    if at > end or not subject.startswith(first) or not subject.endswith(last):
+        return False
+    for part in middle:
+        found = subject.find(part, at, end)
+        if found < 0 or (without is not None and without.search(subject, at, found)):
+            return False
+        at = found + len(part)
+    return without is None or without.search(subject, at, end) is None

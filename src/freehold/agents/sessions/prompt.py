@@ -43,8 +43,10 @@ def resolve_path(path: str) -> str:
     return place
 
 
-def late_answer_prompt(answered: ApprovalRow, note: str | None) -> str:
-    """The owner's answer as a prompt, for an agent that was restarted after it had asked."""
+def answer_prompt(answered: ApprovalRow, note: str | None) -> str:
+    """The owner's answer as a prompt: the note, or the answer itself for an agent that was restarted after it had asked."""
+    if answered.live:
+        return note or ""
     title = answered.data["title"]
     if answered.is_question:
         yes_or_no = "no" if answered.answer == "reject" else "yes"

@@ -9,7 +9,7 @@ from posixpath import join, normpath
 from urllib.parse import unquote, urlsplit
 
 from freehold.computer import Computer
-from freehold.computer.contract.conventions import AGENT_HOME, WORKSPACE
+from freehold.computer.contract.conventions import AGENT_HOME, HOST_COMMANDS, WORKSPACE
 from freehold.errors import FreeholdError
 
 RESOLVE_TIMEOUT = 10.0
@@ -93,6 +93,7 @@ async def resolve_in_computer(computer: Computer, paths: Sequence[str]) -> list[
             stdin=json.dumps(list(paths)),
             cwd="/",
             timeout=RESOLVE_TIMEOUT,
+            apart=HOST_COMMANDS,
         )
         rows = json.loads(result.text)
     except (FreeholdError, ValueError):

@@ -425,7 +425,7 @@ class SessionRunner:
             events.append(("options", self._options.as_json(self._policy)))
             await self._save_mode()
         if events:
-            await self._log.append(self.turn, events)
+            await self._log.append_updates(events)
         if any(kind == "info" for kind, _ in events):
             await self._log.publish_session()
 

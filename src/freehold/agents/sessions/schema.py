@@ -62,4 +62,9 @@ SCHEMA = (
     CREATE INDEX agents_turn_sent ON agents_turn (session, turn) WHERE state = 'sent';
     CREATE INDEX agents_turn_queued ON agents_turn (session, place) WHERE state = 'queued';
     """,
+    # The index takes only the begin of a long message: it is built anew.
+    """
+    INSERT INTO agents_search (agents_search) VALUES ('delete-all');
+    INSERT OR REPLACE INTO agents_search_fill SELECT id, 0 FROM agents_session WHERE seq > 0;
+    """,
 )

@@ -24,8 +24,12 @@ from freehold.timeline import Timeline, Transaction
 log = logging.getLogger(__name__)
 
 MAX_WORDS = 50
-"""Words of a query after these are not searched."""
+"""Words of a query after these are not searched. Of writing without spaces, every character is a word."""
+MAX_INDEXED = 100_000
+"""Characters of one prompt or message that can be found. While they are added, nothing else can be stored."""
 FILL_ROWS = 100
+SLICE_TEXT = 200_000
+"""Characters after which a slice of the index ends: nothing else can be stored while it is written."""
 FILL_PAUSE = 0.02
 FILL_RETRY = 60.0
 
@@ -56,10 +60,27 @@ def index_events(tx: Transaction, session: str, events: Iterable[SessionEventRow
         _insert(tx, number, found)
 
 
-def index_stored_events(tx: Transaction, session: str) -> None:
-    """Adds every prompt and message of a session that has none in the index yet."""
-    number, _ = _find_place(tx, session)
-    _insert(tx, number, _read_stored(tx, session, 0, -1))
+def index_later(tx: Transaction, session: str) -> None:
+    """For a session with events of which none is in the index. `fill_slice` adds them; until then they are read."""
+    tx.execute("INSERT OR REPLACE INTO agents_search_fill VALUES (?, 0)", (session,))
+
+
+def remove_index_slice(timeline: Timeline, session: str) -> bool:
+    """Takes the newest events of a session out of the index, and returns whether there may be more.
+
+    Call it again and again before the session is deleted. When the process is killed in between, they are added again.
+    """
+    with timeline.transaction() as tx:
+        number, filled = _find_place(tx, session)
+        rows = tx.execute(
+            f"SELECT seq, data FROM agents_event WHERE session = ? AND {_OF_KINDS} AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own words
+            (session, 2**62 if filled is None else filled, FILL_ROWS),
+        ).fetchall()
+        some = _cut_slice([(seq, _read_text(json.loads(data))) for seq, data in rows])
+        if some:
+            _remove(tx, number, some)
+            tx.execute("INSERT OR REPLACE INTO agents_search_fill VALUES (?, ?)", (session, some[-1][0]))
+    return bool(some)
 
 
 def remove_indexed_events(tx: Transaction, session: str, *, from_turn: int = 0) -> None:
@@ -69,11 +90,7 @@ def remove_indexed_events(tx: Transaction, session: str, *, from_turn: int = 0) 
         f"SELECT seq, data FROM agents_event WHERE session = ? AND {_OF_KINDS} AND (? = 0 OR turn >= ?) AND seq < ?",  # noqa: S608 - our own words
         (session, from_turn, from_turn, 2**62 if filled is None else filled),
     ).fetchall()
-    for seq, data in rows:
-        tx.execute(
-            "INSERT INTO agents_search (agents_search, rowid, text) VALUES ('delete', ?, ?)",
-            (number << _SEQ_BITS | seq, _read_text(json.loads(data))),
-        )
+    _remove(tx, number, [(seq, _read_text(json.loads(data))) for seq, data in rows])
     if not from_turn:
         tx.execute("DELETE FROM agents_search_fill WHERE session = ?", (session,))
 
@@ -83,7 +100,7 @@ def make_condition(query: str) -> tuple[str, list[Any]]:
 
     Nothing in the query is syntax. The last word may be the beginning of a longer one.
     """
-    words = [word for word in query.split() if _has_letters(word)][:MAX_WORDS]
+    words = _limit_words([word for word in query.split() if _has_letters(word)])
     if not words:
         return "0", []
     terms = ['"' + _prepare(word).replace('"', '""') + '"' for word in words]
@@ -96,6 +113,19 @@ def make_condition(query: str) -> tuple[str, list[Any]]:
         f"WHERE e.session = agents_session.id AND {_OF_KINDS} AND {likes})))"
     )
     return sql, [" ".join(terms), *map(make_like_pattern, words)]
+
+
+def _limit_words(words: Sequence[str]) -> list[str]:
+    """At most `MAX_WORDS` of the index. A long phrase costs as much as its words, at every place of its first one."""
+    found: list[str] = []
+    left = MAX_WORDS
+    for word in words:
+        parts = _prepare(word).split()
+        if left <= 0:
+            break
+        found.append(word if len(parts) <= left else "".join(parts[:left]))
+        left -= len(parts)
+    return found
 
 
 def make_like_pattern(text: str) -> str:
@@ -126,9 +156,10 @@ def fill_slice(timeline: Timeline) -> bool:
             return False
         session, first = row
         number, _ = _find_place(tx, session)
-        found = _read_stored(tx, session, first, FILL_ROWS)
+        stored = _read_stored(tx, session, first, FILL_ROWS)
+        found = _cut_slice(stored)
         _insert(tx, number, found)
-        if len(found) < FILL_ROWS:
+        if len(found) == len(stored) < FILL_ROWS:
             tx.execute("DELETE FROM agents_search_fill WHERE session = ?", (session,))
         else:
             tx.execute("UPDATE agents_search_fill SET next = ? WHERE session = ?", (found[-1][0] + 1, session))
@@ -154,6 +185,26 @@ def _read_stored(tx: Transaction, session: str, first: int, limit: int) -> list[
     return [(seq, _read_text(json.loads(data))) for seq, data in rows]
 
 
+def _cut_slice(found: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """As many as one slice takes, and at least one."""
+    some: list[tuple[int, str]] = []
+    left = SLICE_TEXT
+    for one in found:
+        if some and left <= 0:
+            break
+        some.append(one)
+        left -= len(one[1])
+    return some
+
+
+def _remove(tx: Transaction, number: int, found: Sequence[tuple[int, str]]) -> None:
+    for seq, text in found:
+        tx.execute(
+            "INSERT INTO agents_search (agents_search, rowid, text) VALUES ('delete', ?, ?)",
+            (number << _SEQ_BITS | seq, text),
+        )
+
+
 def _insert(tx: Transaction, number: int, found: Sequence[tuple[int, str]]) -> None:
     for seq, text in found:
         tx.execute("INSERT INTO agents_search (rowid, text) VALUES (?, ?)", (number << _SEQ_BITS | seq, text))
@@ -163,8 +214,9 @@ def _read_text(data: Json) -> str:
     """What the owner or the agent wrote, and the names of files that came with a prompt."""
     prompt = data.get("prompt")
     if isinstance(prompt, dict):
-        return _prepare("\n".join([str(prompt.get("text", "")), *map(str, prompt.get("files") or ())]))
-    return _prepare(str(data.get("text", "")))
+        files = "\n".join(map(str, prompt.get("files") or ()))
+        return _prepare(f"{str(prompt.get('text', ''))[:MAX_INDEXED]}\n{files[:MAX_INDEXED]}")
+    return _prepare(str(data.get("text", ""))[:MAX_INDEXED])
 
 
 def _prepare(text: str) -> str:

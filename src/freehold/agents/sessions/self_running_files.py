@@ -1,314 +1,36 @@
-"""Files that run by themselves: something else starts them, so whoever writes them runs a command later.
-
-This is the one list. A file is in it when opening a folder, starting a shell or an agent, a commit, a push or an
-installation runs it. A file that somebody must name to run it (a script, a Makefile) is not. No rule for a folder
-covers such a file, and the page marks it.
-"""
+"""Whether a path, or a word of a command, names a file that runs by itself. Which ones do is in the list beside this."""
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from posixpath import normpath
 
-_WHAT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    # Git runs hooks, and commands that its configuration and attributes name. `.git` can also be a file.
-    ("part of a Git repository, where hooks and settings run commands", (".git", ".git/**", ".gitconfig")),
-    (
-        "Git settings that can name commands",
-        (".gitmodules", ".gitattributes", ".config/git/**", ".config/git", "etc/gitconfig"),
-    ),
-    (
-        "settings of a version control system, which can name commands",
-        (".hg", ".hg/**", ".hgrc", ".jj", ".jj/**", ".config/hg/**", ".config/jj/**"),
-    ),
-    (
-        "a Git hook",
-        (
-            ".husky",
-            ".husky/**",
-            ".githooks",
-            ".githooks/**",
-            ".lefthook/**",
-            "lefthook.y*ml",
-            ".lefthook.y*ml",
-            "lefthook-local.y*ml",
-            ".pre-commit-config.y*ml",
-            ".overcommit.yml",
-            ".simple-git-hooks.json",
-            ".lintstagedrc*",
-            *(
-                f"hooks/{name}"
-                for name in (
-                    "applypatch-msg",
-                    "commit-msg",
-                    "fsmonitor-watchman",
-                    "post-*",
-                    "pre-*",
-                    "prepare-commit-msg",
-                    "proc-receive",
-                    "push-to-checkout",
-                    "reference-transaction",
-                    "sendemail-validate",
-                    "update",
-                )
-            ),
-        ),
-    ),
-    (
-        "a shell profile",
-        (
-            ".bash*",
-            ".profile",
-            ".zsh*",
-            ".zlog*",
-            ".zprofile",
-            ".kshrc",
-            ".cshrc",
-            ".tcshrc",
-            ".login",
-            ".logout",
-            ".inputrc",
-            ".config/fish",
-            ".config/fish/**",
-            ".oh-my-*/**",
-            "etc/environment",
-            "etc/profile",
-            "etc/profile.d/**",
-            "etc/bash*",
-            "etc/zsh*",
-        ),
-    ),
-    (
-        "an environment that a shell or tool loads when it enters the folder",
-        (
-            ".env",
-            ".envrc",
-            ".direnvrc",
-            ".direnv/**",
-            ".config/direnv/**",
-            "mise.toml",
-            ".mise.toml",
-            "mise.local.toml",
-            ".mise.local.toml",
-            ".mise",
-            ".mise/**",
-            ".config/mise/**",
-            ".tool-versions",
-            ".venv",
-            ".venv/bin",
-            ".venv/bin/**",
-            "node_modules/.bin",
-            "node_modules/.bin/**",
-        ),
-    ),
-    (
-        "settings of an agent",
-        (
-            "AGENTS.md",
-            "AGENTS.override.md",
-            "AGENT.md",
-            ".goosehints",
-            ".rules",
-            "CLAUDE.md",
-            "CLAUDE.local.md",
-            "GEMINI.md",
-            "QWEN.md",
-            "CRUSH.md",
-            ".cursorrules",
-            ".windsurfrules",
-            ".clinerules",
-            ".mcp.json",
-            "mcp.json",
-            ".claude.json",
-            "opencode.json*",
-            ".opencode.json*",
-            "crush.json",
-            "fastagent.config.y*ml",
-            ".aider.conf.y*ml",
-            ".github/copilot-instructions.md",
-            *(
-                each
-                for name in (
-                    ".agents",
-                    ".amp",
-                    ".augment",
-                    ".claude",
-                    ".clinerules",
-                    ".codex",
-                    ".continue",
-                    ".copilot",
-                    ".crush",
-                    ".cursor",
-                    ".factory",
-                    ".fast-agent",
-                    ".freehold",
-                    ".gemini",
-                    ".goose",
-                    ".junie",
-                    ".kimi",
-                    ".kiro",
-                    ".opencode",
-                    ".openhands",
-                    ".pi",
-                    ".qwen",
-                    ".roo",
-                    ".vibe",
-                    ".windsurf",
-                    ".config/amp",
-                    ".config/claude",
-                    ".config/crush",
-                    ".config/goose",
-                    ".config/opencode",
-                    ".github/agents",
-                    ".github/hooks",
-                    ".github/instructions",
-                    ".github/prompts",
-                )
-                for each in (name, f"{name}/**")
-            ),
-        ),
-    ),
-    (
-        "a CI file",
-        (
-            ".github",
-            ".github/workflows",
-            ".github/workflows/**",
-            ".github/actions",
-            ".github/actions/**",
-            ".gitea/workflows/**",
-            ".forgejo/workflows/**",
-            ".gitlab-ci.y*ml",
-            ".gitlab/**",
-            ".circleci",
-            ".circleci/**",
-            ".buildkite/**",
-            ".travis.yml",
-            ".drone.y*ml",
-            ".woodpecker.y*ml",
-            ".woodpecker/**",
-            "azure-pipelines.y*ml",
-            "bitbucket-pipelines.yml",
-            "Jenkinsfile*",
-            ".cirrus.y*ml",
-            "appveyor.yml",
-            ".appveyor.yml",
-            ".build.yml",
-            ".builds/**",
-        ),
-    ),
-    (
-        "a package description, whose scripts run when it is installed or built",
-        (
-            "package.json",
-            ".npmrc",
-            ".yarnrc*",
-            ".yarn/**",
-            ".pnpmfile.cjs",
-            "pnpm-workspace.yaml",
-            "bunfig.toml",
-            "pyproject.toml",
-            "setup.cfg",
-            "setup.py",
-            "conftest.py",
-            "sitecustomize.py",
-            "usercustomize.py",
-            "*.pth",
-            "build.rs",
-            "Cargo.toml",
-            ".cargo/config*",
-            ".cargo/env",
-            ".gradle/init.d/**",
-            ".mvn",
-            ".mvn/**",
-            "composer.json",
-            "binding.gyp",
-        ),
-    ),
-    (
-        "settings of an editor or development container",
-        (
-            ".vscode",
-            ".vscode/**",
-            "*.code-workspace",
-            ".idea",
-            ".idea/**",
-            ".devcontainer",
-            ".devcontainer/**",
-            ".devcontainer.json",
-            ".exrc",
-            ".nvimrc",
-            ".nvim.lua",
-            ".vimrc",
-            ".vim/**",
-            ".config/nvim/**",
-            ".emacs",
-            ".emacs.d/**",
-            ".dir-locals.el",
-            ".zed",
-            ".zed/**",
-            ".helix",
-            ".helix/**",
-            ".config/zed/**",
-            ".config/Code/**",
-            ".config/helix/**",
-            ".config/emacs/**",
-        ),
-    ),
-    (
-        "a program that the system starts or finds first",
-        (
-            ".config",
-            ".local",
-            ".ssh",
-            ".ssh/**",
-            ".config/systemd/**",
-            ".config/autostart/**",
-            ".config/environment.d/**",
-            ".pam_environment",
-            ".xprofile",
-            ".xinitrc",
-            ".xsession*",
-            ".local/bin",
-            ".local/bin/**",
-            ".local/share/systemd/**",
-            ".cargo/bin",
-            ".cargo/bin/**",
-            ".docker/cli-plugins/**",
-            ".aws/config",
-            ".kube/config",
-            ".config/gh/**",
-            ".ipython/*/startup/**",
-            "~/bin/**",
-            "home/*/bin/**",
-            "root/bin/**",
-            "usr/local/bin/**",
-            "usr/local/sbin/**",
-            "etc/systemd/**",
-            "etc/cron*/**",
-            "etc/crontab",
-            "etc/ld.so.preload",
-            "var/spool/cron/**",
-            ".config/pip/**",
-            ".pip/**",
-            ".pythonrc*",
-            ".gdbinit",
-            ".lldbinit",
-            ".tmux.conf",
-            ".config/tmux/**",
-            ".screenrc",
-            ".curlrc",
-            ".wgetrc",
-        ),
-    ),
-)
-_PATTERNS = tuple((tuple(pattern.casefold().split("/")), what) for what, patterns in _WHAT for pattern in patterns)
-_LAST_NAMES = re.compile(
-    "|".join({translate(pattern[-2] if pattern[-1] == "**" else pattern[-1]) for pattern, _ in _PATTERNS})
-)
-_ONLY_AT_ROOT = frozenset({"etc", "home", "root", "usr", "var"})
+from freehold.agents.sessions.self_running_patterns import SELF_RUNNING
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """`names` end a path, or with `inside` lead to everything below them. `order` is its place in the list."""
+
+    order: int
+    names: tuple[str, ...]
+    inside: bool
+    what: str
+
+
+def _read_patterns() -> Iterator[_Pattern]:
+    listed = ((pattern, what) for what, patterns in SELF_RUNNING for pattern in patterns)
+    for order, (pattern, what) in enumerate(listed):
+        inside = pattern.endswith("/**")
+        yield _Pattern(order, tuple(pattern.removesuffix("/**").casefold().split("/")), inside, what)
+
+
+_PATTERNS = tuple(_read_patterns())
+_LAST_NAMES = re.compile("|".join({translate(pattern.names[-1]) for pattern in _PATTERNS}))
+_ONLY_AT_ROOT = frozenset({"etc", "home", "lib", "root", "usr", "var"})
 _WORD_END = re.compile(r"[\s`;&|<>(){}=,:]+")
 _QUOTES = re.compile(r"['\"\\]")
 _GLOB = re.compile(r"[?*\[]")
@@ -316,8 +38,8 @@ _ONE_OF = re.compile(r"\[[^/]+?\]")
 _PROGRAM = re.compile(r"\s{0,9}[\w./~-]{0,300}\bs?bin/[\w.-]+(?=\s|$)")
 """The program that a command begins with, in a folder of programs: it is run there and not written."""
 
-_MAX_GLOBS = 50
-_MAX_GLOB = 300
+_MAX_GLOBS = 1_000
+"""Characters of all words of a command with a wildcard. Each is compared with the whole list."""
 _MAX_PATH = 4096
 """The longest path that Linux opens."""
 
@@ -327,9 +49,7 @@ def describe_self_running(path: str) -> str | None:
 
     Compared as file systems do that ignore case, look-alikes, invisible characters and dots at the end of a name.
     """
-    if not any(map(_is_last_name, map(_fold, path.split("/")))):
-        return None
-    return _describe(path, fnmatchcase)
+    return _describe(path, _find_by_name, fnmatchcase)
 
 
 def find_self_running_words(command: str) -> Iterator[tuple[str, str]]:
@@ -344,42 +64,49 @@ def find_self_running_words(command: str) -> Iterator[tuple[str, str]]:
     texts = (_QUOTES.sub("", command), _QUOTES.sub(" ", command))
     globs = 0
     for word in dict.fromkeys(word for text in texts for word in _WORD_END.split(text)):
-        what = None
-        if _GLOB.search(word):
-            globs += 1
-            is_small = globs <= _MAX_GLOBS and len(word) <= _MAX_GLOB
-            what = (
-                _describe(_ONE_OF.sub("?", word), _overlaps) if is_small else "a pattern that is too large to look at"
-            )
-        elif "." in word or "/" in word:
+        if not _GLOB.search(word):
             what = describe_self_running(word[-_MAX_PATH:])
+        elif (globs := globs + len(word)) <= _MAX_GLOBS:
+            what = _describe(_ONE_OF.sub("?", word), _find_by_glob, _overlaps)
+        else:
+            what = "a pattern that is too large to look at"
         if what is not None:
             yield word, what
 
 
-def _describe(path: str, is_same: Callable[[str, str], bool]) -> str | None:
+def _describe(
+    path: str, find: Callable[[str], tuple[_Pattern, ...]], is_same: Callable[[str, str], bool]
+) -> str | None:
+    """`find` returns the patterns whose last name is this one: most names are in none, and that is quick to see."""
     names = tuple(_fold(name) for name in normpath(path).split("/") if name)
-    return next((what for pattern, what in _PATTERNS if _matches(pattern, names, is_same)), None)
+    found = (
+        pattern
+        for end, name in enumerate(names, 1)
+        for pattern in find(name)
+        if pattern.inside == (end < len(names)) and _matches(names, end, pattern, is_same)
+    )
+    first = min(found, key=lambda pattern: pattern.order, default=None)
+    return first.what if first is not None else None
 
 
-@lru_cache(maxsize=1024)
-def _is_last_name(name: str) -> bool:
-    """Whether some pattern can end here. Most names are in none, and that is quick to see."""
-    return _LAST_NAMES.match(name) is not None
+def _matches(names: tuple[str, ...], end: int, pattern: _Pattern, is_same: Callable[[str, str], bool]) -> bool:
+    """Whether the names before `end` end with those of the pattern."""
+    start = end - len(pattern.names)
+    if start < 0 or (start > 0 and pattern.names[0] in _ONLY_AT_ROOT):
+        return False
+    return all(map(is_same, names[start:end], pattern.names))
 
 
-def _matches(pattern: tuple[str, ...], names: tuple[str, ...], is_same: Callable[[str, str], bool]) -> bool:
-    folder = pattern[:-1] if pattern[-1] == "**" else pattern
-    is_inside = len(folder) < len(pattern)
-    if folder[0] in _ONLY_AT_ROOT:
-        starts = range(1) if (len(names) > len(folder) if is_inside else len(names) == len(folder)) else range(0)
-    elif is_inside:
-        starts = range(len(names) - len(folder))
-    else:
-        starts = (
-            range(len(names) - len(folder), len(names) - len(folder) + 1) if len(names) >= len(folder) else range(0)
-        )
-    return any(all(map(is_same, names[start : start + len(folder)], folder)) for start in starts)
+@lru_cache(maxsize=4096)
+def _find_by_name(name: str) -> tuple[_Pattern, ...]:
+    if _LAST_NAMES.match(name) is None:
+        return ()
+    return tuple(pattern for pattern in _PATTERNS if fnmatchcase(name, pattern.names[-1]))
+
+
+@lru_cache(maxsize=256)
+def _find_by_glob(glob: str) -> tuple[_Pattern, ...]:
+    return tuple(pattern for pattern in _PATTERNS if _overlaps(glob, pattern.names[-1]))
 
 
 def _overlaps(glob: str, pattern: str) -> bool:

@@ -3,20 +3,20 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from freehold.agents.acp.json_rpc import AgentError, Json
 from freehold.agents.catalogue.installation import find_problem, install_hint
 from freehold.agents.catalogue.registry import choose_provider, find_agent
-from freehold.agents.sessions.admission import Admission, WaitingPlace
+from freehold.agents.sessions.admission import Admission
 from freehold.agents.sessions.agent_memory import AgentMemory
-from freehold.agents.sessions.approval_store import ApprovalRow
+from freehold.agents.sessions.approval_store import AnswerDelivery, ApprovalRow
 from freehold.agents.sessions.dependencies import SessionDependencies
 from freehold.agents.sessions.memory_watch import MemoryWatch
-from freehold.agents.sessions.prompt import late_answer_prompt, resolve_path
+from freehold.agents.sessions.prompt import answer_prompt, resolve_path
+from freehold.agents.sessions.queue_publisher import QueuePublisher, add_place
 from freehold.agents.sessions.reach import Answer
 from freehold.agents.sessions.rows import DraftEvent, SessionRow, Status
 from freehold.agents.sessions.runner import IDLE_TIMEOUT, SessionRunner
@@ -32,9 +32,6 @@ START_TIMEOUT = 90.0
 
 STARTS_PER_CORE = 2
 """Agents that start at the same time, for each processor core: a start waits for half of its time."""
-
-PUBLISH_INTERVAL = 1.0
-"""Seconds between two messages about the queue. One who waits for less is not told."""
 
 STORE_RETRY_DELAY = 1.0
 
@@ -66,6 +63,7 @@ class SessionService:
         self.memory = MemoryWatch(dependencies, self.admission)
         self._arriving = 0
         """Prompts that are being stored and whose agents are not in the queue yet."""
+        self._searching = asyncio.Lock()
         self._group: asyncio.TaskGroup | None = None
         self.ready = asyncio.Event()
         """Set when the turns of a process that crashed have been ended."""
@@ -80,7 +78,7 @@ class SessionService:
                 await self.dependencies.keeper.call(ForgetAuthors(by="agent"))
             self.ready.set()
             group.create_task(fill_search_index(self._store.timeline))
-            group.create_task(self._publish_waiting())
+            group.create_task(QueuePublisher(self.dependencies, self.admission, self._queue_moved).run())
             group.create_task(self.memory.run())
             for session in await run_blocking(self._store.turns.list_queued_sessions):
                 if not self._is_stopped():
@@ -134,14 +132,19 @@ class SessionService:
     async def get(self, session: str) -> SessionRow:
         """Raises `session.not-found`."""
         await self.ready.wait()
-        return _add_place(await run_blocking(self._store.get, session), self.admission.find_waiting(session))
+        return add_place(await run_blocking(self._store.get, session), self.admission.find_waiting(session))
 
     async def search(self, **given: Any) -> list[SessionRow]:
         """As `SessionStore.search`."""
         await self.ready.wait()
-        rows = await run_blocking(self._store.search, **given)
+        if given.get("query"):
+            # One at a time, and not in the threads in which sessions are stored: it may take seconds.
+            async with self._searching:
+                rows = await asyncio.to_thread(self._store.search, **given)
+        else:
+            rows = await run_blocking(self._store.search, **given)
         waiting = self.admission.describe_waiting()
-        return [_add_place(row, waiting.get(row.id)) for row in rows]
+        return [add_place(row, waiting.get(row.id)) for row in rows]
 
     async def update(self, session: str, *, title: str | None, archived: bool | None, who: str) -> SessionRow:
         await self.get(session)
@@ -191,9 +194,20 @@ class SessionService:
         return forked
 
     async def rewind(
-        self, session: str, turn: int, what: RewindScope, *, dry_run: bool, who: str, author: RequestAuthor
+        self,
+        session: str,
+        turn: int,
+        what: RewindScope,
+        *,
+        dry_run: bool,
+        who: str,
+        author: RequestAuthor,
+        restore_id: str | None = None,
     ) -> Json:
-        """Back to before a turn: the files, the transcript, or both. History records `author` for the files."""
+        """Back to before a turn: the files, the transcript, or both. History records `author` for the files.
+
+        The files come first: when their restore is cancelled, the transcript stays as well.
+        """
         found = await run_blocking(self._store.turns.get, session, turn)
         runner = self._runners.get(session)
         if runner is not None and runner.turn is not None and not dry_run:
@@ -206,7 +220,8 @@ class SessionService:
                     f"History has no state of the files before turn {turn}",
                     hint='Rewind the chat only: "what": "chat"',
                 )
-            call = PlanRestore(found.entry) if dry_run else RestoreEntry(found.entry, who=author)
+            change = RestoreEntry(found.entry, who=author, restore_id=restore_id)
+            call = PlanRestore(found.entry) if dry_run else change
             outcome["files"] = encode(await self.dependencies.keeper.call(call))
         if what != "files":
             outcome["events"] = await run_blocking(self._store.count_events_from, session, turn)
@@ -230,17 +245,11 @@ class SessionService:
 
         It waits for the turn before, or until its agent may start.
         """
-        self._refuse_while_stopped()
-        row = await self.get(session)
+        waits, status = await self._place_prompt(session)
         for path in prompt["files"]:
             resolve_path(path)
-        if row.archived:
-            raise FreeholdError("session.archived.conflict", "This session is archived", hint="Unarchive it first")
         runner = self._runners.get(session)
-        busy = runner is not None and runner.turn is not None
-        follows = busy or await run_blocking(self._store.turns.find_next, session) is not None
-        waits = follows or (runner is None and self.admission.would_wait(row.agent, self._arriving))
-        status: Status | None = None if follows else "queued" if waits else "working"
+        running = None if runner is None else runner.turn
         self._arriving += 1
         try:
             turn, events = await run_blocking(
@@ -253,10 +262,22 @@ class SessionService:
         if turn.state != "queued":
             return turn.turn, False
         keep_parent(prompt_key(session, turn.turn))
-        if when == "steer" and runner is not None and busy:
+        if when == "steer" and runner is not None and running is not None:
             await runner.cancel()
         self._wake(session)
         return turn.turn, waits
+
+    async def _place_prompt(self, session: str) -> tuple[bool, Status | None]:
+        """Whether a new prompt has to wait, and the status of its session then. Raises when it takes no prompt."""
+        self._refuse_while_stopped()
+        row = await self.get(session)
+        if row.archived:
+            raise FreeholdError("session.archived.conflict", "This session is archived", hint="Unarchive it first")
+        runner = self._runners.get(session)
+        busy = runner is not None and runner.turn is not None
+        follows = busy or await run_blocking(self._store.turns.find_next, session) is not None
+        waits = follows or (runner is None and self.admission.would_wait(row.agent, self._arriving))
+        return waits, None if follows else "queued" if waits else "working"
 
     async def cancel(self, session: str) -> None:
         """Stops the running turn and drops the prompts that wait."""
@@ -283,16 +304,19 @@ class SessionService:
         With a `digest` the answer counts only for the call that has it.
         """
         await self.ready.wait()
-        answered = await self.dependencies.approvals.answer(approval, answer, who=who, note=note, digest=digest)
+        approvals = self.dependencies.approvals
+        asked = await run_blocking(approvals.store.get, approval)
+        delivery = None
+        # When the agent that asked has ended, only a prompt can deliver the answer.
+        if not asked.live or (note is not None and not asked.is_question):
+            waits, status = await self._place_prompt(asked.session)
+            delivery = AnswerDelivery(f"approval:{approval}", partial(answer_prompt, note=note), waits, status)
+        answered = await approvals.answer(approval, answer, who=who, note=note, digest=digest, delivery=delivery)
         await self._publish_session(answered.session)
-        if not answered.live:
-            # The agent that asked has ended, so only a prompt can deliver the answer.
-            note = late_answer_prompt(answered, note)
-        elif answered.is_question:
-            note = None
-        if note is not None:
-            prompt: Json = {"text": note, "files": [], "images": []}
-            await self.prompt(answered.session, prompt, f"approval:{approval}", "queue", who=who)
+        if delivery is not None:
+            turn = await run_blocking(self._store.turns.find, answered.session, delivery.key)
+            keep_parent(prompt_key(answered.session, turn.turn))
+            self._wake(answered.session)
         return answered
 
     # Ending
@@ -401,39 +425,4 @@ class SessionService:
 
     async def _publish_session(self, session: str) -> None:
         row = await run_blocking(self._store.get, session)
-        self._watchers.publish_session(_add_place(row, self.admission.find_waiting(session)))
-
-    async def _publish_waiting(self) -> None:
-        """Tells clients each place in the queue when it has changed. Runs until cancelled, whatever one round meets."""
-        published: Mapping[str, WaitingPlace] = {}
-        while True:
-            await self._queue_moved.wait()
-            await asyncio.sleep(PUBLISH_INTERVAL)
-            self._queue_moved.clear()
-            try:
-                published = await self._publish_moved(published)
-            except Exception:
-                log.exception("the places in the queue cannot be told")
-
-    async def _publish_moved(self, published: Mapping[str, WaitingPlace]) -> Mapping[str, WaitingPlace]:
-        """Tells the places that were not published yet. Returns all places."""
-        waiting = self.admission.describe_waiting()
-        moved = [session for session in waiting if waiting[session] != published.get(session)]
-        for row in await run_blocking(self._read_existing, moved):
-            place = waiting[row.id]
-            self._watchers.publish_session(_add_place(row, place))
-            self._watchers.publish_delta(row.id, {"kind": "waiting", "text": place.message, **place.as_json()})
-        return waiting
-
-    def _read_existing(self, sessions: Sequence[str]) -> list[SessionRow]:
-        rows = []
-        for session in sessions:
-            with suppress(FreeholdError):  # it was deleted meanwhile
-                rows.append(self._store.get(session))
-        return rows
-
-
-def _add_place(row: SessionRow, place: WaitingPlace | None) -> SessionRow:
-    if place is None:
-        return row
-    return replace(row, status=row.status if row.status == "needs_you" else "queued", waiting=place.as_json())
+        self._watchers.publish_session(add_place(row, self.admission.find_waiting(session)))

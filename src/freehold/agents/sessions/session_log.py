@@ -1,8 +1,9 @@
 """Stores and publishes what happens in one session: events, deltas, and the begin and end of its turns."""
 
+import json
 from typing import Any
 
-from freehold.agents.acp.json_rpc import Json
+from freehold.agents.acp.json_rpc import AgentError, Json
 from freehold.agents.sessions.dependencies import SessionDependencies
 from freehold.agents.sessions.rows import DraftEvent, Status, TurnRow
 from freehold.agents.sessions.transcript import TranscriptBuilder
@@ -12,6 +13,12 @@ from freehold.agents.threads import run_blocking
 from freehold.errors import FreeholdError
 from freehold.observe.agent_spans import set_usage
 from freehold.observe.tracing import current_span
+
+MAX_TURN = 256 * 1024 * 1024
+"""Characters that an agent may add to the transcript between two prompts. The host stores them, outside of its limits."""
+
+EVENT_SIZE = 1_024
+"""About what an event takes beside its text: its row, and its line in the timeline."""
 
 
 class SessionLog:
@@ -24,6 +31,8 @@ class SessionLog:
         self.summary = TurnSummary(dependencies, session)
         self.turn: int | None = None
         self._tool_spans = ToolSpans(session)
+        self._stored = 0
+        """Characters of what the agent has added since the last prompt."""
 
     def add_update(self, update: Json) -> None:
         """Adds an update and publishes its deltas at once."""
@@ -49,6 +58,24 @@ class SessionLog:
         stored = await run_blocking(self._dependencies.store.append, self._session, turn, events, **more)
         self._dependencies.watchers.publish_events(self._session, stored)
 
+    async def append_updates(self, events: list[DraftEvent]) -> None:
+        """Stores what the agent has sent. Raises `agent.too-large` when it is too much for one turn."""
+        if await run_blocking(self._count_fitting, events) < len(events):
+            raise AgentError(
+                "agent.too-large",
+                f"The agent was stopped: it sent more than {MAX_TURN // 1024**2} MB for the transcript in one turn",
+                hint="Send a prompt to start it again",
+            )
+        await self.append(self.turn, events)
+
+    def _count_fitting(self, events: list[DraftEvent]) -> int:
+        """How many of these events the transcript takes."""
+        for number, (_, data) in enumerate(events):
+            self._stored += EVENT_SIZE + len(json.dumps(data))
+            if self._stored > MAX_TURN:
+                return number
+        return len(events)
+
     async def begin_turn(self, turn: TurnRow, entry: int | None) -> None:
         """Raises `turn.dropped.conflict` when the prompt was cancelled. `entry`: the state of the files before it."""
         store = self._dependencies.store
@@ -56,6 +83,7 @@ class SessionLog:
         self._dependencies.models.set_turn(self._session, str(turn.turn))
         events = await run_blocking(store.turns.begin, self._session, turn, entry, who=f"agent:{row.agent}")
         self.turn = turn.turn
+        self._stored = 0
         self._dependencies.watchers.publish_events(self._session, events)
         await self.publish_session()
 
@@ -64,6 +92,7 @@ class SessionLog:
     ) -> None:
         self.transcript.finish_message()
         events = self.transcript.pop_events()
+        events = events[: await run_blocking(self._count_fitting, events)]
         self.publish_deltas()
         await self._dependencies.approvals.withdraw(self._session)
         changes = await self.summary.changes(turn, before)

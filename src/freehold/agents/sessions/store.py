@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
@@ -12,9 +12,11 @@ from freehold.agents.sessions.reach import read_approval_event
 from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, SessionRow, Status
 from freehold.agents.sessions.schema import SCHEMA
 from freehold.agents.sessions.search_index import (
-    index_stored_events,
+    fill_slice,
+    index_later,
     make_condition,
     make_like_pattern,
+    remove_index_slice,
     remove_indexed_events,
 )
 from freehold.agents.sessions.stored_request import read_shown
@@ -22,10 +24,24 @@ from freehold.agents.sessions.turn_store import TurnStore
 from freehold.errors import FreeholdError
 from freehold.timeline import Timeline
 
+SEARCH_TIMEOUT = 5.0
+"""Seconds."""
+MAX_PAGE = 8 * 1024 * 1024
+"""Characters of the events that are shown at once. The last event may exceed it."""
+PAGE_ROWS = 20
+
 _SESSION = (
     "SELECT id, title, named, agent, model, status, created, updated, archived, cost, acp, seq, turns, chosen, parent, "
     "news > seen, mode, asks FROM agents_session"
 )
+
+
+@dataclass(frozen=True)
+class TranscriptPage:
+    """`is_cut`: there may be more events than these, and fewer than asked for were read."""
+
+    events: list[SessionEventRow]
+    is_cut: bool
 
 
 class SessionStore:
@@ -71,6 +87,8 @@ class SessionStore:
         """The last changed first. `cursor` is `updated id`.
 
         With `query`: sessions whose title contains it, or with one prompt or message that has all of its words.
+
+        Raises `session.search.too-slow`: agents write most of what is searched, and can make it slow.
         """
         where, given = ["archived = ?"], [archived]  # type: tuple[list[str], list[Any]]
         if query:
@@ -82,7 +100,16 @@ class SessionStore:
             where.append("(updated, id) < (?, ?)")
             given += [updated, session]
         sql = f"{_SESSION} WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?"
-        return [_session(row) for row in self.timeline.query(sql, (*given, limit))]
+        if not query:
+            return [_session(row) for row in self.timeline.query(sql, (*given, limit))]
+        try:
+            return [_session(row) for row in self.timeline.query_within(SEARCH_TIMEOUT, sql, (*given, limit))]
+        except TimeoutError as error:
+            raise FreeholdError(
+                "session.search.too-slow",
+                f"The search took more than {SEARCH_TIMEOUT:g} s",
+                hint="Search for fewer or rarer words",
+            ) from error
 
     def list_of_agent(self, agent: str, *, limit: int) -> list[str]:
         """The sessions of an agent, the last changed first."""
@@ -112,6 +139,8 @@ class SessionStore:
     def delete(self, session: str, *, who: str) -> None:
         """Deletes the session and its events. The timeline keeps the fact that the session existed."""
         self.get(session)
+        while remove_index_slice(self.timeline, session):
+            pass
         with self.timeline.transaction() as tx:
             remove_indexed_events(tx, session)
             for table in ("event", "turn", "approval", "rule", "image"):
@@ -184,6 +213,22 @@ class SessionStore:
         found = [_event(row) for row in rows]
         return found[::-1] if last else found
 
+    def read_page(
+        self, session: str, *, after: int = 0, before: int | None = None, limit: int, last: bool = False
+    ) -> TranscriptPage:
+        """As `events`, but no more than `MAX_PAGE` characters of them: an agent can make each event large."""
+        found: list[SessionEventRow] = []
+        until, left = before, MAX_PAGE
+        while left > 0 and len(found) < limit:
+            count = min(PAGE_ROWS, limit - len(found))
+            some = self.events(session, after=after, before=until, limit=count, last=last)
+            left -= sum(len(json.dumps(event.data)) for event in some)
+            found = [*some, *found] if last else [*found, *some]
+            if len(some) < count:
+                return TranscriptPage(found, is_cut=False)
+            after, until = (after, some[0].seq) if last else (some[-1].seq, until)
+        return TranscriptPage(found, is_cut=len(found) < limit)
+
     def find_last_event(self, session: str, kind: str) -> SessionEventRow | None:
         """The newest event of one kind."""
         rows = self.timeline.query(
@@ -218,7 +263,7 @@ class SessionStore:
                 "WHERE session = ? AND kind != 'approval'",
                 (target, source),
             )
-            index_stored_events(tx, target)
+            index_later(tx, target)
             tx.execute(
                 "INSERT INTO agents_image SELECT ?, turn, place, mime, data FROM agents_image WHERE session = ?",
                 (target, source),
@@ -228,6 +273,8 @@ class SessionStore:
                 "(SELECT seq, turns, news, seen FROM agents_session WHERE id = ?) WHERE id = ?",
                 (source, target),
             )
+        while fill_slice(self.timeline):
+            pass
 
 
 def _session(row: tuple[Any, ...]) -> SessionRow:

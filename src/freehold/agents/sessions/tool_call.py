@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from freehold.agents.acp.json_rpc import AgentError, Json
+from freehold.agents.acp.json_rpc import Json
+from freehold.agents.sessions.whole_call import WholeCall
 
 MAX_TITLE = 2000
 MAX_PART = 100_000
 MAX_PARTS = 50
-MAX_JOINED = 10_000
-"""Locations, or changes, that one call may name in all its updates together."""
+MAX_CONTENT = 400_000
+"""Characters of all parts together that the transcript shows."""
 MAX_RAW = 32 * 1024
 MAX_PATH = 4096
 MAX_ID = 200
@@ -35,13 +36,19 @@ class ToolCall:
     locations: list[str] = field(default_factory=list)
     content: list[Json] = field(default_factory=list)
     raw_input: Any = None
-    whole: Json = field(default_factory=dict)
-    """The last value of each field that describes the call. A value is replaced, never changed."""
-    size: int = 0
-    """Characters of `whole` as JSON."""
+    said: WholeCall = field(default_factory=WholeCall)
     waiting: int = 0
     """How many permission requests about this call wait for an answer."""
-    _sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> Json:
+        """The last value of each field that describes the call. A value is replaced, never changed."""
+        return self.said.fields
+
+    @property
+    def size(self) -> int:
+        """About how many characters `whole` has as JSON."""
+        return self.said.size
 
     def as_json(self) -> Json:
         shown: Json = {
@@ -73,7 +80,7 @@ class ToolCall:
             paths = [one.get("path") for one in update["locations"][:MAX_PARTS] if isinstance(one, dict)]
             self.locations = [path[:MAX_PATH] for path in paths if isinstance(path, str)]
         if isinstance(update.get("content"), list):
-            self.content = [part for one in update["content"][:MAX_PARTS] if (part := read_content(one))]
+            self.content = _read_contents(update["content"])
         if update.get("rawInput") is not None:
             raw = update["rawInput"]
             self.raw_input = raw if len(json.dumps(raw)) <= MAX_RAW else {"cut": json.dumps(raw)[:MAX_RAW]}
@@ -86,9 +93,7 @@ class ToolCall:
             is_left_out = _says_nothing(name, value) if asks else name in _NOT_OF_THE_CALL
             if value is None or is_left_out or (is_progress and name == "_meta"):
                 continue
-            self.whole[name] = joined = _join(name, self.whole.get(name), value)
-            self._sizes[name] = len(name) + len(json.dumps(joined))
-        self.size = sum(self._sizes.values())
+            self.said.add(name, value)
 
 
 def read_kind(update: Mapping[str, Any]) -> str | None:
@@ -104,30 +109,17 @@ def _says_nothing(name: str, value: Any) -> bool:
     return name == "toolCallId" or (name == "status" and isinstance(value, str) and value in STATUSES)
 
 
-def _join(name: str, before: Any, value: Any) -> Any:
-    """The input and the paths of a call only grow: an agent cannot take back what it has said of them by leaving it out."""
-    if name == "rawInput" and isinstance(before, dict) and isinstance(value, dict):
-        return {**before, **value}
-    if name == "locations" and isinstance(before, list) and isinstance(value, list):
-        joined = list({json.dumps(one, sort_keys=True): one for one in (*before, *value)}.values())
-        return _limit(joined, "locations")
-    if name == "content" and isinstance(before, list) and isinstance(value, list):
-        named = {path for one in value if (path := _changed_path(one)) is not None}
-        kept = [one for one in before if (path := _changed_path(one)) is not None and path not in named]
-        return [*value, *_limit(kept, "changes")]
-    return value
-
-
-def _changed_path(one: object) -> str | None:
-    """The path of a change; None for other content, which an update replaces."""
-    path = one.get("path") if isinstance(one, dict) and one.get("type") == "diff" else None
-    return path if isinstance(path, str) else None
-
-
-def _limit(joined: list[Any], what: str) -> list[Any]:
-    if len(joined) > MAX_JOINED:
-        raise AgentError("agent.too-large", f"A tool call of the agent names more than {MAX_JOINED} {what}")
-    return joined
+def _read_contents(listed: list[Any]) -> list[Json]:
+    """What the transcript shows. Each update stores it again, so all of it together has a limit."""
+    found: list[Json] = []
+    left = MAX_CONTENT
+    for part in filter(None, map(read_content, listed[:MAX_PARTS])):
+        for name in ("text", "old", "new"):
+            if isinstance(part.get(name), str):
+                part[name] = part[name][:left]
+                left -= len(part[name])
+        found.append(part)
+    return found
 
 
 def read_content(one: object) -> Json | None:

@@ -2,14 +2,13 @@
 
 import base64
 import json
-import sqlite3
 from typing import Any
 
 from freehold.agents.acp.json_rpc import Json
 from freehold.agents.sessions.event_log import append_events, touch_session
 from freehold.agents.sessions.rows import DraftEvent, SessionEventRow, Status, TurnRow
 from freehold.errors import FreeholdError
-from freehold.timeline import Timeline
+from freehold.timeline import Timeline, Transaction
 
 MAX_TITLE = 60
 _TURN = "SELECT turn, key, prompt, state, entry FROM agents_turn"
@@ -37,34 +36,16 @@ class TurnStore:
         With `first` it is sent before the prompts that are queued already. `waits` says that it cannot be sent now.
         `status` becomes that of the session; without one, it works if nothing waits.
         """
-        try:
-            with self._timeline.transaction() as tx:
-                turn, named = tx.execute(
-                    "UPDATE agents_session SET turns = turns + 1 WHERE id = ? RETURNING turns, named", (session,)
-                ).fetchone()
-                (lowest,) = tx.execute(
-                    "SELECT min(place) FROM agents_turn WHERE session = ? AND state = 'queued'", (session,)
-                ).fetchone()
-                place = (lowest if lowest is not None else turn) - 1 if first else turn
-                tx.execute(
-                    "INSERT INTO agents_turn (session, turn, key, prompt, state, place) "
-                    "VALUES (?, ?, ?, ?, 'queued', ?)",
-                    (session, turn, key, json.dumps(prompt), place),
-                )
-                if turn == 1 and not named:
-                    tx.execute("UPDATE agents_session SET title = ? WHERE id = ?", (_title(prompt["text"]), session))
-                events: list[DraftEvent] = [("queued", {"text": prompt["text"], "key": key})] if waits else []
-                stored = append_events(tx, session, turn, events, who=who)
-                if status is not None or not waits:
-                    tx.execute("UPDATE agents_session SET status = ? WHERE id = ?", (status or "working", session))
-                touch_session(tx, session)
-                return TurnRow(turn, key, prompt, "queued", None), stored
-        except sqlite3.IntegrityError:
-            return self._find("session = ? AND key = ?", session, key), []
+        with self._timeline.transaction() as tx:
+            return queue_prompt(tx, session, key, prompt, first=first, waits=waits, status=status, who=who)
 
     def get(self, session: str, turn: int) -> TurnRow:
         """Raises `turn.not-found`."""
         return self._find("session = ? AND turn = ?", session, turn)
+
+    def find(self, session: str, key: str) -> TurnRow:
+        """The turn of the prompt with this key. Raises `turn.not-found`."""
+        return self._find("session = ? AND key = ?", session, key)
 
     def find_next(self, session: str) -> TurnRow | None:
         """The queued prompt that is sent next."""
@@ -155,6 +136,42 @@ class TurnStore:
         if not rows:
             raise FreeholdError("turn.not-found", "There is no such turn in this session")
         return _turn(rows[0])
+
+
+def queue_prompt(
+    tx: Transaction,
+    session: str,
+    key: str,
+    prompt: Json,
+    *,
+    first: bool = False,
+    waits: bool,
+    status: Status | None,
+    who: str,
+) -> tuple[TurnRow, list[SessionEventRow]]:
+    """As `TurnStore.add`, in a transaction that may store more."""
+    found = tx.execute(f"{_TURN} WHERE session = ? AND key = ?", (session, key)).fetchone()
+    if found is not None:
+        return _turn(found), []
+    turn, named = tx.execute(
+        "UPDATE agents_session SET turns = turns + 1 WHERE id = ? RETURNING turns, named", (session,)
+    ).fetchone()
+    (lowest,) = tx.execute(
+        "SELECT min(place) FROM agents_turn WHERE session = ? AND state = 'queued'", (session,)
+    ).fetchone()
+    place = (lowest if lowest is not None else turn) - 1 if first else turn
+    tx.execute(
+        "INSERT INTO agents_turn (session, turn, key, prompt, state, place) VALUES (?, ?, ?, ?, 'queued', ?)",
+        (session, turn, key, json.dumps(prompt), place),
+    )
+    if turn == 1 and not named:
+        tx.execute("UPDATE agents_session SET title = ? WHERE id = ?", (_title(prompt["text"]), session))
+    events: list[DraftEvent] = [("queued", {"text": prompt["text"], "key": key})] if waits else []
+    stored = append_events(tx, session, turn, events, who=who)
+    if status is not None or not waits:
+        tx.execute("UPDATE agents_session SET status = ? WHERE id = ?", (status or "working", session))
+    touch_session(tx, session)
+    return TurnRow(turn, key, prompt, "queued", None), stored
 
 
 def _title(text: str) -> str:

@@ -1,7 +1,7 @@
 """Gemini's generateContent."""
 
 import json
-import uuid
+import os
 from collections.abc import Iterator
 
 from freehold.builtin.conversation import (
@@ -52,7 +52,7 @@ class GeminiContent:
                 if "functionCall" in part:
                     call = part["functionCall"]
                     key = object()
-                    name = call.get("id") or f"call_{uuid.uuid4().hex[:16]}"
+                    name = call.get("id") or f"call_{os.urandom(8).hex()}"
                     reply.begin_call(key, name, call["name"], part.get("thoughtSignature"))
                     reply.add_arguments(key, json.dumps(call.get("args") or {}))
                 elif part.get("thought"):

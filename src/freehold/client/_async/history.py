@@ -2,7 +2,8 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import quote
 
 from freehold.client._async.connection import AsyncConnection
 from freehold.client.models import (
@@ -13,6 +14,8 @@ from freehold.client.models import (
     HistoryOutcome,
     HistoryPage,
     HistoryPlan,
+    RestoreCancelled,
+    RestoreState,
     ShownFile,
 )
 
@@ -72,22 +75,36 @@ class AsyncHistory:
         body = {"action": action, **{name: value for name, value in options.items() if value is not None}}
         return await self._connection.post("/v1/history/plan", HistoryPlan, body)
 
-    async def undo(self, entry: int | None = None) -> HistoryOutcome:
-        """Take back an entry and all later ones; by default the last entry. An undo can be undone."""
-        return await self._connection.post("/v1/history/undo", HistoryOutcome, {"entry": entry})
+    async def undo(self, entry: int | None = None, *, restore_id: str | None = None) -> HistoryOutcome:
+        """Take back an entry and all later ones; by default the last entry. An undo can be undone.
 
-    async def redo(self) -> HistoryOutcome:
+        `restore_id` is a name of your choice, new for each call, with which `restores` and `cancel_restore` find it.
+        """
+        return await self._change("undo", {"entry": entry}, restore_id)
+
+    async def redo(self, *, restore_id: str | None = None) -> HistoryOutcome:
         """Take back the last undo."""
-        return await self._connection.post("/v1/history/redo", HistoryOutcome, {})
+        return await self._change("redo", {}, restore_id)
 
-    async def restore(self, entry: int, paths: Sequence[str] = ()) -> HistoryOutcome:
+    async def restore(self, entry: int, paths: Sequence[str] = (), *, restore_id: str | None = None) -> HistoryOutcome:
         """Restore paths, or everything, to the state of an entry."""
-        return await self._connection.post(
-            "/v1/history/restore", HistoryOutcome, {"entry": entry, "paths": list(paths)}
-        )
+        return await self._change("restore", {"entry": entry, "paths": list(paths)}, restore_id)
 
-    async def revert(self, entry: int, choose: Mapping[str, Side] | None = None) -> HistoryOutcome:
+    async def revert(
+        self, entry: int, choose: Mapping[str, Side] | None = None, *, restore_id: str | None = None
+    ) -> HistoryOutcome:
         """Take back only the changes of one entry, and keep later changes."""
-        return await self._connection.post(
-            "/v1/history/revert", HistoryOutcome, {"entry": entry, "choose": dict(choose or {})}
-        )
+        return await self._change("revert", {"entry": entry, "choose": dict(choose or {})}, restore_id)
+
+    async def restores(self) -> tuple[RestoreState, ...]:
+        """How far each undo, redo, restore, revert and rewind is that runs or waits, the oldest first."""
+        return tuple(await self._connection.get("/v1/history/restores", list[RestoreState]))
+
+    async def cancel_restore(self, restore_id: str) -> Literal["cancelled", "too-late", "not-found"]:
+        """Cancel one of them, unless it changes files already. Whoever asked for it gets the error `history.cancelled`."""
+        path = f"/v1/history/restores/{quote(restore_id, safe='')}/cancel"
+        return (await self._connection.post(path, RestoreCancelled, {})).outcome
+
+    async def _change(self, verb: str, body: dict[str, Any], restore_id: str | None) -> HistoryOutcome:
+        named = body if restore_id is None else {**body, "restore_id": restore_id}
+        return await self._connection.post(f"/v1/history/{verb}", HistoryOutcome, named)

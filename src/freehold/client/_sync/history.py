@@ -3,7 +3,8 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import quote
 
 from freehold.client._sync.connection import SyncConnection
 from freehold.client.models import (
@@ -14,6 +15,8 @@ from freehold.client.models import (
     HistoryOutcome,
     HistoryPage,
     HistoryPlan,
+    RestoreCancelled,
+    RestoreState,
     ShownFile,
 )
 
@@ -69,20 +72,36 @@ class SyncHistory:
         body = {"action": action, **{name: value for name, value in options.items() if value is not None}}
         return self._connection.post("/v1/history/plan", HistoryPlan, body)
 
-    def undo(self, entry: int | None = None) -> HistoryOutcome:
-        """Take back an entry and all later ones; by default the last entry. An undo can be undone."""
-        return self._connection.post("/v1/history/undo", HistoryOutcome, {"entry": entry})
+    def undo(self, entry: int | None = None, *, restore_id: str | None = None) -> HistoryOutcome:
+        """Take back an entry and all later ones; by default the last entry. An undo can be undone.
 
-    def redo(self) -> HistoryOutcome:
+        `restore_id` is a name of your choice, new for each call, with which `restores` and `cancel_restore` find it.
+        """
+        return self._change("undo", {"entry": entry}, restore_id)
+
+    def redo(self, *, restore_id: str | None = None) -> HistoryOutcome:
         """Take back the last undo."""
-        return self._connection.post("/v1/history/redo", HistoryOutcome, {})
+        return self._change("redo", {}, restore_id)
 
-    def restore(self, entry: int, paths: Sequence[str] = ()) -> HistoryOutcome:
+    def restore(self, entry: int, paths: Sequence[str] = (), *, restore_id: str | None = None) -> HistoryOutcome:
         """Restore paths, or everything, to the state of an entry."""
-        return self._connection.post("/v1/history/restore", HistoryOutcome, {"entry": entry, "paths": list(paths)})
+        return self._change("restore", {"entry": entry, "paths": list(paths)}, restore_id)
 
-    def revert(self, entry: int, choose: Mapping[str, Side] | None = None) -> HistoryOutcome:
+    def revert(
+        self, entry: int, choose: Mapping[str, Side] | None = None, *, restore_id: str | None = None
+    ) -> HistoryOutcome:
         """Take back only the changes of one entry, and keep later changes."""
-        return self._connection.post(
-            "/v1/history/revert", HistoryOutcome, {"entry": entry, "choose": dict(choose or {})}
-        )
+        return self._change("revert", {"entry": entry, "choose": dict(choose or {})}, restore_id)
+
+    def restores(self) -> tuple[RestoreState, ...]:
+        """How far each undo, redo, restore, revert and rewind is that runs or waits, the oldest first."""
+        return tuple(self._connection.get("/v1/history/restores", list[RestoreState]))
+
+    def cancel_restore(self, restore_id: str) -> Literal["cancelled", "too-late", "not-found"]:
+        """Cancel one of them, unless it changes files already. Whoever asked for it gets the error `history.cancelled`."""
+        path = f"/v1/history/restores/{quote(restore_id, safe='')}/cancel"
+        return (self._connection.post(path, RestoreCancelled, {})).outcome
+
+    def _change(self, verb: str, body: dict[str, Any], restore_id: str | None) -> HistoryOutcome:
+        named = body if restore_id is None else {**body, "restore_id": restore_id}
+        return self._connection.post(f"/v1/history/{verb}", HistoryOutcome, named)

@@ -1,8 +1,8 @@
 """Started computers that wait for short jobs. Each is used once."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from freehold.computer.library.computer import Computer
 
 _RETRY = 1.0
+_REFILL_PAUSE = 0.025
+"""Seconds in which the job that took a computer has the processor to itself, while another one is ready."""
 
 
 class WarmComputer:
@@ -25,8 +27,8 @@ class WarmComputer:
 class ComputerPool:
     """Keeps `size` computers started. `async with pool.checkout() as computer` gives one that was never used.
 
-    When one is taken, a new one is started. A start that fails is repeated every second, and waiting callers get its
-    error.
+    When one is taken, a new one is started, a moment later if others are ready. A start that fails is repeated every
+    second, and waiting callers get its error.
     """
 
     def __init__(self, start: Callable[[], Awaitable["Computer"]], size: int) -> None:
@@ -38,6 +40,7 @@ class ComputerPool:
         self._group = asyncio.TaskGroup()
         self._supply_tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
+        self._used_up = asyncio.Event()
         self._error: FreeholdError | None = None
 
     async def __aenter__(self) -> Self:
@@ -68,7 +71,7 @@ class ComputerPool:
             self._changed.clear()
             await self._changed.wait()
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def checkout(self) -> AsyncIterator["Computer"]:
         """A new computer, without delay if one is ready. It is closed on leaving."""
         computer = await self._take_computer()
@@ -81,6 +84,8 @@ class ComputerPool:
         while True:
             if self._ready.empty() and self._error is not None:
                 raise self._error
+            if self._ready.qsize() <= 1:
+                self._used_up.set()
             warm = await self._ready.get()
             warm.taken.set()
             computer = warm.computer
@@ -100,5 +105,9 @@ class ComputerPool:
             self._error = None
             warm = WarmComputer(computer)
             self._ready.put_nowait(warm)
+            self._used_up.clear()
             self._changed.set()
             await warm.taken.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_REFILL_PAUSE):
+                    await self._used_up.wait()

@@ -1,5 +1,6 @@
 """The processes inside, and what the computer uses."""
 
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -8,6 +9,8 @@ from freehold.computer.contract.spec import Limits
 from freehold.computer.library import reply
 from freehold.computer.library.frames import protocol_error
 
+MAX_SHOWN_COMMAND = 80
+"""Characters of the command of a process in a sentence."""
 MAX_SIZE = 2**63
 """No computer has so many bytes. A larger number of a guest is refused: it is no float, and nothing can show it."""
 
@@ -118,7 +121,14 @@ def _count(number: int, noun: str) -> str:
 
 
 def _name_all(processes: tuple[RemainingProcess, ...]) -> str:
-    return ", ".join(f"{one.pid} ({one.command})" for one in processes)
+    """In quotes that nothing inside can end: the program chooses its own name, and could continue our sentence."""
+    return ", ".join(f'{one.pid} ("{_quotable(one.command)}")' for one in processes)
+
+
+def _quotable(command: str) -> str:
+    """Without quotes of any script, and short."""
+    plain = "".join("'" if char == '"' or unicodedata.category(char) in ("Pi", "Pf") else char for char in command)
+    return plain if len(plain) <= MAX_SHOWN_COMMAND else f"{plain[:MAX_SHOWN_COMMAND]}…"
 
 
 def read_ended_sessions(answer: Any) -> EndedSessions:

@@ -1,12 +1,18 @@
 """Changes the owner of the persistent folders to the uid that the computer has on the host."""
 
-import contextlib
 import os
-import stat
+import subprocess
+import sys
 from pathlib import Path
 
+from freehold.computer.walls import owner_walk
+from freehold.computer.walls.owner_walk import OwnerWalk, TooManyEntries
 from freehold.errors import FreeholdError
 from freehold.system_folders import contains_user_home, find_system_folder
+
+MAX_ENTRIES_HERE = 2000
+"""A process costs as much time as changing so many."""
+MAX_DEPTH_HERE = 100
 
 
 def check_folder_is_safe(folder: Path) -> None:
@@ -28,32 +34,30 @@ def check_folder_is_safe(folder: Path) -> None:
 def chown_tree(folder: Path, uid: int) -> None:
     """Change the owner of the folder and its contents to `uid`. Does nothing if the folder already belongs to `uid`.
 
-    Follows no link and stays in one file system. A file with several hard links keeps its owner, because it may also be
-    in a folder outside.
+    Only root can give a folder to `uid`, so no program inside can fake that. A large folder is left to a process of its
+    own: see `OwnerWalk`, which says what is changed and what is not.
     """
     check_folder_is_safe(folder)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    top = os.fstat(handle)
-    if top.st_uid == uid:
-        os.close(handle)
-        return
-    _chown_inside(handle, uid, top.st_dev)
-
-
-def _chown_inside(handle: int, uid: int, device: int) -> None:
     try:
-        with os.scandir(handle) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    found = entry.stat(follow_symlinks=False)
-                    if found.st_dev != device:
-                        continue
-                    if stat.S_ISDIR(found.st_mode):
-                        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                        _chown_inside(os.open(entry.name, flags, dir_fd=handle), uid, device)
-                    elif found.st_nlink == 1 and found.st_uid != uid:
-                        os.chown(entry.name, uid, uid, dir_fd=handle, follow_symlinks=False)
-        # Last, so that an interrupted run is repeated.
-        os.fchown(handle, uid, uid)
+        top = os.fstat(handle)
+        if top.st_uid == uid:
+            return
+        try:
+            OwnerWalk(uid, top.st_dev, max_entries=MAX_ENTRIES_HERE, max_depth=MAX_DEPTH_HERE).change(handle)
+        except TooManyEntries:
+            _change_in_process(folder, handle, uid)
     finally:
         os.close(handle)
+
+
+def _change_in_process(folder: Path, handle: int, uid: int) -> None:
+    command = [sys.executable, "-I", "-S", owner_walk.__file__, str(handle), str(uid)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=[handle], check=False)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+        raise FreeholdError(
+            "computer.refused",
+            f"The files in {folder} cannot be given to the computer (uid {uid}): {reason}",
+            hint=f"See what is wrong with that file, or do it yourself: chown -R {uid}:{uid} {folder}",
+        )

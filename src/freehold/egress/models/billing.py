@@ -3,20 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import product
 
-from freehold.egress.models.budget import BudgetReached, Budgets, CrossedLimit, Reservation, Spending
+from freehold.egress.models.budget import BudgetReached, Budgets, CrossedLimit, Reservation, Room, Spending
 from freehold.egress.models.ledger import ActiveStop, Ledger, UsageRecord, now_text
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.metrics import ModelMetrics
-from freehold.egress.models.model_request import ModelRequest
+from freehold.egress.models.model_request import ModelRequest, limit_output
 from freehold.egress.models.open_requests import OpenRequests
 from freehold.egress.models.paths import Route
 from freehold.egress.models.placeholders import PlaceholderGrant
-from freehold.egress.models.prices import Cost, Prices, Rates
+from freehold.egress.models.prices import MILLION, Cost, Prices, Rates
 from freehold.egress.models.usage import ModelUsage, TokenCounts
 from freehold.errors import FreeholdError
 from freehold.timeline import Json
@@ -27,6 +27,8 @@ MAX_OUTPUT = 128_000
 """Output tokens of one response when neither the request nor the price table says how many there can be."""
 MAX_NAMED_OUTPUT = 1_000_000
 """More than this is not reserved, whatever the request says."""
+SHORT_OUTPUT = 1_024
+"""Output tokens for which a streamed response waits, when other requests have reserved the budget."""
 REFUSAL_INTERVAL = 60.0
 """Seconds between two recorded refusals of one kind: an agent may try a thousand times a second."""
 
@@ -42,6 +44,10 @@ class Most:
     cost: Cost | None
     rates: Rates | None
     """Those of the model and tier that make it the most."""
+
+    @property
+    def spending(self) -> Spending:
+        return Spending(self.tokens.total, self.cost.dollars if self.cost is not None else 0.0)
 
 
 class Bill:
@@ -59,16 +65,19 @@ class Bill:
         reservation: Reservation,
         prices: Prices,
         most: Most,
+        ceiling: int,
     ) -> None:
         self.meter: Meter | None = None
         self.outcome = "failed"
         self._billing = billing
         self._provider = route.provider.name
         self._session, self._turn = grant.session, grant.turn
-        self._request = request
+        self.request = request
+        """What is sent: its output may be limited to what the budget leaves."""
         self._reservation = reservation
         self._prices = prices
         self._most = most
+        self._ceiling = ceiling
         self._told: tuple[str | None, str | None] = (None, None)
         self._told_rates = most.rates
         self._began = time.monotonic()
@@ -158,15 +167,15 @@ class Bill:
         if self.meter is not None and self.outcome == "budget-reached":
             return seen, self._cost(seen), True
         most = TokenCounts(max(seen.input, self._most.tokens.input), max(seen.output, self._most.tokens.output))
-        costs = [cost_most(self._request, rates, most) for rates in (self._rates(), self._most.rates) if rates]
+        costs = [cost_most(self.request, rates, most) for rates in (self._rates(), self._most.rates) if rates]
         return most, max(costs, key=lambda cost: cost.dollars, default=None), True
 
     def _seen(self) -> TokenCounts:
-        """What was reported or has passed so far. An estimate is never above the most."""
+        """What was reported or has passed so far. An estimate is never above what the agent's request allows."""
         if self.meter is None:
-            return TokenCounts(self._request.estimate)
+            return TokenCounts(self.request.estimate)
         seen, reported = self.meter.seen, self.meter.tokens or TokenCounts()
-        output = max(reported.output, min(seen.output, self._most.tokens.output))
+        output = max(reported.output, min(seen.output, self._ceiling))
         return TokenCounts(seen.input, output, seen.cached, seen.written)
 
     def _record(self, tokens: TokenCounts, cost: Cost | None, outcome: str, *, estimated: bool) -> UsageRecord:
@@ -185,13 +194,13 @@ class Bill:
 
     @property
     def _model(self) -> str:
-        return (self.meter.model if self.meter is not None else None) or self._request.model
+        return (self.meter.model if self.meter is not None else None) or self.request.model
 
     @property
     def _tier(self) -> str | None:
         """The tier that the provider says it used; without its word what the request asks for."""
         told = self.meter.tier if self.meter is not None else None
-        return told or next(iter(self._request.tiers), None)
+        return told or next(iter(self.request.tiers), None)
 
     def _cost(self, tokens: TokenCounts) -> Cost | None:
         if not tokens.total:
@@ -200,7 +209,7 @@ class Bill:
         if rates is None:
             return None
         cost = rates.cost(tokens, self.meter.kinds) if self.meter is not None else rates.cost(tokens)
-        return Cost(cost.dollars * self._request.surcharge, cost.assumed)
+        return Cost(cost.dollars * self.request.surcharge, cost.assumed)
 
     def _rates(self) -> Rates | None:
         """By the model and the tier that the provider names; without its word the dearest that the request allows.
@@ -214,7 +223,7 @@ class Bill:
         return self._told_rates
 
     def _find_rates(self, model: str | None, tier: str | None) -> Rates | None:
-        request = self._request if tier is None else replace(self._request, tiers=(tier,))
+        request = self.request if tier is None else replace(self.request, tiers=(tier,))
         if model is not None and self._prices.lists(model):
             request = replace(request, model=model, alternatives=())
         return find_most(request, self._prices).rates
@@ -277,7 +286,11 @@ class Billing:
             raise stopped_error()
 
     async def open(self, route: Route, grant: PlaceholderGrant, request: ModelRequest) -> Bill | NoBill:
-        """Raises `models.budget-reached`, or `models.over-budget` for a response that could not be cut in time."""
+        """Raises `models.budget-reached`, or `models.over-budget` when too little is left for a response.
+
+        A streamed response may have as many tokens as the budget leaves, and its request then says so: what a model
+        thinks without sending it is seen only at the end, too late to cut it.
+        """
         if route.api is None:
             return NoBill()
         provider = route.provider
@@ -286,17 +299,28 @@ class Billing:
             prices = self._known[provider.name] = await asyncio.to_thread(self.prices, provider.url)
         now = datetime.now(UTC)
         await self._begin_day(now)
-        prompt = TokenCounts(request.estimate)
-        rates = prices.find(request.model)
         most = find_most(request, prices)
-        reservation = await self.budgets.reserve(
-            provider.name,
-            Spending(prompt.total, rates.cost(prompt).dollars if rates else 0.0),
-            Spending(most.tokens.total, most.cost.dollars if most.cost is not None else 0.0),
-            now,
-            streamed=request.streamed,
+        ceiling = most.tokens.output
+        if not request.streamed:
+            prompt, rates = TokenCounts(request.estimate), prices.find(request.model)
+            least = Spending(prompt.total, rates.cost(prompt).dollars if rates else 0.0)
+            reservation = await self.budgets.reserve(provider.name, least, most.spending, now)
+            return Bill(self, route, grant, request, reservation, prices, most, ceiling)
+        least, short = (
+            find_most(replace(request, max_output=min(each, ceiling), fills_window=False), prices).spending
+            for each in (request.smallest_output, SHORT_OUTPUT)
         )
-        return Bill(self, route, grant, request, reservation, prices, most)
+        reservation = await self.budgets.reserve(provider.name, least, most.spending, now, short=short)
+        try:
+            fits = find_output(request, prices, self.budgets.measure_room(reservation, now))
+            if fits * request.responses < ceiling:
+                request = await asyncio.to_thread(limit_output, request, route, fits)
+                most = find_most(request, prices)
+                reservation.held = most.spending
+        except BaseException:
+            self.budgets.release(reservation)
+            raise
+        return Bill(self, route, grant, request, reservation, prices, most, ceiling)
 
     def running_usage(self, session: str, turn: str | None) -> ModelUsage:
         """What was seen so far of the session's requests that still run."""
@@ -344,14 +368,32 @@ class Billing:
 def find_most(request: ModelRequest, prices: Prices) -> Most:
     """The most that a request can cost, over all models that may respond to it."""
     found: list[Most] = []
-    for model, tier in product((request.model, *request.alternatives), request.tiers or (None,)):
-        rates = prices.find(model, prices.dearest_tier(model, tier))
+    for rates in _possible_rates(request, prices):
         window = rates.window if rates is not None and rates.window else MAX_NAMED_OUTPUT
         one = min(window, MAX_OUTPUT if request.max_output is None else request.max_output)
         given = max(window, request.estimate) if request.fills_window else request.estimate
         tokens = TokenCounts(given, one * request.responses)
         found.append(Most(tokens, cost_most(request, rates, tokens) if rates is not None else None, rates))
     return max(found, key=lambda most: (most.cost.dollars if most.cost is not None else 0.0, most.tokens.total))
+
+
+def find_output(request: ModelRequest, prices: Prices, room: Room) -> int:
+    """How many tokens each response may have, so that all of them fit at the dearest price."""
+    fits = min(room.tokens - request.estimate, MAX_NAMED_OUTPUT * request.responses)
+    for rates in _possible_rates(request, prices):
+        if rates is not None:
+            prompt, both = (
+                cost_most(request, rates, TokenCounts(request.estimate, output)).dollars for output in (0, MILLION)
+            )
+            if both > prompt:
+                fits = min(fits, MILLION * (room.dollars - prompt) / (both - prompt))
+    return max(int(fits) // request.responses, request.smallest_output)
+
+
+def _possible_rates(request: ModelRequest, prices: Prices) -> Iterator[Rates | None]:
+    """Of every model and tier that may respond."""
+    for model, tier in product((request.model, *request.alternatives), request.tiers or (None,)):
+        yield prices.find(model, prices.dearest_tier(model, tier))
 
 
 def cost_most(request: ModelRequest, rates: Rates, tokens: TokenCounts) -> Cost:

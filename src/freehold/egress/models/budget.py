@@ -1,6 +1,7 @@
 """Budgets: their limits, the spending so far, and what running requests have reserved."""
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
@@ -68,6 +69,14 @@ class CrossedLimit:
     """Whether it is only reserved, by requests that still run."""
 
 
+@dataclass(frozen=True)
+class Room:
+    """What one request may use before a limit is reached."""
+
+    tokens: float
+    dollars: float
+
+
 @dataclass(eq=False)
 class Reservation:
     """The reserved and the used amount of one running request."""
@@ -103,36 +112,55 @@ class Budgets:
         return self._spent.get((scope, period)) or Spending()
 
     async def reserve(
-        self, provider: str, prompt: Spending, held: Spending, now: datetime, *, streamed: bool
+        self, provider: str, least: Spending, held: Spending, now: datetime, *, short: Spending | None = None
     ) -> Reservation:
         """Reserves `held`, the most that a request can cost.
 
-        A streamed response is cut when a budget is reached, so it is enough that its prompt fits. Another one must fit
-        at its most. When only the reservations of other requests are in the way, it waits for them to end.
+        `short` is for a request whose output can be limited: what it costs with a short response. Then it is enough
+        that `least` fits, and `measure_room` says how much there is for it. Another request must fit at its most. When
+        only the reservations of others are in the way, it waits for them to end.
 
-        Raises `models.over-budget` when too little is left for a response that is not streamed, and
-        `models.budget-reached` when too little is left for the prompt alone, or nothing became free in time.
+        Raises `models.over-budget` when too little is left for the most of a request, and `models.budget-reached` when
+        too little is left for `least`, or nothing became free in time.
         """
-        needed = prompt if streamed else held
+        needed = held if short is None else short
         try:
             async with asyncio.timeout(FREE_TIMEOUT):
-                while True:
+                while (crossed := self._crossed(provider, needed, now)) is not None:
                     freed = self._freed
-                    crossed = self._crossed(provider, needed, now)
-                    if crossed is None:
-                        break
                     if not crossed.waits:
-                        reached = self._crossed(provider, prompt, now)
+                        reached = self._crossed(provider, least, now)
                         if reached is not None and not reached.waits:
                             raise BudgetReached(reached)
-                        raise over_budget(crossed, needed.of(crossed.limit_name))
+                        if short is None:
+                            raise over_budget(crossed, needed.of(crossed.limit_name))
+                        if reached is None:
+                            break
                     await freed.wait()
         except TimeoutError as error:
             assert crossed is not None
-            raise BudgetReached(crossed) from error
+            if short is None or self._crossed(provider, least, now) is not None:
+                raise BudgetReached(crossed) from error
         reservation = Reservation(provider, held)
         self._running.add(reservation)
         return reservation
+
+    def measure_room(self, reservation: Reservation, now: datetime) -> Room:
+        """What is left for this request beside what is spent and what all others have reserved."""
+        others = self._running - {reservation}
+        room = {"tokens": math.inf, "cost": math.inf}
+        for scope in (reservation.provider, ALL):
+            for what, limit in self._enforced(scope, now):
+                held = sum(running.counted(what) for running in others if scope in (running.provider, ALL))
+                unit = what.rpartition("_")[2]
+                room[unit] = min(room[unit], limit - self.spent(scope, period_of(what, now)).of(what) - held)
+        return Room(room["tokens"], room["cost"])
+
+    def release(self, reservation: Reservation) -> None:
+        """For a request that is not sent. Idempotent."""
+        self._running.discard(reservation)
+        self._freed.set()
+        self._freed = asyncio.Event()
 
     def _crossed(self, provider: str, needed: Spending, now: datetime) -> CrossedLimit | None:
         """The limit that leaves no room for a request, or None. One that is used up comes before one that is held."""
@@ -165,9 +193,7 @@ class Budgets:
         """Counts what a request has used. Returns the limits that are now nearly or fully used. Idempotent."""
         if reservation not in self._running:
             return []
-        self._running.discard(reservation)
-        self._freed.set()
-        self._freed = asyncio.Event()
+        self.release(reservation)
         crossed = []
         for scope in (reservation.provider, ALL):
             for period in {period_of("day_cost", now), period_of("month_cost", now)}:
@@ -210,7 +236,7 @@ def over_budget(crossed: CrossedLimit, needed: float) -> FreeholdError:
         "models.over-budget",
         f"This request can use up to {_amount(crossed, needed)}, and of the owner's budget {left} are left "
         f"{_whose(crossed)}",
-        hint="Stream the response, because a stream can be cut when the budget is reached; or allow fewer tokens of "
+        hint="Stream the response, because a stream ends when the budget is reached; or allow fewer tokens of "
         f"output, such as with max_tokens. The owner can raise {crossed.limit_name}",
     )
 

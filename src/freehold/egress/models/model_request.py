@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from freehold.egress.http1 import HttpRequest
@@ -18,8 +18,15 @@ IMAGE_TOKENS = 1_600
 """About how many tokens an image costs, whatever its size."""
 CHOSEN_REGION = 1.1
 """What Anthropic multiplies its prices by when a request chooses where it is computed."""
+SMALLEST_OUTPUT = 16
+"""Fewer tokens of output are refused by some providers."""
+SMALLEST_THINKING = 1_024
+"""Fewer tokens for thinking are refused by Anthropic. The whole output must be larger."""
 MAX_RESPONSES = 1_024
 """How many responses to one prompt a request can ask for. Providers allow about a hundred."""
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_CONFIG_LIMITS = ("maxOutputTokens", "max_output_tokens")
+"""Fields that limit the output. The latter are in Gemini's settings."""
 MEDIA_BYTES_A_TOKEN = 32
 """About how many characters of encoded sound, film or paper make a token. A compressed document can have far more."""
 
@@ -48,6 +55,13 @@ class ModelRequest:
     """Whether it asks for a cache that is kept for an hour, which costs more."""
     fills_window: bool = False
     """Whether its prompt can have as many tokens as the model takes: nobody knows how many a document has."""
+    thinks: bool = False
+    """Whether it names a number of tokens for thinking, which Anthropic wants to be smaller than the output."""
+
+    @property
+    def smallest_output(self) -> int:
+        """To how many tokens its output can be limited."""
+        return SMALLEST_OUTPUT + (SMALLEST_THINKING if self.thinks else 0)
 
 
 def read_model_request(request: HttpRequest, route: Route, body: bytes) -> ModelRequest:
@@ -81,7 +95,45 @@ def read_model_request(request: HttpRequest, route: Route, body: bytes) -> Model
         1.0 if content.get("inference_geo") in (None, "global") else CHOSEN_REGION,
         b'"1h"' in encoded,
         not all(part.is_image for part in media),
+        _thinking(content) is not None,
     )
+
+
+def limit_output(request: ModelRequest, route: Route, tokens: int) -> ModelRequest:
+    """The same request, with at most so many tokens for each response."""
+    content = parse_request_json(request.body)
+    holders: list[tuple[dict[str, Any], tuple[str, ...]]] = [(content, _LIMITS), (_config(content), _CONFIG_LIMITS)]
+    options = content.get("options")
+    holders += [(options, ("num_predict",))] if isinstance(options, dict) else []
+    named = [(holder, name) for holder, names in holders for name in names if holder.get(name) is not None]
+    for holder, name in named or [_own_limit(content, route)]:
+        asked = holder.get(name, 0)
+        holder[name] = min(asked, tokens) if asked > 0 else tokens
+    thinking = _thinking(content)
+    if thinking is not None:
+        thinking["budget_tokens"] = min(thinking["budget_tokens"], tokens - SMALLEST_OUTPUT)
+    return replace(request, body=encode_request_json(content), max_output=tokens)
+
+
+def _own_limit(content: dict[str, Any], route: Route) -> tuple[dict[str, Any], str]:
+    """Where a request of this form that names no limit would have it."""
+    match route.form:
+        case "generate":
+            if not _config(content):
+                content["generationConfig"] = {}
+            return _config(content), "maxOutputTokens"
+        case "responses":
+            return content, "max_output_tokens"
+        case "chat" if route.provider.kind == "openai":
+            return content, "max_completion_tokens"
+        case _:
+            return content, "max_tokens"
+
+
+def _thinking(content: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Anthropic's settings for thinking, if they name a number of tokens."""
+    found = content.get("thinking")
+    return found if isinstance(found, dict) and _counts(found, "budget_tokens") else None
 
 
 def _decoded(request: HttpRequest, body: bytes) -> bytes:
@@ -143,7 +195,7 @@ def _count_token_ids(content: Mapping[str, Any]) -> int:
     return total
 
 
-def _config(content: Mapping[str, Any]) -> Mapping[str, Any]:
+def _config(content: Mapping[str, Any]) -> dict[str, Any]:
     """Gemini's settings, under either of its spellings."""
     found = content.get("generationConfig", content.get("generation_config"))
     return found if isinstance(found, dict) else {}
@@ -166,8 +218,7 @@ def _max_output(content: Mapping[str, Any]) -> int | None:
 
     Some read a number below zero as no limit.
     """
-    named = _counts(content, "max_tokens", "max_completion_tokens", "max_output_tokens")
-    named += _counts(_config(content), "maxOutputTokens", "max_output_tokens")
+    named = _counts(content, *_LIMITS) + _counts(_config(content), *_CONFIG_LIMITS)
     options = content.get("options")
     named += _counts(options, "num_predict") if isinstance(options, dict) else []
     return max((value for value in named if value > 0), default=None) if min(named, default=0) >= 0 else None

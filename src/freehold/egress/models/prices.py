@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from importlib.resources import files
 from typing import Any
 
@@ -139,20 +139,20 @@ class Prices:
                 self._models += providers.get(other, {"models": []})["models"]
         self._exact, self._patterns = _index(self._models)
         self._rows: dict[str, Sequence[Any] | None] = {}
-        self._known: dict[tuple[str, str | None], Rates | None] = {}
+        self._known: dict[tuple[str, str | None, date], Rates] = {}
 
     def find(self, model: str, tier: str | None = None, today: date | None = None) -> Rates | None:
-        """The rates of a model in a service tier; those of the dearest when it is not listed.
+        """The rates of a model in a service tier on a day; those of the dearest when it is not listed.
 
         None for a provider that has no prices.
         """
         if not self._models:
             return None
-        key = (model, tier)
+        key = (model, tier, today or datetime.now(UTC).date())
         if key not in self._known:
             if len(self._known) > MAX_KNOWN:
                 self._known.clear()
-            self._known[key] = self._find(model.lower(), tier, (today or date.today()).isoformat())
+            self._known[key] = self._find(model.lower(), tier, key[2].isoformat())
         return self._known[key]
 
     def _find(self, model: str, tier: str | None, today: str) -> Rates:

@@ -231,7 +231,8 @@ class ModelRequestServer:
                 self._running.add(running)
                 self._billing.check_not_stopped()
                 bill = await self._billing.open(route, grant, model_request)
-                relay = running.relay = ModelRelay(request, route, grant.session, model_request, key, stream, bill)
+                sent = bill.request if isinstance(bill, Bill) else model_request
+                relay = running.relay = ModelRelay(request, route, grant.session, sent, key, stream, bill)
                 return await relay.run(self._upstreams, reader) and request.keeps_open
         except TimeoutError:
             if running is None or running.cut_because is None:

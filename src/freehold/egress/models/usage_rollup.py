@@ -25,6 +25,14 @@ _WRITE = """
 """
 
 
+def find_last_sum(timeline: Timeline) -> str | None:
+    """The newest day of which only sums are stored. None also for a home in which no model was ever asked."""
+    if not timeline.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'models_usage'"):
+        return None
+    ((day,),) = timeline.query("SELECT max(at) FROM models_usage WHERE outcome = 'folded'")
+    return None if day is None else str(day)
+
+
 def roll_up_usage(timeline: Timeline, now: datetime, after: timedelta = ROLL_UP_AFTER) -> int:
     """Returns the number of removed rows. Blocking and idempotent; each day is one transaction."""
     before = (now - after).strftime("%Y-%m-%d")

@@ -11,16 +11,25 @@ from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.gateway.conversation_words import entries_without_words, may_read_words
 from freehold.gateway.history_notes import make_author
-from freehold.gateway.inputs import DIGITS, MAX_PATH_TEXT, PathText, Positive, RequestBody, UrlPositive
+from freehold.gateway.inputs import (
+    DIGITS,
+    MAX_PATH_TEXT,
+    PathText,
+    Positive,
+    RequestBody,
+    RestoreId,
+    UrlId,
+    UrlPositive,
+)
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import get, post
 from freehold.history import calls
+from freehold.history.model import CancelOutcome, RestorePhase
+from freehold.history.restore_control import describe_phase
 from freehold.observe.tracing import span
 from freehold.strict_json import encode
 from freehold.typed_call import TypedCall
 
-# A restore of many files is slow. The keeper answers other calls meanwhile.
-HISTORY_TIMEOUT = 600.0
 Reply = TypeVar("Reply")
 
 
@@ -124,6 +133,26 @@ class HistoryOutcomeBody(BaseModel):
     total_unsettled: int
 
 
+class RestoreProgressBody(BaseModel):
+    """How far an undo, redo, restore, revert or rewind is."""
+
+    id: str = Field(description="`restore_id` of the request that asked for it.")
+    kind: Literal["undo", "redo", "restore", "revert"]
+    phase: RestorePhase = Field(
+        description="`waiting` for other work on the files, `planning`, `preparing`, `changing` the files, `recording` the result."
+    )
+    done: int = Field(description="Steps of this phase that are done, about.")
+    total: int = Field(description="Steps of this phase; 0 when they are not counted.")
+    cancellable: bool = Field(description="No file has changed yet.")
+    words: str = Field(description="The phase and its steps in words.")
+
+
+class RestoreCancellationBody(BaseModel):
+    outcome: CancelOutcome = Field(
+        description="`cancelled`: no file changes. `too-late`: files are being changed, and it is finished. `not-found`: it has ended, or has not arrived yet."
+    )
+
+
 class ShownFileBody(BaseModel):
     """A file as it was. A large file is cut, and `more` is true."""
 
@@ -151,15 +180,21 @@ class HistorySizeBody(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class UndoBody(RequestBody):
+class RestoreRequestBody(RequestBody):
+    """What every request to change files has."""
+
+    restore_id: RestoreId | None = None
+
+
+class UndoBody(RestoreRequestBody):
     entry: Positive | None = Field(default=None, description="Go back to before this entry. Default: the last entry.")
 
 
-class RedoBody(RequestBody):
-    """An empty object."""
+class RedoBody(RestoreRequestBody):
+    """It needs no field."""
 
 
-class RestoreBody(RequestBody):
+class RestoreBody(RestoreRequestBody):
     entry: Positive
     paths: list[PathText] = Field(
         default=[], max_length=1000, description="The paths to restore; all paths when empty."
@@ -173,7 +208,7 @@ class SessionTurnBody(RequestBody):
     turn: Positive
 
 
-class RevertBody(RequestBody):
+class RevertBody(RestoreRequestBody):
     entry: Positive
     since: Positive | None = Field(default=None, description="Revert all changes after this entry, up to `entry`.")
     of: SessionTurnBody | None = Field(
@@ -205,7 +240,7 @@ class HistoryRoutes:
         self._services = context.services
 
     async def _ask(self, call: TypedCall[Reply]) -> Reply:
-        return await self._services.keeper.call(call, timeout=HISTORY_TIMEOUT)
+        return await self._services.keeper.call(call, timeout=calls.RESTORE_TIMEOUT)
 
     async def _ask_for(self, request: Request, call: TypedCall[Reply]) -> Any:
         """The reply as JSON, with as much of it as this request may read."""
@@ -264,6 +299,19 @@ class HistoryRoutes:
         found = await self._ask_for(request, calls.CompareEntries(to, start, old == "good", path, limit))
         return HistoryComparisonBody.model_validate(found)
 
+    @get("/v1/history/restores", scope="read")
+    async def list_restores(self) -> list[RestoreProgressBody]:
+        """How far each undo, redo, restore, revert and rewind is that runs or waits, the oldest first."""
+        found = await self._ask(calls.ListRestores())
+        return [
+            RestoreProgressBody.model_validate({**vars(each), "words": describe_phase(each)}) for each in found.restores
+        ]
+
+    @post("/v1/history/restores/{restore_id}/cancel", scope="history")
+    async def cancel_restore(self, restore_id: UrlId) -> RestoreCancellationBody:
+        """Cancel one restore, unless it changes files already. The request that asked for it then fails with `history.cancelled`."""
+        return RestoreCancellationBody(outcome=(await self._ask(calls.CancelRestore(restore_id))).outcome)
+
     @get("/v1/history/{entry}", scope="read")
     async def history_changes(
         self, request: Request, entry: UrlPositive, limit: Annotated[int, Query(ge=1, le=5000), DIGITS] = 1000
@@ -306,17 +354,18 @@ class HistoryRoutes:
     @post("/v1/history/undo", scope="history")
     async def undo(self, body: UndoBody, request: Request) -> HistoryOutcomeBody:
         """Go back to before an entry. The undo is an entry itself and can be undone."""
-        return await self._act(calls.UndoChanges(body.entry, who=make_author(request)))
+        return await self._act(calls.UndoChanges(body.entry, who=make_author(request), restore_id=body.restore_id))
 
     @post("/v1/history/redo", scope="history")
     async def redo(self, body: RedoBody, request: Request) -> HistoryOutcomeBody:
         """Take back the last undo."""
-        return await self._act(calls.RedoChanges(who=make_author(request)))
+        return await self._act(calls.RedoChanges(who=make_author(request), restore_id=body.restore_id))
 
     @post("/v1/history/restore", scope="history")
     async def restore(self, body: RestoreBody, request: Request) -> HistoryOutcomeBody:
         """Restore paths, or everything, to their state in an entry."""
-        return await self._act(calls.RestoreEntry(body.entry, tuple(body.paths), who=make_author(request)))
+        who = make_author(request)
+        return await self._act(calls.RestoreEntry(body.entry, tuple(body.paths), who=who, restore_id=body.restore_id))
 
     @post("/v1/history/revert", scope="history")
     async def revert(self, body: RevertBody, request: Request) -> HistoryOutcomeBody:
@@ -324,7 +373,10 @@ class HistoryRoutes:
         who, turn = make_author(request), _make_turn(body.of)
         if turn is not None:
             who = replace(who, session=turn.session, turn=str(turn.turn))
-        return await self._act(calls.RevertEntry(body.entry, dict(body.choose), body.since, turn, who=who))
+        choose = dict(body.choose)
+        return await self._act(
+            calls.RevertEntry(body.entry, choose, body.since, turn, who=who, restore_id=body.restore_id)
+        )
 
 
 def _make_turn(body: SessionTurnBody | None) -> calls.TurnReference | None:

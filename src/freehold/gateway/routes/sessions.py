@@ -23,6 +23,7 @@ from freehold.gateway.inputs import (
     PathText,
     Positive,
     RequestBody,
+    RestoreId,
     UrlFlag,
     UrlId,
     UrlNatural,
@@ -186,6 +187,7 @@ class RewindSessionBody(RequestBody):
     turn: Positive
     what: Literal["files", "chat", "both"]
     dry_run: bool = False
+    restore_id: RestoreId | None = None
 
 
 def _to_body(row: SessionRow) -> SessionInfoBody:
@@ -262,16 +264,20 @@ class SessionRoutes:
         before: UrlPositive | None = None,
         limit: Annotated[int, Query(ge=1, le=1000), DIGITS] = 200,
     ) -> Response:
-        """Events after a number; without `after`, the last `limit` events (before `before`)."""
+        """Events after a number; without `after`, the last `limit` events (before `before`).
+
+        There are fewer when they are long. Older ones exist when the first is not event 1.
+        """
         await self._sessions.get(session)
         last = after is None
-        events = await asyncio.to_thread(
-            self._store.events, session, after=after or 0, before=before, limit=limit, last=last
+        page = await asyncio.to_thread(
+            self._store.read_page, session, after=after or 0, before=before, limit=limit, last=last
         )
-        more = events[-1].seq if not last and len(events) == limit else None
+        events = page.events
+        more = events[-1].seq if not last and (page.is_cut or len(events) == limit) else None
         # Read after the events: a message that ends in between is in neither and is published on the topic.
         streaming = self._sessions.unfinished_messages(session) if more is None and before is None else []
-        # In a thread: a thousand tool calls can be a hundred megabytes, and other requests go on meanwhile.
+        # In a thread: it can be megabytes, and other requests go on meanwhile.
         return Response(await asyncio.to_thread(_encode_events, events, more, streaming), media_type=JSON)
 
     @get("/v1/sessions/{session}/turns/{turn}/images/{place}", response_class=Response, scope="prompt")
@@ -325,6 +331,7 @@ class SessionRoutes:
             dry_run=body.dry_run,
             who=principal_of(request.scope).who,
             author=make_author(request),
+            restore_id=body.restore_id,
         )
         return RewindResultBody.model_validate(outcome)
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import time
 from typing import Annotated, Literal
 
 from fastapi import Request
@@ -24,6 +25,8 @@ from freehold.history.calls import RequestAuthor
 MAX_TERMINALS = 32
 # Output is sent in pieces of this size, small enough that Ctrl-C works during a flood of output.
 READ_SIZE = 32 * 1024
+FAIR_SHARE = 0.02
+"""Seconds. After output that took longer to filter, as much time is left to all others."""
 CLOSE_ENDED = 4410
 CLOSE_NOT_FOUND = 4404
 NOTE_INTERVAL = 1.0
@@ -154,8 +157,13 @@ async def _send_output(socket: WebSocket, terminal: Terminal, used: asyncio.Even
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while data := await terminal.read(READ_SIZE):
             used.set()
-            if drawable := output_filter.feed(data):
+            began = time.monotonic()
+            drawable = output_filter.feed(data)
+            spent = time.monotonic() - began
+            if drawable:
                 await socket.send_bytes(drawable)
+            if spent > FAIR_SHARE:
+                await asyncio.sleep(spent)
         await socket.close(CLOSE_ENDED, "the program in this terminal has ended")
 
 

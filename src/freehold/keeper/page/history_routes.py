@@ -2,6 +2,7 @@
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -9,11 +10,15 @@ from starlette.routing import Route
 
 from freehold.errors import FreeholdError
 from freehold.history import calls
+from freehold.history.model import RestoreProgress
+from freehold.history.restore_control import CANCELLED_CODE
 from freehold.history.restore_event import RestoreCall
 from freehold.keeper.page.forms import read_form
 from freehold.keeper.page.frame import render_notice
 from freehold.keeper.page.history_view import render_history, render_preview, render_report
 from freehold.keeper.page.responses import JsonResponse, redirect_to
+from freehold.keeper.page.restore_jobs import RestoreJob, RestoreJobs
+from freehold.keeper.page.restore_view import render_progress
 from freehold.strict_json import encode
 
 if TYPE_CHECKING:
@@ -23,16 +28,17 @@ if TYPE_CHECKING:
 SHOWN_ENTRIES = 12
 SHOWN_PATHS = 8
 MAX_COMPARED_PATHS = 2000
-MAX_REPORTS = 16
-GET_METHODS = frozenset({"history.log", "history.status", "history.changes", "history.diff", "history.show"})
+SHORT_SECONDS = 1.0
+"""A restore that takes longer has a page of its own."""
+GET_METHODS = frozenset(
+    {"history.log", "history.status", "history.changes", "history.diff", "history.show", "history.restores"}
+)
 
 
 class RecoveryHistoryRoutes:
-    """The last results of undo and redo are held in memory, so that the page after the redirect can show them."""
-
-    def __init__(self, api: "KeeperApi") -> None:
+    def __init__(self, api: "KeeperApi", jobs: RestoreJobs) -> None:
         self._api = api
-        self._reports: dict[int, calls.RestoreReport] = {}
+        self._jobs = jobs
 
     def table(self) -> list[Route]:
         return [
@@ -41,6 +47,8 @@ class RecoveryHistoryRoutes:
             Route("/undo", self.act, methods=["POST"], name="undo"),
             Route("/redo", self.act, methods=["POST"], name="redo"),
             Route("/recover", self.recover, methods=["POST"]),
+            Route("/restore", self.show_restore, methods=["GET"]),
+            Route("/cancel", self.cancel, methods=["POST"]),
             Route("/v1/history/{method}", self.answer_json, methods=["GET", "POST"]),
         ]
 
@@ -62,7 +70,18 @@ class RecoveryHistoryRoutes:
 
     def find_report(self, entry: str | None) -> calls.RestoreReport | None:
         """The result that was recorded as this entry, if it is one of the last ones."""
-        return self._reports.get(int(entry)) if entry and entry.isascii() and entry.isdigit() else None
+        return self._jobs.find_report(int(entry)) if entry and entry.isascii() and entry.isdigit() else None
+
+    async def list_running(self) -> tuple[RestoreProgress, ...]:
+        """The restores that run or wait, whoever asked for them."""
+        try:
+            return (await self._history().call(calls.ListRestores())).restores
+        except FreeholdError:  # it is not open yet: there is no restore
+            return ()
+
+    def describe_cancelled(self, request: Request) -> str:
+        job = self._jobs.find(request.query_params.get("cancelled", ""))
+        return job.error.message if job is not None and job.error is not None else ""
 
     async def preview(self, request: Request) -> Response:
         verb = request.url.path[1:]
@@ -97,14 +116,41 @@ class RecoveryHistoryRoutes:
                 params["who"] = encode(make_author(request))
         return JsonResponse(await self._history().call_json(method, params))
 
+    async def show_restore(self, request: Request) -> Response:
+        """How far a restore is. When it has ended: its result."""
+        id = request.query_params.get("id", "")
+        job = self._jobs.find(id)
+        if job is not None and job.ended.is_set():
+            return self._show_result(job)
+        progress = next((each for each in await self.list_running() if each.id == id), None)
+        if progress is None and job is None:
+            return redirect_to("/")
+        progress = progress or RestoreProgress(id, "restore", "waiting", 0, 0, cancellable=True)
+        return HTMLResponse(render_progress(progress, updates=request.query_params.get("updates") != "off"))
+
+    async def cancel(self, request: Request) -> Response:
+        """Cancel a restore that has changed no file yet. What it says afterwards is on its own page."""
+        id = (await read_form(request)).get("id", "")
+        await self._history().call(calls.CancelRestore(id))
+        job = self._jobs.find(id)
+        if job is not None:
+            await job.wait(SHORT_SECONDS)
+        return redirect_to(f"/restore?{urlencode({'id': id[:64]})}")
+
     async def _restore(self, call: RestoreCall) -> Response:
-        report = await self._history().call(call)
-        self._reports[report.entry.id] = report
-        while len(self._reports) > MAX_REPORTS:
-            del self._reports[next(iter(self._reports))]
-        if report.unsettled:
-            return HTMLResponse(render_report(report))
-        return redirect_to(f"/?done={report.entry.id}")
+        job = self._jobs.start(call, self._history().call)
+        if await job.wait(SHORT_SECONDS):
+            return self._show_result(job)
+        return redirect_to(f"/restore?id={job.id}")
+
+    def _show_result(self, job: RestoreJob) -> Response:
+        if job.error is not None and job.error.code == CANCELLED_CODE:
+            return redirect_to(f"/?cancelled={job.id}")
+        if job.report is None:
+            raise job.error or FreeholdError("keeper.stopping", "The keeper is stopping")
+        if job.report.unsettled:
+            return HTMLResponse(render_report(job.report))
+        return redirect_to(f"/?done={job.report.entry.id}")
 
     def _history(self) -> "HistoryHost":
         if self._api.history is None:

@@ -92,7 +92,8 @@ def _render_fates(fates: Sequence[ShownFate], total: int) -> str:
     more = total - min(len(fates), MAX_LISTED)
     if more > 0:
         items += f'<li><span class="note">and {more} more</span></li>'
-    return f'<ul class="paths">{items or "<li><span class=note>No path changes.</span></li>"}</ul>'
+    # A long list scrolls, also by keyboard.
+    return f'<ul class="paths" tabindex="0" aria-label="Files">{items or "<li><span class=note>No path changes.</span></li>"}</ul>'
 
 
 def _render_entry(entry: EntryRecord, changes: EntryChanges | None) -> str:

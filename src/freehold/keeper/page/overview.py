@@ -9,11 +9,13 @@ GOOD = {"ready", "idle"}
 WAITING = {"starting", "waiting", "stopping"}
 
 
-def render_overview(status: KeeperStatus, history: str, notice: str = "") -> str:
-    """`history` is the HTML of the history part; `notice` says what was just done."""
+def render_overview(status: KeeperStatus, history: str, notice: str = "", *, is_moving: bool = False) -> str:
+    """`history` is the HTML of the history part; `notice` says what was just done. It is loaded again while it `is_moving`."""
     body = (render_notice(notice) if notice else "") + _state(status) + history + _programs(status) + _facts(status)
     sign_out = '<form method="post" action="sign-out"><button>Sign out</button></form>'
-    return render_page("Overview", body, home=status.home, corner=sign_out, refresh=None if status.ready else 3)
+    return render_page(
+        "Overview", body, home=status.home, corner=sign_out, refresh=3 if is_moving or not status.ready else None
+    )
 
 
 def format_age(then: float, now: float) -> str:

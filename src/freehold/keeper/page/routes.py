@@ -20,6 +20,8 @@ from freehold.keeper.page.history_routes import RecoveryHistoryRoutes
 from freehold.keeper.page.history_view import describe_report
 from freehold.keeper.page.overview import render_overview
 from freehold.keeper.page.responses import JsonResponse, error_response, redirect_to
+from freehold.keeper.page.restore_jobs import RestoreJobs
+from freehold.keeper.page.restore_view import render_running
 from freehold.keeper.page.sign_in import render_sign_in
 from freehold.strict_json import encode
 
@@ -32,9 +34,9 @@ MAX_FAILED_TRIES, FAILED_TRIES_SECONDS = 20, 60.0  # of all browsers together
 
 
 class PageRoutes:
-    def __init__(self, api: "KeeperApi") -> None:
+    def __init__(self, api: "KeeperApi", jobs: RestoreJobs) -> None:
         self._api = api
-        self._history = RecoveryHistoryRoutes(api)
+        self._history = RecoveryHistoryRoutes(api, jobs)
         self._tries: collections.deque[float] = collections.deque(maxlen=MAX_FAILED_TRIES)
 
     def table(self) -> list[Route]:
@@ -64,8 +66,10 @@ class PageRoutes:
 
     async def overview(self, request: Request) -> Response:
         report = self._history.find_report(request.query_params.get("done"))
-        notice = describe_report(report) if report is not None else ""
-        return HTMLResponse(render_overview(await self._api.status(), await self._history.render(report), notice))
+        notice = describe_report(report) if report is not None else self._history.describe_cancelled(request)
+        status, running = await self._api.status(), await self._history.list_running()
+        history = render_running(running) + await self._history.render(report)
+        return HTMLResponse(render_overview(status, history, notice, is_moving=bool(running)))
 
     async def restart_form(self, request: Request) -> Response:
         await self._api.restart((await read_form(request)).get("program", ""), wait=False)

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from freehold.connection_slots import ConnectionSlots, SlottedConnection
 from freehold.keeper.page.frame import HEADERS
 from freehold.keeper.page.guard import PageGuard, ServedHosts
+from freehold.keeper.page.restore_jobs import RestoreJobs
 from freehold.keeper.page.routes import PageRoutes
 from freehold.keeper.retry import retry_until_done
 
@@ -40,15 +41,26 @@ logging.getLogger("uvicorn").setLevel(
 async def serve_page(api: "KeeperApi", sockets: list[socket.socket]) -> AsyncIterator[None]:
     port = sockets[0].getsockname()[1]
     names = ServedHosts.for_address(api.plan.keeper_host, port, api.plan.public_url)
-    routes = PageRoutes(api)
-    app = PageGuard(
-        Starlette(routes=routes.table(), exception_handlers=routes.errors()), names, api.sign_ins.verify, HEADERS
-    )
+    async with asyncio.TaskGroup() as group:
+        routes = PageRoutes(api, RestoreJobs(group))
+        app = Starlette(routes=routes.table(), exception_handlers=routes.errors())
+        server = _Server(_make_config(PageGuard(app, names, api.sign_ins.verify, HEADERS)))
+        serving = group.create_task(retry_until_done("the recovery page", lambda: server.serve(sockets=sockets)))
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            # Do not wait for idle connections of browsers.
+            server.force_exit = True
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({serving}, timeout=3)
 
+
+def _make_config(app: PageGuard) -> uvicorn.Config:
     class Connection(SlottedConnection, H11Protocol):
         slots = ConnectionSlots(MAX_CONNECTIONS, MAX_CONNECTIONS)
 
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         http=Connection,
         ws="none",
@@ -61,14 +73,3 @@ async def serve_page(api: "KeeperApi", sockets: list[socket.socket]) -> AsyncIte
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=16 * 1024,
     )
-    server = _Server(config)
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(retry_until_done("the recovery page", lambda: server.serve(sockets=sockets)))
-        try:
-            yield
-        finally:
-            server.should_exit = True
-            # Do not wait for idle connections of browsers.
-            server.force_exit = True
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait({serving}, timeout=3)

@@ -71,6 +71,13 @@ label{display:block;font-weight:600;margin-bottom:6px}
 .actions{display:flex;gap:12px;margin-top:18px;flex-wrap:wrap}
 .facts{display:grid;grid-template-columns:max-content 1fr;gap:6px 18px;margin:0;font-size:.92rem}
 .facts dt{color:var(--soft)}.facts dd{margin:0;min-width:0;overflow-wrap:anywhere}
+progress{display:block;width:100%;height:8px;margin:8px 0;border:0;border-radius:99px;overflow:hidden;background:var(--line);
+accent-color:var(--accent)}
+progress[value]{appearance:none;-webkit-appearance:none}
+progress[value]::-webkit-progress-bar{background:var(--line)}
+progress[value]::-webkit-progress-value{background:var(--accent);border-radius:99px}
+progress[value]::-moz-progress-bar{background:var(--accent)}
+.pad>p{margin:0;overflow-wrap:anywhere}
 details summary{cursor:pointer;color:var(--soft);font-size:.86rem;margin-top:3px}
 details ul{margin:6px 0 2px;padding:0;list-style:none;font-size:.84rem}
 @media(max-width:560px){main{padding:18px 14px 48px}.row{flex-wrap:wrap;gap:10px}.row .what{flex-basis:100%}

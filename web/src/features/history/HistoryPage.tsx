@@ -11,6 +11,7 @@ import { HistoryNotices } from "./HistoryNotices";
 import { effectiveEntries, type HistoryAction, type Turn } from "./history.logic";
 import { PlanDialog } from "./PlanDialog";
 import { RewindDialog } from "./RewindDialog";
+import { RunningRestores } from "./RunningRestores";
 import { GROUPS, type Group, mergeRows, readGroups, turnStarts } from "./timeline.logic";
 import { type Timeline, useTimeline } from "./useTimeline";
 import "./history.css";
@@ -22,7 +23,7 @@ const ENOUGH_ROWS = 30;
 /** Everything that happened, in one list, with buttons to undo and restore. */
 export default function HistoryPage() {
   const { query } = useRoute();
-  const asksForUndo = query.get("undo") === "last";
+  const asked = query.get("undo") === "last" ? "undo" : query.get("redo") === "last" ? "redo" : null;
   const path = query.get("path");
   const groups = useGroups(query, path);
   const [search, setSearch] = useState("");
@@ -34,10 +35,10 @@ export default function HistoryPage() {
   const { entries, events, ready, hasMore, problem, reload, loadMore } = timeline;
 
   useEffect(() => {
-    if (!asksForUndo) return;
+    if (asked === null) return;
     go("/history", { replace: true });
-    setAction({ action: "undo" });
-  }, [asksForUndo]);
+    setAction({ action: asked });
+  }, [asked]);
 
   const showsFiles = groups.includes("files");
   const day = useCallback((at: number) => formatDay(at, now), [now]);
@@ -88,6 +89,7 @@ export default function HistoryPage() {
         />
         {path === null ? <GroupFilter groups={groups} /> : <PathFilter path={path} />}
       </div>
+      {action === null && rewind === null && <RunningRestores />}
       <HistoryNotices />
       {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
       {!ready && problem === null && <p className="quiet">Loading the history…</p>}

@@ -4,9 +4,11 @@ import { type Problem, problemOf, request } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
 import { countOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
-import { useToasts } from "../../ui/Toasts";
 import { actionTitle, type HistoryAction, requestOf } from "./history.logic";
 import { PlannedSteps } from "./PlannedSteps";
+import { RestoreButtons, RestoreStatus } from "./RestoreStatus";
+import { cancelState } from "./restore.logic";
+import { useRestore } from "./useRestore";
 import "./plan.css";
 
 /** Shows what an action will do to every file, and does it when the owner confirms. */
@@ -22,8 +24,7 @@ export function PlanDialog({
   const [plan, setPlan] = useState<HistoryPlan | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [choose, setChoose] = useState<Record<string, "old" | "mine">>({});
-  const [busy, setBusy] = useState(false);
-  const toasts = useToasts();
+  const { run, start, cancel } = useRestore();
 
   useEffect(() => {
     let current = true;
@@ -39,25 +40,25 @@ export function PlanDialog({
   const open = plan?.conflicts.filter((conflict) => choose[conflict["path"] ?? ""] === undefined) ?? [];
 
   async function carryOut() {
-    setBusy(true);
     setProblem(null);
     const { path, body } = requestOf(chosen);
-    try {
-      const outcome = await request<HistoryOutcome>(path, { method: "POST", body });
-      const left = outcome.unsettled.length;
-      toasts.done(
+    const problem = await start({
+      send: (id) => request<HistoryOutcome>(path, { method: "POST", body: { ...body, restore_id: id } }),
+      doneText: ({ total_unsettled: left }) =>
         `${actionTitle(action)}: done${left > 0 ? `, but ${countOf(left, "file")} could not be changed` : ""}`,
-      );
-      onDone();
-      onClose();
-    } catch (error) {
-      setProblem(problemOf(error));
-      setBusy(false);
-    }
+      cancelledText: `${actionTitle(action)}: cancelled. No file was changed`,
+      onDone,
+      onClose,
+    });
+    setProblem(problem);
   }
 
   return (
-    <Dialog title={actionTitle(action)} onClose={onClose} wide>
+    <Dialog
+      title={actionTitle(action)}
+      onClose={run !== null && cancelState(run) !== "too late" ? cancel : onClose}
+      wide
+    >
       {problem && <Notice problem={problem} />}
       {plan === null && problem === null && <p className="quiet">Loading the plan…</p>}
       {plan !== null && (
@@ -97,17 +98,24 @@ export function PlanDialog({
           )}
         </>
       )}
-      <div className="dialog-foot">
-        <button onClick={onClose}>Cancel</button>
-        <button
-          className="primary"
-          autoFocus
-          disabled={busy || plan === null || (action.action === "revert" && open.length > 0)}
-          onClick={() => void carryOut()}
-        >
-          {busy ? "Working…" : verbOf(action)}
-        </button>
-      </div>
+      {run === null ? (
+        <div className="dialog-foot">
+          <button onClick={onClose}>Cancel</button>
+          <button
+            className="primary"
+            autoFocus
+            disabled={plan === null || (action.action === "revert" && open.length > 0)}
+            onClick={() => void carryOut()}
+          >
+            {verbOf(action)}
+          </button>
+        </div>
+      ) : (
+        <>
+          <RestoreStatus run={run} />
+          <RestoreButtons run={run} doing="Working…" onCancel={cancel} onClose={onClose} />
+        </>
+      )}
     </Dialog>
   );
 }

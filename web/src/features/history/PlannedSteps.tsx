@@ -13,7 +13,8 @@ export function PlannedSteps({ steps: planned, total }: { steps: readonly Record
       <p className="quiet">
         {steps.length === 0 ? "No file will change." : `${countOf(count, "file")} will change. You can undo this.`}
       </p>
-      <ul className="steps">
+      {/* A long list scrolls, also by keyboard. */}
+      <ul className="steps" aria-label="Files that will change" tabIndex={steps.length > 0 ? 0 : undefined}>
         {steps.slice(0, MAX_STEPS).map((step) => (
           <li key={step.path}>
             <span className="chip" data-tone={step.fate === "remove" ? "alarm" : "leaf"}>

@@ -4,10 +4,12 @@ import { type Problem, problemOf, request } from "../../client/http";
 import { Dialog } from "../../ui/Dialog";
 import { countOf } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
-import { useToasts } from "../../ui/Toasts";
 import type { Turn } from "./history.logic";
 import "./rewind.css";
 import { PlannedSteps } from "./PlannedSteps";
+import { RestoreButtons, RestoreStatus } from "./RestoreStatus";
+import { cancelState } from "./restore.logic";
+import { useRestore } from "./useRestore";
 
 type What = RewindResult["what"];
 const CHOICES: readonly { what: What; title: string; description: string }[] = [
@@ -29,8 +31,7 @@ export function RewindDialog({
   const [what, setWhat] = useState<What>("both");
   const [plan, setPlan] = useState<RewindResult | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
-  const toasts = useToasts();
+  const { run, start, cancel } = useRestore();
   const address = `/v1/sessions/${encodeURIComponent(session)}/rewind`;
 
   useEffect(() => {
@@ -46,22 +47,26 @@ export function RewindDialog({
   }, [address, turn, what]);
 
   async function carryOut() {
-    setBusy(true);
-    try {
-      await request<RewindResult>(address, { method: "POST", body: { turn, what } });
-      toasts.done("Rewound to before this turn");
-      onDone();
-      onClose();
-    } catch (error) {
-      setProblem(problemOf(error));
-      setBusy(false);
-    }
+    setProblem(null);
+    const problem = await start({
+      send: (id) => request<RewindResult>(address, { method: "POST", body: { turn, what, restore_id: id } }),
+      doneText: () => "Rewound to before this turn",
+      cancelledText: "Rewind cancelled. Nothing was changed",
+      onDone,
+      onClose,
+    });
+    setProblem(problem);
   }
 
+  const changesFiles = what !== "chat";
   const files = plan?.files as { steps?: Record<string, string>[]; total?: number } | null | undefined;
   return (
-    <Dialog title={`Rewind to before turn ${turn}`} onClose={onClose} wide>
-      <fieldset className="rewind-choices">
+    <Dialog
+      title={`Rewind to before turn ${turn}`}
+      onClose={run !== null && changesFiles && cancelState(run) !== "too late" ? cancel : onClose}
+      wide
+    >
+      <fieldset className="rewind-choices" disabled={run !== null}>
         <legend className="visually-hidden">What to rewind</legend>
         {CHOICES.map((choice) => (
           <label key={choice.what} className="radio">
@@ -82,12 +87,19 @@ export function RewindDialog({
             : `${countOf(plan.events, "event")} will be removed from the conversation. You cannot undo this.`}
         </p>
       )}
-      <div className="dialog-foot">
-        <button onClick={onClose}>Cancel</button>
-        <button className="primary" disabled={busy || plan === null} onClick={() => void carryOut()}>
-          {busy ? "Working…" : "Rewind"}
-        </button>
-      </div>
+      {run === null ? (
+        <div className="dialog-foot">
+          <button onClick={onClose}>Cancel</button>
+          <button className="primary" disabled={plan === null} onClick={() => void carryOut()}>
+            Rewind
+          </button>
+        </div>
+      ) : (
+        <>
+          {changesFiles && <RestoreStatus run={run} />}
+          <RestoreButtons run={run} doing="Working…" onCancel={changesFiles ? cancel : null} onClose={onClose} />
+        </>
+      )}
     </Dialog>
   );
 }

@@ -1,7 +1,9 @@
-import type { ProgramsState } from "../../client/api";
-import { type ResourceHandle, useResource } from "../../data/resource";
-import { countOf, formatBytes } from "../../ui/format";
+import { Fragment } from "react";
+import type { ProgramsState, Retention } from "../../client/api";
+import { hasKind, type ResourceHandle, useResource } from "../../data/resource";
+import { countOf, formatAge, formatBytes, formatDateTime } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
+import { useNow } from "../../ui/useNow";
 import { resourceUse } from "./storage.logic";
 
 interface HistorySizeReply {
@@ -14,13 +16,19 @@ interface HistorySizeReply {
 export function StorageSection() {
   const size = useResource<HistorySizeReply>("/v1/history/size");
   const programs = useResource<ProgramsState>("/v1/programs");
-  // Both are drawn at once, so that neither moves the other.
-  if ([size, programs].some(({ value, problem }) => value === null && problem === null))
+  const retention = useResource<Retention>("/v1/retention", {
+    topic: "timeline",
+    durable: true,
+    concerns: (event) => hasKind(event, "timeline.events_archived"),
+  });
+  // All are drawn at once, so that none moves another.
+  if ([size, programs, retention].some(({ value, problem }) => value === null && problem === null))
     return <p className="loading quiet fade-in-late">Loading…</p>;
   return (
     <>
       <HistorySize {...size} />
       <ComputerUse {...programs} />
+      <RetentionRules {...retention} />
     </>
   );
 }
@@ -80,6 +88,53 @@ function ComputerUse({ value, problem, reload }: ResourceHandle<ProgramsState>) 
       <p className="quiet small-print">
         Change the limits with <code>[computer.limits]</code> in freehold.toml.
       </p>
+    </section>
+  );
+}
+
+/** What is kept and for how long, when old records were last archived, and where they are. */
+function RetentionRules({ value, problem, reload }: ResourceHandle<Retention>) {
+  const now = useNow();
+  return (
+    <section aria-labelledby="retention">
+      <h3 id="retention">What is kept</h3>
+      {problem && <Notice problem={problem} action={{ label: "Try again", run: reload }} />}
+      {value && (
+        <ul className="rows">
+          {value.rules.map((rule) => (
+            <li key={rule.name} className="settings-kept">
+              <strong>{rule.title}</strong>
+              <p>{rule.kept}.</p>
+              <p className="quiet">
+                {rule.now && <>{rule.now}. </>}
+                {rule.last_archived && (
+                  <>
+                    Last archived{" "}
+                    <time dateTime={rule.last_archived} title={formatDateTime(Date.parse(rule.last_archived) / 1000)}>
+                      {formatAge(Date.parse(rule.last_archived) / 1000, now)}
+                    </time>
+                    .{" "}
+                  </>
+                )}
+                {rule.setting && (
+                  <>
+                    Change it with <code>{rule.setting}</code> in freehold.toml.
+                  </>
+                )}
+              </p>
+              <p className="quiet">
+                In{" "}
+                {rule.where.map((place, index) => (
+                  <Fragment key={place}>
+                    {index > 0 && " and "}
+                    <code className="path">{place}</code>
+                  </Fragment>
+                ))}
+              </p>
+            </li>
+          ))}
+        </ul>
+      )}
     </section>
   );
 }

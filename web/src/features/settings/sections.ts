@@ -17,7 +17,7 @@ export const SECTIONS = [
   { path: "/settings/budgets", title: "Budgets", description: "Model usage and its limits", icon: "chart" },
   { path: "/settings/agents", title: "Agents", description: "Add, test and remove agents", icon: "robot" },
   { path: "/settings/access", title: "Access", description: "Sign-ins, API tokens and SSH keys", icon: "connect" },
-  { path: "/settings/storage", title: "Storage", description: "History size and computer limits", icon: "disk" },
+  { path: "/settings/storage", title: "Storage", description: "Sizes, limits and what is kept", icon: "disk" },
   { path: "/settings/appearance", title: "Appearance and about", description: "Theme and version", icon: "look" },
 ] as const satisfies readonly Section[];
 

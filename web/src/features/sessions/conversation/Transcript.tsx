@@ -15,6 +15,7 @@ import { useFind } from "./useFind";
 import { useRecentEntries } from "./useRecentEntries";
 import { NEAR_END, type ScrollState, useScrollToEnd } from "./useScrollToEnd";
 import type { LoadedEvents } from "./useSessionEvents";
+import { WaitingLabel } from "./WaitingLabel";
 
 /** Items from the top at which older ones are loaded. */
 const LOAD_OLDER_AT = 12;
@@ -67,7 +68,7 @@ export function Transcript({ session, loaded: loadedEvents, workingAsOf, waiting
     overscan: 6,
     paddingStart: 28,
     // Space for "Working…", so that it moves nothing when it appears. A place in the queue needs some lines.
-    paddingEnd: waiting === null ? 44 : 116,
+    paddingEnd: waiting === null ? 44 : 132,
   });
   const rows = list.getVirtualItems();
   const lastSeq = events.at(-1)?.seq ?? 0;
@@ -208,15 +209,6 @@ function WorkingLabel() {
         <i />
       </span>
       Working…
-    </p>
-  );
-}
-
-/** A screen reader hears the place when it changes. */
-function WaitingLabel({ message }: { message: string }) {
-  return (
-    <p className="conversation-working" role="status" data-waiting>
-      {message}
     </p>
   );
 }

@@ -64,7 +64,7 @@ export function useSessionEvents(id: string): LoadedEvents {
       ({ events }) => {
         // Before the update: the transcript may ask for the next page while it is drawn.
         isLoadingOlder.current = false;
-        update((held) => ({ ...withPage(held, events, null), hasOlder: events.length === PAGE }));
+        update((held) => ({ ...withPage(held, events, null), hasOlder: mayHaveOlder(events) }));
       },
       (error: unknown) => {
         isLoadingOlder.current = false;
@@ -108,8 +108,11 @@ export function useSessionEvents(id: string): LoadedEvents {
 
 const logOf = ({ events, streaming }: SessionEvents): LoadedLog => ({
   ...withPage(EMPTY_LOG, events, streaming),
-  hasOlder: events.length === PAGE,
+  hasOlder: mayHaveOlder(events),
 });
+
+/** A page of long events has fewer of them than were asked for, so their number says nothing. */
+const mayHaveOlder = (events: readonly SessionEvent[]): boolean => (events[0]?.seq ?? 1) > 1;
 
 const withMessages = (log: LoadedLog, messages: readonly SessionMessage[]): LoadedLog =>
   messages.length === 0 ? log : { ...applyMessages(log, messages), hasOlder: log.hasOlder };
