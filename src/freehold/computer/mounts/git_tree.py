@@ -4,11 +4,11 @@ Only commands that read objects are used, with options that keep a repository fr
 configuration may name some.
 """
 
-import io
 import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from freehold.computer.mounts.unpacked import FolderWriter, UnpackedFolders
 from freehold.errors import FreeholdError
@@ -71,7 +71,7 @@ def _write_tree(repository: Path, commit: str, writer: FolderWriter) -> None:
             git.stdin.close()
 
 
-def _write_blob(writer: FolderWriter, mode: str, name: str, output: io.BufferedIOBase, size: int) -> None:
+def _write_blob(writer: FolderWriter, mode: str, name: str, output: IO[bytes], size: int) -> None:
     if mode == "120000":
         writer.add_link(name, output.read(size).decode(errors="surrogateescape"))
     else:
