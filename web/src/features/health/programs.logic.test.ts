@@ -61,8 +61,12 @@ test("a sleep says how long it lasts and what it saves", () => {
   const awake = { after: 1800, asleep: false, since: null, given_back: null, times: 0, seconds: 0, trouble: null };
   expect(sleepFacts(null, 0)).toBeNull();
   expect(sleepFacts(awake, 0)).toBe("Sleeps after 30 min without use");
-  expect(sleepFacts({ ...awake, times: 2, seconds: 7200 }, 0)).toBe("Sleeps after 30 min without use · slept 2 h so far");
+  expect(sleepFacts({ ...awake, times: 2, seconds: 7200 }, 0)).toBe(
+    "Sleeps after 30 min without use · slept 2 h so far",
+  );
   const asleep = { ...awake, asleep: true, since: 1000, given_back: 200e6, times: 1 };
-  expect(sleepFacts(asleep, 1000 + 3 * 3600)).toBe("Asleep for 3 h · 200 MB of memory given back · wakes when it is used");
+  expect(sleepFacts(asleep, 1000 + 3 * 3600)).toBe(
+    "Asleep for 3 h · 200 MB of memory given back · wakes when it is used",
+  );
   expect(sleepFacts({ ...awake, trouble: "The computer cannot sleep" }, 0)).toBe("The computer cannot sleep");
 });
