@@ -8,12 +8,15 @@ import type {
   HistoryOutcome,
   HistoryPage,
   HistoryPlan,
+  RestoreCancellation,
+  RestoreProgress,
   ShownFile,
 } from "./api.ts";
 import { fromBase64 } from "./base64.ts";
 import type { Link } from "./freehold.ts";
 
 export type Choices = Record<string, "old" | "mine">;
+export type RestoreOptions = { restoreId?: string };
 
 export class History {
   private readonly link: Link;
@@ -66,23 +69,41 @@ export class History {
     return this.link.connection.post("/v1/history/plan", { action, ...options });
   }
 
-  /** Take back an entry and all later ones; by default the last entry. An undo can be undone. */
-  undo(entry: number | null = null): Promise<HistoryOutcome> {
-    return this.link.connection.post("/v1/history/undo", { entry });
+  /**
+   * Take back an entry and all later ones; by default the last entry. An undo can be undone.
+   * `restoreId` is a name of your choice, new for each call, with which `restores` and `cancelRestore` find it.
+   */
+  undo(entry: number | null = null, options: RestoreOptions = {}): Promise<HistoryOutcome> {
+    return this.change("undo", { entry }, options);
   }
 
   /** Take back the last undo. */
-  redo(): Promise<HistoryOutcome> {
-    return this.link.connection.post("/v1/history/redo", {});
+  redo(options: RestoreOptions = {}): Promise<HistoryOutcome> {
+    return this.change("redo", {}, options);
   }
 
   /** Restore paths, or everything, to the state of an entry. */
-  restore(entry: number, paths: readonly string[] = []): Promise<HistoryOutcome> {
-    return this.link.connection.post("/v1/history/restore", { entry, paths });
+  restore(entry: number, paths: readonly string[] = [], options: RestoreOptions = {}): Promise<HistoryOutcome> {
+    return this.change("restore", { entry, paths }, options);
   }
 
   /** Take back only the changes of one entry, and keep later changes. */
-  revert(entry: number, choose: Choices = {}): Promise<HistoryOutcome> {
-    return this.link.connection.post("/v1/history/revert", { entry, choose });
+  revert(entry: number, choose: Choices = {}, options: RestoreOptions = {}): Promise<HistoryOutcome> {
+    return this.change("revert", { entry, choose }, options);
+  }
+
+  /** How far each undo, redo, restore, revert and rewind is that runs or waits, the oldest first. */
+  restores(): Promise<RestoreProgress[]> {
+    return this.link.connection.get("/v1/history/restores");
+  }
+
+  /** Cancel one of them, unless it changes files already. Whoever asked for it gets the error `history.cancelled`. */
+  async cancelRestore(restoreId: string): Promise<RestoreCancellation["outcome"]> {
+    const path = `/v1/history/restores/${encodeURIComponent(restoreId)}/cancel`;
+    return (await this.link.connection.post<RestoreCancellation>(path, {})).outcome;
+  }
+
+  private change(verb: string, body: object, { restoreId }: RestoreOptions): Promise<HistoryOutcome> {
+    return this.link.connection.post(`/v1/history/${verb}`, { ...body, restore_id: restoreId });
   }
 }
