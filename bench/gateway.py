@@ -60,7 +60,8 @@ async def _serve(root: Path) -> None:
         token, secret = house.tokens.create("bench", ["read"], None)
         feeds = TopicPublisher(house)
         ready = asyncio.Event()
-        guard = build_app(house, publisher=feeds, on_ready=ready.set)
+        door = build_app(house, publisher=feeds, on_ready=ready.set)
+        guard = await door.load()
         guard._owner_limit = RateLimit(rate=1e9, burst=1e9)
         topic = feeds.topics.add(Topic("bench"))
         known = Principal(token=token, address="127.0.0.1")
@@ -72,7 +73,7 @@ async def _serve(root: Path) -> None:
         plain_config = make_server_config(unguarded, "127.0.0.1", plain_port)
         plain_config.lifespan = "off"  # the other server runs it for both
         servers = [
-            uvicorn.Server(make_server_config(guard, "127.0.0.1", port)),
+            uvicorn.Server(make_server_config(door, "127.0.0.1", port)),
             uvicorn.Server(plain_config),
         ]
         async with asyncio.TaskGroup() as group:

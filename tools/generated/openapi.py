@@ -11,7 +11,7 @@ from typing import Any
 
 @cache
 def _description() -> dict[str, Any]:
-    from freehold.gateway.app import build_routes
+    from freehold.gateway.application import build_routes
     from freehold.gateway.context import make_context
     from freehold.gateway.routes.description import describe_api
     from freehold.gateway.services import open_services

@@ -42,9 +42,9 @@ async def serve(home: Home) -> None:
             nonlocal failed
             failed = server.should_exit = True
 
-        guard = build_app(services, publisher=publisher, on_ready=_freeze_heap, on_failed=stop)
+        app = build_app(services, publisher=publisher, on_ready=_freeze_heap, on_loaded=_freeze_heap, on_failed=stop)
         config = make_server_config(
-            RequestMetrics(guard), manifest.gateway.host, manifest.gateway.port, guard.addresses.is_proxy
+            RequestMetrics(app), manifest.gateway.host, manifest.gateway.port, app.addresses.is_proxy
         )
         server = uvicorn.Server(config)
         metrics = GatewayMetrics(services, publisher.health)
@@ -58,7 +58,7 @@ async def serve(home: Home) -> None:
 
 
 def _freeze_heap() -> None:
-    """Objects made at the start live until the end: exclude them from garbage collection."""
+    """What was loaded lives until the end: exclude it from garbage collection."""
     gc.freeze()
     gc.enable()
 
