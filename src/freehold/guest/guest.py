@@ -6,7 +6,7 @@ import _socket
 import os
 import sys
 
-from freehold.guest import kernel
+from freehold.guest import kernel, leftovers
 from freehold.guest.files import FileBatch
 from freehold.guest.kernel import signals
 from freehold.guest.link import GuestLink, Operation
@@ -48,6 +48,7 @@ class Guest:
         self._listener.setblocking(False)
         self.loop.watch(listener, READ, self._accept_link)
         self.loop.watch(self._term, READ, self._on_sigterm)
+        self.loop.add_job(leftovers.remove_leftovers(leftovers.list_mounts()))
 
     def run(self) -> None:
         self.loop.run()

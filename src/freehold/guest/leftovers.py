@@ -1,0 +1,96 @@
+"""Drafts that a killed guest left behind: where they can be, and their removal when the next guest starts.
+
+A draft that needs a name gets it at the top of its mount and not beside its target, so that a look at the top of each mount
+finds all of them.
+"""
+
+# pathlib is too slow to import here
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+
+from freehold.guest import tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PREFIX = b".freehold-"
+_DIGITS = b"0123456789abcdef"
+_RANDOM_BYTES = 6
+_TEMPORARY = (b"proc", b"sysfs", b"tmpfs", b"devtmpfs", b"devpts", b"mqueue", b"cgroup2")
+"""File systems whose files end with the computer."""
+_mounts: list[bytes] = []
+
+
+def make_name() -> bytes:
+    return PREFIX + os.urandom(_RANDOM_BYTES).hex().encode()
+
+
+def lock(descriptor: int) -> None:
+    """Until it is closed, no other guest on the same folders takes this draft for a leftover."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # a file system without locks: `remove_leftovers` removes nothing there
+        return
+
+
+def find_top(folder: bytes) -> bytes:
+    """The top of the mount that has this folder."""
+    path = os.path.realpath(folder) + b"/"
+    return max((top for top in list_mounts() if path.startswith(top.rstrip(b"/") + b"/")), key=len, default=folder)
+
+
+def list_mounts() -> list[bytes]:
+    """Mount points whose files outlive the computer and can be written. They stay the same while the guest runs."""
+    if not _mounts:
+        with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123
+            _mounts.extend(parse_mounts(file))
+    return _mounts
+
+
+def parse_mounts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        fields, _, source = line.partition(b" - ")
+        place, options = fields.split()[4:6]
+        if b"rw" in options.split(b",") and source.split()[0] not in _TEMPORARY:
+            # A space, a tab, a line feed or a backslash in a path is three octal digits.
+            yield place.decode("unicode_escape").encode("latin-1") if b"\\" in place else place
+
+
+def remove_leftovers(folders: Iterable[bytes]) -> Iterator[bool]:
+    """A job of the loop. Drafts that another guest still writes stay."""
+    for folder in folders:
+        try:
+            entries = os.scandir(folder)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                if _is_draft(entry.name):
+                    _remove_leftover(os.path.join(folder, entry.name))
+                yield False
+
+
+def _is_draft(name: bytes) -> bool:
+    digits = name[len(PREFIX) :]
+    return name.startswith(PREFIX) and len(digits) == 2 * _RANDOM_BYTES and not digits.strip(_DIGITS)
+
+
+def _remove_leftover(path: bytes) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            tree.unlink_quietly(path)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
