@@ -137,6 +137,26 @@ async def test_a_busy_context_refuses_a_second_execution_and_is_free_after_it(co
     await context.delete()
 
 
+async def guest_processor_time(computer: Computer) -> float:
+    """Seconds. The guest is process 1."""
+    fields = (await computer.run("cat /proc/1/stat")).text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+async def test_code_that_waits_costs_the_guest_no_processor_time(computer: Computer) -> None:
+    """Also between executions: a context that nobody uses must not keep the guest busy."""
+    context = await computer.python.contexts.create()
+    await context.execute("import time")
+    before = await guest_processor_time(computer)
+    await asyncio.gather(
+        context.execute("time.sleep(1)"),
+        computer.python.execute("import time; time.sleep(1)"),
+        computer.javascript.execute("await new Promise((go) => setTimeout(go, 1000))"),
+    )
+    assert await guest_processor_time(computer) - before < 0.5
+    await context.delete()
+
+
 async def until_state(context: CodeContext, state: str) -> None:
     async def reached() -> bool:
         return (await context.info()).state == state

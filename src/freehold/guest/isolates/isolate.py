@@ -109,8 +109,8 @@ class Isolate:
         if self.over:
             self._loop.call_after_round(lambda: self._fail(None, 0, 0))
             return
-        self._watch()
         self._write()
+        self._watch()
 
     def interrupt(self) -> None:
         """SIGINT: what runs ends with an exception, and the isolate's variables stay."""
@@ -201,17 +201,26 @@ class Isolate:
     def _watch(self) -> None:
         if not self._watched:
             self._watched = True
-            self._loop.watch(self._channel.fileno(), READ | (WRITE if self._outbox else 0), self._channel_ready)
+            self._watch_channel()
             self._loop.watch(self._out, READ, self._out_ready)
             self._loop.watch(self._err, READ, self._err_ready)
+        elif self._outbox:
+            self._watch_channel()
 
     def _pause(self) -> None:
         if self._watched:
             self._watched = False
-            if not self._outbox:
-                self._loop.forget(self._channel.fileno())
+            self._watch_channel()
             self._loop.forget(self._out)
             self._loop.forget(self._err)
+
+    def _watch_channel(self) -> None:
+        """A channel that is watched for more than is wanted would wake the guest without end."""
+        events = (READ if self._watched else 0) | (WRITE if self._outbox else 0)
+        if events:
+            self._loop.watch(self._channel.fileno(), events, self._channel_ready)
+        else:
+            self._loop.forget(self._channel.fileno())
 
     def _write(self) -> None:
         try:
@@ -225,10 +234,8 @@ class Isolate:
             sent = 0
         except OSError:
             self.kill()
-            return
+            sent = len(self._outbox)
         self._outbox = self._outbox[sent:]
-        if sent == 0 or self._outbox:
-            self._loop.watch(self._channel.fileno(), READ | WRITE, self._channel_ready)
 
     def _out_ready(self, events: int) -> None:
         self._read_pipe(0, self._out)
@@ -287,8 +294,8 @@ class Isolate:
     def _channel_ready(self, events: int) -> None:
         if events & WRITE and self._outbox:
             self._write()
-            if not self._outbox and not self.over:
-                self._loop.watch(self._channel.fileno(), READ, self._channel_ready)
+            if not self._outbox:
+                self._watch_channel()
         if not events & ~WRITE:
             return
         user = self._user
