@@ -14,6 +14,8 @@ from freehold.errors import FreeholdError
 from freehold.gateway.inputs import RequestBody
 
 MAX_CODE = 4 * 1024 * 1024
+MAX_CONTENT = 64 * 1024 * 1024
+"""Of a file or module in base64. The limit of the whole body is reached first where it is smaller."""
 MAX_FILES = 100
 MAX_ARGUMENTS = 1000
 _TEXTS = ("json", "text", "table", "image/svg+xml")
@@ -21,6 +23,7 @@ _TEXTS = ("json", "text", "table", "image/svg+xml")
 Path = Annotated[str, Field(min_length=1, max_length=4095)]
 FileName = Annotated[str, Field(min_length=1, max_length=255)]
 Argument = Annotated[str, Field(max_length=100_000)]
+Content = Annotated[str, Field(max_length=MAX_CONTENT)]
 
 
 class CodeLimitsBody(RequestBody):
@@ -48,11 +51,11 @@ class RunCodeBody(RequestBody):
     """
 
     code: str = Field(default="", max_length=MAX_CODE)
-    module: str | None = None
+    module: Content | None = None
     call: str | None = Field(default=None, max_length=10_000)
     arguments: list[Argument] = Field(default_factory=list, max_length=MAX_ARGUMENTS)
     timeout: float | None = Field(default=None, gt=0, le=86400)
-    inputs: dict[FileName, str] = Field(default_factory=dict, max_length=MAX_FILES)
+    inputs: dict[FileName, Content] = Field(default_factory=dict, max_length=MAX_FILES)
     outputs: list[Path] = Field(default_factory=list, max_length=MAX_FILES)
 
     def read_code(self) -> str | bytes:
