@@ -28,7 +28,7 @@ def wait(*given):
     sys.stdin.read()
 
 top, how = os.fsencode(sys.argv[1]), sys.argv[2]
-leftovers._mounts.append(top)
+leftovers.read_mounts = lambda: [(top, True)]
 if how == "named":
     os.O_TMPFILE = os.O_DIRECTORY  # as on a file system that cannot make a file without a name
 draft = files.Draft(top + b"/below")
@@ -41,14 +41,14 @@ wait()
 
 
 def sweep(folder: Path) -> None:
-    for _ in leftovers.remove_leftovers([os.fsencode(folder)]):
+    for _ in leftovers.remove_leftovers([(os.fsencode(folder), True)]):
         pass
 
 
 @pytest.fixture
 def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The top of a mount, with a folder and a file in it."""
-    monkeypatch.setattr(leftovers, "_mounts", [os.fsencode(tmp_path)])
+    monkeypatch.setattr(leftovers, "read_mounts", lambda: [(os.fsencode(tmp_path), True)])
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "file").write_text("old")
     return tmp_path
@@ -109,7 +109,6 @@ def test_a_draft_takes_the_place_of_a_file(
     if not unnamed:
         monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)
     if not writable:
-        monkeypatch.setattr(leftovers, "_mounts", [b"/proc"])
         monkeypatch.setattr(leftovers, "find_top", lambda folder: b"/proc")
     for name in ("file", "new"):
         draft = Draft(os.fsencode(top / "below"))
@@ -147,24 +146,33 @@ async def test_a_computer_removes_leftovers_when_it_starts(tmp_path: Path) -> No
         assert (await computer.run("ls -A")).stdout == b""
 
 
-def test_mounts_that_outlive_the_computer_are_found() -> None:
+def test_mounts_whose_files_end_with_the_computer_or_that_may_wait_for_a_network_are_not_searched() -> None:
     lines = [
         b"36 35 98:0 /w /workspace rw,noatime shared:1 - ext4 /dev/root rw",
         b"37 35 98:0 /u /usr ro,noatime - ext4 /dev/root rw",
         b"38 35 0:5 / /tmp rw,nosuid - tmpfs tmpfs rw",
         b"39 35 98:0 /m /workspace/a\\040b rw - virtiofs share rw",
+        b"40 35 0:50 / /workspace/remote rw - fuse.rclone remote: rw",
     ]
-    assert list(leftovers.parse_mounts(lines)) == [b"/workspace", b"/workspace/a b"]
+    assert list(leftovers.parse_mounts(lines)) == [
+        (b"/workspace", True),
+        (b"/tmp", False),
+        (b"/workspace/a b", True),
+        (b"/workspace/remote", False),
+    ]
 
 
 def test_a_spare_name_is_at_the_top_of_the_mount_that_has_the_folder(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = os.fsencode(top / "below")
-    monkeypatch.setattr(leftovers, "_mounts", [b"/", os.fsencode(top), inner])
+    remote = inner + b"/remote"
+    mounts = [(b"/", True), (os.fsencode(top), True), (inner, True), (remote, False)]
+    monkeypatch.setattr(leftovers, "read_mounts", lambda: mounts)
     (top / "below" / "deep").mkdir()
     (top / "link").symlink_to("below/deep")
     (top / "below2").mkdir()
     assert leftovers.find_top(inner + b"/deep") == leftovers.find_top(os.fsencode(top / "link")) == inner
     assert leftovers.find_top(os.fsencode(top / "below2")) == os.fsencode(top)
     assert leftovers.find_top(b"/usr") == b"/"
+    assert leftovers.find_top(remote + b"/deep") == remote + b"/deep"

@@ -48,7 +48,7 @@ class Guest:
         self._listener.setblocking(False)
         self.loop.watch(listener, READ, self._accept_link)
         self.loop.watch(self._term, READ, self._on_sigterm)
-        self.loop.add_job(leftovers.remove_leftovers(leftovers.list_mounts()))
+        self.loop.add_job(leftovers.remove_leftovers(leftovers.read_mounts()))
 
     def run(self) -> None:
         self.loop.run()

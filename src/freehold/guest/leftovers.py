@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 PREFIX = b".freehold-"
 _DIGITS = b"0123456789abcdef"
 _RANDOM_BYTES = 6
-_TEMPORARY = (b"proc", b"sysfs", b"tmpfs", b"devtmpfs", b"devpts", b"mqueue", b"cgroup2")
-"""File systems whose files end with the computer."""
-_mounts: list[bytes] = []
+_NOT_SEARCHED = (b"proc", b"sysfs", b"tmpfs", b"devtmpfs", b"devpts", b"mqueue", b"cgroup2", b"fuse")
+"""File systems whose files end with the computer, and those that may wait for a network."""
 
 
 def make_name() -> bytes:
@@ -40,31 +39,34 @@ def lock(descriptor: int) -> None:
 
 
 def find_top(folder: bytes) -> bytes:
-    """The top of the mount that has this folder."""
+    """The top of the mount that has this folder; the folder itself in a mount that is not searched for leftovers."""
     path = os.path.realpath(folder) + b"/"
-    return max((top for top in list_mounts() if path.startswith(top.rstrip(b"/") + b"/")), key=len, default=folder)
+    tops = [mount for mount in read_mounts() if path.startswith(mount[0].rstrip(b"/") + b"/")]
+    top, is_searched = max(tops, key=lambda mount: len(mount[0]), default=(folder, True))
+    return top if is_searched else folder
 
 
-def list_mounts() -> list[bytes]:
-    """Mount points whose files outlive the computer and can be written. They stay the same while the guest runs."""
-    if not _mounts:
-        with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123
-            _mounts.extend(parse_mounts(file))
-    return _mounts
+def read_mounts() -> list[tuple[bytes, bool]]:
+    """The mount points that can be written, and whether they are searched for leftovers."""
+    with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123
+        return list(parse_mounts(file))
 
 
-def parse_mounts(lines: Iterable[bytes]) -> Iterator[bytes]:
+def parse_mounts(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     for line in lines:
         fields, _, source = line.partition(b" - ")
         place, options = fields.split()[4:6]
-        if b"rw" in options.split(b",") and source.split()[0] not in _TEMPORARY:
+        if b"rw" in options.split(b","):
             # A space, a tab, a line feed or a backslash in a path is three octal digits.
-            yield place.decode("unicode_escape").encode("latin-1") if b"\\" in place else place
+            plain = place.decode("unicode_escape").encode("latin-1") if b"\\" in place else place
+            yield plain, not source.startswith(_NOT_SEARCHED)
 
 
-def remove_leftovers(folders: Iterable[bytes]) -> Iterator[bool]:
+def remove_leftovers(mounts: Iterable[tuple[bytes, bool]]) -> Iterator[bool]:
     """A job of the loop. Drafts that another guest still writes stay."""
-    for folder in folders:
+    for folder, is_searched in mounts:
+        if not is_searched:
+            continue
         try:
             entries = os.scandir(folder)
         except OSError:
