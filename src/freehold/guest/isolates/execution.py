@@ -304,7 +304,7 @@ class Execution(Operation, IsolateUser):
         if self.context is not None:
             self.context.finished()
         elif isolate is not None:
-            isolate.kill()
+            self._isolates.loop.call_after_round(isolate.kill)  # the answer goes first
         if self._folder is not None:
             self._folder.remove()
         if self._draft is not None:

@@ -91,6 +91,23 @@ def _take_descriptors(descriptors: list[int], keep: int) -> None:
     sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # type: ignore[misc]  # noqa: SIM115
 
 
+def rehearse(action: Callable[[], None]) -> None:
+    """Run `action` while the channel leads nowhere, so that what it sends is not seen."""
+    try:
+        kept = os.dup(CHANNEL)
+    except OSError:
+        kept = -1  # the zygote itself has none
+    nowhere = os.open("/dev/null", os.O_WRONLY)
+    os.dup2(nowhere, CHANNEL, inheritable=False)
+    os.close(nowhere)
+    action()
+    if kept < 0:
+        os.close(CHANNEL)
+    else:
+        os.dup2(kept, CHANNEL, inheritable=False)
+        os.close(kept)
+
+
 def _reap(control: socket.socket) -> None:
     while True:
         try:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 64 * 1024
 MAX_ROWS = 1000
+_REHEARSAL = '{"code": "x = [1]\\nstr(x)", "limits": {"memory": 1}, "keep": false}'
 
 
 class PythonRunner(IsolateRunner):
@@ -30,14 +31,7 @@ class PythonRunner(IsolateRunner):
         self._space: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins, "__doc__": None}
         self._space["display"] = display
 
-    def rehearse(self) -> None:
-        tree = ast.parse("x = [1]; str(x)\nx", "<warm>")
-        exec(compile(tree, "<warm>", "exec"), {})
-        json.dumps(json.loads('{"code": "1", "limits": {"memory": 1}}'))
-
     def execute(self, request: dict[str, Any]) -> None:
-        if not self._count:
-            sys.path.insert(0, "")
         sys.argv = [request.get("name") or "", *request.get("arguments", ())]
         value = self._execute(request["code"], request.get("name"))
         if value is not None:
@@ -57,6 +51,13 @@ class PythonRunner(IsolateRunner):
         if isinstance(last, ast.Expr):
             return eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), self._space)
         return None
+
+
+def rehearse_python(walls: Walls) -> None:
+    """A first pass through everything that a request needs. Leaves nothing that code could see."""
+    PythonRunner(walls).run(json.loads(_REHEARSAL))
+    linecache.cache.clear()
+    sys.argv = [""]
 
 
 def display(value: Any) -> None:

@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 
 from freehold.guest.isolates import fork_server
-from freehold.guest.isolates.python_runner import PythonRunner
+from freehold.guest.isolates.python_runner import PythonRunner, rehearse_python
 from freehold.guest.isolates.walls import Walls
 
 TYPE_CHECKING = False
@@ -22,6 +22,8 @@ functools glob hashlib heapq html inspect io itertools json linecache math opera
 shutil statistics string struct textwrap threading time traceback typing unicodedata urllib.parse uuid warnings zlib
 """
 PRELOAD = _PRELOAD.split()
+REHEARSALS = 20
+"""So many that the interpreter has specialised the code that every isolate runs."""
 
 
 def run_zygote(closed: bytes, networked: bytes, packages: Sequence[str]) -> None:
@@ -33,8 +35,11 @@ def run_zygote(closed: bytes, networked: bytes, packages: Sequence[str]) -> None
         except ImportError:
             if name not in PRELOAD:
                 raise
-    sys.argv = [""]
-    fork_server.serve(Walls(sys.path, closed, networked), live)
+    walls = Walls(sys.path, closed, networked)
+    sys.path.insert(0, "")  # the folder of the isolate
+    for _ in range(REHEARSALS):
+        fork_server.rehearse(lambda: rehearse_python(walls))
+    fork_server.serve(walls, live)
 
 
 def live(walls: Walls) -> None:
@@ -43,8 +48,8 @@ def live(walls: Walls) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
+    fork_server.rehearse(lambda: rehearse_python(walls))
     runner = PythonRunner(walls)
-    runner.rehearse()
     walls.rehearse()
     while True:
         runner.answer()

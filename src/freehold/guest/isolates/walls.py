@@ -8,7 +8,7 @@ The zygote prepares everything that all isolates have in common, so that a child
 """
 
 # pathlib and contextlib are too slow to import here
-# ruff: noqa: PTH112, PTH123
+# ruff: noqa: PTH112
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 SHARED = ("/usr", "/opt", "/lib", "/lib64", "/etc/localtime", "/etc/ssl", "/etc/pki")
 PROXY_PORT = 3128
+LIMITED = (resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 
 
 class WallError(Exception):
@@ -63,26 +64,26 @@ class Walls:
         )
         self._rights = (1 << every_right) - 1
         self.ruleset = self._make_ruleset((), network=False)
+        self._hard = {kind: resource.getrlimit(kind)[1] for kind in LIMITED}
         self._program = b""
         self._head = b""
+        self._statm = -1
 
     def rehearse(self) -> None:
         """In the child, while it is parked: everything that needs no request."""
         self._libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         self._prepare_filter(self._filters[0])
-        _read_data_size()
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        self._read_data_size()
 
     def build(
         self, memory: int, file_size: int, open_files: int, grants: Sequence[Sequence[str]], network: bool
     ) -> None:
         """In the child, for good."""
-        data = _read_data_size() + memory
-        for kind, value in (
-            (resource.RLIMIT_DATA, data),
-            (resource.RLIMIT_FSIZE, file_size),
-            (resource.RLIMIT_NOFILE, open_files),
-        ):
-            hard = resource.getrlimit(kind)[1]
+        data = self._read_data_size() + memory
+        os.close(self._statm)
+        for kind, value in zip(LIMITED, (data, file_size, open_files), strict=True):
+            hard = self._hard[kind]
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (value, value))
         ruleset = self._make_ruleset(grants, network) if grants or network else self.ruleset
@@ -141,8 +142,6 @@ class Walls:
             raise WallError(f"Landlock: {os.strerror(ctypes.get_errno())}")
         return result
 
-
-def _read_data_size() -> int:
-    """Bytes that RLIMIT_DATA counts now: what the zygote has is not the isolate's."""
-    with open("/proc/self/statm", "rb", 0) as statm:
-        return int(statm.read().split()[5]) * PAGE
+    def _read_data_size(self) -> int:
+        """Bytes that RLIMIT_DATA counts now: what the zygote has is not the isolate's."""
+        return int(os.pread(self._statm, 256, 0).split()[5]) * PAGE

@@ -65,7 +65,11 @@ function makeRuleset(grants, network) {
 const sharedRuleset = makeRuleset([], false);
 
 function setLimit(kind, value) { check(syscall(numbers.setrlimit, kind, words(value, value)), 'a resource limit'); }
-function dataSize() { return Number(fs.readFileSync('/proc/self/statm', 'latin1').split(' ')[5]) * 4096; }
+const openStatm = () => fs.openSync('/proc/self/statm', 'r');
+function dataSize(statm) {
+  const text = Buffer.allocUnsafe(256);
+  return Number(text.latin1Slice(0, fs.readSync(statm, text, 0, 256, 0)).split(' ')[5]) * 4096;
+}
 function ownFilter(program) {
   const own = Buffer.alloc(4);
   own.writeInt32LE(syscall(numbers.getpid));
@@ -73,9 +77,10 @@ function ownFilter(program) {
   for (let at = copy.indexOf(PID_MARK); at >= 0; at = copy.indexOf(PID_MARK, at + 4)) own.copy(copy, at);
   return copy;
 }
-function seal(request, filter) {
+function seal(request, { filter, statm }) {
   const { limits, grants = [], network = false, folder = '/' } = request;
-  setLimit(RLIMIT_DATA, dataSize() + limits.memory);
+  setLimit(RLIMIT_DATA, dataSize(statm) + limits.memory);
+  fs.closeSync(statm);
   setLimit(RLIMIT_FSIZE, limits.file_size);
   setLimit(RLIMIT_NOFILE, limits.open_files);
   const ruleset = grants.length || network ? makeRuleset(grants, network) : sharedRuleset;
@@ -140,7 +145,7 @@ function describeError(error) {
   catch { return ['Error', '', '']; }
 }
 
-let filter, sealed = false, count = 0, current = null;
+let prepared, sealed = false, count = 0, current = null;
 
 function compile(code, name) {
   try { return new vm.Script(code, { filename: name }); }
@@ -151,7 +156,7 @@ function compile(code, name) {
 }
 function handle(request, inputs) {
   if (!sealed) {
-    try { seal(request, filter); }
+    try { seal(request, prepared); }
     catch (error) { sendRecord(RESULT, Buffer.from(JSON.stringify({ refused: String(error.message) }))); exit(REFUSED); }
     sealed = true;
   }
@@ -192,6 +197,7 @@ function finish(execution, failed, outcome) {
     }
   } catch (failure) { result.error = describeError(failure); }
   sendRecord(RESULT, Buffer.from(JSON.stringify(result)));
+  if (execution.request.rehearsal) return;
   if (execution.request.keep) setImmediate(take);
   else exit(0);
 }
@@ -248,11 +254,29 @@ function live([channel, out, err]) {
     if (current && !current.request.keep) finish(current, true, error);
     else writeAll(2, Buffer.from(`Uncaught ${error?.stack ?? error}\n`));
   });
-  filter = ownFilter(filters.closed);
+  prepared = { filter: ownFilter(filters.closed), statm: openStatm() };
   // The first request is read without the event loop: a parked isolate has neither a thread nor a socket object.
   const request = JSON.parse(readExactly(readExactly(4).readUInt32LE(0)).toString());
   handle(request, readExactly((request.inputs ?? []).reduce((sum, [, length]) => sum + length, 0)));
 }
+
+// Everything that a request goes through, so that no isolate has to compile it. What is sent meanwhile leads nowhere.
+function rehearse() {
+  const nowhere = fs.openSync('/dev/null', 'w'), { argv } = process;
+  check(native.move(nowhere, CHANNEL), 'a descriptor');
+  fs.closeSync(nowhere);
+  sealed = true;
+  for (let round = 0; round < 50; round++)
+    for (const typescript of stripTypeScriptTypes ? [false, true] : [false])
+      handle(JSON.parse(JSON.stringify({ code: `[${round}].length`, limits: { memory: 1 }, keep: false, typescript, rehearsal: true })), Buffer.alloc(0));
+  fs.closeSync(CHANNEL);
+  const statm = openStatm();
+  ownFilter(filters.closed);
+  try { seal({ limits: { memory: NaN } }, { statm }); } catch { /* it ends at the first limit, and is compiled */ }
+  fs.closeSync(statm);
+  [sealed, count, process.argv] = [false, 0, argv];
+}
+rehearse();
 
 for (;;) {
   const descriptors = native.receive();
