@@ -217,9 +217,9 @@ def test_an_archive_has_the_same_bytes_twice_and_names_each_blob_by_its_hash(tmp
         layer.add_file("/etc/motd", b"hello")
 
     def write(name: str) -> bytes:
-        labels = {"freehold.lock": "sha256:1"}
+        config = {"Labels": {"freehold.lock": "sha256:1"}}
         write_oci_archive(
-            [tmp_path / "layer.tar"], tmp_path / name, name="demo:1", labels=labels, architecture="amd64", epoch=EPOCH
+            [tmp_path / "layer.tar"], tmp_path / name, name="demo:1", config=config, architecture="amd64", epoch=EPOCH
         )
         return (tmp_path / name).read_bytes()
 
@@ -263,11 +263,12 @@ def test_a_disk_has_the_same_bytes_wherever_its_files_were(tmp_path: Path) -> No
 
 def test_older_builds_are_removed_and_the_current_one_is_not(tmp_path: Path) -> None:
     images = ImageFolder(tmp_path, tmp_path / "lock")
-    for name in ("pool", "one", "two"):
+    old, new = "0123456789ab-00000001", "0123456789ab-00000002"
+    for name in ("pool", "brain", old, new):
         (tmp_path / name).mkdir()
-    images.current.symlink_to("two")
+    images.current.symlink_to(new)
     remove_old_images(images)
-    assert {path.name for path in tmp_path.iterdir()} == {".lock", "pool", "two", "current"}
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", "pool", "brain", new, "current"}
 
 
 def test_every_change_of_a_root_folder_is_found(tmp_path: Path) -> None:

@@ -40,14 +40,18 @@ class ImageRecord:
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """The images of one home: `pool`, a folder for each build, and the link `current` to the one in use."""
+    """The images of one home: `pool`, a folder for each build, and the link `current` to the one in use.
+
+    `shared_pool` is a pool elsewhere that is used in the place of its own.
+    """
 
     folder: Path
     lock_path: Path
+    shared_pool: Path | None = None
 
     @property
     def pool(self) -> Path:
-        return self.folder / "pool"
+        return self.shared_pool or self.folder / "pool"
 
     @property
     def current(self) -> Path:
@@ -95,7 +99,8 @@ class ImageFolder:
                 f"{self.lock_path} changed after the image was built",
                 hint="Build it again: freehold build",
             )
-        for name in [ROOT, ARCHIVE, DISK, BILL] if backend is None else [USED_BY[backend]]:
+        built = [ROOT if name == ROOT_LIST else name for name in record.files]
+        for name in built if backend is None else [USED_BY[backend]]:
             self._check_artifact(record, name, thorough=thorough)
         return record
 

@@ -1,6 +1,8 @@
 """Builds the artifacts of an image from its lock and the pool. Offline; the same lock gives the same bytes."""
 
 import fcntl
+import hashlib
+import re
 import secrets
 import shutil
 import tempfile
@@ -9,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from freehold import __version__
-from freehold.computer.contract.conventions import AGENT_HOME, AGENTS_PATH, WORKSPACE
 from freehold.errors import FreeholdError
 from freehold.images.artifacts import ARCHIVE, BILL, DISK, RECORD, ROOT, ROOT_LIST, BuiltFile, ImageFolder, ImageRecord
 from freehold.images.bill_of_materials import make_bill_of_materials
 from freehold.images.command import FIXED_ENVIRONMENT, require_program, run_build_command
 from freehold.images.debian import install_debs
+from freehold.images.kinds import COMPUTER, ImageKind
 from freehold.images.layer import LayerWriter, write_layer
 from freehold.images.lock import ImageLock
 from freehold.images.npm import unpack_npm_packages
@@ -24,10 +26,13 @@ from freehold.images.tree import write_tree_list
 from freehold.images.wheels import NODE_WHEEL, unpack_node, unpack_wheel
 
 Say = Callable[[str], None]
+BUILD_NAME = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 EMPTY_UUID = "00000000-0000-0000-0000-000000000000"
 
 
-def build_image(images: ImageFolder, lock: ImageLock, say: Say = lambda what: None) -> ImageRecord:
+def build_image(
+    images: ImageFolder, lock: ImageLock, say: Say = lambda what: None, kind: ImageKind = COMPUTER
+) -> ImageRecord:
     """Build everything that the lock describes, and make it the current image. Complete or not at all.
 
     A computer that runs keeps the image that it was started from.
@@ -36,7 +41,7 @@ def build_image(images: ImageFolder, lock: ImageLock, say: Say = lambda what: No
         draft = Path(tempfile.mkdtemp(prefix=".new-", dir=images.folder))
         draft.chmod(0o755)
         try:
-            record = _build(images, lock, draft, say)
+            record = _build(images, lock, draft, kind, say)
             final = images.folder / f"{lock.digest[:12]}-{secrets.token_hex(4)}"
             draft.rename(final)
         except BaseException:
@@ -54,7 +59,7 @@ def remove_old_images(images: ImageFolder) -> None:
     with _hold_build_lock(images.folder):
         current = images.current.resolve()
         for folder in images.folder.iterdir():
-            if folder.is_dir() and not folder.is_symlink() and folder != images.pool and folder.resolve() != current:
+            if BUILD_NAME.fullmatch(folder.name) and not folder.is_symlink() and folder.resolve() != current:
                 shutil.rmtree(folder)
 
 
@@ -70,24 +75,26 @@ def _hold_build_lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def _build(images: ImageFolder, lock: ImageLock, draft: Path, say: Say) -> ImageRecord:
+def _build(images: ImageFolder, lock: ImageLock, draft: Path, kind: ImageKind, say: Say) -> ImageRecord:
     pool = PackagePool(images.pool)
+    bill = make_bill_of_materials(lock, __version__)
+    (draft / BILL).write_text(bill)
     with tempfile.TemporaryDirectory(prefix=".new-layers-", dir=images.folder) as name:
-        layers = make_layers(lock, pool, Path(name), say)
+        layers = make_layers(lock, pool, Path(name), kind, say)
         say("packing the image for containers")
         oci = write_oci_archive(
             layers,
             draft / ARCHIVE,
-            name=f"freehold:{lock.digest[:12]}",
-            labels=make_labels(lock),
+            name=f"{kind.name}:{lock.digest[:12]}",
+            config={**kind.config, "Labels": make_labels(lock, kind, bill)},
             architecture=lock.architecture,
             epoch=lock.epoch,
         )
-        say("unpacking the root folder")
-        unpack_root(layers, draft / ROOT)
-    write_tree_list(draft / ROOT, draft / ROOT_LIST)
-    (draft / BILL).write_text(make_bill_of_materials(lock, __version__))
-    if shutil.which("mkfs.erofs", path=FIXED_ENVIRONMENT["PATH"]):
+        if kind.is_system:
+            say("unpacking the root folder")
+            unpack_root(layers, draft / ROOT)
+            write_tree_list(draft / ROOT, draft / ROOT_LIST)
+    if kind.is_system and shutil.which("mkfs.erofs", path=FIXED_ENVIRONMENT["PATH"]):
         say("making the disk")
         make_disk(draft / ROOT, draft / DISK, lock.epoch)
     files = {
@@ -100,17 +107,18 @@ def _build(images: ImageFolder, lock: ImageLock, draft: Path, say: Say) -> Image
     return record
 
 
-def make_labels(lock: ImageLock) -> dict[str, str]:
+def make_labels(lock: ImageLock, kind: ImageKind, bill: str) -> dict[str, str]:
     return {
-        "org.opencontainers.image.title": "Freehold computer",
+        "org.opencontainers.image.title": kind.title,
         "org.opencontainers.image.version": __version__,
         "org.opencontainers.image.base.name": f"debian:{lock.suite}",
         "freehold.lock": f"sha256:{lock.digest}",
         "freehold.request": f"sha256:{lock.request}",
+        "freehold.sbom": f"sha256:{hashlib.sha256(bill.encode()).hexdigest()}",
     }
 
 
-def make_layers(lock: ImageLock, pool: PackagePool, folder: Path, say: Say) -> list[Path]:
+def make_layers(lock: ImageLock, pool: PackagePool, folder: Path, kind: ImageKind, say: Say) -> list[Path]:
     """The layers, the one that changes least first: Debian, Node, packages, files, what Freehold itself needs."""
     layers: list[Path] = []
 
@@ -125,10 +133,11 @@ def make_layers(lock: ImageLock, pool: PackagePool, folder: Path, say: Say) -> l
     install_debs(lock, pool, base)
     layers.append(base)
     wheels = lock.of_kind("wheel")
-    for package in (one for one in wheels if one.name == NODE_WHEEL):
+    node = [one for one in wheels if one.name == NODE_WHEEL and kind.is_system]
+    for package in node:
         with layer("node") as writer:
             unpack_node(pool.open_checked(package), writer)
-    others = [one for one in wheels if one.name != NODE_WHEEL]
+    others = [one for one in wheels if one not in node]
     if others:
         with layer("python") as writer:
             for package in others:
@@ -138,9 +147,8 @@ def make_layers(lock: ImageLock, pool: PackagePool, folder: Path, say: Say) -> l
             unpack_npm_packages(lock.npm, lock.of_kind("npm"), pool, writer)
     layers += [pool.open_checked(package) for package in lock.of_kind("files")]
     with layer("freehold") as writer:
-        for place in (WORKSPACE, AGENT_HOME, AGENTS_PATH, "/opt/freehold"):
-            writer.add_folder(place)
-        writer.add_folder("/run", 0o1777)  # an engine gives the tmpfs there this mode
+        for one in kind.folders:
+            writer.add_folder(one.place, one.mode, one.owner)
     return layers
 
 

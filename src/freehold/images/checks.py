@@ -19,6 +19,12 @@ VERSION = re.compile(r"\d+(\.\d+){0,2}")
 SUITE = re.compile(r"[a-z][a-z0-9-]*")
 RESERVED = (WORKSPACE, AGENT_HOME, AGENTS_PATH, "/opt/freehold", "/dev", "/proc", "/run", "/sys", "/tmp")  # noqa: S108
 """Places that the computer covers, so that files there would never be seen."""
+LINKS = {
+    **{f"/{name}": f"/usr/{name}" for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32")},
+    "/var/run": "/run",
+    "/var/lock": "/run/lock",
+}
+"""Links of Debian: a folder in their place would hide what they lead to, such as /bin/sh."""
 
 
 @check("E241")
@@ -55,6 +61,9 @@ def image_file_misplaced(manifest: Manifest, facts: MachineFacts) -> Iterator[Ch
             yield CheckFinding(("image", "files", target), message, '"/opt/skills" = "~/skills"')
         elif any(place.is_relative_to(covered) for covered in RESERVED):
             message = f"image.files puts something at {show_value(target)}, which the computer covers"
+            yield CheckFinding(("image", "files", target), message, "Choose another place, such as /opt or /usr/local")
+        elif link := next((one for one in LINKS if place.is_relative_to(one)), None):
+            message = f"image.files puts something at {show_value(target)}, and {link} is a link to {LINKS[link]}"
             yield CheckFinding(("image", "files", target), message, "Choose another place, such as /opt or /usr/local")
         elif not facts.exists(facts.real(source)):
             message = f"image.files names {show_value(source)}, which does not exist"

@@ -4,7 +4,7 @@ import io
 import os
 import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -32,15 +32,16 @@ class LayerWriter:
             self._folders.add(path)
             self._tar.addfile(self._head(path, tarfile.DIRTYPE, mode, owner))
 
-    def add_tree(self, place: str, source: Path) -> None:
-        """A file or folder of this machine. Links stay links; sockets and devices are refused."""
+    def add_tree(self, place: str, source: Path, skip: Container[str] = ()) -> None:
+        """A file or folder of this machine. Links stay links; sockets and devices are refused, names in `skip` left out."""
         found = source.lstat()
         if stat.S_ISLNK(found.st_mode):
             self.add_link(place, str(source.readlink()))
         elif stat.S_ISDIR(found.st_mode):
             self.add_folder(place)
             for entry in sorted(source.iterdir(), key=lambda each: os.fsencode(each.name)):
-                self.add_tree(f"{place}/{entry.name}", entry)
+                if entry.name not in skip:
+                    self.add_tree(f"{place}/{entry.name}", entry, skip)
         elif stat.S_ISREG(found.st_mode):
             self.add_file(place, source.read_bytes(), 0o755 if found.st_mode & 0o100 else 0o644)
         else:

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.contract.conventions import WORKSPACE
-
 CHUNK = 1 << 20
 COMPRESSION = 6
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
@@ -30,19 +28,19 @@ class OciSummary:
 
 
 def write_oci_archive(
-    layers: Sequence[Path], target: Path, *, name: str, labels: Mapping[str, str], architecture: str, epoch: int
+    layers: Sequence[Path], target: Path, *, name: str, config: Mapping[str, object], architecture: str, epoch: int
 ) -> OciSummary:
-    """Write the archive. The same layers and labels give the same bytes."""
+    """Write the archive. The same layers and configuration of containers give the same bytes."""
     with tempfile.TemporaryDirectory(prefix="freehold-oci-", dir=target.parent) as folder:
         blobs = _Blobs(Path(folder))
         packed = [blobs.add_layer(layer) for layer in layers]
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch))
-        config = blobs.add_json(
+        image = blobs.add_json(
             {
                 "architecture": architecture,
                 "os": "linux",
                 "created": created,
-                "config": {"User": "1000:1000", "WorkingDir": WORKSPACE, "Labels": dict(labels)},
+                "config": dict(config),
                 "rootfs": {"type": "layers", "diff_ids": [f"sha256:{diff}" for diff, _ in packed]},
                 "history": [{"created": created, "created_by": "freehold build"} for _ in packed],
             }
@@ -51,7 +49,7 @@ def write_oci_archive(
             {
                 "schemaVersion": 2,
                 "mediaType": MANIFEST_TYPE,
-                "config": blobs.describe(config, CONFIG_TYPE),
+                "config": blobs.describe(image, CONFIG_TYPE),
                 "layers": [blobs.describe(digest, LAYER_TYPE) for _, digest in packed],
             }
         )
@@ -59,7 +57,7 @@ def write_oci_archive(
         index = {"schemaVersion": 2, "manifests": [entry]}
         docker = [
             {
-                "Config": f"blobs/sha256/{config}",
+                "Config": f"blobs/sha256/{image}",
                 "RepoTags": [name],
                 "Layers": [f"blobs/sha256/{digest}" for _, digest in packed],
             }
@@ -70,7 +68,7 @@ def write_oci_archive(
             "oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
         }
         _write_archive(target, blobs, texts, epoch)
-    return OciSummary(manifest, config, target.stat().st_size)
+    return OciSummary(manifest, image, target.stat().st_size)
 
 
 def _json(value: object) -> bytes:

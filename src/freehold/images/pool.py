@@ -26,11 +26,14 @@ class PackagePool:
     folder: Path
 
     def add(self, file: Path) -> tuple[str, int]:
-        """Copy a file into the pool. Returns its hash and size. Idempotent, and complete or not at all."""
+        """Copy a file into the pool. Returns its hash and size. Idempotent, and complete or not at all.
+
+        A file that was changed in the pool is replaced.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         digest = hash_file(file)
         place = self.folder / digest
-        if not place.exists():
+        if not place.is_file() or hash_file(place) != digest:
             descriptor, draft = tempfile.mkstemp(prefix=".new-", dir=self.folder)
             with os.fdopen(descriptor, "wb") as target, file.open("rb") as source:
                 shutil.copyfileobj(source, target, CHUNK)
@@ -52,7 +55,7 @@ class PackagePool:
             raise FreeholdError(
                 "image.tampered",
                 f"{package.name} {package.version} in the pool has the hash {found[:12]}…, and the lock says {package.sha256[:12]}…",
-                hint=f"rm {place}, then freehold build lock",
+                hint="freehold build lock chooses and fetches the packages again",
             )
         return place
 

@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from freehold.errors import FreeholdError
@@ -27,10 +27,12 @@ sys.exit({call}())
 """
 
 
-def fetch_wheels(requirements: Iterable[str], python: str, pool: PackagePool) -> list[LockedPackage]:
+def fetch_wheels(
+    requirements: Iterable[str], python: str, pool: PackagePool, constraints: Sequence[str] = ()
+) -> list[LockedPackage]:
     """Choose the packages with everything they need for this version of Python, and put them into the pool.
 
-    A source package would run its own code to be built, so only wheels are accepted.
+    A source package would run its own code to be built, so only wheels are accepted. `constraints` are versions.
     """
     wanted = sorted(requirements)
     if not wanted:
@@ -40,8 +42,10 @@ def fetch_wheels(requirements: Iterable[str], python: str, pool: PackagePool) ->
     with tempfile.TemporaryDirectory(prefix="freehold-wheels-") as name:
         folder = Path(name)
         report = folder / "report.json"
+        (folder / "constraints.txt").write_text("\n".join(constraints))
         dry_run = [*pip, "install", "--dry-run", "--quiet", "--ignore-installed", f"--report={report}", *options]
-        run_build_command([*dry_run, f"--target={folder / 'none'}", *wanted], inherit=True)
+        dry_run += [f"--target={folder / 'none'}", f"--constraint={folder / 'constraints.txt'}"]
+        run_build_command([*dry_run, *wanted], inherit=True)
         chosen = json.loads(report.read_bytes())["install"]
         lines = [
             f"{one['metadata']['name']}=={one['metadata']['version']} "
@@ -81,17 +85,22 @@ def unpack_wheel(wheel: Path, python: str, layer: LayerWriter) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for name in sorted(archive.namelist()):
             if not name.endswith("/"):
-                place, is_script = _place_in_image(name, site)
+                place, is_script = place_in_image(name, site)
                 content = archive.read(name)
                 if is_script:
                     content = re.sub(rb"\A#!python[w]?", b"#!/usr/bin/python3", content)
                 layer.add_file(place, content, 0o755 if is_script else _mode_of(archive, name))
         for script, module, call in _read_entry_points(archive):
-            text = SCRIPT.format(module=module, name=call.split(".")[0], call=call)
-            layer.add_file(f"/usr/local/bin/{script}", text.encode(), 0o755)
+            write_script(script, module, call, layer)
 
 
-def _place_in_image(name: str, site: str) -> tuple[str, bool]:
+def write_script(name: str, module: str, call: str, layer: LayerWriter) -> None:
+    """A command that calls a function of a module."""
+    text = SCRIPT.format(module=module, name=call.split(".")[0], call=call)
+    layer.add_file(f"/usr/local/bin/{name}", text.encode(), 0o755)
+
+
+def place_in_image(name: str, site: str) -> tuple[str, bool]:
     """Where a file of a wheel goes, and whether it is a script. `NAME.data` has the parts that go elsewhere."""
     top, _, rest = name.partition("/")
     if not top.endswith(".data"):
