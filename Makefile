@@ -24,6 +24,7 @@ up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/addon ## install what is mi
 test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon check ## run everything that CI runs
 	@tools/install-pds >/dev/null
 	@tools/install-test-agents >/dev/null
+	@tools/install-vm-system >/dev/null || true
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
 	$(BIN)/pytest -n auto
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.computer.test_backend_conformance import make_spec
-from tests.computer.virtual_machines import KERNEL_FOLDER, micro_vm
+from tests.computer.virtual_machines import VM_SYSTEM, micro_vm
 from tests.support.condition import wait_until
 from tests.support.processes import read_command
 
@@ -55,7 +55,7 @@ async def test_the_kernel_is_its_own_and_two_machines_have_other_randomness(
     draw = "uname -r; head -c 16 /dev/urandom | od -An -tx1"
     async with Computer.start(backend=backend) as other:
         one, two = (await computer.run(draw)).text.split("\n"), (await other.run(draw)).text.split("\n")
-    assert one[0] == two[0] == find_kernel(KERNEL_FOLDER).release != os.uname().release
+    assert one[0] == two[0] == find_kernel(VM_SYSTEM).release != os.uname().release
     assert one[1] != two[1]
     assert computer.machine is not None
     assert "a kernel of its own" in computer.machine.isolation.walls
@@ -82,7 +82,7 @@ from freehold.computer.microvm.backend import MicroVm
 async def main():
     folder = Path(sys.argv[1])
     spec = ComputerSpec(folder / "one/workspace", folder / "one/home")
-    machine = await launch(spec, folder / "link", MicroVm(kernel=Path(sys.argv[2])))
+    machine = await launch(spec, folder / "link", MicroVm(system=Path(sys.argv[2])))
     vm = machine._started.result()
     print(machine.pid, *(one.process.pid for one in vm.shares), flush=True)
     await asyncio.Event().wait()
@@ -93,7 +93,7 @@ asyncio.run(main())
 
 def test_a_virtual_machine_ends_with_the_process_that_started_it(backend: Backend, tmp_path: Path) -> None:
     make_spec(tmp_path, "one")
-    command = [sys.executable, "-c", STARTER, str(tmp_path), str(KERNEL_FOLDER)]
+    command = [sys.executable, "-c", STARTER, str(tmp_path), str(VM_SYSTEM)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         pids = [int(word) for word in starter.stdout.readline().split()]

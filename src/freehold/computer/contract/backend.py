@@ -88,10 +88,13 @@ class Backend(Protocol):
 
 @runtime_checkable
 class HostProcess(Protocol):
-    """An optional part of a machine: one process of this host that ends when the machine ends."""
+    """An optional part of a machine: one process of this host that ends when the machine ends.
+
+    None while the machine is written to disk.
+    """
 
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int | None: ...
 
 
 def find_host_pid(machine: Machine) -> int | None:

@@ -17,14 +17,17 @@ EROFS_MAGIC = b"\xe2\xe1\xf5\xe0"
 
 
 class MicroVm:
-    """`kernel` is a folder with boot/ and lib/modules/. Else the image's own, if its packages have one, or this machine's."""
+    """`system` is the folder of a system with QEMU, virtiofsd, busybox and a kernel.
+
+    An image whose packages have a kernel brings its own.
+    """
 
     name = "microvm"
 
-    def __init__(self, uid: int = DEFAULT_UID, kernel: Path | None = None) -> None:
-        find_vm_tools()
+    def __init__(self, uid: int = DEFAULT_UID, system: Path = Path("/")) -> None:
+        find_vm_tools(system)
         self._uid = uid
-        self._kernel = kernel
+        self._system = system
 
     def make_transport(self, path: Path) -> InheritedSocket:
         return InheritedSocket(path)
@@ -38,7 +41,8 @@ class MicroVm:
             )
         check_folders(spec)
         check_mounts(spec)
-        order = VmOrder(spec, guest_archive(), self._uid, self._find_kernel_folder(spec), threading.Event())
+        kernel = self._find_kernel_folder(spec)
+        order = VmOrder(spec, guest_archive(), self._uid, self._system, kernel, threading.Event())
         # The machine has its own copy: the transport closes the original when clients may connect.
         machine = VmMachine(order, transport, transport.listen().dup())
         await machine.begin()
@@ -47,7 +51,7 @@ class MicroVm:
     def _find_kernel_folder(self, spec: ComputerSpec) -> Path:
         """Also checks the disk image. Its kernel is in the root folder that was built with it."""
         if spec.image is None:
-            return self._kernel or Path("/")
+            return self._system
         disk = Path(spec.image).expanduser().absolute()
         try:
             with disk.open("rb") as file:
@@ -61,4 +65,4 @@ class MicroVm:
                 hint="freehold build, or leave computer.image out",
             )
         built = disk.parent / "root"
-        return self._kernel or (built if any((built / "boot").glob("vmlinuz-*")) else Path("/"))
+        return built if any((built / "boot").glob("vmlinuz-*")) else self._system

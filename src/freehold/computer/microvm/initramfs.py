@@ -4,13 +4,14 @@ import hashlib
 import os
 import struct
 import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.microvm.kernel import VmKernel, read_module
 from freehold.errors import FreeholdError
 
-BUSYBOX = ("/bin/busybox", "/usr/bin/busybox")
+BUSYBOX = ("bin/busybox", "usr/bin/busybox")
 INIT = Path(__file__).with_name("vm_init.py")
 _PT_INTERP = 3
 
@@ -34,10 +35,10 @@ exec $b switch_root /new {GUEST_PYTHON} -I -S -E /boot/init.py
 """
 
 
-def find_busybox() -> Path:
-    """A busybox that needs no libraries. Raises `computer.no-isolation`."""
+def find_busybox(system: Path = Path("/")) -> Path:
+    """A busybox below `system` that needs no libraries. Raises `computer.no-isolation`."""
     for name in BUSYBOX:
-        path = Path(name)
+        path = system / name
         if path.is_file() and _is_static(path.read_bytes()):
             return path
     raise FreeholdError("computer.no-isolation", "A static busybox is missing", hint="apt install busybox-static")
@@ -51,22 +52,39 @@ def _is_static(program: bytes) -> bool:
     return all(struct.unpack_from("<I", program, start + size * number)[0] != _PT_INTERP for number in range(count))
 
 
-def write_initramfs(kernel: VmKernel) -> Path:
+def write_initramfs(kernel: VmKernel, busybox: Path) -> Path:
     """The archive on disk. The same inputs give the same bytes."""
-    return _write_once("initramfs", pack_initramfs(kernel, find_busybox()))
+    inputs = (kernel.folder, kernel.image, busybox)
+    own = hashlib.sha256(_SCRIPT.encode() + INIT.read_bytes()).hexdigest()
+    return _write_once("initramfs", fingerprint_files(inputs, own), lambda: pack_initramfs(kernel, busybox))
 
 
 def copy_kernel(kernel: VmKernel) -> Path:
     """A copy of the kernel that QEMU's user may read: some systems keep it from everybody but root."""
-    return _write_once("kernel", kernel.image.read_bytes())
+    return _write_once("kernel", fingerprint_files((kernel.image,), ""), kernel.image.read_bytes)
 
 
-def _write_once(name: str, content: bytes) -> Path:
-    """A file in the cache that all users may read, written once for each content."""
-    path = cache_folder() / f"{name}-{hashlib.sha256(content).hexdigest()[:20]}"
+def fingerprint_files(paths: Iterable[Path], more: str) -> str:
+    """Changes when one of the files is replaced or written. The content is not read."""
+    words = [more]
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError:
+            words.append(f"{path} -")
+        else:
+            words.append(
+                f"{path} {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+            )
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+
+def _write_once(name: str, fingerprint: str, make: Callable[[], bytes]) -> Path:
+    """A file in the cache that all users may read, written once for each fingerprint."""
+    path = cache_folder() / f"{name}-{fingerprint[:20]}"
     if not path.exists():
         draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-        draft.write_bytes(content)
+        draft.write_bytes(make())
         draft.chmod(0o444)
         draft.replace(path)
     return path
@@ -88,9 +106,10 @@ def pack_initramfs(kernel: VmKernel, busybox: Path) -> bytes:
     archive.add("bin/busybox", busybox.read_bytes())
     archive.add("init", _SCRIPT.encode())
     archive.add("init.py", INIT.read_bytes(), 0o100644)
-    names = [f"{path.name.split('.ko')[0]}.ko" for path in kernel.modules]
+    modules = kernel.modules
+    names = [f"{path.name.split('.ko')[0]}.ko" for path in modules]
     archive.add("modules/order", "".join(f"{name}\n" for name in names).encode(), 0o100644)
-    for name, path in zip(names, kernel.modules, strict=True):
+    for name, path in zip(names, modules, strict=True):
         archive.add(f"modules/{name}", read_module(path), 0o100644)
     return archive.close()
 

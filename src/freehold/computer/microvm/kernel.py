@@ -12,11 +12,16 @@ HINT = "apt install linux-image-cloud-amd64, or use an image of freehold build t
 
 @dataclass(frozen=True)
 class VmKernel:
-    """`image` is what the machine boots. `modules` are in the order in which they must be loaded."""
+    """`image` is what the machine boots. `folder` holds its modules."""
 
     release: str
     image: Path
-    modules: tuple[Path, ...]
+    folder: Path
+
+    @property
+    def modules(self) -> tuple[Path, ...]:
+        """In the order in which they must be loaded. Reads many files."""
+        return _order_modules(self.folder)
 
 
 def find_kernel(folder: Path = Path("/")) -> VmKernel:
@@ -26,7 +31,7 @@ def find_kernel(folder: Path = Path("/")) -> VmKernel:
         release = image.name.removeprefix("vmlinuz-")
         for modules in (folder / "lib/modules" / release, folder / "usr/lib/modules" / release):
             if modules.is_dir():
-                return VmKernel(release, image, _order_modules(modules))
+                return VmKernel(release, image, modules)
     raise FreeholdError(
         "computer.no-isolation", f"There is no kernel for a virtual machine in {folder / 'boot'}", hint=HINT
     )

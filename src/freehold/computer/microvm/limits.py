@@ -7,9 +7,12 @@ from freehold.computer.microvm.control import ControlPort
 from freehold.computer.walls.disk_guard import DiskUsage
 
 
-@dataclass(frozen=True)
+@dataclass
 class VmProcesses:
-    """The processes inside, as far as the host can do something about them. `pids` are QEMU's and virtiofsd's."""
+    """The processes inside, as far as the host can do something about them. `pids` are QEMU's and virtiofsd's.
+
+    A machine that was loaded again has others.
+    """
 
     control: ControlPort
     uid: int

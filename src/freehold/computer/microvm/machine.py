@@ -14,9 +14,13 @@ from collections.abc import Callable
 from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
 from freehold.computer.contract.transport import Transport
 from freehold.computer.microvm.control import ANSWER_TIMEOUT
+from freehold.computer.microvm.initramfs import cache_folder
 from freehold.computer.microvm.limits import VmProcesses, read_usage
+from freehold.computer.microvm.saved_state import SavedState
 from freehold.computer.microvm.streams import StreamRelay
-from freehold.computer.microvm.vm import Vm, VmOrder, start_vm
+from freehold.computer.microvm.thread_calls import ThreadCalls
+from freehold.computer.microvm.vm import Blueprint, Vm, VmOrder
+from freehold.computer.microvm.vm_start import start_vm
 from freehold.computer.walls.disk_guard import DiskGuard
 from freehold.computer.walls.freezer import Freezer
 from freehold.computer.walls.limit_watch import LimitEvents
@@ -29,6 +33,7 @@ WATCH_PAUSE = 0.5
 USAGE_TIMEOUT = 1.0
 SILENT_PAUSE = 10.0
 KILLED = 128 + signal.SIGKILL
+PAUSE_TIMEOUT = 5.0
 
 
 class VmMachine:
@@ -44,23 +49,36 @@ class VmMachine:
         self._callbacks: list[Callable[[LimitEvent], None]] = []
         self._reported: deque[LimitEvent] = deque()
         self._console = b""
+        self._console_size = 0
         self._relay = StreamRelay(self._note_end)
         self._events = LimitEvents(order.spec.limits)
+        self._vm: Vm | None = None
+        self._blueprint: Blueprint | None = None
+        self._isolation: Isolation | None = None
+        self._processes: VmProcesses | None = None
         self._disk: DiskGuard | None = None
         self._freezer: Freezer | None = None
+        self._saved: SavedState | None = None
+        self._report: SleepReport | None = None
+        self._changing = asyncio.Lock()
+        self._is_saving = False
+        self._is_lost = False
         self._usage = MachineUsage()
         self._counting = threading.Lock()
         self._silent_until = 0.0
         self._exit: int | None = None
+        self._calls = ThreadCalls(self._loop)
         self._thread = threading.Thread(target=self._run_thread, name="micro-VM", daemon=True)
 
     @property
-    def pid(self) -> int:
-        return self._started.result().qemu.pid
+    def pid(self) -> int | None:
+        return None if self._vm is None else self._vm.qemu.pid
 
     @property
     def isolation(self) -> Isolation:
-        return self._started.result().isolation
+        if self._isolation is None:
+            raise RuntimeError("the machine has not started")
+        return self._isolation
 
     @property
     def transport(self) -> Transport:
@@ -77,56 +95,120 @@ class VmMachine:
         except asyncio.CancelledError:
             self._order.cancelled.set()
             await asyncio.shield(self._ended)
-            if self._started.done():
-                self._started.exception()  # nobody waits for it any more
+            if self._started.done() and self._started.exception() is None:  # nobody waits for it any more
+                self._started.result().streams.close()
             raise
 
     async def wait(self) -> int:
         return await asyncio.shield(self._ended)
 
+    # Sleep
+
     @property
     def is_asleep(self) -> bool:
-        return self._freezer is not None and self._freezer.is_asleep
+        return self._saved is not None or (self._freezer is not None and self._freezer.is_asleep)
 
     async def sleep(self) -> SleepReport:
+        """On disk where QEMU can; else, and if a program inside holds a file that has no name any more, frozen."""
         if self._freezer is None or self._ended.done():
+            raise FreeholdError("computer.ended", "The computer has ended")
+        if self._blueprint is not None and self._blueprint.hardware.tools.can_save and not self._freezer.is_asleep:
+            with contextlib.suppress(FreeholdError):
+                # Once begun it is brought to an end, also if nobody waits for it any more.
+                return await asyncio.shield(asyncio.ensure_future(self._write_to_disk()))
+        if self._ended.done():
             raise FreeholdError("computer.ended", "The computer has ended")
         return await self._freezer.sleep()
 
     async def wake(self) -> None:
+        """A machine that cannot be loaded has ended."""
         if self._freezer is not None and self._freezer.is_asleep:
             self._freezer.wake()
             await asyncio.to_thread(self._set_clock)
+        await asyncio.shield(asyncio.ensure_future(self._load_from_disk()))
+
+    async def _write_to_disk(self) -> SleepReport:
+        async with self._changing:
+            if self._report is not None:
+                return self._report
+            vm = self._vm
+            if vm is None or vm.cgroup is None:
+                raise FreeholdError("computer.ended", "The computer has ended")
+            before = vm.cgroup.memory()
+            self._is_saving = True  # the machine will not answer
+            try:
+                try:
+                    await self._relay.pause(PAUSE_TIMEOUT)
+                except (TimeoutError, ConnectionError):
+                    raise FreeholdError("computer.unresponsive", "The virtual machine does not answer") from None
+                try:
+                    await self._calls.call(self._save)
+                except FreeholdError:
+                    self._relay.resume()
+                    raise
+                self._relay.detach()
+                self._report = SleepReport("written to disk", before, 0)
+                await self._calls.call(self._put_away)
+            finally:
+                self._is_saving = False
+            return self._report
+
+    async def _load_from_disk(self) -> None:
+        async with self._changing:
+            if self._report is None:
+                return
+            self._report = None
+            with contextlib.suppress(FreeholdError):  # it has ended: `wait` says so
+                await self._calls.call(self._load)
+                if self._vm is not None:
+                    await self._relay.attach(self._vm.streams)
 
     def _set_clock(self) -> None:
         """The clock inside stood still, or jumped: it gets the time of this machine."""
         with contextlib.suppress(FreeholdError):
-            self._started.result().control.wake()
+            if self._vm is not None:
+                self._vm.control.wake()
 
     async def stop(self, grace: float = 5.0) -> None:
-        await self.wake()
+        if grace > 0:
+            await self.wake()
+        elif self._freezer is not None:
+            self._freezer.wake()  # what is frozen may not be killable
         if not self._ended.done() and grace > 0:
             with contextlib.suppress(TimeoutError, FreeholdError):
                 async with asyncio.timeout(grace):
                     await asyncio.to_thread(self._request_end, grace)
                     await self.wait()
         if not self._ended.done():
-            self._started.result().kill()
+            self._kill()
+            async with self._changing:  # it may just have been written to disk
+                self._kill()
         await self.wait()
+
+    def _kill(self) -> None:
+        self._order.cancelled.set()
+        self._calls.interrupt()
+        if self._vm is not None:
+            self._vm.kill()
 
     def _request_end(self, grace: float) -> None:
         """The kernel drops a signal that pid 1 is not prepared for: wait until the guest is."""
-        control = self._started.result().control
+        vm = self._vm
+        if vm is None:
+            return
         deadline = time.monotonic() + grace
-        while time.monotonic() < deadline and not _blocks_sigterm(str(control.ask("status").get("status"))):
+        while time.monotonic() < deadline and not _blocks_sigterm(str(vm.control.ask("status").get("status"))):
             time.sleep(READY_POLL_SECONDS)
-        control.ask("stop", signal=int(signal.SIGTERM))
+        vm.control.ask("stop", signal=int(signal.SIGTERM))
+
+    # Usage and events
 
     def usage(self) -> MachineUsage:
         if self._ended.done() or not self._started.done():
             return MachineUsage()
         # Called in the loop: a machine that does not answer must not hold it up again and again.
-        if not self.is_asleep and time.monotonic() >= self._silent_until and not self._sample(USAGE_TIMEOUT):
+        is_silent = self.is_asleep or self._is_saving or time.monotonic() < self._silent_until
+        if not is_silent and not self._sample(USAGE_TIMEOUT):
             self._silent_until = time.monotonic() + SILENT_PAUSE
         self._deliver_events()
         return self._usage
@@ -142,14 +224,17 @@ class VmMachine:
 
     def _sample(self, timeout: float) -> bool:
         """Read the counters of the machine's kernel. False if it does not answer."""
+        vm = self._vm
         disk = None if self._disk is None else self._disk.use
         with contextlib.suppress(FreeholdError):
-            found = read_usage(self._started.result().control, disk, timeout)
+            if vm is None:
+                return False
+            found = read_usage(vm.control, disk, timeout)
             # A kill that one thread has counted must be reported before the other asks.
             with self._counting:
                 self._usage = found
                 for event in self._events.find(found):
-                    self._report(event)
+                    self._report_event(event)
             return True
         return False
 
@@ -159,7 +244,7 @@ class VmMachine:
             for callback in tuple(self._callbacks):
                 callback(event)
 
-    def _report(self, event: LimitEvent) -> None:
+    def _report_event(self, event: LimitEvent) -> None:
         self._reported.append(event)
         self._call_in_loop(self._deliver_events)
 
@@ -171,34 +256,8 @@ class VmMachine:
     def _note_end(self, status: int) -> None:
         """The guest has ended, says the machine. It has nothing more to do."""
         self._exit = status
-        self._started.result().qemu.kill()
-
-    def _run_thread(self) -> None:
-        status = KILLED
-        try:
-            try:
-                vm = start_vm(self._order)
-            except BaseException as error:
-                failure = error
-                self._call_in_loop(lambda: None if self._started.done() else self._started.set_exception(failure))
-                return
-            try:
-                spec = self._order.spec
-                processes = VmProcesses(
-                    vm.control, self._order.uid, (vm.qemu.pid, *(share.process.pid for share in vm.shares))
-                )
-                self._disk = DiskGuard((spec.workspace, spec.home), spec.limits, processes)
-                self._freezer = freezer = Freezer(vm.cgroup, processes)
-                try:
-                    self._call_in_loop(lambda: None if self._started.done() else self._started.set_result(vm))
-                    self._watch_until_end(vm, self._disk, freezer)
-                finally:
-                    freezer.close()
-                status = KILLED if self._exit is None else self._exit
-            finally:
-                vm.remove()
-        finally:
-            self._call_in_loop(lambda: self._finish(status))
+        if self._vm is not None:
+            self._vm.qemu.kill()
 
     def _finish(self, status: int) -> None:
         self._relay.close()
@@ -206,36 +265,121 @@ class VmMachine:
         if not self._ended.done():
             self._ended.set_result(status)
 
-    def _watch_until_end(self, vm: Vm, disk: DiskGuard, freezer: Freezer) -> None:
-        """Until QEMU or virtiofsd has ended: one is of no use without the other."""
-        ends = [os.pidfd_open(process.pid) for process in (vm.qemu, *(share.process for share in vm.shares))]
-        console = -1 if vm.qemu.stdout is None else vm.qemu.stdout.fileno()
+    # In the thread
+
+    def _run_thread(self) -> None:
+        status = KILLED
+        try:
+            with contextlib.ExitStack() as stack:
+                try:
+                    vm, self._blueprint = start_vm(self._order, stack)
+                except BaseException as error:
+                    failure = error
+                    self._call_in_loop(lambda: None if self._started.done() else self._started.set_exception(failure))
+                    return
+                try:
+                    self._isolation = self._blueprint.describe_isolation(vm.walls)
+                    self._adopt(vm)
+                    self._call_in_loop(lambda: None if self._started.done() else self._started.set_result(vm))
+                    while not self._order.cancelled.is_set() and not self._is_lost:
+                        self._watch()
+                    status = KILLED if self._exit is None else self._exit
+                finally:
+                    self._put_away()
+                    self._forget_saved()
+        finally:
+            self._calls.close()
+            self._call_in_loop(lambda: self._finish(status))
+
+    def _adopt(self, vm: Vm) -> None:
+        spec = self._order.spec
+        if self._processes is None:
+            self._processes = VmProcesses(vm.control, self._order.uid, vm.pids)
+            self._disk = DiskGuard((spec.workspace, spec.home), spec.limits, self._processes)
+        self._processes.control, self._processes.pids = vm.control, vm.pids
+        self._freezer = Freezer(vm.cgroup, self._processes)
+        self._vm = vm
+
+    def _put_away(self) -> None:
+        """End the processes of the machine."""
+        vm, self._vm = self._vm, None
+        if vm is not None:
+            if self._freezer is not None:
+                self._freezer.close()
+            vm.remove()
+
+    def _save(self) -> None:
+        if self._vm is None:
+            raise FreeholdError("computer.ended", "The computer has ended")
+        saved = SavedState.create_unnamed(cache_folder())
+        try:
+            self._vm.save(saved)
+        except BaseException:
+            saved.close()
+            raise
+        self._saved = saved
+
+    def _load(self) -> None:
+        if self._blueprint is None or self._saved is None:
+            return
+        try:
+            self._adopt(self._blueprint.load(self._saved, lambda: True, forgives=True))
+        except FreeholdError as error:
+            self._console = (self._console + f"{error.message}\n".encode())[-MAX_LAST_WORDS:]
+            self._is_lost = True
+            raise
+        finally:
+            self._forget_saved()
+
+    def _forget_saved(self) -> None:
+        saved, self._saved = self._saved, None
+        if saved is not None:
+            saved.close()
+
+    def _watch(self) -> None:
+        """Until another machine must be watched, or QEMU or virtiofsd has ended: one is of no use without the other."""
+        vm, freezer, disk = self._vm, self._freezer, self._disk
         poll = select.poll()
+        poll.register(self._calls.ready, select.POLLIN)
+        if vm is None or freezer is None or disk is None:  # written to disk
+            poll.poll()
+            self._calls.run()
+            return
+        ends = [os.pidfd_open(pid) for pid in vm.pids]
+        console = -1 if vm.qemu.stdout is None else vm.qemu.stdout.fileno()
         for descriptor in (*ends, console, freezer.woken):
             poll.register(descriptor, select.POLLIN)
-        received, due = 0, time.monotonic() + WATCH_PAUSE
+        due = time.monotonic() + WATCH_PAUSE
         try:
-            while not self._order.cancelled.is_set():
+            while not self._order.cancelled.is_set() and not self._is_lost:
                 pause = None if freezer.is_asleep else max(0.0, due - time.monotonic()) * 1000
                 ready = {descriptor for descriptor, _ in poll.poll(pause)}
                 if freezer.woken in ready:
                     os.eventfd_read(freezer.woken)
-                if console in ready:
-                    data = os.read(console, MAX_LAST_WORDS)
-                    received += len(data)
-                    self._console = (self._console + data)[-MAX_LAST_WORDS:]
-                    if not data or received > MAX_CONSOLE:
-                        poll.unregister(console)
+                if console in ready and not self._read_console(console):
+                    poll.unregister(console)
                 if ready.intersection(ends):
+                    self._is_lost = True
                     return
+                if self._calls.ready in ready:
+                    self._calls.run()
+                    if self._vm is not vm:
+                        return
                 if time.monotonic() >= due:
                     with freezer.lock:
-                        if not freezer.is_asleep:
+                        if not freezer.is_asleep and self._saved is None:
                             self._check(disk)
                     due = time.monotonic() + min(WATCH_PAUSE, disk.pause)
         finally:
             for end in ends:
                 os.close(end)
+
+    def _read_console(self, console: int) -> bool:
+        """False if there is no more to read."""
+        data = os.read(console, MAX_LAST_WORDS)
+        self._console_size += len(data)
+        self._console = (self._console + data)[-MAX_LAST_WORDS:]
+        return bool(data) and self._console_size <= MAX_CONSOLE
 
     def _check(self, disk: DiskGuard) -> None:
         if not self._started.done():
@@ -243,7 +387,7 @@ class VmMachine:
         self._sample(ANSWER_TIMEOUT)
         with contextlib.suppress(FreeholdError):
             for event in disk.check(self._usage.cpu_seconds):
-                self._report(event)
+                self._report_event(event)
 
 
 def _blocks_sigterm(status: str) -> bool:

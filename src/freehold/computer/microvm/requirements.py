@@ -1,7 +1,6 @@
 """The programs that a micro-VM needs on this machine."""
 
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -11,40 +10,54 @@ from freehold.computer.microvm.initramfs import find_busybox
 from freehold.computer.microvm.kernel import VmKernel, find_kernel
 from freehold.errors import FreeholdError
 
-QEMU = "qemu-system-x86_64"
-VIRTIOFSD = ("/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd")
+QEMU = ("usr/bin/qemu-system-x86_64", "usr/local/bin/qemu-system-x86_64")
+VIRTIOFSD = ("usr/libexec/virtiofsd", "usr/lib/qemu/virtiofsd", "usr/lib/virtiofsd")
 KVM = Path("/dev/kvm")
+SAVES_SINCE = 10
+"""The first QEMU that was seen to save a machine with shared folders. 7.2 refuses; those between were not tried."""
 
 
 @dataclass(frozen=True)
 class VmTools:
-    """`shares_by_options`: this virtiofsd has the options of the older program, which QEMU before 8.0 brings."""
+    """`shares_by_options`: this virtiofsd has the options of the older program, which QEMU before 8.0 brings.
+
+    `can_save`: these programs can write a machine with its shared folders to a file, and read it again.
+    """
 
     qemu: str
     version: str
     virtiofsd: str
     shares_by_options: bool
+    can_save: bool
 
 
 @cache
-def find_vm_tools() -> VmTools:
-    """Raises `computer.no-isolation` for the first that is missing."""
+def find_vm_tools(system: Path = Path("/")) -> VmTools:
+    """The programs below `system`. Raises `computer.no-isolation` for the first that is missing."""
     if os.geteuid() != 0:
         raise FreeholdError(
             "computer.no-isolation",
             "Only root can start a micro-VM: its folders are shared by a program with a user id of its own",
             hint="Run Freehold as root, or set computer.backend to bubblewrap",
         )
-    qemu = shutil.which(QEMU, path="/usr/bin:/usr/local/bin")
+    qemu = _find_program(system, QEMU)
     if qemu is None:
-        raise FreeholdError("computer.no-isolation", f"{QEMU} is missing", hint="apt install qemu-system-x86")
-    virtiofsd = next((path for path in VIRTIOFSD if os.access(path, os.X_OK)), None)
+        raise FreeholdError(
+            "computer.no-isolation", "qemu-system-x86_64 is missing", hint="apt install qemu-system-x86"
+        )
+    virtiofsd = _find_program(system, VIRTIOFSD)
     if virtiofsd is None:
         raise FreeholdError("computer.no-isolation", "virtiofsd is missing", hint="apt install virtiofsd")
     words = _read_output(qemu, "--version").split()
-    return VmTools(
-        qemu, words[3] if len(words) > 3 else "", virtiofsd, "-o source" in _read_output(virtiofsd, "--help")
-    )
+    version = words[3] if len(words) > 3 else ""
+    options = _read_output(virtiofsd, "--help")
+    major = version.partition(".")[0]
+    can_save = major.isdigit() and int(major) >= SAVES_SINCE and "--migration-mode" in options
+    return VmTools(qemu, version, virtiofsd, "-o source" in options, can_save)
+
+
+def _find_program(system: Path, places: tuple[str, ...]) -> str | None:
+    return next((str(system / place) for place in places if os.access(system / place, os.X_OK)), None)
 
 
 def _read_output(*command: str) -> str:
@@ -52,8 +65,8 @@ def _read_output(*command: str) -> str:
     return done.stdout + done.stderr
 
 
-def check_vm_requirements(kernel_folder: Path = Path("/")) -> VmKernel:
+def check_vm_requirements(system: Path = Path("/")) -> VmKernel:
     """Raises `computer.no-isolation` for what is missing; the kernel that would be booted otherwise."""
-    find_vm_tools()
-    find_busybox()
-    return find_kernel(kernel_folder)
+    find_vm_tools(system)
+    find_busybox(system)
+    return find_kernel(system)

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 
 HEAD = struct.Struct(">BII")
-OPEN, DATA, CREDIT, CLOSE, ENDED = range(1, 6)
+OPEN, DATA, CREDIT, CLOSE, ENDED, PAUSE, PAUSED, RESUME = range(1, 9)
 WINDOW = 256 * 1024
 MAX_PAYLOAD = 64 * 1024
 
@@ -78,27 +78,93 @@ class ClientStream(asyncio.Protocol):
             self._transport.abort()
 
 
-class StreamRelay(asyncio.Protocol):
-    """Connected to the machine's port. `on_ended` is called with the exit status of the guest."""
+class MachinePort(asyncio.Protocol):
+    """The connection to the port of one machine."""
+
+    def __init__(self, relay: "StreamRelay") -> None:
+        self._relay = relay
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._relay.lose(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._relay.receive(self, data)
+
+    def write(self, frames: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(frames)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class StreamRelay:
+    """Connected to the machine's port. `on_ended` is called with the exit status of the guest.
+
+    Between `pause` and `resume` nothing is on its way in either direction: what clients send is kept here.
+    """
 
     def __init__(self, on_ended: Callable[[int], None]) -> None:
         self._on_ended = on_ended
-        self._port: asyncio.Transport | None = None
+        self._port: MachinePort | None = None
         self._clients: dict[int, ClientStream] = {}
         self._server: asyncio.Server | None = None
         self._inbox = bytearray()
+        self._kept: bytearray | None = None
+        self._paused: asyncio.Future[None] | None = None
         self._last = 0
 
     async def open(self, port: socket.socket, listener: socket.socket) -> None:
         """Serve the clients that connect to `listener`, until `close`."""
         loop = asyncio.get_running_loop()
-        await loop.create_connection(lambda: self, sock=port)
+        _, self._port = await loop.create_connection(lambda: MachinePort(self), sock=port)
         self._server = await loop.create_unix_server(lambda: ClientStream(self), sock=listener)
+
+    async def pause(self, timeout: float) -> None:
+        """Returns when the machine has got everything and sends nothing more. Raises TimeoutError, and then it goes on."""
+        self._paused = asyncio.get_running_loop().create_future()
+        self._write(HEAD.pack(PAUSE, 0, 0))
+        self._kept = bytearray()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._paused
+        except BaseException:
+            self.resume()
+            raise
+        finally:
+            self._paused = None
+
+    def resume(self) -> None:
+        """Go on with the port that there is. Idempotent."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._write(HEAD.pack(RESUME, 0, 0) + bytes(kept))
+
+    def detach(self) -> None:
+        """Let go of the port of a machine that is paused, and not of the clients."""
+        port, self._port = self._port, None
+        self._inbox.clear()
+        if port is not None:
+            port.abort()
+
+    async def attach(self, port: socket.socket) -> None:
+        """Go on with the port of the machine that was loaded."""
+        _, self._port = await asyncio.get_running_loop().create_connection(lambda: MachinePort(self), sock=port)
+        self.resume()
 
     def close(self) -> None:
         """Idempotent."""
         if self._server is not None:
             self._server.close()
+        if self._paused is not None and not self._paused.done():
+            self._paused.set_exception(ConnectionError("the machine has ended"))
         if self._port is not None:
             self._port.abort()
         for client in list(self._clients.values()):
@@ -115,26 +181,28 @@ class StreamRelay(asyncio.Protocol):
             self.send(CLOSE, client.number, 0)
 
     def send(self, kind: int, number: int, amount: int) -> None:
-        if self._port is not None:
-            self._port.write(HEAD.pack(kind, number, amount))
+        self._write(HEAD.pack(kind, number, amount))
 
     def send_data(self, number: int, data: bytes) -> None:
-        if self._port is not None:
-            for start in range(0, len(data), MAX_PAYLOAD):
-                part = data[start : start + MAX_PAYLOAD]
-                self._port.write(HEAD.pack(DATA, number, len(part)) + part)
+        for start in range(0, len(data), MAX_PAYLOAD):
+            part = data[start : start + MAX_PAYLOAD]
+            self._write(HEAD.pack(DATA, number, len(part)) + part)
 
-    # Called by asyncio for the machine's port
+    def _write(self, frames: bytes) -> None:
+        if self._kept is not None:
+            self._kept += frames
+        elif self._port is not None:
+            self._port.write(frames)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._port = transport
+    def lose(self, port: MachinePort) -> None:
+        """The connection has ended. One that was let go of is of no interest."""
+        if port is self._port:
+            self._port = None
+            self.close()
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self._port = None
-        self.close()
-
-    def data_received(self, data: bytes) -> None:
+    def receive(self, port: MachinePort, data: bytes) -> None:
+        if port is not self._port:
+            return
         self._inbox += data
         while len(self._inbox) >= HEAD.size:
             kind, number, amount = HEAD.unpack_from(self._inbox)
@@ -151,6 +219,10 @@ class StreamRelay(asyncio.Protocol):
     def _take(self, kind: int, number: int, amount: int, content: bytes) -> None:
         if kind == ENDED:
             self._on_ended(amount & 0xFF)
+            return
+        if kind == PAUSED:
+            if self._paused is not None and not self._paused.done():
+                self._paused.set_result(None)
             return
         client = self._clients.get(number)
         if client is None:

@@ -1,13 +1,12 @@
-"""Boots a virtual machine and starts the guest in it. Blocking: runs in the thread of the computer."""
+"""Boots a virtual machine, or loads a saved one, with the guest in it. Blocking: runs in the thread of the computer."""
 
 import contextlib
-import math
 import os
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,25 +14,36 @@ from freehold.computer.contract.conventions import AGENT_UID
 from freehold.computer.contract.report import Isolation, LimitMechanism
 from freehold.computer.contract.spec import MIB, ComputerSpec, Limits
 from freehold.computer.microvm.control import ControlPort
-from freehold.computer.microvm.initramfs import copy_kernel, write_initramfs
+from freehold.computer.microvm.hardware import (
+    MEMORY_OF_THE_KERNEL,
+    Hardware,
+    VmSockets,
+    create_memory,
+    machine_size,
+    start_qemu,
+)
+from freehold.computer.microvm.initramfs import copy_kernel, find_busybox, write_initramfs
 from freehold.computer.microvm.kernel import find_kernel
 from freehold.computer.microvm.layout import SHARE, SYSTEM, describe_share, link_system, plan_inside
-from freehold.computer.microvm.requirements import KVM, VmTools, find_vm_tools
-from freehold.computer.microvm.shared_folders import SharedFolders, share_folder
+from freehold.computer.microvm.qmp import QmpPort
+from freehold.computer.microvm.requirements import find_vm_tools
+from freehold.computer.microvm.saved_state import (
+    SavedState,
+    continue_machine,
+    load_devices,
+    save_machine,
+    start_copy_to_memory,
+)
+from freehold.computer.microvm.shared_folders import SharedFolders, ShareMode, has_file_handles, share_folder
 from freehold.computer.walls.bind_stage import stage_binds
 from freehold.computer.walls.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
 from freehold.computer.walls.landlock import MIN_LANDLOCK_VERSION, SESSIONS_APART
-from freehold.computer.walls.ownership import chown_tree
 from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 
-KVM_TIMEOUT = 5.0
-"""Seconds in which a machine with hardware support must have booted. On some hosts /dev/kvm exists and does not work."""
-BOOT_TIMEOUT = 120.0
 MAX_CONSOLE = 64 * 1024
 START_TIMEOUT = 60.0
-MEMORY_OF_THE_KERNEL = 160 * MIB
-"""Memory of the machine beyond the limit: its kernel, its first files and pid 1."""
+COPY_TIMEOUT = 60.0
 MEMORY_OF_QEMU = 512 * MIB
 NONE = "0" * 16
 EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
@@ -51,9 +61,6 @@ IN_THE_MACHINE: dict[str, LimitMechanism] = {
     "wall_time": "guest",
     "tmp": "tmpfs",
 }
-_SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
-
-_kvm_fails = False
 
 
 class DidNotBoot(Exception):
@@ -62,25 +69,45 @@ class DidNotBoot(Exception):
 
 @dataclass(frozen=True)
 class VmOrder:
-    """What to start. `uid` owns the folders on the host; `kernel` is the folder with boot/ and lib/modules/."""
+    """What to start. `uid` owns the folders on the host.
+
+    `system` is the folder of the system whose programs are used, `kernel` the folder with boot/ and lib/modules/.
+    """
 
     spec: ComputerSpec
     guest: Path
     uid: int
+    system: Path
     kernel: Path
     cancelled: threading.Event
 
 
 @dataclass(frozen=True)
 class Vm:
-    """A running machine and the handles to end it."""
+    """A running machine and the handles to end it. `memory` is the descriptor of its memory."""
 
     qemu: subprocess.Popen[bytes]
     shares: tuple[SharedFolders, ...]
     cgroup: Cgroup | None
+    qmp: QmpPort
     control: ControlPort
     streams: socket.socket
-    isolation: Isolation
+    memory: int
+    walls: tuple[str, ...] = ()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return (self.qemu.pid, *(share.process.pid for share in self.shares))
+
+    def save(self, saved: SavedState) -> None:
+        """Write it to disk. It stands still afterwards, and is of no more use. If this raises, it goes on."""
+        self.control.ask("pause")
+        try:
+            save_machine(self.qmp, self.memory, saved)
+        except FreeholdError:
+            continue_machine(self.qmp)
+            self.control.wake()
+            raise
 
     def kill(self) -> None:
         self.qemu.kill()
@@ -88,95 +115,133 @@ class Vm:
             self.cgroup.kill()
 
     def remove(self) -> None:
-        """Kill it and return when no process and no cgroup is left."""
+        """Kill it and return when no process and no cgroup is left. `streams` is left to its user."""
         self.kill()
-        _remove(self.qemu, self.shares, self.cgroup)
+        for share in self.shares:
+            share.end()
+        _end(self.qemu)
         self.control.close()
+        self.qmp.close()
+        os.close(self.memory)
+        _remove_cgroup(self.cgroup)
 
 
-def start_vm(order: VmOrder) -> Vm:
-    """Raises if a wall cannot be built, and then leaves nothing behind.
+class Blueprint:
+    """All that is needed to boot a machine, and to load it again after a sleep. Use it in one thread."""
 
-    The mount namespace of the calling thread changes permanently: use a thread of its own.
-    """
-    global _kvm_fails
-    tools, kernel = find_vm_tools(), find_kernel(order.kernel)
-    initramfs = write_initramfs(kernel)
-    for folder in (order.spec.workspace, order.spec.home):
-        chown_tree(folder, order.uid)
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(path.open("rb")) for path in (copy_kernel(kernel), initramfs)]
-        if order.spec.image is not None:
-            files.append(stack.enter_context(Path(order.spec.image).expanduser().open("rb")))
-        stage_binds(describe_share(order.spec, order.guest))
-        if order.spec.image is None:
+    def __init__(self, order: VmOrder, hardware: Hardware, release: str) -> None:
+        self.order = order
+        self.hardware = hardware
+        self.release = release
+        self._verifies = False
+
+    @property
+    def version(self) -> str:
+        return self.hardware.tools.version
+
+    def describe_isolation(self, walls: tuple[str, ...]) -> Isolation:
+        how = "emulation" if self.hardware.is_emulated else "hardware support"
+        runs_as = f"uid {self.order.uid} in a virtual machine ({how}, kernel {self.release})"
+        return Isolation("microvm", self.version, runs_as, walls, IN_THE_MACHINE)
+
+    def using(self, accelerator: str) -> "Blueprint":
+        """The same with "kvm" or "tcg"."""
+        return Blueprint(self.order, replace(self.hardware, accelerator=accelerator), self.release)
+
+    def emulate(self) -> None:
+        """From now on without hardware support."""
+        self.hardware = replace(self.hardware, accelerator="tcg")
+
+    def stage(self) -> None:
+        """Collect the folders that the machine sees, once. The mount namespace of the thread changes permanently."""
+        binds = describe_share(self.order.spec, self.order.guest)
+        self._verifies = all(has_file_handles(bind.source) for bind in binds)
+        stage_binds(binds)
+        if self.order.spec.image is None:
             link_system()
-        descriptors = [file.fileno() for file in files]
-        if os.access(KVM, os.R_OK | os.W_OK) and not _kvm_fails:
+
+    def boot(self, timeout: float, *, is_template: bool = False) -> Vm:
+        """Raises DidNotBoot if pid 1 of the machine does not report in time. A template gets other folders later."""
+        cancelled = self.order.cancelled
+        with self._assembled(ShareMode(changes=True, verifies=self._verifies and not is_template)) as vm:
+            if not vm.control.wait_hello(timeout, lambda: vm.qemu.poll() is None and not cancelled.is_set()):
+                raise DidNotBoot(read_console(vm.qemu))
+            vm.qmp.open()
+            vm.control.wake()
+            max_files = min(share.max_files for share in vm.shares) // 3
+            vm.control.ask("start", START_TIMEOUT, plan=self.plan(max_files))
+            return replace(vm, walls=_await_walls(vm.control))
+
+    def load(self, saved: SavedState, is_right: Callable[[], bool], *, forgives: bool) -> Vm:
+        """A machine that goes on where `saved` was saved. Nothing runs in it before it has the time and randomness.
+
+        `is_right` says at the last moment whether it may. With `forgives` it may have lost files meanwhile.
+        """
+        mode = ShareMode(changes=True, verifies=self._verifies, forgives=forgives)
+        with self._assembled(mode, saved) as vm:
             try:
-                return _boot(order, tools, descriptors, kernel.release, "kvm", KVM_TIMEOUT)
-            except DidNotBoot:
-                _kvm_fails = not order.cancelled.is_set()
-        try:
-            return _boot(order, tools, descriptors, kernel.release, "tcg", BOOT_TIMEOUT)
-        except DidNotBoot as silence:
-            raise FreeholdError(
-                "computer.no-isolation",
-                f"The virtual machine did not boot the kernel {kernel.release}: {silence}",
-                hint="freehold doctor --backend microvm tries it again",
-            ) from None
+                vm.qmp.open()
+                load_devices(vm.qmp, saved)
+            except FreeholdError as error:
+                why = f"{error.message}; {read_console(vm.qemu)}"
+                raise FreeholdError("computer.no-isolation", f"The saved machine cannot be loaded: {why}") from None
+            if not is_right():
+                raise FreeholdError("computer.no-isolation", "The saved machine is not what was saved")
+            vm.qmp.ask("cont")
+            vm.control.wake()
+            return replace(vm, walls=_await_walls(vm.control))
+
+    def plan(self, max_files: int) -> dict[str, object]:
+        return plan_inside(self.order.spec, list(compile_filters()), max_files)
+
+    @contextlib.contextmanager
+    def _assembled(self, mode: ShareMode, saved: SavedState | None = None) -> Iterator[Vm]:
+        """QEMU and the programs that share folders. They are removed if an exception leaves the block."""
+        order, tools = self.order, self.hardware.tools
+        parents = find_parents()
+        remove_stale_cgroups(parents)
+        cgroup = make_cgroup(_limits_of_host(order.spec.limits), parents)
+        entering = [] if cgroup is None else cgroup.entering_command()
+        with contextlib.ExitStack() as undo:
+            undo.callback(_remove_cgroup, cgroup)
+            memory = create_memory(self.hardware.memory)
+            undo.callback(os.close, memory)
+            copying = None if saved is None else start_copy_to_memory(saved, memory, entering)
+            if copying is not None:
+                undo.callback(_end, copying)
+            folders = [(SHARE, mode), *([(SYSTEM, replace(mode, changes=False))] if order.spec.image is None else [])]
+            shares: list[SharedFolders] = []
+            for folder, how in folders:
+                shares.append(share_folder(tools, folder, entering, how))
+                undo.callback(shares[-1].end)
+            sockets = VmSockets.create()
+            undo.callback(sockets.close)
+            connections = [share.connection for share in shares]
+            waits = saved is not None
+            qemu = start_qemu(self.hardware, order.uid + 2, entering, sockets, connections, memory, waits=waits)
+            undo.callback(_end, qemu)
+            sockets.close_inside()
+            for share in shares:
+                share.connection.close()
+                share.admit(order.uid)
+            if copying is not None and copying.wait(COPY_TIMEOUT) != 0:
+                raise FreeholdError("computer.no-isolation", "The memory of the machine cannot be read from the disk")
+            port, control = QmpPort(sockets.qmp), ControlPort(sockets.control)
+            yield Vm(qemu, tuple(shares), cgroup, port, control, sockets.streams, memory)
+            undo.pop_all()
 
 
-def _boot(order: VmOrder, tools: VmTools, files: list[int], release: str, accelerator: str, timeout: float) -> Vm:
-    """Raises DidNotBoot if pid 1 of the machine does not report in time."""
-    parents = find_parents()
-    remove_stale_cgroups(parents)
-    cgroup = make_cgroup(_limits_of_host(order.spec.limits), parents)
-    entering = [] if cgroup is None else cgroup.entering_command()
-    qemu: subprocess.Popen[bytes] | None = None
-    shares: list[SharedFolders] = []
-    control, control_inside = socket.socketpair()
-    streams, streams_inside = socket.socketpair()
-    port = ControlPort(control)
-    vm: Vm | None = None
-    try:
-        shares.append(share_folder(tools, SHARE, order.uid, entering, changes=True))
-        if order.spec.image is None:
-            shares.append(share_folder(tools, SYSTEM, order.uid, entering, changes=False))
-        ports = [control_inside.fileno(), streams_inside.fileno(), *(each.connection.fileno() for each in shares)]
-        arguments = list(_describe_machine(order, tools, files, ports, accelerator))
-        qemu = _start_qemu(order, entering, arguments, [*files, *ports])
-        control_inside.close()
-        streams_inside.close()
-        for share in shares:
-            share.connection.close()
-        process = qemu
-        if not port.wait_hello(timeout, lambda: process.poll() is None and not order.cancelled.is_set()):
-            raise DidNotBoot(_read_console(qemu))
-        port.wake()
-        plan = plan_inside(order.spec, list(compile_filters()), min(share.max_files for share in shares) // 3)
-        port.ask("start", START_TIMEOUT, plan=plan)
-        walls = _await_walls(port)
-        how = "hardware support" if accelerator == "kvm" else "emulation"
-        runs_as = f"uid {order.uid} in a virtual machine ({how}, kernel {release})"
-        isolation = Isolation("microvm", tools.version, runs_as, walls, IN_THE_MACHINE)
-        vm = Vm(qemu, tuple(shares), cgroup, port, streams, isolation)
-        return vm
-    finally:
-        if vm is None:
-            _remove(qemu, shares, cgroup)
-            for each in (control, control_inside, streams, streams_inside):
-                each.close()
-
-
-def _read_console(qemu: subprocess.Popen[bytes]) -> str:
-    """The last line that QEMU or the machine has written."""
-    if qemu.stdout is None:
-        return ""
-    os.set_blocking(qemu.stdout.fileno(), False)
-    lines = (qemu.stdout.read(MAX_CONSOLE) or b"").decode(errors="replace").split("\n")
-    shown = [line.strip() for line in lines if line.strip()]
-    return "".join(one for one in shown[-1] if one.isprintable())[:200] if shown else "its console is empty"
+@contextlib.contextmanager
+def drawn_blueprint(order: VmOrder) -> Iterator[Blueprint]:
+    """For an emulated processor. Raises `computer.no-isolation` if a program or the kernel is missing."""
+    tools, kernel = find_vm_tools(order.system), find_kernel(order.kernel)
+    initramfs = write_initramfs(kernel, find_busybox(order.system))
+    memory, cpus = machine_size(order.spec.limits)
+    image = order.spec.image
+    with contextlib.ExitStack() as stack:
+        boots, first = (stack.enter_context(path.open("rb")).fileno() for path in (copy_kernel(kernel), initramfs))
+        disk = None if image is None else stack.enter_context(Path(image).expanduser().open("rb")).fileno()
+        yield Blueprint(order, Hardware(tools, "tcg", memory, cpus, boots, first, disk), kernel.release)
 
 
 def _limits_of_host(limits: Limits) -> Limits:
@@ -184,48 +249,14 @@ def _limits_of_host(limits: Limits) -> Limits:
     return replace(limits, memory=limits.memory + MEMORY_OF_THE_KERNEL + MEMORY_OF_QEMU, processes=256)
 
 
-def _start_qemu(order: VmOrder, entering: list[str], arguments: list[str], files: list[int]) -> subprocess.Popen[bytes]:
-    """As a user that owns nothing. It dies with the thread that started it."""
-    uid = order.uid + 2
-    groups = f"--groups={KVM.stat().st_gid}" if "kvm" in arguments else "--clear-groups"
-    setpriv = ["/usr/bin/setpriv", f"--reuid={uid}", f"--regid={uid}", groups, "--no-new-privs", "--inh-caps=-all"]
-    return subprocess.Popen(
-        [*entering, *setpriv, "--pdeathsig=KILL", "--", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=files,
-        start_new_session=True,
-        cwd="/",
-        env={"PATH": "/usr/bin:/bin"},
-    )
-
-
-def _describe_machine(
-    order: VmOrder, tools: VmTools, files: list[int], ports: list[int], accelerator: str
-) -> Iterator[str]:
-    memory = (order.spec.limits.memory + MEMORY_OF_THE_KERNEL) // MIB
-    cpus = max(1, min(math.ceil(order.spec.limits.cpus), os.cpu_count() or 1))
-    control, streams, *shares = ports
-    yield from (tools.qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot", "-sandbox", _SANDBOX)
-    yield from ("-machine", "q35,memory-backend=memory,usb=off,graphics=off", "-smp", str(cpus), "-m", f"{memory}M")
-    emulated = accelerator == "tcg"
-    yield from ("-accel", "tcg,thread=multi,tb-size=128" if emulated else "kvm", "-cpu", "max" if emulated else "host")
-    yield from ("-object", f"memory-backend-memfd,id=memory,size={memory}M,share=on")
-    yield from ("-kernel", f"/proc/self/fd/{files[0]}", "-initrd", f"/proc/self/fd/{files[1]}")
-    words = "console=ttyS0 quiet panic=-1 reboot=t tsc=reliable no_timer_check random.trust_cpu=on swiotlb=noforce"
-    yield from ("-append", f"{words} mitigations=off" if emulated else words)
-    yield from ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
-    yield from ("-device", "virtio-serial-pci")
-    for name, number in (("control", control), ("streams", streams)):
-        yield from ("-chardev", f"socket,id={name},fd={number}")
-        yield from ("-device", f"virtserialport,chardev={name},name={name}")
-    for name, number in zip(("shared", "system"), shares, strict=False):
-        yield from ("-chardev", f"socket,id={name},fd={number}")
-        yield from ("-device", f"vhost-user-fs-pci,chardev={name},tag={name}")
-    if len(files) > 2:
-        yield from ("-drive", f"file=/proc/self/fd/{files[2]},if=none,id=disk,format=raw,readonly=on")
-        yield from ("-device", "virtio-blk-pci,drive=disk")
+def read_console(qemu: subprocess.Popen[bytes]) -> str:
+    """The last line that QEMU or the machine has written."""
+    if qemu.stdout is None:
+        return ""
+    os.set_blocking(qemu.stdout.fileno(), False)
+    lines = (qemu.stdout.read(MAX_CONSOLE) or b"").decode(errors="replace").split("\n")
+    shown = [line.strip() for line in lines if line.strip()]
+    return "".join(one for one in shown[-1] if one.isprintable())[:200] if shown else "its console is empty"
 
 
 def _await_walls(port: ControlPort) -> tuple[str, ...]:
@@ -262,18 +293,14 @@ def find_missing_wall_inside(told: Mapping[str, object]) -> str:
     return "" if "ro" in str(told.get("root")).split(",") else "its root is writable"
 
 
-def _remove(qemu: subprocess.Popen[bytes] | None, shares: Sequence[SharedFolders], cgroup: Cgroup | None) -> None:
-    processes = [share.process for share in shares] + ([] if qemu is None else [qemu])
-    for process in processes:
-        process.kill()
-    if cgroup is not None:
-        cgroup.kill()
-    for process in processes:
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
-    for share in shares:
-        share.connection.close()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _remove_cgroup(cgroup: Cgroup | None) -> None:
     deadline = time.monotonic() + 10
     while cgroup is not None and not cgroup.remove() and time.monotonic() < deadline:
         cgroup.kill()

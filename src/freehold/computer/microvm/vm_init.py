@@ -21,7 +21,7 @@ import time
 from typing import Any, NoReturn
 
 HEAD = struct.Struct(">BII")
-OPEN, DATA, CREDIT, CLOSE, ENDED = range(1, 6)
+OPEN, DATA, CREDIT, CLOSE, ENDED, PAUSE, PAUSED, RESUME = range(1, 9)
 WINDOW = 256 * 1024
 MAX_PAYLOAD = 64 * 1024
 SHARED = "/boot/shared"
@@ -32,6 +32,9 @@ LINK = "/boot/link"
 """The guest's listening socket. It has a name that nothing in the guest's root leads to."""
 NOSUID, NODEV, NOEXEC, RDONLY, REMOUNT, BIND, REC, PRIVATE = 2, 4, 8, 1, 32, 4096, 16384, 1 << 18
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000
+FREEZE_TIMEOUT = 5.0
+MAX_REMEMBERED = 5000
+WARM_TIMEOUT = 30.0
 DEVICES = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -220,6 +223,7 @@ class Requests:
         self.guest = 0
         self._max_files = 0
         self._file_size = 0
+        self._is_paused = False
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -235,7 +239,42 @@ class Requests:
         with open("/dev/urandom", "wb", buffering=0) as source:  # noqa: PTH123
             fcntl.ioctl(source, 0x40085203, struct.pack("ii", len(seed) * 8, len(seed)) + seed)  # RNDADDENTROPY
             fcntl.ioctl(source, 0x5207)  # RNDRESEEDCRNG
+        if self._is_paused:
+            write(f"{GROUP}/cgroup.freeze", "0")
+            self._is_paused = False
         return {}
+
+    def do_pause(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Let nothing but this program run until `wake`: the machine is about to be saved."""
+        self._is_paused = True
+        if int(read("/proc/sys/fs/inode-nr").split()[0]) > MAX_REMEMBERED:
+            write("/proc/sys/vm/drop_caches", "2")  # the host must find again each file that is remembered here
+        write(f"{GROUP}/cgroup.freeze", "1")
+        deadline = time.monotonic() + FREEZE_TIMEOUT
+        while "frozen 1" not in read(f"{GROUP}/cgroup.events"):
+            if time.monotonic() > deadline:
+                self._is_paused = False
+                write(f"{GROUP}/cgroup.freeze", "0")
+                raise RuntimeError("a process cannot be frozen")
+            time.sleep(0.001)
+        return {}
+
+    def do_warm(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Wait until the guest waits for its host, and read what a first command needs."""
+        for command in (["/bin/sh", "-c", "exec /bin/true"], ["/usr/bin/env", "true"]):
+            os.posix_spawn(command[0], command, {})  # `reap` buries it
+        used, deadline = -1, time.monotonic() + WARM_TIMEOUT
+        while time.monotonic() < deadline:
+            now = int(read(f"{GROUP}/cpu.stat").split()[1])
+            if now == used and self._blocks_sigterm():
+                return {}
+            used = now
+            time.sleep(0.2)
+        raise RuntimeError("the guest does not become quiet")
+
+    def _blocks_sigterm(self) -> bool:
+        masks = [line.split()[1] for line in read(f"/proc/{self.guest}/status").splitlines() if line[:7] == "SigBlk:"]
+        return bool(int(masks[0], 16) >> (signal.SIGTERM - 1) & 1)
 
     def do_start(self, request: dict[str, Any]) -> dict[str, Any]:
         plan = request["plan"]
@@ -315,19 +354,40 @@ class Stream:
 
 
 class Streams:
-    """Joins the port `streams` to connections. A stream that is not read stops alone; the others go on."""
+    """Joins the port `streams` to connections. A stream that is not read stops alone; the others go on.
+
+    Between PAUSE and RESUME nothing is on its way: what would be sent is held.
+    """
 
     def __init__(self, port: int, poll: select.poll) -> None:
         self._port = port
         self._poll = poll
         self._inbox = b""
         self._outbox = bytearray()
+        self._held: bytearray | None = None
         self._streams: dict[int, Stream] = {}
         self._by_descriptor: dict[int, Stream] = {}
 
     def send(self, kind: int, number: int, amount: int, content: bytes = b"") -> None:
-        self._outbox += HEAD.pack(kind, number, amount) + content
+        out = self._outbox if self._held is None else self._held
+        out += HEAD.pack(kind, number, amount) + content
         self.flush()
+
+    def _pause(self) -> None:
+        if self._held is None:
+            self.send(PAUSED, 0, 0)
+            self._held = bytearray()
+            self._watch_all()
+
+    def _resume(self) -> None:
+        held, self._held = self._held, None
+        self._outbox += held or b""
+        self.flush()
+        self._watch_all()
+
+    def _watch_all(self) -> None:
+        for stream in self._streams.values():
+            self._watch(stream)
 
     def flush(self) -> None:
         try:
@@ -357,6 +417,9 @@ class Streams:
     def _take(self, kind: int, number: int, amount: int, content: bytes) -> None:
         if kind == OPEN:
             self._open(number)
+            return
+        if kind in (PAUSE, RESUME):
+            self._pause() if kind == PAUSE else self._resume()
             return
         stream = self._streams.get(number)
         if stream is None:
@@ -402,7 +465,7 @@ class Streams:
         self._watch(stream)
 
     def _pull(self, stream: Stream) -> None:
-        if stream.credit <= 0:
+        if stream.credit <= 0 or self._held is not None:
             return
         try:
             data = stream.socket.recv(min(stream.credit, MAX_PAYLOAD))
@@ -418,7 +481,8 @@ class Streams:
         self._watch(stream)
 
     def _watch(self, stream: Stream) -> None:
-        wanted = (select.POLLIN if stream.credit > 0 else 0) | (select.POLLOUT if stream.unsent else 0)
+        reads = stream.credit > 0 and self._held is None
+        wanted = (select.POLLIN if reads else 0) | (select.POLLOUT if stream.unsent else 0)
         self._poll.register(stream.socket, wanted)
 
     def _close(self, stream: Stream) -> None:
