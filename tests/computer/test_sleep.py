@@ -141,6 +141,19 @@ async def test_a_command_that_runs_keeps_it_awake(sleeper: SleepingMachine) -> N
         await asyncio.gather(running, witness.asked())
 
 
+@pytest.mark.parametrize("sleep_after", [DAY])
+async def test_output_of_a_terminal_is_a_use_by_whoever_watches_it(sleeper: SleepingMachine) -> None:
+    """Also without a keystroke. Another client makes the terminal write."""
+    async with Computer.connect(sleeper.path) as computer, Computer.connect(sleeper.path) as other:
+        use = computer._connection.use
+        terminal = await computer.terminal(["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; echo tick; cat"])
+        use._last_use -= DAY
+        assert use.unused >= DAY
+        await other.files.write("go", b"")
+        await terminal.read_until(b"tick")
+        assert use.unused < DAY
+
+
 async def test_looking_at_it_is_no_use(sleeper: SleepingMachine) -> None:
     async with Computer.connect(sleeper.path) as computer:
         looking = asyncio.ensure_future(_look_until_asleep(computer))
