@@ -42,9 +42,51 @@ def engine_command(name: str, folder: Path) -> list[str]:
     ]
 
 
+class EngineProcess:
+    """An engine with folders of its own, which can be killed and started again."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host(self) -> str:
+        return f"unix://{self.folder}/sock"
+
+    def start(self) -> None:
+        """Return when it answers."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                engine_command(self.name, self.folder), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        _await_answer(self._process, self.folder)
+
+    def kill(self) -> None:
+        """As the kernel does when memory is short. Its containers go on."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        # Its containerd dies with it. Until somebody has waited for that, the next engine takes the pid for a live one.
+        (self.folder / "exec/containerd/containerd.pid").unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(60)
+            _end_helpers(self.folder)
+
+
 @contextmanager
 def running_engine(name: str, *, may_refuse: bool = False) -> Iterator[Backend]:
-    """A backend with its engine. Skips, with the reason, where the engine cannot be had.
+    """A backend with its engine. Skips, with the reason, where the engine cannot be had."""
+    with engine_process(name, may_refuse=may_refuse) as engine:
+        yield find_backend(name, engine.host)
+
+
+@contextmanager
+def engine_process(name: str, *, may_refuse: bool = False) -> Iterator[EngineProcess]:
+    """An engine. Skips, with the reason, where it cannot be had.
 
     With `may_refuse` also where the backend refuses to start a computer, because a wall cannot be built.
     """
@@ -57,15 +99,12 @@ def running_engine(name: str, *, may_refuse: bool = False) -> Iterator[Backend]:
     folder = Path(tempfile.mkdtemp(prefix="fh-engine-"))
     folder.chmod(0o755)
     try:
-        with (folder / "log").open("wb") as log:
-            engine = subprocess.Popen(engine_command(name, folder), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        engine = EngineProcess(name, folder)
         try:
-            _await_answer(engine, folder)
-            yield find_backend(name, f"unix://{folder}/sock")
+            engine.start()
+            yield engine
         finally:
-            engine.terminate()
-            engine.wait(60)
-            _end_helpers(folder)
+            engine.stop()
     finally:
         subprocess.run(
             ["umount", "-lR", *sorted(map(str, folder.glob("data/overlay*")))], capture_output=True, check=False
@@ -91,7 +130,8 @@ def _await_answer(engine: "subprocess.Popen[bytes]", folder: Path) -> None:
             except OSError:
                 time.sleep(0.02)
                 continue
-            client.sendall(b"GET /_ping HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n\r\n")
-            if client.recv(100).startswith(b"HTTP/1.1 200"):
-                return
+            with contextlib.suppress(ConnectionError):
+                client.sendall(b"GET /_ping HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n\r\n")
+                if client.recv(100).startswith(b"HTTP/1.1 200"):
+                    return
     raise AssertionError((folder / "log").read_text()[-2000:])

@@ -36,7 +36,7 @@ class ContainerBackend:
         check_folders(spec)
         check_mounts(spec)
         machine = ContainerMachine(
-            self._api, ContainerOrder(spec, transport.listen(), guest_archive(), self._uid), transport
+            self._api, ContainerOrder(spec, transport.listen(), transport.path, guest_archive(), self._uid), transport
         )
         await machine.begin()
         return machine

@@ -6,6 +6,8 @@ host before the guest starts anything, and nobody but that pid 1 is answered.
 """
 
 import contextlib
+import os
+import select
 import socket
 import struct
 import tempfile
@@ -75,15 +77,7 @@ class Handover:
 
     def give(self, pid: int, descriptors: Sequence[int], filters: Sequence[bytes]) -> None:
         """Hand over to the process with this pid and nobody else. Raises `computer.no-isolation`."""
-        try:
-            peer, _ = self._listener.accept()
-        except TimeoutError:
-            raise FreeholdError(
-                "computer.no-isolation",
-                f"The guest did not start within {HANDOVER_TIMEOUT:.0f} s",
-                hint="The image must have /usr/bin/python3; freehold doctor tries it",
-            ) from None
-        with peer:
+        with self._await_peer(pid) as peer:
             peer.settimeout(HANDOVER_TIMEOUT)
             found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             if _CREDENTIALS.unpack(found)[:2] != (pid, self._uid):
@@ -97,6 +91,25 @@ class Handover:
             peer.sendall(programs)
         self.withdraw()
 
+    def _await_peer(self, pid: int) -> socket.socket:
+        """Whoever connects first. Not waited for longer than the process lives."""
+        try:
+            ended = os.pidfd_open(pid)
+        except ProcessLookupError:
+            raise _not_started("The guest ended before it took its link") from None
+        try:
+            poll = select.poll()
+            poll.register(ended, select.POLLIN)
+            poll.register(self._listener, select.POLLIN)
+            ready = {descriptor for descriptor, _ in poll.poll(HANDOVER_TIMEOUT * 1000)}
+        finally:
+            os.close(ended)
+        if self._listener.fileno() in ready:
+            return self._listener.accept()[0]
+        if ready:
+            raise _not_started("The guest ended before it took its link")
+        raise _not_started(f"The guest did not start within {HANDOVER_TIMEOUT:.0f} s")
+
     def withdraw(self) -> None:
         """Nothing inside finds the socket any more. Idempotent."""
         self._listener.close()
@@ -108,3 +121,11 @@ class Handover:
             for left in self.folder.iterdir():
                 left.unlink()
             self.folder.rmdir()
+
+
+def _not_started(message: str) -> FreeholdError:
+    return FreeholdError(
+        "computer.no-isolation",
+        message,
+        hint="The image must have a working /usr/bin/python3; freehold doctor tries it",
+    )

@@ -4,12 +4,12 @@ import io
 import os
 import resource
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from freehold.computer.contract.conventions import AGENT_HOME, BASE_ENVIRONMENT, GUEST_PATH, WORKSPACE
-from freehold.computer.contract.spec import ComputerSpec, Limits
+from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
 from freehold.computer.engine.handover import COMMAND, FOLDER_INSIDE
 from freehold.computer.walls.inside import (
     MASKED_FILES,
@@ -20,6 +20,7 @@ from freehold.computer.walls.inside import (
     describe_etc,
     tmp_size,
 )
+from freehold.errors import FreeholdError
 
 EMPTY_FOLDERS = (
     "dev",
@@ -63,14 +64,29 @@ def pack_empty_root() -> bytes:
 
 
 def describe_container(
-    spec: ComputerSpec, *, image: str, uid: int, guest: Path, handover: Path, uses_host_system: bool
+    spec: ComputerSpec,
+    *,
+    image: str,
+    uid: int,
+    guest: Path,
+    handover: Path,
+    labels: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The body of the request that creates the container. `handover` also gets the files of /etc."""
-    limits = spec.limits
-    etc = _write_etc(spec.hostname, uid, handover)
+    """The body of the request that creates the container. `handover` also gets the files of /etc.
+
+    Nothing that an image asks for is left to it: neither its program, user and environment nor its health check, which
+    the engine would run beside the guest and outside of our filters.
+    """
     environment = {**BASE_ENVIRONMENT, **spec.environment}
-    masked = [*(f"/proc/{name}" for name in (*MASKED_FILES, *MASKED_FOLDERS)), "/sys", "/dev/mqueue"]
-    tmp = tmp_size(limits)
+    binds = [
+        *(_describe_system() if spec.image is None else ()),
+        *_write_etc(spec.hostname, uid, handover),
+        _describe_bind(handover, FOLDER_INSIDE, "ro"),
+        _describe_bind(guest, GUEST_PATH, "ro"),
+        _describe_bind(spec.workspace, WORKSPACE),
+        _describe_bind(spec.home, AGENT_HOME),
+        *(_describe_mount(one) for one in spec.mounts),
+    ]
     return {
         "Image": image,
         "User": f"{uid}:{uid}",
@@ -82,43 +98,63 @@ def describe_container(
         "NetworkDisabled": True,
         "AttachStdout": False,
         "AttachStderr": False,
-        "Labels": {"freehold": "computer"},
-        "HostConfig": {
-            "Binds": [
-                *(_describe_system() if uses_host_system else ()),
-                *etc,
-                f"{handover}:{FOLDER_INSIDE}:ro",
-                f"{guest}:{GUEST_PATH}:ro",
-                f"{spec.workspace.absolute()}:{WORKSPACE}",
-                f"{spec.home.absolute()}:{AGENT_HOME}",
-                *(f"{one.source.absolute()}:{one.target}{'' if one.writable else ':ro'}" for one in spec.mounts),
-            ],
-            "NetworkMode": "none",
-            "ReadonlyRootfs": True,
-            "CapDrop": ["ALL"],
-            "Init": False,
-            "AutoRemove": False,
-            "Privileged": False,
-            # Ours are stricter than the engine's, and pid 1 applies them before it becomes the guest.
-            "SecurityOpt": ["no-new-privileges", "seccomp=unconfined"],
-            "MaskedPaths": masked,
-            "ReadonlyPaths": [f"/proc/{name}" for name in READ_ONLY_PROC],
-            "Memory": limits.memory,
-            "MemorySwap": limits.memory,
-            "PidsLimit": limits.processes,
-            "NanoCpus": int(min(limits.cpus, os.cpu_count() or 1) * 1e9),
-            "Ulimits": _describe_ulimits(limits),
-            "Tmpfs": {
-                "/tmp": f"rw,nosuid,nodev,size={tmp},mode=1777",  # noqa: S108
-                "/run": f"rw,nosuid,nodev,size={RUN_SIZE},mode=1777",
-                **{one.target: f"rw,nosuid,nodev,size={one.size},mode=1777" for one in spec.memory_mounts},
-            },
-            "ShmSize": tmp,
-            "IpcMode": "private",
-            "CgroupnsMode": "private",
-            "LogConfig": {"Type": "none"},
-        },
+        "Healthcheck": {"Test": ["NONE"]},
+        "Labels": dict(labels),
+        "HostConfig": {"Binds": binds, **_describe_walls(spec), **_describe_limits(spec)},
     }
+
+
+def _describe_walls(spec: ComputerSpec) -> dict[str, Any]:
+    tmp = tmp_size(spec.limits)
+    return {
+        "NetworkMode": "none",
+        "ReadonlyRootfs": True,
+        "CapDrop": ["ALL"],
+        "Init": False,
+        "AutoRemove": False,
+        "Privileged": False,
+        # Ours are stricter than the engine's, and pid 1 applies them before it becomes the guest.
+        "SecurityOpt": ["no-new-privileges", "seccomp=unconfined"],
+        "MaskedPaths": [*(f"/proc/{name}" for name in (*MASKED_FILES, *MASKED_FOLDERS)), "/sys", "/dev/mqueue"],
+        "ReadonlyPaths": [f"/proc/{name}" for name in READ_ONLY_PROC],
+        "Tmpfs": {
+            "/tmp": f"rw,nosuid,nodev,size={tmp},mode=1777",  # noqa: S108
+            "/run": f"rw,nosuid,nodev,size={RUN_SIZE},mode=1777",
+            **{one.target: f"rw,nosuid,nodev,size={one.size},mode=1777" for one in spec.memory_mounts},
+        },
+        "ShmSize": tmp,
+        "IpcMode": "private",
+        "CgroupnsMode": "private",
+        "LogConfig": {"Type": "none"},
+    }
+
+
+def _describe_limits(spec: ComputerSpec) -> dict[str, Any]:
+    limits = spec.limits
+    return {
+        "Memory": limits.memory,
+        "MemorySwap": limits.memory,
+        "PidsLimit": limits.processes,
+        "NanoCpus": int(min(limits.cpus, os.cpu_count() or 1) * 1e9),
+        "Ulimits": _describe_ulimits(limits),
+    }
+
+
+def _describe_mount(mount: Mount) -> str:
+    return _describe_bind(
+        mount.source, mount.target, *(() if mount.writable else ("ro",)), *(("rslave",) if mount.follows else ())
+    )
+
+
+def _describe_bind(source: Path, target: str, *options: str) -> str:
+    """Raises `computer.bad-folder` for a path that the engine would read as two."""
+    if ":" in f"{source.absolute()}{target}":
+        raise FreeholdError(
+            "computer.bad-folder",
+            f"{source.absolute()} cannot be shown at {target}: an engine takes no path with a colon",
+            hint="Give the folder another name, or use another backend",
+        )
+    return ":".join([str(source.absolute()), target, *((",".join(options),) if options else ())])
 
 
 def _describe_ulimits(limits: Limits) -> list[dict[str, str | int]]:

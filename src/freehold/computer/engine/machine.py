@@ -13,7 +13,7 @@ from pathlib import Path
 
 from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
 from freehold.computer.contract.transport import Transport
-from freehold.computer.engine.api import EngineApi, EngineRefused
+from freehold.computer.engine.api import EngineApi
 from freehold.computer.engine.container import Container, ContainerOrder, start_container
 from freehold.computer.walls.disk_guard import DiskGuard
 from freehold.computer.walls.freezer import Freezer
@@ -100,12 +100,15 @@ class ContainerMachine:
         await self.wait()
 
     async def _send(self, name: str) -> None:
-        """By the engine, which may do what this user may not; without the engine, directly."""
+        """Directly, so that an engine that hangs delays nothing; by the engine if this user may not."""
+        container = self._started.result()
         try:
-            await asyncio.to_thread(self._api.kill, self._started.result().name, name)
-        except (EngineRefused, FreeholdError):
-            with contextlib.suppress(OSError):
-                os.kill(self.pid, signal.Signals[name])
+            signal.pidfd_send_signal(container.process, signal.Signals[name])
+        except PermissionError:
+            with contextlib.suppress(FreeholdError):
+                await asyncio.to_thread(self._api.kill, container.name, name)
+        except OSError:
+            pass  # it has ended
 
     def usage(self) -> MachineUsage:
         if self._watch is None or self._ended.done():
@@ -173,46 +176,42 @@ class ContainerMachine:
     def _read_status(self, container: Container) -> int:
         """The exit status from the engine, which may learn of the end a moment later than we do."""
         deadline = time.monotonic() + 5
-        with contextlib.suppress(EngineRefused, FreeholdError):
+        with contextlib.suppress(FreeholdError):
             while time.monotonic() < deadline:
                 state = self._api.read_state(container.name)
-                if not state.get("Running"):
-                    return int(state.get("ExitCode", KILLED))
+                if not state.running:
+                    return state.exit_code
                 time.sleep(READY_POLL_SECONDS)
         return KILLED
 
     def _watch_until_end(self, container: Container, watch: LimitWatch, freezer: Freezer) -> None:
-        ended = os.pidfd_open(container.pid)
         received = 0
         poll = select.poll()
-        poll.register(ended, select.POLLIN)
+        poll.register(container.process, select.POLLIN)
         poll.register(container.errors, select.POLLIN)
         poll.register(freezer.woken, select.POLLIN)
         due = time.monotonic()
-        try:
-            while True:
-                if self._start_cancelled.is_set():
-                    return
-                pause = None if freezer.is_asleep else max(0.0, due - time.monotonic()) * 1000
-                ready = {descriptor for descriptor, _ in poll.poll(pause)}
-                if freezer.woken in ready:
-                    os.eventfd_read(freezer.woken)
-                if container.errors in ready:
-                    data = os.read(container.errors, MAX_LAST_WORDS)
-                    received += len(data)
-                    self._stderr_tail = (self._stderr_tail + data)[-MAX_LAST_WORDS:]
-                    if not data or received > MAX_STDERR:
-                        poll.unregister(container.errors)
-                if ended in ready:
-                    watch.sample()
-                    return
-                if time.monotonic() >= due:
-                    with freezer.lock:
-                        if not freezer.is_asleep:
-                            watch.check()
-                    due = time.monotonic() + watch.pause
-        finally:
-            os.close(ended)
+        while True:
+            if self._start_cancelled.is_set():
+                return
+            pause = None if freezer.is_asleep else max(0.0, due - time.monotonic()) * 1000
+            ready = {descriptor for descriptor, _ in poll.poll(pause)}
+            if freezer.woken in ready:
+                os.eventfd_read(freezer.woken)
+            if container.errors in ready:
+                data = os.read(container.errors, MAX_LAST_WORDS)
+                received += len(data)
+                self._stderr_tail = (self._stderr_tail + data)[-MAX_LAST_WORDS:]
+                if not data or received > MAX_STDERR:
+                    poll.unregister(container.errors)
+            if container.process in ready:
+                watch.sample()
+                return
+            if time.monotonic() >= due:
+                with freezer.lock:
+                    if not freezer.is_asleep:
+                        watch.check()
+                due = time.monotonic() + watch.pause
 
 
 def _blocks_sigterm(pid: int) -> bool:

@@ -8,12 +8,12 @@ import sys
 
 from freehold.computer.engine.api import EngineApi
 
-# Waits for the end of its standard input, which the end of the keeper closes.
+# Waits for the end of its standard input, which the end of the keeper closes. An engine that restarts is waited for.
 _PROGRAM = """
-import socket, sys
+import socket, sys, time
 path, name = sys.argv[1:]
 sys.stdin.read()
-for _ in range(3):
+for _ in range(60):
     try:
         with socket.socket(socket.AF_UNIX) as engine:
             engine.settimeout(30)
@@ -22,12 +22,12 @@ for _ in range(3):
             if engine.recv(4096):
                 break
     except OSError:
-        continue
+        time.sleep(1)
 """
 
 
 class OrphanedContainerGuard:
-    """Runs from before the container is created until `close`, which also removes what is left of the container."""
+    """Runs from before the container is created until `close`."""
 
     def __init__(self, api: EngineApi, name: str) -> None:
         self._process = subprocess.Popen(
@@ -39,7 +39,8 @@ class OrphanedContainerGuard:
         )
 
     def close(self) -> None:
-        """Let it do its work now, and wait for it. Idempotent."""
+        """End it: who started the container has ended it. Idempotent."""
+        self._process.kill()
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
