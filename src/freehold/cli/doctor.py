@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from freehold.cli._options import home_option, json_option
-from freehold.computer.registry import BACKENDS, DEFAULT_BACKEND
+from freehold.computer.registry import BACKENDS
 from freehold.home import Home
 
 if TYPE_CHECKING:
@@ -24,14 +24,12 @@ MARKS = {"refused": ("ok", "green"), "escaped": ("ESCAPED", "red"), "unclear": (
 @click.option(
     "--backend",
     type=click.Choice(sorted(BACKENDS)),
-    default=DEFAULT_BACKEND,
-    show_default=True,
-    help="The way to isolate that is tested. SANDBOX_HOST is the address of a container engine.",
+    help="The way to isolate that is tested; else that of the manifest. SANDBOX_HOST is the address of a container engine.",
 )
 @click.option("--lines", is_flag=True, help="Print one line of JSON for each result, as soon as it is known.")
 @home_option
 @json_option
-def command(home: Home, as_json: bool, quick: bool, lines: bool, backend: str) -> None:
+def command(home: Home, as_json: bool, quick: bool, lines: bool, backend: str | None) -> None:
     """Test the isolation with real escape attempts.
 
     Starts temporary computers and runs every escape attempt in them. The report shows what happened, not what is

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freehold.computer.registry import DEFAULT_BACKEND, find_backend
@@ -23,12 +24,19 @@ ENGINE_VARIABLE = "SANDBOX_HOST"
 EventHandler = Callable[[DoctorEvent], None]
 
 
-async def run_doctor(
-    home: Home, *, quick: bool, on_event: EventHandler, backend: str = DEFAULT_BACKEND
-) -> DoctorReport:
+@dataclass(frozen=True)
+class BackendChoice:
+    """The backend that is examined. `host` is where its engine is reached, if not where it usually is."""
+
+    name: str
+    host: str | None
+
+
+async def run_doctor(home: Home, *, quick: bool, on_event: EventHandler, backend: str | None = None) -> DoctorReport:
     """Call `on_event` for each thing that is found, as it is found, and return all of it.
 
     `quick` leaves out the attempts to use up memory, disk and processes. No computer is started when a wall is missing.
+    Without `backend` it examines the one of the manifest.
     """
     events: list[DoctorEvent] = []
 
@@ -36,17 +44,18 @@ async def run_doctor(
         events.append(event)
         on_event(event)
 
-    started = check_machine(home, quick=quick, backend=backend)
+    choice = choose_backend(home, backend)
+    started = check_machine(home, quick=quick, backend=choice)
     emit(started)
     if not started.missing_walls:
-        await _try_escapes(quick, emit, backend)
+        await _try_escapes(quick, emit, choice)
     report = collect_report(started, events)
     emit(DoctorEnded(report.ok))
     return report
 
 
 def run_doctor_until_terminated(
-    home: Home, *, quick: bool, on_event: EventHandler, backend: str = DEFAULT_BACKEND
+    home: Home, *, quick: bool, on_event: EventHandler, backend: str | None = None
 ) -> DoctorReport | None:
     """`run_doctor` in a process of its own. None when SIGTERM ended it; its computers are stopped first."""
 
@@ -62,7 +71,19 @@ def run_doctor_until_terminated(
         return None
 
 
-def check_machine(home: Home, *, quick: bool, backend: str = DEFAULT_BACKEND) -> DoctorStarted:
+def choose_backend(home: Home, wanted: str | None) -> BackendChoice:
+    """The wanted one, else that of the manifest; its engine where the manifest or SANDBOX_HOST says."""
+    from freehold.manifest import load_manifest
+
+    if home.manifest.exists():
+        loaded = load_manifest(home.manifest, os.environ, home=home.root)
+        if not loaded.errors:
+            computer = loaded.manifest.computer
+            return BackendChoice(wanted or computer.backend, computer.host or os.environ.get(ENGINE_VARIABLE))
+    return BackendChoice(wanted or DEFAULT_BACKEND, os.environ.get(ENGINE_VARIABLE))
+
+
+def check_machine(home: Home, *, quick: bool, backend: BackendChoice) -> DoctorStarted:
     """The facts, missing walls and manifest errors of this machine. Starts no computer."""
     from freehold.computer import escapes
 
@@ -71,14 +92,14 @@ def check_machine(home: Home, *, quick: bool, backend: str = DEFAULT_BACKEND) ->
     return DoctorStarted(0 if missing else total, read_facts(), missing, _find_manifest_errors(home))
 
 
-def _find_missing_walls(backend: str) -> Iterator[MissingWall]:
-    if backend == DEFAULT_BACKEND:
+def _find_missing_walls(backend: BackendChoice) -> Iterator[MissingWall]:
+    if backend.name == DEFAULT_BACKEND:
         from freehold.computer.bubblewrap import requirements
 
         for one in requirements.find_missing_requirements():
             yield MissingWall(one.wall, one.message, one.hint)
         return
-    if backend == "microvm":
+    if backend.name == "microvm":
         from freehold.computer.microvm.requirements import check_vm_requirements
 
         try:
@@ -89,7 +110,7 @@ def _find_missing_walls(backend: str) -> Iterator[MissingWall]:
     from freehold.computer.engine.api import find_engine
 
     try:
-        find_engine(backend, os.environ.get(ENGINE_VARIABLE)).version()
+        find_engine(backend.name, backend.host).version()
     except FreeholdError as error:
         yield MissingWall("engine", error.message, error.hint)
 
@@ -103,10 +124,10 @@ def _find_manifest_errors(home: Home) -> tuple[str, ...]:
     return tuple(f"{problem.code} {problem.message}" for problem in loaded.errors)
 
 
-async def _try_escapes(quick: bool, emit: EventHandler, name: str) -> None:
+async def _try_escapes(quick: bool, emit: EventHandler, choice: BackendChoice) -> None:
     from freehold.computer.library.computer import Computer
 
-    backend = find_backend(name, os.environ.get(ENGINE_VARIABLE))
+    backend = find_backend(choice.name, choice.host)
     async with Computer.start(backend=backend) as computer:
         if computer.machine is None:
             raise RuntimeError("a computer that was started has a machine")
