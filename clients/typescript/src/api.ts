@@ -624,6 +624,16 @@ export interface ModelsState {
   stopped: boolean;
 }
 
+/** One mount of the computer. History covers none. `words` say what is wrong, or nothing. */
+export interface MountState {
+  kind: string;
+  source: string;
+  target: string;
+  writable: boolean;
+  state: "starting" | "ready" | "failing" | "down";
+  words: string;
+}
+
 export interface MoveFile {
   path: string;
   to: string;
@@ -761,6 +771,7 @@ export interface ProgramsState {
   usage: Record<string, number | null> | null;
   sleep: SleepState | null;
   limits: Record<string, number>;
+  mounts: MountState[];
   advice: ManifestAdvice[];
 }
 

@@ -64,6 +64,7 @@ def describe_status(status: "KeeperStatus", now: float) -> str:
             wait = program.next_start_in
             again = f"; next try in {_span(wait)}" if wait is not None else ""
             lines.append(click.style(f"  {program.name}: {program.last_error}{again}", fg="yellow"))
+    lines += _mounts(status)
     lines += ["", *_facts(status), "", click.style("  Last events", dim=True)]
     for event in status.events:
         facts = " ".join(f"{name}={_short(value)}" for name, value in event.data.items())
@@ -112,6 +113,21 @@ def _facts(status: "KeeperStatus") -> list[str]:
     return ["  " + click.style(f"{name:<10}", dim=True) + str(value) for name, value in facts.items()]
 
 
+def _mounts(status: "KeeperStatus") -> list[str]:
+    if not status.mounts:
+        return []
+    rows = [("MOUNT", "STATE", "KIND", "SOURCE", "MODE")]
+    for mount in status.mounts:
+        mode = "writable" if mount.writable or mount.kind == "memory" else "read-only"
+        rows.append((mount.target, mount.state, mount.kind, mount.source or "–", mode))
+    troubles = [
+        click.style(f"  {mount.target}: {_printable(mount.words)}", fg="yellow")
+        for mount in status.mounts
+        if mount.words
+    ]
+    return ["", *_table(rows), *troubles]
+
+
 def _sleep(sleep: "SleepStatus", now: float) -> str:
     if sleep.trouble is not None:
         return click.style(sleep.trouble, fg="yellow")
@@ -149,5 +165,9 @@ def _size(amount: int | None) -> str:
 
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    text = "".join(character if character.isprintable() else "�" for character in text)
+    text = _printable(text)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "�" for character in text)

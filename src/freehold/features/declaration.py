@@ -24,6 +24,7 @@ class FeatureProgram:
     module: str
     host: str
     port: int
+    """0 for a program that listens on no port."""
     probe_socket: str
     """A Unix socket in the run folder that accepts connections once the program is ready."""
     preparation_module: str | None = None

@@ -9,7 +9,7 @@ from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.images.artifacts import ImageFolder
-from freehold.keeper.plan import KeeperPlan
+from freehold.keeper.plan import KeeperPlan, MountPlan
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,11 @@ def find_missing(plan: KeeperPlan) -> Iterator[MissingArtifact]:
             except FreeholdError as error:
                 yield MissingArtifact(error.message, 'computer.backend = "bubblewrap"', error.hint)
         yield from _find_missing_root(plan)
-    for mount in (one for one in plan.mounts if one.kind != "memory"):
+    for mount in plan.mounts:
+        if mount.is_remote:
+            yield from _find_missing_helper(mount)
+        if mount.is_remote or mount.kind == "memory":
+            continue
         source = Path(mount.source).expanduser()
         if not source.exists():
             yield MissingArtifact(
@@ -53,6 +57,18 @@ def find_missing(plan: KeeperPlan) -> Iterator[MissingArtifact]:
                 f"the mount at {mount.target}",
                 f"mkdir -p {source}" if mount.kind == "folder" else f"Put it at {source}",
             )
+
+
+def _find_missing_helper(mount: MountPlan) -> Iterator[MissingArtifact]:
+    """A remote mount needs rclone and FUSE on this machine, whatever the backend."""
+    from freehold.computer.mounts.helper_process import find_rclone
+    from freehold.computer.mounts.mount_point import check_fuse
+
+    for look in (find_rclone, check_fuse):
+        try:
+            look()
+        except FreeholdError as error:
+            yield MissingArtifact(error.message, f"the mount at {mount.target}", error.hint)
 
 
 def _find_missing_root(plan: KeeperPlan) -> Iterator[MissingArtifact]:

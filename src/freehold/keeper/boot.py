@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -31,10 +30,12 @@ from freehold.keeper.retry import retry_until_done
 from freehold.keeper.rpc import RpcServer
 from freehold.keeper.seal import withdraw_seal
 from freehold.keeper.service_program import ServiceProgram
+from freehold.keeper.started_process import gateway_command, program_environment
 from freehold.keeper.supervised_program import SupervisedProgram
 from freehold.observe.tracing import configure_tracing, shutdown_tracing
 
 if TYPE_CHECKING:
+    from freehold.computer.mounts.mount_point import MountPoints
     from freehold.identity.sign_ins import SignIns
     from freehold.keeper.keeper import Keeper
 
@@ -136,9 +137,10 @@ class Boot:
         await stack.enter_async_context(RpcServer(home.keeper_socket, api.methods).serve())
         stack.callback(withdraw_seal, home)
         stack.callback(home.computer_socket().unlink, missing_ok=True)
+        points = self._make_mount_points()  # removed after the programs have ended
         await stack.enter_async_context(keeper.supervisor.run_programs())
         spec = await asyncio.to_thread(
-            make_computer_spec, self._plan, home.workspace, home.agent_home, home.mounts, home.agents
+            make_computer_spec, self._plan, home.workspace, home.agent_home, home.mounts, points, home.agents
         )
         api.computer = ComputerProgram(
             spec,
@@ -148,6 +150,7 @@ class Boot:
             backend=self._plan.backend,
             engine_host=self._plan.engine_host,
             sleep_after=self._plan.sleep_after,
+            points=points,
         )
         await stack.enter_async_context(computers.serve(api.computer))
         computer = keeper.supervisor.start(api.computer)
@@ -160,18 +163,29 @@ class Boot:
             )
         return computer, gateway
 
+    def _make_mount_points(self) -> MountPoints | None:
+        """None when the computer has no remote mounts."""
+        if not any(mount.is_remote for mount in self._plan.mounts):
+            return None
+        from freehold.computer.mounts.mount_point import MountPoints
+
+        points = MountPoints(self._home.mount_points)
+        self._stack.callback(points.remove)
+        return points
+
     def _make_gateway(self) -> HostProgram:
         plan = self._plan
         # The probe uses loopback, which is part of every address that the gateway may listen on.
         host = "127.0.0.1" if plan.gateway_host in ("0.0.0.0", "::", "localhost") else plan.gateway_host  # noqa: S104
         return HostProgram(
             name="gateway",
-            argv=[sys.executable, "-m", "freehold.gateway", "--home", str(self._home.root)],
-            environment=os.environ,
+            argv=gateway_command(self._home),
+            environment=program_environment(),
             log_writer=self._log_writer,
             orphan_guard=self._orphan_guard,
             probe=HttpProbe(plan.gateway_port, host=host),
             log_limits=self._keeper.settings.logs,
+            early=self._keeper.early_gateway,
         )
 
     def _make_feature_program(self, program: FeatureProgram) -> Program:
@@ -179,7 +193,7 @@ class Boot:
         process = HostProgram(
             name=program.name,
             argv=[sys.executable, "-m", program.module, "--home", str(self._home.root)],
-            environment=os.environ,
+            environment=program_environment(),
             log_writer=self._log_writer,
             orphan_guard=self._orphan_guard,
             probe=SocketProbe(self._home.run / program.probe_socket),

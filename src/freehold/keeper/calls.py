@@ -118,6 +118,21 @@ class ComputerStatus:
 
 
 @dataclass(frozen=True)
+class MountStatus:
+    """One mount of the computer. History covers none. `failing`: its server does not do what it should. `down`: it is not mounted.
+
+    `words` say what is wrong, or nothing.
+    """
+
+    kind: str
+    source: str
+    target: str
+    writable: bool
+    state: Literal["starting", "ready", "failing", "down"]
+    words: str
+
+
+@dataclass(frozen=True)
 class ComputerInfo:
     """One computer: where it is reached, its folders on this host, and its limits as in `computer.limits`."""
 
@@ -187,6 +202,7 @@ class KeeperStatus:
     disk: DiskStatus
     timeline_trouble: str | None
     events: tuple[RecordedEvent, ...]
+    mounts: tuple[MountStatus, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -23,17 +23,25 @@ if TYPE_CHECKING:
     from freehold.computer.contract.report import LimitEvent
     from freehold.computer.contract.spec import ComputerSpec, Mount
     from freehold.computer.library.connection import ComputerConnection
+    from freehold.computer.mounts.mount_point import MountPoints
+
+    LaunchFunction = Callable[[ComputerSpec, Path, Backend], Awaitable[Machine]]
 
 STOP_GRACE = 4.0
 """Seconds that the guest has to end everything inside; then the machine is killed."""
 
 
 def make_computer_spec(
-    plan: KeeperPlan, workspace: Path, home: Path, unpacked: Path, agents: Path | None = None
+    plan: KeeperPlan,
+    workspace: Path,
+    home: Path,
+    unpacked: Path,
+    points: "MountPoints | None" = None,
+    agents: Path | None = None,
 ) -> "ComputerSpec":
     """`agents` is the folder of installed agents. It is mounted read-only and whole, so that a new agent is visible at once.
 
-    Blocking: archives and commits are unpacked below `unpacked`.
+    Blocking: archives and commits are unpacked below `unpacked`, and `points` prepared for what is mounted later.
     """
     from freehold.computer.contract.spec import ComputerSpec, Limits, MemoryMount, Mount
 
@@ -43,13 +51,13 @@ def make_computer_spec(
         workspace=workspace,
         home=home,
         limits=Limits(**plan.limits),  # type: ignore[arg-type]  # the manifest has checked which are whole numbers
-        mounts=(*agent_mounts, *_provide_mounts(plan, unpacked)),
+        mounts=(*agent_mounts, *_provide_mounts(plan, unpacked, points)),
         memory_mounts=tuple(MemoryMount(one.target, one.size) for one in plan.mounts if one.kind == "memory"),
         image=plan.image,
     )
 
 
-def _provide_mounts(plan: KeeperPlan, unpacked: Path) -> "list[Mount]":
+def _provide_mounts(plan: KeeperPlan, unpacked: Path, points: "MountPoints | None") -> "list[Mount]":
     from freehold.computer.contract.spec import Mount
     from freehold.computer.mounts.archive import unpack_archive
     from freehold.computer.mounts.git_tree import provide_commit
@@ -57,7 +65,13 @@ def _provide_mounts(plan: KeeperPlan, unpacked: Path) -> "list[Mount]":
 
     folders = UnpackedFolders(unpacked)
     found: list[Mount] = []
-    for one in plan.mounts:
+    if points is not None:
+        points.prepare(number for number, one in enumerate(plan.mounts) if one.is_remote)
+    for number, one in enumerate(plan.mounts):
+        if one.is_remote and points is not None:
+            # Read-only for itself: what is mounted on it says whether it can be written.
+            found.append(Mount(points.folder(number), one.target, follows=True))
+            continue
         source = Path(one.source).expanduser()
         if one.kind == "archive":
             source = unpack_archive(source, folders)
@@ -83,6 +97,8 @@ class ComputerProgram:
     required: bool = True
     starts_on_demand: bool = False
     sleep_after: float | None = None
+    points: "MountPoints | None" = None
+    """Of the remote mounts, if it has some."""
     sleep: ComputerSleep | None = field(default=None, init=False)
     _machine: "Machine | None" = field(default=None, init=False)
 
@@ -94,6 +110,12 @@ class ComputerProgram:
         # In a thread: the first import is slow, and the gateway starts at the same time.
         launch, backend = await asyncio.to_thread(_import_launch, self.backend, self.engine_host)
         self.sleep = None
+        with contextlib.ExitStack() as stack:
+            if self.points is not None:
+                await asyncio.to_thread(stack.enter_context, self.points.held_empty())
+            return await self._launch(launch, backend)
+
+    async def _launch(self, launch: "LaunchFunction", backend: "Backend") -> "ComputerRun":
         if self.sleep_after is None:
             self._machine = machine = await launch(self.spec, self.socket, backend)
             return ComputerRun(machine, self)
@@ -129,9 +151,7 @@ class ComputerProgram:
         self.log_writer.note(self.name, "warning", event.message)
 
 
-def _import_launch(
-    backend: str, engine_host: str | None
-) -> "tuple[Callable[[ComputerSpec, Path, Backend], Awaitable[Machine]], Backend]":
+def _import_launch(backend: str, engine_host: str | None) -> "tuple[LaunchFunction, Backend]":
     from freehold.computer.library.launch import launch
     from freehold.computer.registry import find_backend
 

@@ -14,12 +14,17 @@ from freehold.keeper.calls import ManifestAdvice
 
 @dataclass(frozen=True)
 class MountPlan:
-    kind: Literal["folder", "archive", "git", "memory"]
+    kind: Literal["folder", "archive", "git", "memory", "s3", "webdav", "rclone"]
     source: str
     target: str
     writable: bool
     commit: str
     size: int
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the program of the feature `mounts` mounts it, while the computer runs."""
+        return self.kind in ("s3", "webdav", "rclone")
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder or file of the host that appears inside at `target`; read-only unless `writable`."""
+    """A folder or file of the host that appears inside at `target`; read-only unless `writable`.
+
+    `follows`: what is mounted on the source later is seen inside as well. The source is then a shared mount.
+    """
 
     source: Path
     target: str
     writable: bool = False
+    follows: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """The programs that the keeper runs: list and restart them."""
 
+from typing import Literal
+
 from fastapi import Request
 from pydantic import BaseModel
 
@@ -60,6 +62,17 @@ class SleepStateBody(BaseModel):
     trouble: str | None
 
 
+class MountStateBody(BaseModel):
+    """One mount of the computer. History covers none. `words` say what is wrong, or nothing."""
+
+    kind: str
+    source: str
+    target: str
+    writable: bool
+    state: Literal["starting", "ready", "failing", "down"]
+    words: str
+
+
 class ProgramsStateBody(BaseModel):
     """All programs, and the isolation of the computer. `usage` is its present use; null means not measurable.
 
@@ -77,6 +90,7 @@ class ProgramsStateBody(BaseModel):
     usage: dict[str, float | None] | None
     sleep: SleepStateBody | None
     limits: dict[str, float]
+    mounts: list[MountStateBody]
     advice: list[ManifestAdviceBody]
 
 
@@ -121,6 +135,7 @@ class ProgramRoutes:
             usage=None if status.usage is None else vars(status.usage),
             sleep=None if status.sleep is None else SleepStateBody.model_validate(encode(status.sleep)),
             limits=self._services.manifest.computer.limits.model_dump(),
+            mounts=[MountStateBody.model_validate(encode(mount)) for mount in status.mounts],
             advice=[ManifestAdviceBody.model_validate(encode(one)) for one in status.advice],
         )
 

@@ -2,7 +2,7 @@
 
 import time
 
-from freehold.keeper.calls import ComputerUsage, KeeperStatus, ProgramStatus, SleepStatus
+from freehold.keeper.calls import ComputerUsage, KeeperStatus, MountStatus, ProgramStatus, SleepStatus
 from freehold.keeper.page.frame import escape_text, render_notice, render_page
 
 GOOD = {"ready", "idle"}
@@ -11,7 +11,14 @@ WAITING = {"starting", "waiting", "stopping"}
 
 def render_overview(status: KeeperStatus, history: str, notice: str = "", *, is_moving: bool = False) -> str:
     """`history` is the HTML of the history part; `notice` says what was just done. It is loaded again while it `is_moving`."""
-    body = (render_notice(notice) if notice else "") + _state(status) + history + _programs(status) + _facts(status)
+    body = (
+        (render_notice(notice) if notice else "")
+        + _state(status)
+        + history
+        + _programs(status)
+        + _mounts(status)
+        + _facts(status)
+    )
     sign_out = '<form method="post" action="sign-out"><button>Sign out</button></form>'
     return render_page(
         "Overview", body, home=status.home, corner=sign_out, refresh=3 if is_moving or not status.ready else None
@@ -83,6 +90,25 @@ def _program(program: ProgramStatus) -> str:
         f"<p>{escape_text(' · '.join(facts))}</p>{trouble}</div>"
         f'<form method="post" action="restart"><input type="hidden" name="program" value="{name}">'
         f'<button aria-label="Restart {name}">Restart</button></form></div>'
+    )
+
+
+def _mounts(status: KeeperStatus) -> str:
+    if not status.mounts:
+        return ""
+    rows = "".join(_mount(mount) for mount in status.mounts)
+    note = "<p>History does not cover mounts: what is changed there cannot be undone.</p>"
+    return f'<h2>Mounts</h2><section class="card">{rows}</section>{note}'
+
+
+def _mount(mount: MountStatus) -> str:
+    tone = {"ready": "good", "starting": "warn"}.get(mount.state, "bad")
+    mode = "writable" if mount.writable or mount.kind == "memory" else "read-only"
+    facts = " · ".join(word for word in (mount.kind, mount.source, mode) if word)
+    trouble = f'<p class="minus">{escape_text(mount.words)}</p>' if mount.words else ""
+    return (
+        f'<div class="row"><div class="what"><b>{escape_text(mount.target)}</b>'
+        f'<span class="tag {tone}">{escape_text(mount.state)}</span><p>{escape_text(facts)}</p>{trouble}</div></div>'
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, Strict
 from freehold.manifest.sections.base import Section
 from freehold.manifest.units import Bytes, Command, Port, Seconds
 
-MountKind = Literal["folder", "archive", "git", "memory"]
+MountKind = Literal["folder", "archive", "git", "memory", "s3", "webdav", "rclone"]
 Backend = Literal["bubblewrap", "docker", "podman", "microvm"]
 
 
@@ -35,16 +35,16 @@ class MountSection(Section):
 
     kind: MountKind = Field(
         default="folder",
-        description="A folder of this machine; the files of a tar or zip archive; the files of a git repository at a commit; or an empty folder in memory. Archive and git are read-only.",
+        description="A folder of this machine; the files of a tar or zip archive; the files of a git repository at a commit; an empty folder in memory; a bucket of S3 or a compatible service; a WebDAV folder; or a remote of rclone. Archive and git are read-only.",
         examples=["git"],
     )
     source: str = Field(
         default="",
-        description="The folder, the archive or the repository on this machine; nothing for memory.",
+        description="The folder, the archive or the repository on this machine; nothing for memory. For s3 the bucket, and a folder in it; for webdav a folder below the endpoint; for rclone `NAME:FOLDER`.",
         examples=["~/code/library"],
     )
     target: str = Field(default="", description="Where the computer sees it.", examples=["/mnt/library"])
-    writable: bool = Field(default=False, description="Whether the agent may change a folder.")
+    writable: bool = Field(default=False, description="Whether the agent may change a folder, also a remote one.")
     commit: str | None = Field(
         default=None,
         description="A commit, tag or branch, for git. It is looked up at each start.",
@@ -54,6 +54,26 @@ class MountSection(Section):
         default=None,
         description="The size of a folder in memory. It counts as memory of the computer.",
         examples=["64MiB"],
+    )
+    endpoint: str | None = Field(
+        default=None,
+        description="The address of the server, for s3 and webdav. Nothing else is reached.",
+        examples=["https://s3.eu-central-1.amazonaws.com"],
+    )
+    region: str | None = Field(default=None, description="The region, for s3.", examples=["eu-central-1"])
+    user: str | None = Field(
+        default=None, description="The access key ID for s3; the user for webdav, or nothing if the key is a token."
+    )
+    key: str | None = Field(
+        default=None,
+        description="Where the key or password is kept: `secret:name`. For rclone, the secret is the output of `rclone config dump`, in one line.",
+        examples=["secret:photos"],
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        description="The hosts that a remote of rclone needs, with a port unless it is 443. Nothing else is reached.",
+        examples=[["www.googleapis.com", "oauth2.googleapis.com"]],
+        strict=False,
     )
 
 
