@@ -24,6 +24,7 @@ from freehold.computer.library.process import CommandResult
 from freehold.computer.library.removal import remove_tree
 from freehold.errors import FreeholdError
 
+EMULATED_SLOWNESS = 5
 ANSWER_TIMEOUT = 20.0
 
 
@@ -84,13 +85,19 @@ async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer, backend: Backend
             if computer.machine is not None:
                 computer.machine.subscribe(events.append)
             escape = EscapeAttempt(bomb.name, bomb.claim, bomb.program)
-            ran = await computer.run(build_command(escape, bait), timeout=bomb.seconds)
+            ran = await computer.run(build_command(escape, bait), timeout=bomb.seconds * _slowness(computer))
             trouble = await _find_unresponsive(computer) or await _find_unresponsive(bystander)
             if computer.machine is not None:
                 computer.machine.usage()
             return _judge_bomb(bomb, judge_escape(escape, bait, ran), ran, events, trouble)
     finally:
         await asyncio.to_thread(remove_tree, folder)
+
+
+def _slowness(computer: Computer) -> int:
+    """A virtual machine may be emulated: it then takes many times as long to reach a limit."""
+    limits = {} if computer.machine is None else computer.machine.isolation.limits
+    return EMULATED_SLOWNESS if "virtual machine" in limits.values() else 1
 
 
 def _judge_bomb(bomb: Bomb, own: Verdict, ran: CommandResult, events: list[LimitEvent], trouble: str) -> Verdict:

@@ -7,7 +7,7 @@ from freehold.computer.contract.guest_archive import guest_archive
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.contract.transport import InheritedSocket, Transport
 from freehold.computer.microvm.machine import VmMachine
-from freehold.computer.microvm.requirements import find_vm_tools
+from freehold.computer.microvm.requirements import find_vm_tools, vm_system
 from freehold.computer.microvm.vm import VmOrder
 from freehold.computer.walls.folder_check import check_folders, check_mounts
 from freehold.errors import FreeholdError
@@ -17,17 +17,17 @@ EROFS_MAGIC = b"\xe2\xe1\xf5\xe0"
 
 
 class MicroVm:
-    """`system` is the folder of a system with QEMU, virtiofsd, busybox and a kernel.
+    """`system` is the folder of a system with QEMU, virtiofsd, busybox and a kernel; see `vm_system`.
 
     An image whose packages have a kernel brings its own.
     """
 
     name = "microvm"
 
-    def __init__(self, uid: int = DEFAULT_UID, system: Path = Path("/")) -> None:
-        find_vm_tools(system)
+    def __init__(self, uid: int = DEFAULT_UID, system: Path | None = None) -> None:
+        self._system = system or vm_system()
         self._uid = uid
-        self._system = system
+        find_vm_tools(self._system)
 
     def make_transport(self, path: Path) -> InheritedSocket:
         return InheritedSocket(path)

@@ -13,6 +13,8 @@ from freehold.errors import FreeholdError
 QEMU = ("usr/bin/qemu-system-x86_64", "usr/local/bin/qemu-system-x86_64")
 VIRTIOFSD = ("usr/libexec/virtiofsd", "usr/lib/qemu/virtiofsd", "usr/lib/virtiofsd")
 KVM = Path("/dev/kvm")
+SYSTEM_VARIABLE = "FREEHOLD_VM_SYSTEM"
+"""A folder with the programs and the kernel of another system, for a host whose own are too old."""
 SAVES_SINCE = 10
 """The first QEMU that was seen to save a machine with shared folders. 7.2 refuses; those between were not tried."""
 
@@ -31,8 +33,12 @@ class VmTools:
     can_save: bool
 
 
+def vm_system() -> Path:
+    return Path(os.environ.get(SYSTEM_VARIABLE) or "/")
+
+
 @cache
-def find_vm_tools(system: Path = Path("/")) -> VmTools:
+def find_vm_tools(system: Path) -> VmTools:
     """The programs below `system`. Raises `computer.no-isolation` for the first that is missing."""
     if os.geteuid() != 0:
         raise FreeholdError(
@@ -65,8 +71,9 @@ def _read_output(*command: str) -> str:
     return done.stdout + done.stderr
 
 
-def check_vm_requirements(system: Path = Path("/")) -> VmKernel:
+def check_vm_requirements(system: Path | None = None) -> VmKernel:
     """Raises `computer.no-isolation` for what is missing; the kernel that would be booted otherwise."""
+    system = system or vm_system()
     find_vm_tools(system)
     find_busybox(system)
     return find_kernel(system)

@@ -4,6 +4,7 @@ It runs in a user namespace in which the agent's uid is the computer's uid on th
 rights. Whatever happens inside the virtual machine, no file on the host can get another owner.
 """
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -61,6 +62,15 @@ class SharedFolders:
     def max_files(self) -> int:
         """How many files it can know at once: it holds a descriptor for each that the machine remembers."""
         return resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE)[0]
+
+    def holds_nameless_files(self) -> bool:
+        """Whether the machine uses a file that was deleted: nobody could find it again by its path."""
+        for descriptor in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                name = str(descriptor.readlink())
+                if name.endswith(" (deleted)") and not name.startswith("/memfd:") and descriptor.stat().st_nlink == 0:
+                    return True
+        return False
 
     def admit(self, uid: int) -> None:
         """Give the program its two user ids. It does nothing before that. Raises `computer.no-isolation`."""

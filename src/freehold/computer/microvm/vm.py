@@ -44,6 +44,7 @@ from freehold.errors import FreeholdError
 MAX_CONSOLE = 64 * 1024
 START_TIMEOUT = 60.0
 COPY_TIMEOUT = 60.0
+FORGET_TIMEOUT = 0.3
 MEMORY_OF_QEMU = 512 * MIB
 NONE = "0" * 16
 EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
@@ -103,11 +104,23 @@ class Vm:
         """Write it to disk. It stands still afterwards, and is of no more use. If this raises, it goes on."""
         self.control.ask("pause")
         try:
-            save_machine(self.qmp, self.memory, saved)
+            self._await_names()
+            try:
+                save_machine(self.qmp, self.memory, saved)
+            except FreeholdError:
+                continue_machine(self.qmp)
+                raise
         except FreeholdError:
-            continue_machine(self.qmp)
             self.control.wake()
             raise
+
+    def _await_names(self) -> None:
+        """Raises if a program inside holds a deleted file. The machine forgets others in a moment."""
+        deadline = time.monotonic() + FORGET_TIMEOUT
+        while any(share.holds_nameless_files() for share in self.shares):
+            if time.monotonic() > deadline:
+                raise FreeholdError("computer.cannot-sleep", "A program inside holds a file that was deleted")
+            time.sleep(0.01)
 
     def kill(self) -> None:
         self.qemu.kill()
