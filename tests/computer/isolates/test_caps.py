@@ -77,6 +77,7 @@ PYTHON_REFUSED = {
     "killing the guest": "import os; os.kill(1, 9)",
     "killing everything": "import os; os.kill(-1, 9)",
     "killing the zygote": "import os; os.kill(os.getppid(), 9)",
+    "stopping itself": "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
     "signals by the owner of a pipe": "import fcntl, os\nr, w = os.pipe()\nfcntl.fcntl(r, fcntl.F_SETOWN, os.getppid())",
     "signals by a pidfd": "import os, signal; signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)",
     "the memory of the zygote": "import os; open(f'/proc/{os.getppid()}/mem', 'rb')",

@@ -167,7 +167,7 @@ async def test_files_go_in_and_come_back(computer: Computer) -> None:
 async def is_kept(computer: Computer, module: str) -> bool:
     """Whether the computer can run the module when it is given no more than its hash."""
     link = await Link.connect(computer.transport)
-    receiver = ExecutionReceiver(IsolateLimits(), None)
+    receiver = ExecutionReceiver(IsolateLimits(), 60.0, None)
     request = describe_isolate("wasm", IsolateLimits(), Grants(), None)
     digest = hashlib.sha256(module.encode()).hexdigest()
     channel = link.open({"op": "isolate", **request, "code": "next()", "module": digest}, receiver)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from freehold.computer.isolates.limits import IsolateLimits
 from freehold.computer.isolates.records import (
     ITEM,
+    MAX_ITEMS,
     MAX_REQUEST,
     RecordReader,
     ResultItem,
@@ -25,6 +26,9 @@ _MAX_OVERHEAD = 4 * 1024 * 1024
 """Bytes of headers that the records of one execution may have together."""
 _MARGIN = 15.0
 """Seconds after an execution's time limit at which a guest that has not ended it counts as broken."""
+_FOREVER = 1e8
+MAX_WAIT = 3600.0
+"""Seconds that an execution may wait for its turn while others run."""
 _MAX_TEXT = 16 * 1024
 _LARGE_MODULE = 512 * 1024
 """Bytes from which on a module is hashed in a thread."""
@@ -112,10 +116,38 @@ ExecutionPart = OutputChunk | ResultItem | CodeResult
 """What a stream gives: output and results as they arrive, then the result as a whole."""
 
 
+class ExecutionDeadline:
+    """After the time limit of its code a guest that has not ended it counts as broken. The limit begins with its turn."""
+
+    def __init__(self, wall_time: float) -> None:
+        self._patience = wall_time + _MARGIN if wall_time < _FOREVER else None
+        self.timeout = asyncio.timeout(self._patience)
+        self._waits: bool | None = None
+
+    def postpone(self, waits: bool) -> None:
+        """It waits for its turn, or its turn has come. A guest may say either once."""
+        if waits == (self._waits is not None) or self._waits is False:
+            raise protocol_error("an execution that waits for its turn twice")
+        self._waits = waits
+        seconds = MAX_WAIT if waits else self._patience
+        if not self.timeout.expired():
+            self.timeout.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+
+    def explain(self) -> FreeholdError:
+        if self._waits:
+            return FreeholdError(
+                "computer.busy",
+                f"The code waited {MAX_WAIT / 60:.0f} minutes for its turn, because too much other code runs",
+                hint="End code that is not needed, or try again later",
+            )
+        return FreeholdError("computer.unresponsive", "The computer did not end an execution at its time limit")
+
+
 class ExecutionReceiver:
     """Collects the records of one execution, and tells `listener` of each as it arrives."""
 
-    def __init__(self, limits: IsolateLimits, listener: Listener | None) -> None:
+    def __init__(self, limits: IsolateLimits, wall_time: float, listener: Listener | None) -> None:
+        self.deadline = ExecutionDeadline(wall_time)
         self._reader = RecordReader(limits.output + limits.results + _MAX_OVERHEAD)
         self._listener = listener
         self._parts: tuple[list[bytes], list[bytes]] = ([], [])
@@ -130,6 +162,8 @@ class ExecutionReceiver:
             raise protocol_error("an isolate has one stream")
         for kind, content in self._reader.feed(payload):
             if kind == ITEM:
+                if len(self._items) == MAX_ITEMS:
+                    raise protocol_error("too many items of one execution")
                 item = read_item(content)
                 self._items.append(item)
                 self._tell(item)
@@ -147,6 +181,10 @@ class ExecutionReceiver:
         return
 
     def message(self, message: dict[str, Any]) -> None:
+        waits = message.get("waits")
+        if isinstance(waits, bool):
+            self.deadline.postpone(waits)
+            return
         self._error = self._error or reply.read_error(message)
         self._answer = message
 
@@ -267,18 +305,16 @@ async def _run_once(
     wall_time: float,
     listener: Listener | None,
 ) -> CodeResult:
-    receiver = ExecutionReceiver(limits, listener)
+    receiver = ExecutionReceiver(limits, wall_time, listener)
     with link.use.hold():
         channel = receiver.channel = link.open({"op": "isolate", **request}, receiver)
         try:
-            async with asyncio.timeout(wall_time + _MARGIN) if wall_time < 1e8 else asyncio.timeout(None):
+            async with receiver.deadline.timeout:
                 for content in parts:
                     await channel.write(content)
                 await receiver.done
         except TimeoutError:
-            raise FreeholdError(
-                "computer.unresponsive", "The computer did not end an execution at its time limit"
-            ) from None
+            raise receiver.deadline.explain() from None
         finally:
             channel.close()
     return receiver.result()

@@ -14,6 +14,7 @@ from freehold.computer.library.frames import protocol_error
 RECORD = struct.Struct("<BI")
 STDOUT, STDERR, ITEM, RESULT = range(4)
 MAX_ITEM = 64 * 1024 * 1024
+MAX_ITEMS = 10_000
 MAX_REQUEST = 32 * 1024 * 1024
 MAX_HEAD = 64 * 1024
 MAX_COLUMNS = 10_000

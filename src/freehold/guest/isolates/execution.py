@@ -9,7 +9,7 @@ from freehold.guest.codec import encode_message
 from freehold.guest.isolates.folder import IsolateFolder
 from freehold.guest.isolates.isolate import IsolateUser
 from freehold.guest.isolates.module_store import ModuleDraft
-from freehold.guest.isolates.records import MAX_REQUEST, RECORD
+from freehold.guest.isolates.records import MAX_ITEMS, MAX_REQUEST, RECORD
 from freehold.guest.link import Operation
 from freehold.guest.spawn import OperationError, to_bytes
 
@@ -103,7 +103,9 @@ class Execution(Operation, IsolateUser):
         self._limit: str | None = None
         self._output_left = self.limits.output
         self._results_left = self.limits.results
+        self._items_left = MAX_ITEMS
         self._discards = False
+        self._waits = False
         self._began = 0.0
         self._processor_before = 0.0
         self._kill_at: float | None = None
@@ -136,8 +138,15 @@ class Execution(Operation, IsolateUser):
         if not self._missing:
             self._isolates.queue(self)
 
+    def wait(self) -> None:
+        """Others have their turn first. The host is told, because its time limit begins when the code does."""
+        self._waits = True
+        self._channel.send_message({"waits": True})
+
     def start(self) -> None:
         """Called when it is this execution's turn."""
+        if self._waits:
+            self._channel.send_message({"waits": False})
         file = self._find_module()
         if self.context is not None:
             self._isolate, folder = self.context.isolate, self.context.folder
@@ -247,7 +256,8 @@ class Execution(Operation, IsolateUser):
     def item(self, data: bytes, size: int | None) -> None:
         if size is not None:
             self._results_left -= size
-            if self._results_left < 0:
+            self._items_left -= 1
+            if self._results_left < 0 or self._items_left < 0:
                 self.stop("results")
         if not self._discards:
             self._channel.send(0, data)

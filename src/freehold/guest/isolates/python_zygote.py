@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 
 from freehold.guest.isolates import fork_server
 from freehold.guest.isolates.python_runner import PythonRunner, rehearse_python
@@ -27,14 +29,14 @@ REHEARSALS = 20
 
 
 def run_zygote(closed: bytes, networked: bytes, packages: Sequence[str]) -> None:
-    """`packages` are folders: what has the folder's name is imported now."""
+    """Modules with the names of `packages` are imported now, so that no isolate waits for them."""
     os.environ["MPLBACKEND"] = "agg"
-    for name in [*PRELOAD, *map(os.path.basename, packages)]:
-        try:
+    for name in PRELOAD:
+        with suppress(ImportError):
             import_module(name)
-        except ImportError:
-            if name not in PRELOAD:
-                raise
+    for name in packages:
+        if find_spec(name) is not None:  # the modules of a package may have other names
+            import_module(name)
     walls = Walls(sys.path, closed, networked)
     sys.path.insert(0, "")  # the folder of the isolate
     for _ in range(REHEARSALS):

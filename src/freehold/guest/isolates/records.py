@@ -11,6 +11,8 @@ STDOUT, STDERR, ITEM, RESULT, MODULE = range(5)
 A module is what an isolate has compiled from WebAssembly, before it runs any of it. The guest keeps it.
 """
 MAX_ITEM = 64 * 1024 * 1024
+MAX_ITEMS = 10_000
+"""Items of one execution. Each costs the host much more than its bytes."""
 MAX_RESULT = 64 * 1024
 MAX_REQUEST = 32 * 1024 * 1024
 BORN = -1

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_RUNNING = 128
 """Executions that run at once; the others wait for their turn. Each is a process."""
 MAX_CONTEXTS = 256
+MAX_ZYGOTES = 12
+"""Interpreters that wait for work: one for each language, owner or agents, and set of packages."""
 IDLE_AFTER = 300.0
 """Seconds after which a zygote without work is ended, unless a request says otherwise."""
 TICK, SLOW_TICK = 0.05, 1.0
@@ -95,16 +97,32 @@ class Isolates:
             )
         if language == "typescript":
             language = "javascript"
-        packages = tuple(map(str, message.get("packages") or ()))
-        group = SESSIONS if message.get("apart") else ""
-        zygote = self._zygotes.get((language, group, packages))
+        packages = tuple(sorted(set(map(str, message.get("packages") or ()))))
+        key = language, SESSIONS if message.get("apart") else "", packages
+        zygote = self._zygotes.get(key)
         if zygote is None or not zygote.alive:
-            zygote = self._zygotes[language, group, packages] = Zygote(self._children, language, group, packages)
+            self._zygotes.pop(key, None)
+            self._make_room()
+            zygote = self._zygotes[key] = Zygote(self._children, *key)
         return zygote.take()
+
+    def _make_room(self) -> None:
+        """For another zygote: the one that was idle for longest ends."""
+        if len(self._zygotes) < MAX_ZYGOTES:
+            return
+        idle = [key for key, zygote in self._zygotes.items() if zygote.is_idle]
+        if not idle:
+            raise OperationError(
+                "computer.busy", f"{MAX_ZYGOTES} interpreters with different packages are in use, which is the limit"
+            )
+        oldest = min(idle, key=lambda key: self._zygotes[key].used_at)
+        self._zygotes.pop(oldest).end()
 
     def queue(self, execution: Execution) -> None:
         self._waiting.append(execution)
         self._start_waiting()
+        if self._waiting and self._waiting[-1] is execution:
+            execution.wait()
 
     def unqueue(self, execution: Execution) -> None:
         if execution in self._waiting:

@@ -94,6 +94,9 @@ function seal(request, { filter, statm }) {
 
 for (const name of ['events', 'stream', 'buffer', 'zlib', 'url', 'assert', 'timers/promises', 'readline', 'fs/promises', 'perf_hooks', 'path', 'os', 'string_decoder', 'querystring'])
   require('node:' + name);
+for (const name of process.argv.splice(1)) // packages
+  try { require(name); }
+  catch (error) { fs.writeSync(2, `${name} cannot be loaded: ${String(error?.message).split('\n')[0]}\n`); exit(1); }
 if (stripTypeScriptTypes)
   for (let round = 0; round < 40; round++)
     stripTypeScriptTypes(`interface P<T> { a: T; b?: string } type Q = P<number>; const f${round} = <T,>(x: T): T => x; class C { private x: number = ${round}; m(a: string, b = 2): void { console.log(a as unknown as number, b!); } }`);

@@ -57,7 +57,12 @@ class Zygote:
         addon = children.null if program.addon is None else _nameless_file(program.addon)
         try:
             environment = {name: value for name, value in children.environment.items() if name in KEPT_VARIABLES}
-            message = {"argv": program.command, "cwd": "/", "env": ENVIRONMENT, "apart": group}
+            message = {
+                "argv": program.command,
+                "cwd": "/",
+                "env": {**ENVIRONMENT, **program.environment},
+                "apart": group,
+            }
             request = SpawnRequest(message, environment, children.workspace, children.new_marker())
             self._pid = children.start(request, (its.fileno(), addon, stderr))
         except BaseException:
