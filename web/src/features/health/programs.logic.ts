@@ -82,6 +82,7 @@ export function programDescription(name: string): string {
     keeper: "runs the other programs, history and undo",
     gateway: "sign-in, API, agents, network and this page",
     computer: "the sealed machine in which agents work",
+    mounts: "folders of S3, WebDAV and rclone remotes",
     ssh: "SSH access",
   };
   return known[name] ?? "";
