@@ -9,7 +9,7 @@ A group of routes is a class. Its methods are the handlers, each with one decora
         async def read_timeline(self, after: int = 0) -> TimelineEventsBody: ...
 
 `add_routes(app, TimelineRoutes(context))` adds them in the order of the class. The name of a method is the operation id
-of its route. A route without a scope stops the gateway from starting.
+of its route. With a route without a scope, the gateway serves none.
 """
 
 from collections.abc import Callable, Iterable

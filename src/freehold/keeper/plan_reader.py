@@ -1,6 +1,5 @@
 """Reads the manifest in another process, which prints the plan and ends."""
 
-import argparse
 import json
 import os
 import subprocess
@@ -33,6 +32,7 @@ class PlanReader:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env={**os.environ, "PYDANTIC_DISABLE_PLUGINS": "__all__"},  # looking for plugins takes time
         )
 
     async def read_plan(self) -> KeeperPlan:
@@ -124,6 +124,8 @@ def _plan_programs(manifest: "Manifest") -> Iterator[FeatureProgram]:
 
 
 def main() -> None:
+    import argparse  # not in the keeper, which imports this module too
+
     parser = argparse.ArgumentParser(prog="python -m freehold.keeper.plan_reader")
     parser.add_argument("--home", required=True)
     home = find_home(parser.parse_args().home)

@@ -1,15 +1,19 @@
 """`run_code`: a host tool that runs code in isolates. Each session has one context for each language."""
 
+from __future__ import annotations
+
 import asyncio
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from freehold.agents.tools.tool import ToolAnswer, ToolPicture
-from freehold.computer import CodeContext, CodeResult, Computer, Grants
 from freehold.computer.contract.conventions import WORKSPACE
 from freehold.errors import FreeholdError
+
+if TYPE_CHECKING:
+    from freehold.computer import CodeContext, CodeResult, Computer
 
 MAX_ANSWER = 20_000
 """Characters of the answer. The middle of a longer one is left out."""
@@ -19,7 +23,6 @@ MAX_PICTURES, MAX_PICTURE = 4, 1024 * 1024
 CodeLanguageName = Literal["python", "javascript", "typescript"]
 LANGUAGES: tuple[CodeLanguageName, ...] = ("python", "javascript", "typescript")
 ContextKey = tuple[str, CodeLanguageName]
-READ_WORKSPACE = Grants({WORKSPACE: "r"})
 
 
 class CodeRunner:
@@ -67,9 +70,11 @@ class CodeRunner:
             return context
 
     async def _create(self, session: str, language: CodeLanguageName) -> CodeContext:
+        from freehold.computer import Grants  # few sessions run code
+
         create = partial(
             getattr(self._computer(), language).contexts.create,
-            grants=READ_WORKSPACE,
+            grants=Grants({WORKSPACE: "r"}),
             label=f"session {session}",
             apart=session,
         )

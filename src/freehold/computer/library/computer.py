@@ -5,15 +5,15 @@ import tempfile
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from freehold.computer.contract.backend import Backend, Machine
 from freehold.computer.contract.report import LimitEvent, MachineUsage
 from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
 from freehold.computer.contract.transport import SocketTransport, Transport
-from freehold.computer.isolates.language import CodeLanguage
 from freehold.computer.library import process as processes
 from freehold.computer.library.batch import send_batch
 from freehold.computer.library.connection import ComputerConnection, LinkState
@@ -42,6 +42,9 @@ from freehold.computer.library.request import send_request
 from freehold.computer.library.terminal import Terminal, TerminalInfo, read_terminal
 from freehold.computer.library.tunnel import ComputerListener, Tunnel, TunnelHandler
 from freehold.errors import FreeholdError
+
+if TYPE_CHECKING:
+    from freehold.computer.isolates.language import CodeLanguage, LanguageName
 
 _TIME_LIMIT_MARGIN = 15.0
 """Seconds after a command's time limit at which a guest that has not ended it counts as broken."""
@@ -85,10 +88,6 @@ class Computer:
         self._grace = 5.0
         self._listening: list[ComputerListener] = []
         self.files = Files(connection)
-        self.python = CodeLanguage(connection, "python")
-        self.javascript = CodeLanguage(connection, "javascript")
-        self.typescript = CodeLanguage(connection, "typescript")
-        self.wasm = CodeLanguage(connection, "wasm")
         self.limits = limits
         self.machine = machine
         self._reached: LimitEvent | None = None
@@ -184,6 +183,27 @@ class Computer:
     def is_asleep(self) -> bool:
         """Whether it sleeps because nobody uses it. The next request wakes it."""
         return self._connection.use.is_asleep
+
+    @cached_property
+    def python(self) -> "CodeLanguage":
+        return self._open_language("python")
+
+    @cached_property
+    def javascript(self) -> "CodeLanguage":
+        return self._open_language("javascript")
+
+    @cached_property
+    def typescript(self) -> "CodeLanguage":
+        return self._open_language("typescript")
+
+    @cached_property
+    def wasm(self) -> "CodeLanguage":
+        return self._open_language("wasm")
+
+    def _open_language(self, name: "LanguageName") -> "CodeLanguage":
+        from freehold.computer.isolates.language import CodeLanguage  # few clients run code
+
+        return CodeLanguage(self._connection, name)
 
     def hold_awake(self) -> AbstractContextManager[None]:
         """Keeps it from falling asleep while the context is open, also when nothing is sent to it."""
