@@ -54,8 +54,9 @@ async def measure_sleep(rounds: int) -> dict[str, float]:
     found: dict[str, list[float]] = {"sleep": [], "wake": [], "many": [], "start": []}
     with tempfile.TemporaryDirectory(prefix="bench-sleep-") as name:
         async with sleeping_computer(Path(name)) as (machine, server, computer):
-            process = await computer.spawn(["/usr/bin/python3", "-c", MEMORY])
-            await process.stdout.read()
+            with computer.hold_awake():  # a program in the background does not
+                process = await computer.spawn(["/usr/bin/python3", "-c", MEMORY])
+                await process.stdout.read()
             for _ in range(rounds):
                 await asleep(server)
                 began = time.perf_counter()
