@@ -120,3 +120,12 @@ def test_a_context_that_is_gone_is_replaced(page: Page, cell: Locator) -> None:
     run(page, "'here'")
     expect(cell.get_by_label("Value")).to_have_text("here")
     expect(cell).to_contain_text("The variables of earlier runs are gone.")
+
+
+def test_a_long_notebook_scrolls_and_the_page_around_it_does_not(page: Page, cell: Locator) -> None:
+    cells = {"cells": [f"print({number})\n" * 8 for number in range(12)], "settings": {}}
+    page.evaluate("(cells) => localStorage.setItem('freehold:notebook', JSON.stringify(cells))", cells)
+    page.reload()
+    page.get_by_role("button", name="Add a cell").scroll_into_view_if_needed()
+    expect(page.get_by_role("button", name="Add a cell")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") <= 0
