@@ -187,7 +187,7 @@ async def test_a_hostile_image_gets_nothing_that_it_asks_for(
         assert (await computer.run("id -u")).text.strip() != "0"
         (container,) = api.list_containers("freehold=computer")
         described = api.ask("GET", f"/containers/{container.name}/json")
-        assert described["Config"]["Healthcheck"] == {"Test": ["NONE"]}
+        assert described["Config"]["Healthcheck"]["Test"] == ["NONE"]
         assert "Health" not in described["State"]
 
 

@@ -17,7 +17,7 @@ from freehold.agents.catalogue import installation
 from freehold.errors import FreeholdError
 from freehold.images.artifacts import ImageFolder
 from freehold.images.bill_of_materials import make_bill_of_materials
-from freehold.images.build import make_disk, remove_old_images
+from freehold.images.build import make_disk, remove_old_images, unpack_root
 from freehold.images.layer import write_layer
 from freehold.images.lock import EPOCH, ImageLock, LockedPackage, compare_locks, read_lock, write_lock
 from freehold.images.npm import PLACE, read_entries, unpack_npm_packages
@@ -300,6 +300,36 @@ def test_a_planted_file_in_a_root_folder_is_found(tmp_path: Path) -> None:
     (root / "planted").write_text("")
     with pytest.raises(FreeholdError, match="planted is not a part of it"):
         check_tree(root, tree_list, thorough=False)
+
+
+def test_links_of_a_package_never_lead_a_later_file_out_of_the_root(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with tarfile.open(tmp_path / "one.tar", "w") as tar:
+        for name, target in (("./opt/a", str(outside)), ("./opt/b", "../../outside"), ("./opt/c", "/etc/passwd")):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, target
+            tar.addfile(link)
+    with write_layer(tmp_path / "two.tar", EPOCH) as layer:
+        for name in ("/opt/a/planted", "/opt/b/planted", "/opt/c"):
+            layer.add_file(name, b"planted", 0o4755)
+    unpack_root([tmp_path / "one.tar", tmp_path / "two.tar"], tmp_path / "root")
+    assert list(outside.iterdir()) == []
+    assert (tmp_path / "root/opt/a/planted").read_bytes() == b"planted"
+    assert (tmp_path / "root/opt/c").lstat().st_mode & 0o7777 == 0o755, "a file, and not a program of root"
+    assert Path("/etc/passwd").read_bytes() != b"planted"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
+def test_a_device_in_a_root_folder_stops_the_build(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "layer.tar", "w") as tar:
+        device = tarfile.TarInfo("./opt/memory")
+        device.type, device.mode, device.devmajor, device.devminor = tarfile.CHRTYPE, 0o666, 1, 1
+        tar.addfile(device)
+    unpack_root([tmp_path / "layer.tar"], tmp_path / "root")
+    with pytest.raises(FreeholdError, match="opt/memory' is no file, folder or link") as caught:
+        write_tree_list(tmp_path / "root", tmp_path / "list")
+    assert caught.value.code == "image.tampered"
 
 
 def test_the_bill_of_materials_names_every_package_of_the_lock() -> None:

@@ -44,8 +44,7 @@ def command(ctx: click.Context, home: Home, as_json: bool, brain: bool) -> None:
       freehold build
       freehold build lock        choose newer packages, and show what changes
       freehold build verify      hash everything that was built
-      freehold build --brain     the image of Freehold itself; load it with
-                                 docker load -i ~/.local/share/freehold/images/brain/current/image.tar
+      freehold build --brain     the image of Freehold itself, and how to load it
     """
     if ctx.invoked_subcommand is not None:
         if brain:
@@ -68,7 +67,7 @@ def command(ctx: click.Context, home: Home, as_json: bool, brain: bool) -> None:
     record = build_image(order.images, lock, _say, order.kind)
     if brain or not home.keeper_socket.exists():
         remove_old_images(order.images)
-    _print_record(order.images, record, as_json)
+    _print_record(order, record, as_json)
 
 
 @command.command("lock")
@@ -102,8 +101,8 @@ def lock_command(home: Home, as_json: bool, brain: bool) -> None:
 @json_option
 def verify_command(home: Home, as_json: bool, brain: bool) -> None:
     """Hash every file of the current image and compare it with what was built. Exits 1 at the first difference."""
-    images = _read_order(home, brain).images
-    _print_record(images, images.check(thorough=True), as_json)
+    order = _read_order(home, brain)
+    _print_record(order, order.images.check(thorough=True), as_json)
 
 
 @dataclass(frozen=True)
@@ -155,13 +154,16 @@ def _say(what: str) -> None:
     click.echo(f"{what} …", err=True)
 
 
-def _print_record(images: "ImageFolder", record: "ImageRecord", as_json: bool) -> None:
+def _print_record(order: _Order, record: "ImageRecord", as_json: bool) -> None:
     from freehold.strict_json import encode
 
     if as_json:
-        click.echo(json.dumps({"folder": str(images.current), **encode(record)}, indent=2))
+        click.echo(json.dumps({"folder": str(order.images.current), **encode(record)}, indent=2))
         return
-    click.echo(f"{'folder':16}{images.current}")
+    click.echo(f"{'folder':16}{order.images.current}")
     click.echo(f"{'lock':16}sha256:{record.lock}")
     for name, file in record.files.items():
         click.echo(f"{name:16}sha256:{file.sha256}  {file.size / 1e6:.1f} MB")
+    if not order.kind.is_system:
+        click.echo(f"{'to load it':16}docker load -i {order.images.current / 'image.tar'}")
+        click.echo(f"{'its name':16}{order.kind.name}:{record.lock[:12]}")
