@@ -22,6 +22,7 @@ from freehold.computer.library.connection import ComputerConnection
 from freehold.computer.library.tunnel import Tunnel
 from freehold.computer.library.use import use_socket
 from freehold.computer.library.use_server import Sleep, UseServer
+from freehold.computer.walls import freezer
 
 SOON = 0.02
 DAY = 86400.0
@@ -210,6 +211,23 @@ async def test_asleep_for_a_day_it_uses_no_processor_and_its_link_is_not_lost(sl
         assert connection.link is link
     finally:
         await connection.close()
+
+
+async def test_memory_that_is_given_back_is_there_again_after_the_sleep(
+    sleeper: SleepingMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel is asked to move everything to swap, also on a host that has none."""
+    monkeypatch.setattr(freezer, "_has_swap", lambda: True)
+    fill = "import hashlib\nx = bytes(range(256)) * 80000\nprint(hashlib.sha256(x).hexdigest(), flush=True)\ninput()\nprint(hashlib.sha256(x).hexdigest(), flush=True)\n"
+    async with Computer.connect(sleeper.path) as computer:
+        with computer.hold_awake():
+            process = await computer.spawn(["/usr/bin/python3", "-c", fill])
+            before = await process.stdout.read()
+        await sleeper.asleep()
+        assert sleeper.slept[-1].report.memory_before
+        with computer.hold_awake():
+            await process.write(b"\n")
+            assert await process.stdout.read() == before
 
 
 async def test_a_client_that_does_not_answer_keeps_it_awake(

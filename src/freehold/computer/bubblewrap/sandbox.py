@@ -84,7 +84,6 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
     """
     tools = find_tools()
     parents = find_parents()
-    remove_stale_cgroups(parents)
     cgroup = make_cgroup(order.spec.limits, parents)
     helper: subprocess.Popen[bytes] | None = None
     try:
@@ -93,7 +92,9 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
         mechanisms = describe_mechanisms(cgroup, quota)
         filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
         helper, child_info = _start_bwrap(order, tools, filters, cgroup, _gather_sources(order))
-        guest = _find_guest(helper, child_info, tools)
+        with os.fdopen(child_info, "rb") as answer:
+            remove_stale_cgroups(parents)  # while bubblewrap builds the walls
+            guest = _find_guest(helper, answer.read(), tools)
         walls = _await_walls(helper, guest, order.uid, tools)
         call_as_uid(order.uid, lambda: apply_rlimits(guest, order.spec.limits, mechanisms))
     except BaseException:
@@ -133,8 +134,8 @@ def _gather_sources(order: SandboxOrder) -> BindSources:
 
 def _start_bwrap(
     order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], cgroup: Cgroup | None, sources: BindSources
-) -> tuple[subprocess.Popen[bytes], bytes]:
-    """The process, and what bubblewrap reported about its child: JSON, or nothing if it failed."""
+) -> tuple[subprocess.Popen[bytes], int]:
+    """The process, and the pipe in which bubblewrap reports its child: JSON, or nothing if it failed."""
     info, info_inside = os.pipe()
     handed = [info_inside]
     try:
@@ -165,8 +166,7 @@ def _start_bwrap(
     finally:
         for descriptor in handed:
             os.close(descriptor)
-    with os.fdopen(info, "rb") as answer:
-        return helper, answer.read()
+    return helper, info
 
 
 def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: SandboxTools) -> int:
