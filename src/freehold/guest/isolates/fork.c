@@ -199,7 +199,7 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports) {
     {"fork", do_fork}, {"syscall", do_syscall}, {"move", do_move}, {"seal", do_seal}, {"receive", do_receive},
   };
   const struct { const char *name; long value; } numbers[] = {
-    {"exit_group", SYS_exit_group}, {"getpid", SYS_getpid}, {"close", SYS_close}, {"setrlimit", SYS_setrlimit},
+    {"exit_group", SYS_exit_group}, {"getpid", SYS_getpid}, {"close", SYS_close}, {"setrlimit", SYS_setrlimit}, {"ppoll", SYS_ppoll},
     {"landlock_create_ruleset", 444}, {"landlock_add_rule", 445}, {"landlock_restrict_self", 446},
   };
   napi_value value, names;

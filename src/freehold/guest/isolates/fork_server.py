@@ -108,6 +108,13 @@ def rehearse(action: Callable[[], None]) -> None:
         os.close(kept)
 
 
+def is_asked() -> bool:
+    """Whether a request waits already, so that nothing must be done before it."""
+    poll = select.poll()
+    poll.register(CHANNEL, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def _reap(control: socket.socket) -> None:
     while True:
         try:

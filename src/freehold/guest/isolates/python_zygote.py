@@ -50,7 +50,8 @@ def live(walls: Walls) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
-    fork_server.rehearse(lambda: rehearse_python(walls))
+    if not fork_server.is_asked():
+        fork_server.rehearse(lambda: rehearse_python(walls))
     runner = PythonRunner(walls)
     walls.rehearse()
     while True:

@@ -233,7 +233,15 @@ function readExactly(size) {
   }
   return buffer;
 }
+function isAsked(channel) {
+  const wanted = Buffer.alloc(8), atOnce = Buffer.alloc(16);
+  wanted.writeInt32LE(channel);
+  wanted.writeInt16LE(1, 4); // POLLIN
+  return syscall(numbers.ppoll, wanted, 1, atOnce, 0, 0) > 0;
+}
 function live([channel, out, err]) {
+  // While it is parked: one pass more, so that the pages that a request writes are its own already.
+  if (!isAsked(channel)) rehearse(1);
   const nothing = fs.openSync('/dev/null', 'r');
   for (const [from, to] of [[nothing, 0], [out, 1], [err, 2], [channel, CHANNEL]]) check(native.move(from, to), 'a descriptor');
   for (const descriptor of [nothing, channel, out, err]) if (descriptor > 2) fs.closeSync(descriptor);
@@ -264,12 +272,12 @@ function live([channel, out, err]) {
 }
 
 // Everything that a request goes through, so that no isolate has to compile it. What is sent meanwhile leads nowhere.
-function rehearse() {
+function rehearse(rounds) {
   const nowhere = fs.openSync('/dev/null', 'w'), { argv } = process;
   check(native.move(nowhere, CHANNEL), 'a descriptor');
   fs.closeSync(nowhere);
   sealed = true;
-  for (let round = 0; round < 50; round++)
+  for (let round = 0; round < rounds; round++)
     for (const typescript of stripTypeScriptTypes ? [false, true] : [false])
       handle(JSON.parse(JSON.stringify({ code: `[${round}].length`, limits: { memory: 1 }, keep: false, typescript, rehearsal: true })), Buffer.alloc(0));
   fs.closeSync(CHANNEL);
@@ -279,7 +287,7 @@ function rehearse() {
   fs.closeSync(statm);
   [sealed, count, process.argv] = [false, 0, argv];
 }
-rehearse();
+rehearse(50);
 
 for (;;) {
   const descriptors = native.receive();
