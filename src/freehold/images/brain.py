@@ -13,7 +13,7 @@ from pathlib import Path
 import freehold
 from freehold.errors import FreeholdError
 from freehold.images.build import find_python_version
-from freehold.images.command import FIXED_ENVIRONMENT, run_build_command
+from freehold.images.command import run_build_command
 from freehold.images.debian import BASE, fetch_debs, read_architecture
 from freehold.images.layer import LayerWriter, write_layer
 from freehold.images.lock import EPOCH, ImageLock, LockedPackage
@@ -112,7 +112,7 @@ def _add_compiled(package: Path, wheels: Iterable[Path], site: str, root: Path, 
                     _copy_source(place, archive.read(name), root)
     compiler = [sys.executable, "-I", "-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash"]
     # A package may have a file that is no Python, such as a template; it stays as it is.
-    run_build_command([*compiler, "-s", root, "-p", "/", root], environment=FIXED_ENVIRONMENT, may_fail=True)
+    run_build_command([*compiler, "-s", root, "-p", "/", root], may_fail=True)
     for path in sorted(root.rglob("*.pyc")):
         layer.add_file(f"/{path.relative_to(root)}", path.read_bytes())
 
