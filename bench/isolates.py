@@ -11,6 +11,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import time
@@ -26,6 +27,7 @@ MILLISECONDS, MEGABYTES = "ms", "MB"
 NODE_PLACE = "/opt/agents/.node"
 NODE = f"{NODE_PLACE}/bin/node"
 PEERS = Path(__file__).parents[1] / ".cache" / "isolate-peers"
+PEER_SCRIPTS = [Path(__file__).parent / "isolate_peers" / name for name in ("agentos.mjs", "interpreters.py")]
 PEER_TIMEOUT = 300
 PAUSE = 0.02
 """Seconds between one-shots, in which the zygote parks a new spare."""
@@ -200,6 +202,8 @@ def measure_peers(ours: dict[str, Durations], node: Path) -> Iterator[Figure]:
     if folder is None:
         yield Figure("agentOS, Monty and bashkit: not measured", 0.0, "", "run tools/install-isolate-peers")
         return
+    for script in PEER_SCRIPTS:  # beside the packages that they import
+        shutil.copy(script, folder)
     agentos = run_peer(node / "bin" / "node", folder / "agentos.mjs")
     for language, theirs in agentos.items():
         yield from compare(language, ours[language], "agentOS", theirs, AHEAD)
