@@ -119,3 +119,12 @@ def test_a_dependency_that_freehold_was_not_tested_with_is_refused() -> None:
     with pytest.raises(FreeholdError, match=r"six-1\.17\.0.* has the hash bbbbbbbbbbbb") as caught:
         check_known([wheel], f"six==1.17.0 \\\n    --hash=sha256:{'c' * 64}\n")
     assert caught.value.code == "image.tampered"
+
+
+def test_no_file_takes_the_place_of_a_link_of_debian(home: Path) -> None:
+    """A folder /bin would hide /usr/bin, and with it the shell."""
+    (home / "tool").write_text("")
+    (home / "freehold.toml").write_text(f'[image.files]\n"/bin/tool" = "{home}/tool"\n')
+    assert "/bin is a link to /usr/bin" in str(failure(home))
+    (home / "freehold.toml").write_text(f'[image.files]\n"/usr/local/bin/tool" = "{home}/tool"\n')
+    assert run(home).exit_code == 0
