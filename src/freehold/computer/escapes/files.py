@@ -93,7 +93,11 @@ for name in ("mem", "kmem", "port", "kmsg", "sda", "vda", "nvme0n1", "kvm", "fus
         "gains privileges with a setuid program",
         r"""
 found = 0
-for folder in ("/usr/bin", "/usr/sbin", "/usr/lib"):
+mounts = [line.split() for line in open("/proc/self/mounts")]
+honours = [words[1] for words in mounts if "nosuid" not in words[3].split(",")]
+if not honours:
+    refused("no file system honours setuid")
+for folder in ("/usr/bin", "/usr/sbin", "/usr/lib") if honours else ():
     for root, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(root, name)

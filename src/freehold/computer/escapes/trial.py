@@ -25,6 +25,7 @@ from freehold.computer.library.removal import remove_tree
 from freehold.errors import FreeholdError
 
 EMULATED_SLOWNESS = 5
+ATTEMPT_SECONDS = 60.0
 ANSWER_TIMEOUT = 20.0
 
 
@@ -35,7 +36,9 @@ async def try_escape(escape: EscapeAttempt, bait: Bait, computer: Computer) -> V
     elif escape.then_stop:
         verdict = await _try_then_stop(escape, bait, computer)
     else:
-        verdict = judge_escape(escape, bait, await computer.run(build_command(escape, bait), timeout=60))
+        verdict = judge_escape(
+            escape, bait, await computer.run(build_command(escape, bait), timeout=_time_limit(computer))
+        )
     trouble = await _find_unresponsive(computer)
     return Verdict(escape.name, escape.claim, "escaped", trouble) if trouble else verdict
 
@@ -47,7 +50,9 @@ async def _try_beside_another(escape: EscapeAttempt, bait: Bait, computer: Compu
         if await process.stdout.read() != b"ready\n":
             return Verdict(escape.name, escape.claim, "unclear", "the process of the other session did not start")
         command = build_command(escape, bait, neighbour=process.pid)
-        verdict = judge_escape(escape, bait, await computer.run(command, timeout=60, apart="attacker"))
+        verdict = judge_escape(
+            escape, bait, await computer.run(command, timeout=_time_limit(computer), apart="attacker")
+        )
         if verdict.outcome == "refused":
             await process.write(b"still there?\n")
             if await process.stdout.read() != b"here\n":
@@ -59,7 +64,8 @@ async def _try_then_stop(escape: EscapeAttempt, bait: Bait, computer: Computer) 
     async def find_survivors() -> list[int]:
         return [one.pid for one in await computer.processes() if one.name == SURVIVOR and one.state != "Z"]
 
-    verdict = judge_escape(escape, bait, await computer.run(build_command(escape, bait), timeout=60, apart="attacker"))
+    command, limit = build_command(escape, bait), _time_limit(computer)
+    verdict = judge_escape(escape, bait, await computer.run(command, timeout=limit, apart="attacker"))
     if verdict.outcome != "refused":
         return verdict
     before = await find_survivors()
@@ -92,6 +98,10 @@ async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer, backend: Backend
             return _judge_bomb(bomb, judge_escape(escape, bait, ran), ran, events, trouble)
     finally:
         await asyncio.to_thread(remove_tree, folder)
+
+
+def _time_limit(computer: Computer) -> float:
+    return ATTEMPT_SECONDS * _slowness(computer)
 
 
 def _slowness(computer: Computer) -> int:

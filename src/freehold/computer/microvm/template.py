@@ -76,6 +76,10 @@ class Template:
         except (OSError, ValueError):
             return False
 
+    def read_walls(self) -> tuple[str, ...]:
+        """The walls that the machine's kernel has confirmed before it was saved. Raises OSError."""
+        return tuple(json.loads((self.folder / "walls").read_text()))
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[SavedState, "Future[bool]"] | None]:
         """What was saved, and whether its bytes are the right ones, which is being found out. None if there is nothing."""
@@ -102,6 +106,7 @@ class Template:
                 vm.save(saved)
                 (draft / "digest").write_text(saved.digest())
                 (draft / "system").write_text(json.dumps(_find_known_files(vm)))
+                (draft / "walls").write_text(json.dumps(vm.walls))
             with contextlib.suppress(OSError):
                 draft.rename(self.folder)
         finally:

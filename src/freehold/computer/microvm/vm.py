@@ -188,7 +188,8 @@ class Blueprint:
     def load(self, saved: SavedState, is_right: Callable[[], bool], *, forgives: bool) -> Vm:
         """A machine that goes on where `saved` was saved. Nothing runs in it before it has the time and randomness.
 
-        `is_right` says at the last moment whether it may. With `forgives` it may have lost files meanwhile.
+        `is_right` says at the last moment whether it may. With `forgives` it may have lost files meanwhile. Its walls
+        are those that stood when it was saved: they are in the memory that is loaded.
         """
         mode = ShareMode(changes=True, verifies=self._verifies, forgives=forgives)
         with self._assembled(mode, saved) as vm:
@@ -202,7 +203,7 @@ class Blueprint:
                 raise FreeholdError("computer.no-isolation", "The saved machine is not what was saved")
             vm.qmp.ask("cont")
             vm.control.wake()
-            return replace(vm, walls=_await_walls(vm.control))
+            return vm
 
     def plan(self, max_files: int) -> dict[str, object]:
         return plan_inside(self.order.spec, list(compile_filters()), max_files)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from freehold.computer.microvm.initramfs import cache_folder
@@ -71,8 +72,9 @@ def _load_template(blueprint: Blueprint, template: Template) -> Vm | None:
     with template.opened() as found:
         if found is not None:
             saved, is_right = found
-            with contextlib.suppress(FreeholdError):
-                return blueprint.load(saved, is_right.result, forgives=False)
+            with contextlib.suppress(FreeholdError, OSError):
+                walls = template.read_walls()
+                return replace(blueprint.load(saved, is_right.result, forgives=False), walls=walls)
     template.remove()
     return None
 
