@@ -62,7 +62,9 @@ class MountSection(Section):
     )
     region: str | None = Field(default=None, description="The region, for s3.", examples=["eu-central-1"])
     user: str | None = Field(
-        default=None, description="The access key ID for s3; the user for webdav, or nothing if the key is a token."
+        default=None,
+        description="The access key ID for s3; the user for webdav, or nothing if the key is a token.",
+        examples=["agent"],
     )
     key: str | None = Field(
         default=None,
