@@ -58,6 +58,37 @@ async def test_both_clients_have_the_same_calls() -> None:
         assert typescript[name] == calls, name
 
 
+def list_python_options() -> set[tuple[str, str]]:
+    """The options of every call, with the name of its class. Those of a call may only be given by name."""
+    home = AsyncFreehold("http://localhost:3000", token="fh_x")
+    resources = [one for name, one in vars(home).items() if not name.startswith("_") and name != "url"]
+    classes: list[type] = [AsyncFreehold, AsyncSession, *map(type, resources)]
+    return {
+        (kind.__name__.removeprefix("Async"), to_camel(option.name))
+        for kind in classes
+        for name, found in vars(kind).items()
+        if not name.startswith("_") and inspect.isfunction(found)
+        for option in inspect.signature(found).parameters.values()
+        if option.kind is option.KEYWORD_ONLY
+    }
+
+
+async def test_every_option_of_a_call_exists_in_both_clients() -> None:
+    """An option is a name with a type in the file of its class, or in one that the class takes from the API."""
+    sources = {}
+    for path in (PACKAGE / "src").glob("*.ts"):
+        text = path.read_text()
+        for name, _ in CLASS.findall(text):
+            sources[name] = text
+    api = (PACKAGE / "src" / "api.ts").read_text()
+    missing = {
+        f"{kind}: {option}"
+        for kind, option in list_python_options()
+        if not re.search(rf"\b{option}\??[:,]", sources[kind]) and not re.search(rf"\b{option}\?:", api)
+    }
+    assert missing == set()
+
+
 async def run_example(*command: str | Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=ROOT
