@@ -119,6 +119,15 @@ def test_a_draft_takes_the_place_of_a_file(
     assert read_tree(top) == ["below", "below/file", "below/new"]
 
 
+async def test_an_error_names_the_path_and_never_a_spare_name(computer: Computer) -> None:
+    await computer.run("mkdir shut full; chmod 0555 shut; touch full/x")
+    for path in ("missing/file", "shut/file", "full", "/workspace/full/x/file"):
+        with pytest.raises(FreeholdError) as caught:
+            await computer.files.write(path, b"x")
+        assert leftovers.PREFIX.decode() not in str(caught.value)
+    assert (await computer.run("ls -A")).stdout.split() == [b"full", b"shut"]
+
+
 def test_only_files_with_the_name_of_a_draft_are_removed(top: Path) -> None:
     kept = (".freehold-restore-1", ".freehold-0123456789aB", ".freehold-0123456789abc", "freehold-0123456789ab")
     for name in (*kept, NAME):

@@ -37,6 +37,9 @@ CODES = {
     "EOPNOTSUPP": "bad-kind", "ESRCH": "not-found",
 }  # fmt: skip
 
+MUST_HAVE_NAME = (21, 22, 38, 95)
+"""EISDIR, EINVAL, ENOSYS, EOPNOTSUPP: how a file system or kernel says that it has no files without a name."""
+
 
 def describe_error(error: OSError) -> list[str]:
     import errno
@@ -281,7 +284,9 @@ class Draft:
         """The name that it has until it gets its own."""
         try:
             self.descriptor = os.open(folder, os.O_WRONLY | os.O_TMPFILE | OPEN, 0o666)
-        except OSError:
+        except OSError as error:
+            if error.errno not in MUST_HAVE_NAME:
+                raise
             self.descriptor = -1
             self._take_spare(self._create)
 
@@ -297,7 +302,10 @@ class Draft:
                 return
             leftovers.lock(self.descriptor)
             self._take_spare(self._link)
-        os.rename(self._spare, path)
+        try:
+            os.rename(self._spare, path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None
         self._spare = b""
 
     def _take_spare(self, give: Callable[[bytes], None]) -> None:
