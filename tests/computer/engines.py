@@ -96,7 +96,7 @@ def engine_process(name: str, *, may_refuse: bool = False) -> Iterator[EnginePro
         pytest.skip(f"only root can start {PROGRAMS[name]}: the {name} backend was not run")
     if name == "podman" and not HAS_CGROUPS_V2 and not may_refuse:
         pytest.skip("podman needs control groups v2, and this machine has v1: the podman backend was not run")
-    folder = Path(tempfile.mkdtemp(prefix="fh-engine-"))
+    folder = Path(tempfile.mkdtemp(prefix="fh-engine-", dir="/var/tmp"))  # outlives the folders of a test
     folder.chmod(0o755)
     try:
         engine = EngineProcess(name, folder)
@@ -106,9 +106,7 @@ def engine_process(name: str, *, may_refuse: bool = False) -> Iterator[EnginePro
         finally:
             engine.stop()
     finally:
-        subprocess.run(
-            ["umount", "-lR", *sorted(map(str, folder.glob("data/overlay*")))], capture_output=True, check=False
-        )
+        _unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -118,6 +116,13 @@ def _end_helpers(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if str(folder).encode() in (process / "cmdline").read_bytes():
                 os.kill(int(process.name), signal.SIGKILL)
+
+
+def _unmount_below(folder: Path) -> None:
+    """The files of containers that an engine had no time to unmount. The deepest first."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in sorted((one for one in points if one.startswith(f"{folder}/")), reverse=True):
+        subprocess.run(["umount", "-l", point], capture_output=True, check=False)
 
 
 def _await_answer(engine: "subprocess.Popen[bytes]", folder: Path) -> None:
