@@ -164,10 +164,14 @@ class Ledger:
         if by == "session" and not since:
             sql = f"SELECT session, {_STORED_SUMS} FROM models_usage_by_session ORDER BY last DESC LIMIT ?"  # noqa: S608 - constant text only
             given = (limit,)
+        elif by == "day_model":
+            source = f"SELECT {group}, {_STORED_SUMS} FROM models_usage_by_model WHERE day >= ?"  # noqa: S608 - likewise
+            sql = f"{source} ORDER BY day DESC, last DESC LIMIT ?"
         else:
-            source = "models_usage_day" if by == "session" else "models_usage_by_model"
-            order = "day DESC, max(last) DESC" if columns[0] == "day" else "max(last) DESC"
-            sql = f"SELECT {group}, {_DAY_SUMS} FROM {source} WHERE day >= ? GROUP BY {group} ORDER BY {order} LIMIT ?"  # noqa: S608 - likewise
+            table = "models_usage_day" if by == "session" else "models_usage_by_model"
+            order = "day" if by == "day" else "max(last)"
+            source = f"SELECT {group}, {_DAY_SUMS} FROM {table} WHERE day >= ?"  # noqa: S608 - likewise
+            sql = f"{source} GROUP BY {group} ORDER BY {order} DESC LIMIT ?"
         width = len(columns)
         return [UsageReportRow(row[:width], _usage(row[width:])) for row in self.timeline.query(sql, given)]
 
