@@ -67,7 +67,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         began = time.perf_counter()
         images.check("bubblewrap")
         yield Figure("check at boot", (time.perf_counter() - began) * 1e3, "ms")
-        own, host = asyncio.run(compare_starts(images.resolve(BUILT, "bubblewrap"), 5 if quick else 25))
+        own, host = asyncio.run(compare_starts(images.resolve(BUILT, "bubblewrap"), 15 if quick else 40))
         aim = f"<= {MAX_START_RATIO} x"
         yield Figure(
             "start to first output", own, "ms", "this machine's /usr", host, aim, own <= MAX_START_RATIO * host
