@@ -197,7 +197,7 @@ async def test_a_wrong_key_is_said_and_gives_errors_inside(
         assert await inside.fail("ls /mnt/remote")
 
 
-async def test_a_server_that_is_not_there_is_said_and_used_once_it_is(tmp_path: Path) -> None:
+async def test_a_server_that_is_not_there_is_said_and_gives_errors(tmp_path: Path) -> None:
     async with hostile_server(lambda *_: asyncio.sleep(0)) as url:
         pass
     folder = RemoteFolder("s3", "bucket", url, user=USER, key=KEY)

@@ -23,6 +23,8 @@ Started = TypeVar("Started")
 FIRST_RETRY, MAX_RETRY = 0.5, 30.0
 STABLE_AFTER = 30.0
 CACHE_POLL = 1.0
+ERROR_SHOWN = 60.0
+"""Seconds that the last error of a mount that works is shown."""
 MAX_LINE = 500
 _TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d ")
 _REFUSED = re.compile(
@@ -125,17 +127,22 @@ class RemoteMount:
             return self._point.mount(uid=self._settings.uid, writable=self._settings.writable)
 
     async def _check_again_and_again(self, pid: int, endpoint_relay: EndpointRelay) -> None:
-        """List the folder once, and again after each error that the helper reports, until it works."""
+        """List the folder once, and again after each error that the helper reports. A listing that works makes it ready;
+        the error is shown until none came for a while."""
         while True:
             self._trouble.clear()
             words = await asyncio.to_thread(self._check)
-            if not words:
-                self._set("ready", "", pid)
-                await self._trouble.wait()
-                if self._last_error:
-                    self._set("failing", self._last_error, pid)
-            else:
+            if words:
                 self._set("failing", endpoint_relay.last_failure or self._last_error or words, pid)
+            else:
+                self._set("ready", self._last_error, pid)
+                try:
+                    async with asyncio.timeout(ERROR_SHOWN):
+                        await self._trouble.wait()
+                except TimeoutError:
+                    self._last_error = ""
+                    self._set("ready", "", pid)
+                    await self._trouble.wait()
             await asyncio.sleep(self._settings.recheck)
 
     def _check(self) -> str:
