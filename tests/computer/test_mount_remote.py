@@ -136,10 +136,14 @@ async def mounted(
         points.remove()
 
 
-async def use(inside: MountedComputer, bucket: Path, name: str) -> None:
-    """Read, write, list, change, rename and delete from inside, and see it on the server."""
+def give(bucket: Path, name: str) -> None:
+    """What `use` finds. Before the mount, because the helper remembers a listing for some seconds."""
     (bucket / name).mkdir()
     (bucket / name / "given").write_text("from the server\n")
+
+
+async def use(inside: MountedComputer, bucket: Path, name: str) -> None:
+    """Read, write, list, change, rename and delete from inside, and see it on the server."""
     at = f"/mnt/remote/{name}"
     assert await inside.until_runs(f"cat {at}/given") == "from the server\n"
     await inside.run(f"echo from inside > {at}/new && mkdir {at}/deep && seq 100000 > {at}/deep/numbers")
@@ -159,6 +163,7 @@ async def test_a_remote_folder_is_read_written_and_listed_inside(
     servers: dict[str, StorageServer], tmp_path: Path, kind: str
 ) -> None:
     server = servers["webdav" if kind == "rclone" else kind]
+    give(server.bucket, f"use-{kind}")
     async with mounted(make_folder(server, kind), tmp_path) as inside:
         await inside.until_state("ready")
         await use(inside, server.bucket, f"use-{kind}")
@@ -167,6 +172,7 @@ async def test_a_remote_folder_is_read_written_and_listed_inside(
 async def test_another_version_of_rclone_serves_as_well(
     servers: dict[str, StorageServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    give(servers["webdav"].bucket, "use-other")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/rclone").symlink_to(RCLONE)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
@@ -408,6 +414,7 @@ async def test_a_container_sees_the_mount_and_sees_it_again_after_the_helper_was
     servers: dict[str, StorageServer], tmp_path: Path, name: str
 ) -> None:
     with running_engine(name) as backend:
+        give(servers["webdav"].bucket, f"use-{name}")
         async with mounted(make_folder(servers["webdav"]), tmp_path, backend) as inside:
             await inside.until_state("ready")
             await use(inside, servers["webdav"].bucket, f"use-{name}")
