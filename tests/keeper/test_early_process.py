@@ -32,12 +32,14 @@ def has_loaded(pid: int) -> bool:
 def test_a_gateway_that_waits_makes_nothing_and_ends_when_it_is_not_wanted(tmp_path: Path) -> None:
     home = find_home(tmp_path / "home")
     early = EarlyProcess(gateway_command(home), program_environment())
-    assert early._started is not None
-    process = early._started.process
-    wait_until(lambda: has_loaded(process.pid))
-    assert process.poll() is None
-    assert not home.root.exists()
-    early.close()
+    try:
+        assert early._started is not None
+        process = early._started.process
+        wait_until(lambda: has_loaded(process.pid))
+        assert process.poll() is None
+        assert not home.root.exists()
+    finally:
+        early.close()
     early.close()
     assert process.returncode == -signal.SIGKILL
     assert early.take() is None
