@@ -10,21 +10,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .cache/stamps
 STATIC := src/freehold/gateway/static
-WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
+WEB_SOURCES := $(shell find web clients -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 
 .PHONY: help up test attack soak check format bench web lock generated system system-test clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/minilm ## install what is missing and run Freehold
+up: system $(STAMPS)/runtime $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm ## install what is missing and run Freehold
 	@$(BIN)/freehold starter --if-new || echo "Continuing without a first project. To create it later: freehold starter"
 	@exec $(BIN)/freehold up
 
-test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/minilm check ## run everything that CI runs
+test: system-test $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/addon $(STAMPS)/minilm check ## run everything that CI runs
 	@tools/install-pds >/dev/null
 	@tools/install-solid >/dev/null
 	@tools/install-test-agents >/dev/null
+	@tools/install-vm-system >/dev/null || true
 	PATH="$$(tools/node-path $(BIN)):$$PATH" npm --prefix web test --silent
 	$(BIN)/pytest -n auto
 
@@ -59,6 +60,11 @@ lock: ## update the lock files (needs uv)
 	uv pip compile -q --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 pyproject.toml requirements/build.in requirements/dev.in -c requirements/runtime.lock -o requirements/dev.lock
 
 web: $(STAMPS)/web ## build the control center
+
+$(STAMPS)/addon: src/freehold/guest/isolates/fork.c tools/build-addon
+	@mkdir -p $(STAMPS)
+	@tools/build-addon
+	@touch $@
 
 system:
 	@tools/system-packages run

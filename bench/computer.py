@@ -106,8 +106,8 @@ async def starts(quick: bool, figures: list[Figure]) -> None:
             "ms",
             "bubblewrap per command",
             statistics.median(bubble) * 1000,
-            "<= 60 ms",
-            taken <= 0.060,
+            "<= 25 ms",
+            taken <= 0.025,
         )
     )
     if image is None:
@@ -160,8 +160,8 @@ async def commands(quick: bool, figures: list[Figure]) -> None:
                 "ms",
                 "bare fork/exec",
                 outside * 1000,
-                "<= 2.5 x bare",
-                inside <= 2.5 * outside,
+                "<= 1.25 x bare",
+                inside <= 1.25 * outside,
             )
         )
         figures.append(

@@ -1,11 +1,13 @@
 """What does the guard cost? Authenticated requests and a thousand sockets, beside the same application without it.
 
 Server and load are processes of their own. For the cost of a request, one process serves both with and without the
-guard, on two ports that are asked in turns: two processes differ by some percent even with the same code.
+guard, on two ports that are asked in turns: two processes differ by some percent even with the same code. The turns
+are short and many, so that whatever else the machine does strikes both alike.
 """
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import resource
@@ -25,6 +27,8 @@ from bench.harness import Figure, main
 SOCKETS = 1_000
 MESSAGES_A_SECOND = 10
 CONNECTIONS = 16
+TURN_REQUESTS = 12
+"""Of each connection, before the other port has its turn."""
 PATIENCE = 120.0
 
 
@@ -38,11 +42,13 @@ def serve(folder: str) -> None:
 
 async def _serve(root: Path) -> None:
     import uvicorn
+    from fastapi import FastAPI
     from starlette.types import Receive, Scope, Send
 
     from freehold.gateway.app import build_app
     from freehold.gateway.principal import Principal
     from freehold.gateway.rate_limit import RateLimit
+    from freehold.gateway.routing import build_all
     from freehold.gateway.server import make_server_config
     from freehold.gateway.services import open_services
     from freehold.gateway.topic_publisher import TopicPublisher
@@ -60,7 +66,10 @@ async def _serve(root: Path) -> None:
         token, secret = house.tokens.create("bench", ["read"], None)
         feeds = TopicPublisher(house)
         ready = asyncio.Event()
-        guard = build_app(house, publisher=feeds, on_ready=ready.set)
+        door = build_app(house, publisher=feeds, on_ready=ready.set)
+        guard = await door.load()
+        assert isinstance(guard._app, FastAPI)
+        build_all(guard._app)  # without the guard, the framework finds the routes
         guard._owner_limit = RateLimit(rate=1e9, burst=1e9)
         topic = feeds.topics.add(Topic("bench"))
         known = Principal(token=token, address="127.0.0.1")
@@ -72,7 +81,7 @@ async def _serve(root: Path) -> None:
         plain_config = make_server_config(unguarded, "127.0.0.1", plain_port)
         plain_config.lifespan = "off"  # the other server runs it for both
         servers = [
-            uvicorn.Server(make_server_config(guard, "127.0.0.1", port)),
+            uvicorn.Server(make_server_config(door, "127.0.0.1", port)),
             uvicorn.Server(plain_config),
         ]
         async with asyncio.TaskGroup() as group:
@@ -103,47 +112,86 @@ async def _publish(topic: Any) -> None:
 
 
 def request_load(port: int, token: str, seconds: float, rate: float) -> None:
-    """Prints {"count", "latencies"}: as many as go (`rate` 0), or so many a second whatever the answers do."""
+    """Prints {"latencies"} of so many requests a second, whatever the answers do."""
     print(json.dumps(asyncio.run(_request_load(port, token, seconds, rate))), flush=True)
 
 
 async def _request_load(port: int, token: str, seconds: float, rate: float) -> dict[str, Any]:
-    request = (
-        f"GET /v1/me HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {token}\r\n"
-        "Accept: application/json\r\nUser-Agent: bench\r\n\r\n"
-    ).encode()
     latencies: list[float] = []
     loop = asyncio.get_running_loop()
     start = loop.time()
     turns = iter(range(int(rate * seconds)))
 
-    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, since: float) -> None:
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(head[:100].decode())
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
-        await reader.readexactly(length)
-        latencies.append(loop.time() - since)
-
     async def connection() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        if rate:
-            for turn in turns:
-                due = start + turn / rate
-                if due > loop.time():
-                    await asyncio.sleep(due - loop.time())
-                await one(reader, writer, due)  # a late answer counts from when it was due
-        else:
-            while loop.time() < start + seconds:
-                await one(reader, writer, loop.time())
-        writer.close()
-        await writer.wait_closed()
+        client = await _Client.connect(port, token)
+        for turn in turns:
+            due = start + turn / rate
+            if due > loop.time():
+                await asyncio.sleep(due - loop.time())
+            await client.ask()
+            latencies.append(loop.time() - due)  # a late answer counts from when it was due
+        await client.close()
 
     async with asyncio.TaskGroup() as group:
         for _ in range(CONNECTIONS):
             group.create_task(connection())
-    return {"count": len(latencies), "latencies": sorted(latencies), "seconds": loop.time() - start}
+    return {"latencies": sorted(latencies)}
+
+
+class _Client:
+    """One connection that asks one request after the other."""
+
+    def __init__(self, port: int, token: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._request = (
+            f"GET /v1/me HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {token}\r\n"
+            "Accept: application/json\r\nUser-Agent: bench\r\n\r\n"
+        ).encode()
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, port: int, token: str) -> "_Client":
+        return cls(port, token, *await asyncio.open_connection("127.0.0.1", port))
+
+    async def ask(self, times: int = 1) -> None:
+        for _ in range(times):
+            self._writer.write(self._request)
+            head = await self._reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(head[:100].decode())
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+            await self._reader.readexactly(length)
+
+    async def close(self) -> None:
+        self._writer.close()
+        await self._writer.wait_closed()
+
+
+def compared_load(ports: dict[str, int], token: str, pid: int, rounds: int) -> None:
+    """Asks both ports in turns. Prints for each its requests a second, and the server's processor time a request."""
+    print(json.dumps(asyncio.run(_compared_load(ports, token, pid, rounds))), flush=True)
+
+
+async def _compared_load(ports: dict[str, int], token: str, pid: int, rounds: int) -> dict[str, Any]:
+    clients = {kind: [await _Client.connect(port, token) for _ in range(CONNECTIONS)] for kind, port in ports.items()}
+    seen: dict[str, Any] = {kind: {"speeds": [], "costs": []} for kind in ports}
+    count = CONNECTIONS * TURN_REQUESTS
+    for number in range(rounds + 1):
+        for kind in sorted(ports, reverse=bool(number % 2)):
+            cpu, start = _read_cpu(pid), time.perf_counter()
+            await asyncio.gather(*(client.ask(TURN_REQUESTS) for client in clients[kind]))
+            if number:  # the first warms up
+                seen[kind]["speeds"].append(count / (time.perf_counter() - start))
+                seen[kind]["costs"].append((_read_cpu(pid) - cpu) / count)
+    for client in itertools.chain(*clients.values()):
+        await client.close()
+    return seen
+
+
+def _read_cpu(pid: int) -> float:
+    """Seconds of all threads of a process. Its `stat` counts in hundredths only."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
 
 def socket_load(port: int, token: str, seconds: float) -> None:
@@ -240,11 +288,6 @@ class Server:
     port: int
     token: str
 
-    def cpu(self) -> float:
-        """Seconds of all its threads. Its `stat` counts in hundredths only."""
-        threads = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
-        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
-
     def memory(self) -> int:
         """Resident bytes that are its own."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -290,12 +333,25 @@ def _line(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return found
 
 
-def _requests(server: Server, seconds: float, rate: float = 0.0) -> tuple[dict[str, Any], float]:
-    """What the load saw, and the processor time of the server for each request."""
-    before = server.cpu()
+def _latencies(server: Server, seconds: float, rate: float) -> list[float]:
     with _program("request_load", server.port, server.token, seconds, rate) as load:
+        found: list[float] = _line(load)["latencies"]
+    return found
+
+
+def _compare(guarded: Server, plain: Server, rounds: int) -> Iterator[Figure]:
+    ports = {server.kind: server.port for server in (guarded, plain)}
+    with _program("compared_load", ports, guarded.token, guarded.process.pid, rounds) as load:
         seen = _line(load)
-    return seen, (server.cpu() - before) / seen["count"]
+    costs = [seen[kind]["costs"] for kind in ("guarded", "plain")]
+    ratio = statistics.median(with_it / without for with_it, without in zip(*costs, strict=True))
+    for name, unit, scale, what in (
+        ("authenticated requests", "/s", 1, "speeds"),
+        ("processor time a request", "µs", 1e6, "costs"),
+    ):
+        found, peer = (statistics.median(seen[kind][what]) * scale for kind in ("guarded", "plain"))
+        yield Figure(name, found, unit, "without the guard", peer)
+    yield Figure("cost of the guard", (ratio - 1) * 100, "%", aim="under 10 %", met=ratio < 1.10)
 
 
 def _sockets(server: Server, seconds: float) -> dict[str, float]:
@@ -303,11 +359,11 @@ def _sockets(server: Server, seconds: float) -> dict[str, float]:
     with _program("socket_load", server.port, server.token, seconds) as load:
         opened = _line(load)["open"]
         each = (server.memory() - empty) / opened
-        before = server.cpu()
+        before = _read_cpu(server.process.pid)
         assert load.stdin is not None
         print(file=load.stdin, flush=True)
         seen = _line(load)
-        busy = (server.cpu() - before) / seen["seconds"]
+        busy = (_read_cpu(server.process.pid) - before) / seen["seconds"]
     wanted = opened * seen["said"]
     return {
         "each": each,
@@ -322,38 +378,15 @@ def _percentile(ordered: list[float], percent: float) -> float:
 
 
 def measure(quick: bool) -> Iterator[Figure]:
-    rounds, seconds, steady = (9, 0.6, 4.0) if quick else (40, 1.0, 20.0)
+    rounds, steady = (60, 4.0) if quick else (300, 20.0)
     with (
         tempfile.TemporaryDirectory() as folder,
         _started(Path(folder) / "guarded") as (guarded, same),
         _started(Path(folder) / "plain") as (_, plain),
     ):
         idle = guarded.memory() / 1e6
-        speeds: dict[str, list[float]] = {"guarded": [], "plain": []}
-        costs: dict[str, list[float]] = {"guarded": [], "plain": []}
-        for turn in range(rounds + 1):
-            for server in (guarded, same) if turn % 2 else (same, guarded):
-                seen, cost = _requests(server, seconds)
-                if turn:  # the first warms up
-                    speeds[server.kind].append(seen["count"] / seen["seconds"])
-                    costs[server.kind].append(cost)
-        ratio = statistics.median(g / p for g, p in zip(costs["guarded"], costs["plain"], strict=True))
-        yield Figure(
-            "authenticated requests",
-            statistics.median(speeds["guarded"]),
-            "/s",
-            "without the guard",
-            statistics.median(speeds["plain"]),
-        )
-        yield Figure(
-            "processor time a request",
-            statistics.median(costs["guarded"]) * 1e6,
-            "µs",
-            "without the guard",
-            statistics.median(costs["plain"]) * 1e6,
-        )
-        yield Figure("cost of the guard", (ratio - 1) * 100, "%", aim="under 10 %", met=ratio < 1.10)
-        steadily = {server.kind: _requests(server, steady, 200)[0]["latencies"] for server in (guarded, plain)}
+        yield from _compare(guarded, same, rounds)
+        steadily = {server.kind: _latencies(server, steady, 200) for server in (guarded, plain)}
         for percent in (50, 95, 99):
             value = _percentile(steadily["guarded"], percent) * 1000
             yield Figure(

@@ -60,10 +60,12 @@ class Rival:
             "timeline, a frequent kind": "/v1/timeline?after=0&limit=100&kind=egress.request_allowed",
             "timeline, a rare kind": f"/v1/timeline?before={last + 1}&limit=20&kind=session.opened",
             "history log": "/v1/history?limit=50",
-            "usage by day": "/v1/usage?by=day",
+            "usage by day": f"/v1/usage?by=day&limit={SMALL.days}",
             "usage by session": "/v1/usage?by=session",
-            "search, a rare word": f"/v1/sessions?limit=50&query={RARE_WORD}",
-            "search, the beginning of a word": f"/v1/sessions?limit=50&query={RARE_WORD[:6]}",
+            "usage by turn": "/v1/usage?by=turn",
+            # The small home has fewer sessions with this word than are on a page.
+            "search, a rare word": f"/v1/sessions?limit=10&query={RARE_WORD}",
+            "search, the beginning of a word": f"/v1/sessions?limit=10&query={RARE_WORD[:6]}",
             "search, nothing found": "/v1/sessions?limit=50&query=zzzzzz",
         }
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import freehold.home as home_module
-from freehold.computer.bubblewrap import layout, ownership
-from freehold.computer.bubblewrap.ownership import check_folder_is_safe, chown_tree
 from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.walls import folder_check, ownership
+from freehold.computer.walls.ownership import check_folder_is_safe, chown_tree
 from freehold.errors import FreeholdError
 from freehold.home import Home
 from freehold.keeper import keeper as keeper_module
@@ -61,7 +61,7 @@ def test_the_check_runs_before_anything_is_written(tmp_path: Path, monkeypatch: 
     with pytest.raises(FreeholdError):
         chown_tree(place, os.getuid() + 1)
     with pytest.raises(FreeholdError):
-        layout.check_folders(ComputerSpec(place, place))
+        folder_check.check_folders(ComputerSpec(place, place))
     with pytest.raises(FreeholdError) as refused:
         paths.prepare_root(Home(root=place, run=tmp_path / "run"))
     assert refused.value.code == "home.not-ours"

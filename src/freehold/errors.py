@@ -61,7 +61,7 @@ _TABLE = (
         "Correct the value and try again",
         """address address-refused allow-all bad-address bad-budget bad-choice bad-endpoint bad-file bad-folder
         bad-key bad-kind bad-limit bad-message bad-name bad-owner bad-params bad-path bad-pattern bad-request bad-socket
-        bad-transport bad-value bad-who cannot-edit dangerous-folder empty expectation handle is-a-folder malformed
+        bad-transport bad-value bad-who cannot-edit dangerous-folder empty expectation handle is-a-folder isolate-refused malformed
         mount-missing mount-refused name name-too-long no-option not-a-folder not-empty not-json not-tls odd-name owner port
         protocol public-url range scope too-deep too-many-links unknown-backend unknown-field unknown-image unknown-kind use-connect
         weak-key wrong-answer wrong-arguments wrong-sni""",
@@ -90,7 +90,7 @@ _TABLE = (
         "not-found",
         404,
         "Check the name or number and try again",
-        """handle-unknown missing no-component no-folder no-owner no-program no-request no-rule no-session
+        """handle-unknown missing no-component no-context no-file no-folder no-module no-owner no-package no-program no-request no-rule no-session
         no-such-entry no-such-method no-such-page no-such-program no-terminal not-temporary unknown unknown-method unknown-path
         unknown-topic""",
     ),
@@ -99,8 +99,8 @@ _TABLE = (
         "conflict",
         409,
         "Look at the current state and try again",
-        """already-running asked cancelled changed conflicts exists folder-in-use handle-ambiguous history.empty
-        interrupted limit no-address no-answer no-embeddings no-history no-images no-key no-model name-taken none-configured
+        """already-running asked cancelled changed conflicts context-ended exists folder-in-use handle-ambiguous history.empty
+        interrupted limit no-address no-answer no-embeddings no-history no-images no-key no-model name-taken none-configured not-built
         not-installed not-offered nothing-interrupted nothing-to-install nothing-to-redo nothing-to-undo other-address
         other-agent read-only session-ended still-running stopped stopping unfinished""",
     ),
@@ -119,7 +119,7 @@ _TABLE = (
         "internal",
         500,
         "freehold logs shows the cause",
-        "bug cannot-listen cannot-open cannot-start died disk-error failed restore-interrupted restore-not-recorded store-failed unexpected",
+        "bug cannot-listen cannot-open cannot-start died disk-error failed isolate-failed restore-interrupted restore-not-recorded store-failed unexpected",
     ),
     _kind(
         "damaged",
@@ -132,14 +132,14 @@ _TABLE = (
         "unsupported",
         501,
         "Install a version that supports this",
-        "no-client no-guest no-node no-otel no-python no-weights version wrong-version",
+        "no-client no-guest no-isolates no-node no-otel no-python no-wasmtime no-weights version wrong-version",
     ),
     _kind(
         "upstream",
         502,
         "Try again; if it fails again, check the other side",
-        """bad-answer bad-embedding bad-reply bad-response command-failed cut-off cut-short embedding-refused install-failed lost
-        nonsense odd-answer tls""",
+        """bad-answer bad-embedding bad-reply bad-response code-failed command-failed cut-off cut-short embedding-refused
+        install-failed lost nonsense odd-answer tls""",
     ),
     _kind(
         "unavailable",

@@ -58,6 +58,38 @@ class Home:
         return self.root / "agents"
 
     @property
+    def images(self) -> Path:
+        """What `freehold build` made, and the packages it is made from."""
+        return self.root / "images"
+
+    @property
+    def mounts(self) -> Path:
+        """The unpacked files of mounts that are archives or commits."""
+        return self.root / "mounts"
+
+    @property
+    def mount_points(self) -> Path:
+        """Where remote mounts are mounted, for the computer to bind."""
+        return self.run / "mounts"
+
+    def mount_cache(self, target: str) -> Path:
+        """Changes of a remote mount that are not sent yet, and what was read of it."""
+        return self.root / "mount-cache" / hashlib.sha256(target.encode()).hexdigest()[:16]
+
+    @property
+    def image_lock(self) -> Path:
+        return self.root / "freehold.lock"
+
+    @property
+    def brain_images(self) -> Path:
+        """What `freehold build --brain` made."""
+        return self.images / "brain"
+
+    @property
+    def brain_lock(self) -> Path:
+        return self.root / "freehold-brain.lock"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

@@ -169,7 +169,7 @@ def make_keeper_status(memory_kills: int | None) -> KeeperStatus:
     disk = DiskStatus("/", 1, 1, "ok", "")
     return KeeperStatus(
         "0", "/", "", True, None, (), KeeperProcess(1, 0.0, None), (), (), "", "", ManifestFile("", ""), (), None, usage,
-        disk, None, (),
+        None, disk, None, (),
     )  # fmt: skip
 
 

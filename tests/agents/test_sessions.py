@@ -8,7 +8,7 @@ import pytest
 from tests.agents.session_harness import STOPPED, SessionHarness, run_harness
 from tests.support.condition import DEADLINE
 
-from freehold.agents.sessions import service as service_module
+from freehold.agents.sessions import interrupted_turns
 from freehold.computer import Computer
 from freehold.errors import FreeholdError
 from freehold.history.calls import MarkFiles, PlanRestore, RequestAuthor, RestoreEntry
@@ -154,7 +154,7 @@ async def test_a_turn_whose_end_cannot_be_stored_ends_when_there_is_space_again(
             raise FreeholdError("timeline.disk-full", "No space left")
         return store_events(*given, **more)
 
-    monkeypatch.setattr(service_module, "STORE_RETRY_DELAY", 0.01)
+    monkeypatch.setattr(interrupted_turns, "STORE_RETRY_DELAY", 0.01)
     session, other = await harness.open(), await harness.open()
     await harness.run_turn(other, {"say": "one"})
     monkeypatch.setattr(store, "append", refuse_ends)
@@ -259,7 +259,8 @@ async def test_rename_archive_search_fork_export_and_delete(harness: SessionHarn
     forked = await harness.sessions.fork(session, who="owner")
     assert forked.parent == session
     assert [event.kind for event in store.events(forked.id)] == [event.kind for event in store.events(session)]
-    text = export_markdown(await harness.sessions.get(session), store.events(session))
+    row = await harness.sessions.get(session)
+    text = b"".join(export_markdown(row, lambda: store.iterate_events(session, row.seq))).decode()
     assert text.startswith("# Fruit\n")
     assert "pineapples" in text
     await harness.sessions.update(session, title=None, archived=True, who="owner")

@@ -7,35 +7,42 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.computer.engines import running_engine
 from tests.computer.unsealed_backend import UnsealedBackend
+from tests.computer.virtual_machines import micro_vm
 from tests.computer.waits import alive
 from tests.support.condition import until
 
 from freehold.computer import Computer, LimitEvent, Limits, Machine, launch
 from freehold.computer.contract.backend import Backend, find_host_pid
+from freehold.computer.contract.report import SleepReport
 from freehold.computer.contract.spec import MIB, ComputerSpec, Mount
 from freehold.computer.contract.transport import SocketTransport
 from freehold.computer.registry import find_backend
 from freehold.errors import FreeholdError
 
-BACKENDS: dict[str, Callable[[], Backend]] = {
-    "bubblewrap": lambda: find_backend("bubblewrap"),
-    "unsealed": UnsealedBackend,
+BACKENDS: dict[str, Callable[[], AbstractContextManager[Backend]]] = {
+    "bubblewrap": lambda: contextlib.nullcontext(find_backend("bubblewrap")),
+    "docker": lambda: running_engine("docker"),
+    "podman": lambda: running_engine("podman"),
+    "microvm": micro_vm,
+    "unsealed": lambda: contextlib.nullcontext(UnsealedBackend()),
 }
 SMALL = Limits(memory=192 * MIB, processes=64, tmp=16 * MIB)
 ALLOCATE = "x = bytearray(400 * 1024 * 1024); print(len(x))"
 DEADLINE = 20
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> Backend:
-    return BACKENDS[request.param]()
+@pytest.fixture(params=BACKENDS, scope="module")
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    with BACKENDS[request.param]() as started:
+        yield started
 
 
 @pytest.fixture
@@ -52,7 +59,7 @@ def make_spec(folder: Path, name: str) -> ComputerSpec:
 @asynccontextmanager
 async def running(backend: Backend, spec: ComputerSpec, path: Path) -> AsyncIterator[tuple[Machine, Computer]]:
     """A machine and a computer that is connected to it, as the keeper and the gateway have them."""
-    async with asyncio.timeout(3 * DEADLINE):
+    async with asyncio.timeout(9 * DEADLINE):  # the first virtual machine boots, emulated, on a busy host
         machine = await launch(spec, path, backend)
         try:
             async with Computer.connect(machine.transport, limits=spec.limits) as computer:
@@ -250,3 +257,76 @@ def test_an_unknown_backend_is_refused_with_the_valid_names() -> None:
         find_backend("chroot")
     assert caught.value.code == "computer.unknown-backend"
     assert "bubblewrap" in caught.value.hint
+
+
+COUNT = "import time\nn = 0\nwhile True:\n    n += 1\n    print(n, flush=True)\n    time.sleep(0.01)"
+
+
+@asynccontextmanager
+async def asleep(machine: Machine) -> AsyncIterator[SleepReport | None]:
+    """The machine sleeps inside. None if its backend says that it cannot, and then it has not changed."""
+    if machine.isolation.backend == "unsealed":
+        with pytest.raises(FreeholdError, match="freezer"):
+            await machine.sleep()
+        assert not machine.is_asleep
+        yield None
+        return
+    report = await machine.sleep()
+    assert machine.is_asleep
+    yield report
+    await machine.wake()
+    assert not machine.is_asleep
+
+
+async def test_everything_goes_on_after_a_sleep(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    """A process, a terminal and their variables are as they were. Asleep they use no processor."""
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        terminal = await computer.terminal(["/bin/sh"])
+        await terminal.write(b"word=kept\n")
+        async with await computer.spawn(["/usr/bin/python3", "-c", COUNT]) as counter:
+            lines = counter.stdout.lines()
+            before = int(await anext(lines))
+            async with asleep(machine) as report:
+                if report is not None:
+                    used = machine.usage().cpu_seconds
+                    assert machine.usage().cpu_seconds == used
+            assert int(await anext(lines)) == before + 1
+            await terminal.write(b"echo [$word]\n")
+            await terminal.read_until(b"[kept]")
+            assert counter.exit is None
+
+
+async def test_what_is_sent_to_a_sleeping_machine_is_answered_when_it_wakes(
+    backend: Backend, spec: ComputerSpec, tmp_path: Path
+) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        async with asleep(machine):
+            answers = [asyncio.ensure_future(computer.run(f"echo {number}")) for number in range(20)]
+            await asyncio.sleep(0)
+        assert [int((await one).stdout) for one in answers] == list(range(20))
+
+
+async def test_a_sleeping_machine_can_be_stopped(backend: Backend, spec: ComputerSpec, tmp_path: Path) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        process = await computer.spawn("trap 'echo saved > saved; exit' TERM; echo ready; while :; do sleep 0.05; done")
+        assert await process.stdout.read() == b"ready\n"
+        with contextlib.suppress(FreeholdError):
+            await machine.sleep()
+        await machine.stop(grace=DEADLINE)
+        assert (spec.workspace / "saved").read_text() == "saved\n"
+
+
+async def test_sleep_and_wake_can_be_repeated_and_interrupted(
+    backend: Backend, spec: ComputerSpec, tmp_path: Path
+) -> None:
+    async with running(backend, spec, tmp_path / "link") as (machine, computer):
+        await machine.wake()
+        for _ in range(3 if backend.name == "microvm" else 10):
+            sleeping = asyncio.ensure_future(machine.sleep())
+            await asyncio.sleep(0)
+            await machine.wake()
+            with contextlib.suppress(FreeholdError):
+                await sleeping
+                await machine.sleep()
+            await machine.wake()
+            assert (await computer.run("echo awake")).stdout == b"awake\n"

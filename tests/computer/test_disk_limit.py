@@ -9,11 +9,11 @@ import pytest
 from tests.support.condition import DEADLINE, until
 
 from freehold.computer import Computer, Limits
-from freehold.computer.bubblewrap import deleted_files
 from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.contract.spec import MIB
 from freehold.computer.library.process import Process
+from freehold.computer.walls import deleted_files
 
 LIMITS = Limits(disk=24 * MIB, inodes=1500)
 

@@ -61,6 +61,22 @@ async def test_contents_can_be_streamed_in(computer: Computer) -> None:
     assert len(await computer.files.read("streamed")) == 1_000_000
 
 
+@pytest.mark.parametrize("existing", [True, False])
+async def test_a_file_that_is_being_written_is_in_no_list(computer: Computer, existing: bool) -> None:
+    if existing:
+        await computer.files.write("upload", "old")
+    seen: list[str] = []
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b"x" * 200_000
+            seen.extend(str(entry.name) for entry in await computer.files.list("."))
+
+    assert await computer.files.write("upload", pieces()) == 600_000
+    assert set(seen) == ({"upload"} if existing else set())
+    assert [str(entry.name) for entry in await computer.files.list(".")] == ["upload"]
+
+
 async def test_a_write_is_atomic(computer: Computer) -> None:
     """A reader sees the old or the new contents; a cancelled writer leaves the old contents and no temporary file."""
     files = computer.files
@@ -73,13 +89,16 @@ async def test_a_write_is_atomic(computer: Computer) -> None:
         process.terminate()
         assert b"torn" not in await process.stdout.read_all()
 
+    begun = asyncio.Event()
+
     async def stuck() -> AsyncIterator[bytes]:
         yield b"half"
+        begun.set()
         await asyncio.Event().wait()
 
     task = asyncio.ensure_future(files.write("config", stuck()))
-    while len(await files.list()) < 2:
-        assert not task.done()
+    await begun.wait()
+    await files.list()  # answered after the request to write has arrived
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -16,15 +16,18 @@ def test_the_same_sources_give_the_same_bytes() -> None:
     assert guest_archive() == guest_archive()
 
 
-def test_the_archive_has_source_and_compiled_code() -> None:
+ISOLATE_FILES = ["isolates/closed.bpf", "isolates/fork.node", "isolates/networked.bpf", "isolates/zygote.js"]
+
+
+def test_the_archive_has_source_and_compiled_code_and_what_isolates_need() -> None:
     with zipfile.ZipFile(BytesIO(pack_guest(read_sources()))) as archive:
-        assert archive.namelist() == ["__main__.py", "__main__.pyc"]
+        assert archive.namelist() == ["__main__.py", "__main__.pyc", *ISOLATE_FILES]
     assert all(name.startswith("freehold") for name in read_sources())
 
 
 def test_without_python_on_the_host_the_archive_has_only_sources() -> None:
     with zipfile.ZipFile(BytesIO(pack_guest(read_sources(), "/nowhere/python3"))) as archive:
-        assert archive.namelist() == ["__main__.py"]
+        assert archive.namelist() == ["__main__.py", *ISOLATE_FILES]
 
 
 @pytest.mark.parametrize("python", [sys.executable, "/usr/bin/python3"])

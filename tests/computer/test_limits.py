@@ -10,12 +10,12 @@ import pytest
 from tests.support.condition import DEADLINE, until
 
 from freehold.computer.bubblewrap import sandbox
-from freehold.computer.bubblewrap.cgroups import CgroupParent, find_parents, make_cgroup
-from freehold.computer.bubblewrap.disk_guard import measure_disk
-from freehold.computer.bubblewrap.limit_watch import describe_mechanisms
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.contract.spec import GIB, KIB, MIB, Limits
 from freehold.computer.library.computer import Computer
+from freehold.computer.walls.cgroups import CgroupParent, find_parents, make_cgroup
+from freehold.computer.walls.disk_guard import measure_disk
+from freehold.computer.walls.limit_watch import describe_mechanisms
 
 SMALL = Limits(
     memory=192 * MIB, processes=40, disk=8 * MIB, inodes=400, tmp=16 * MIB, file_size=64 * MIB, open_files=128

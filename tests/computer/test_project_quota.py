@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from freehold.computer.bubblewrap import project_quota
-from freehold.computer.bubblewrap.limit_watch import describe_mechanisms
-from freehold.computer.bubblewrap.project_quota import ProjectQuota, read_project, read_usage, use_project_quota
 from freehold.computer.contract.spec import MIB, Limits
+from freehold.computer.walls import project_quota
+from freehold.computer.walls.limit_watch import describe_mechanisms
+from freehold.computer.walls.project_quota import ProjectQuota, read_project, read_usage, use_project_quota
 
 LIMITS = Limits(disk=100 * MIB, inodes=5000)
 

@@ -1,8 +1,8 @@
 """The system-call filters: unknown calls, and how the two filters work together."""
 
-from freehold.computer.bubblewrap.seccomp import compile_filters
-from freehold.computer.bubblewrap.syscalls import ALLOWED, REFUSED
 from freehold.computer.library.computer import Computer
+from freehold.computer.walls.seccomp import compile_filters
+from freehold.computer.walls.syscalls import ALLOWED, REFUSED
 
 MUST_BE_REFUSED = {
     "mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsmount", "fsconfig", "fspick", "mount_setattr",

@@ -8,9 +8,9 @@ from tests.support.condition import until
 
 from freehold.computer import Computer
 from freehold.computer.bubblewrap import backend
-from freehold.computer.bubblewrap.requirements import can_separate_sessions
 from freehold.computer.contract.conventions import GUEST_PYTHON, OWNER_COMMANDS
 from freehold.computer.contract.guest_archive import pack_guest, read_sources
+from freehold.computer.walls.landlock import can_separate_sessions
 from freehold.guest.landlock import MAX_DOMAINS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,11 +12,8 @@ from pathlib import Path
 import pytest
 from tests.computer.machines import host_pid
 
-from freehold.computer.bubblewrap import ownership, requirements, sandbox, seccomp
+from freehold.computer.bubblewrap import requirements, sandbox
 from freehold.computer.bubblewrap.backend import Bubblewrap
-from freehold.computer.bubblewrap.layout import check_mounts
-from freehold.computer.bubblewrap.owner_walk import OwnerWalk, TooManyEntries
-from freehold.computer.bubblewrap.ownership import chown_tree
 from freehold.computer.bubblewrap.requirements import (
     SandboxTools,
     explain_bwrap_error,
@@ -27,6 +24,10 @@ from freehold.computer.bubblewrap.requirements import (
 from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.removal import remove_tree
+from freehold.computer.walls import ownership, seccomp
+from freehold.computer.walls.folder_check import check_mounts
+from freehold.computer.walls.owner_walk import OwnerWalk, TooManyEntries
+from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="shows what a keeper started by root does")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.contract.guest_archive import guest_archive
-from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage
+from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.contract.transport import InheritedSocket, Transport
 from freehold.errors import FreeholdError
@@ -59,6 +59,14 @@ class UnsealedMachine:
         if self._process.returncode is None:
             self._process.kill()
         await self.wait()
+
+    is_asleep = False
+
+    async def sleep(self) -> SleepReport:
+        raise FreeholdError("computer.cannot-sleep", "The unsealed backend has no freezer")
+
+    async def wake(self) -> None:
+        return
 
     def usage(self) -> MachineUsage:
         return MachineUsage()

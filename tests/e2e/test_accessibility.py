@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, Route, ViewportSize, expect
+from tests.code.notebook_cells import FIGURE, FRAME
 from tests.support.axe import AXE, LOOK
 from tests.support.browser import DESKTOP, PHONE, open_owner_page
 from tests.support.example_freehold import run_example_freehold
@@ -62,7 +63,7 @@ async def check(page: Page, shown: Locator) -> None:
     assert found == [], json.dumps(found, indent=1)
 
 
-@pytest.mark.parametrize(("navigation", "count"), [("Pages", 13), ("Settings", 8)])
+@pytest.mark.parametrize(("navigation", "count"), [("Pages", 14), ("Settings", 8)])
 async def test_every_page_of_the_navigation(freehold: RunningFreehold, page: Page, navigation: str, count: int) -> None:
     await go(page, freehold, "/settings")
     links = page.get_by_role("navigation", name=navigation).get_by_role("link")
@@ -75,6 +76,16 @@ async def test_every_page_of_the_navigation(freehold: RunningFreehold, page: Pag
         if found := await find_faults(page):
             wrong[path] = found
     assert wrong == {}, json.dumps(wrong, indent=1)
+
+
+async def test_cells_of_code_with_everything_that_they_can_show(freehold: RunningFreehold, page: Page) -> None:
+    code = f"import sys\nprint('out'); print('err', file=sys.stderr)\n{FRAME}{FIGURE}display(DataFrame()); display(Figure())\nb'x'"
+    await go(page, freehold, "/code")
+    cells = {"cells": [code, "1 / 0"], "settings": {}}
+    await page.evaluate("(cells) => localStorage.setItem('freehold:notebook', JSON.stringify(cells))", cells)
+    await page.reload()
+    await page.get_by_role("button", name="Run all").click()
+    await check(page, page.get_by_text("ZeroDivisionError"))
 
 
 # The score of Web Vitals: what moved without being asked to, weighed by how much and how far. Up to 0.1 is called good.

@@ -7,7 +7,7 @@ import pytest
 from tests.support.running_freehold import FreeholdOptions, RunningFreehold
 
 from freehold.computer import Computer
-from freehold.computer.bubblewrap.requirements import can_separate_sessions
+from freehold.computer.walls.landlock import can_separate_sessions
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -134,8 +135,11 @@ def pid_of(page: Page, program: str) -> str:
 
 def test_programs_are_shown_and_one_is_restarted(freehold: RunningFreehold, page: Page) -> None:
     go(page, freehold, "/settings/health")
-    for program in ("keeper", "gateway", "computer", "ssh"):
-        expect(page.locator(f"[data-program={program}] .chip")).to_have_text("ready")
+    row = page.locator("[data-program=ssh]")
+    expect(row.locator(".chip")).to_have_text("idle")
+    with socket.create_connection(("127.0.0.1", freehold.harness.ssh_port)):
+        for program in ("keeper", "gateway", "computer", "ssh"):
+            expect(page.locator(f"[data-program={program}] .chip")).to_have_text("ready")
     assert pid_of(page, "keeper") == str(freehold.keeper.process.pid)
     expect(page.get_by_role("button", name="Restart keeper")).to_have_count(0)
     expect(page.get_by_role("heading", name=re.compile("Components"))).to_contain_text("all components work")
@@ -145,9 +149,8 @@ def test_programs_are_shown_and_one_is_restarted(freehold: RunningFreehold, page
     page.keyboard.press("Escape")
     assert pid_of(page, "ssh") == before
     press_twice(page.get_by_role("button", name="Restart ssh"))
-    row = page.locator("[data-program=ssh]")
     expect(row).not_to_contain_text(f"pid {before} ")
-    expect(row.locator(".chip")).to_have_text("ready")
+    expect(row.locator(".chip")).to_have_text("idle")
 
 
 def test_a_restart_of_the_gateway_leaves_the_page_as_it_was(freehold: RunningFreehold, page: Page) -> None:

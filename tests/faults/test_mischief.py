@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.support.freehold import FreeholdHarness
 
-from freehold.computer.bubblewrap.cgroups import find_parents
 from freehold.computer.library.computer import Computer
+from freehold.computer.walls.cgroups import find_parents
 from freehold.errors import FreeholdError
 
 SECONDS = 8

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from tests.gateway.running_gateway import RunningGateway, running_gateway
 from websockets.asyncio.client import ClientConnection, connect
 
-from freehold.computer import Computer
+from freehold.computer import Computer, Machine
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.library.launch import launch
 from freehold.home import Home
@@ -136,17 +136,25 @@ async def read_answer(reader: asyncio.StreamReader, *, is_head: bool = False) ->
 
 
 @asynccontextmanager
-async def running_previews(root: Path, manifest: str = "") -> AsyncIterator[PreviewHarness]:
-    """Until the block ends."""
+async def running_previews(
+    root: Path, manifest: str = "", around: Callable[[Machine], AbstractAsyncContextManager[None]] | None = None
+) -> AsyncIterator[PreviewHarness]:
+    """Until the block ends. `around` is entered when the machine runs, before anything connects to it."""
     home = Home(root=root, run=root / "run")
     for folder in (home.workspace, home.agent_home, home.run):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     machine = await launch(ComputerSpec(workspace=home.workspace, home=home.agent_home), home.computer_socket())
     try:
-        async with running_gateway(root, manifest) as gateway, Computer.connect(home.computer_socket()) as computer:
-            app = await computer.spawn(["/usr/bin/python3", "-c", APP, str(PORT), str(OTHER_PORT)])
+        async with (
+            around(machine) if around is not None else nullcontext(),
+            running_gateway(root, manifest) as gateway,
+            Computer.connect(home.computer_socket()) as computer,
+        ):
+            with computer.hold_awake():
+                app = await computer.spawn(["/usr/bin/python3", "-c", APP, str(PORT), str(OTHER_PORT)])
+                async with asyncio.timeout(TIMEOUT):
+                    assert b"listening" in await app.stdout.read()
             async with asyncio.timeout(TIMEOUT):
-                assert b"listening" in await app.stdout.read()
                 await gateway.services.computer_access.wait_for_link()
             yield PreviewHarness(gateway, computer)
     finally:

@@ -128,8 +128,8 @@ async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Runni
     ready = asyncio.Event()
     with listener, open_services(home, loaded) as services:
         publisher = TopicPublisher(services)
-        app = build_app(services, publisher=publisher, on_ready=ready.set)
-        server = UnsignalledServer(make_server_config(app, "127.0.0.1", port))
+        door = build_app(services, publisher=publisher, on_ready=ready.set)
+        server = UnsignalledServer(make_server_config(door, "127.0.0.1", port))
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(server.serve(sockets=[listener]))
             waiting = group.create_task(ready.wait())
@@ -139,7 +139,7 @@ async def running_gateway(root: Path, manifest: str = "") -> AsyncIterator[Runni
                 async with httpx2.AsyncClient(
                     base_url=f"http://localhost:{port}", trust_env=False, timeout=DEADLINE
                 ) as http:
-                    yield RunningGateway(services, app, publisher, port, http)
+                    yield RunningGateway(services, await door.load(), publisher, port, http)
             finally:
                 server.should_exit = True
 

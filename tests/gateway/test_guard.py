@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 
 from freehold.errors import FreeholdError
 from freehold.gateway.addresses import make_addresses, origin_of, rate_limit_key, read_headers
-from freehold.gateway.app import describe_app
+from freehold.gateway.application import describe_app
 from freehold.gateway.rate_limit import RateLimit
 from freehold.gateway.routes.sign_in import check_return_page
 from freehold.gateway.routing import read_route_table, requires

@@ -53,6 +53,7 @@ STATUS = calls.KeeperStatus(
     advice=(calls.ManifestAdvice("W1", "m", "h"),),
     isolation=None,
     usage=USAGE,
+    sleep=calls.SleepStatus(1800.0, True, 1000.0, 5_000_000, 3, 60.0, None),
     disk=calls.DiskStatus(
         "/home/x", 5_000_000_000, 20_000_000_000, "ok", "5.0 GB of 20 GB free on the disk of /home/x"
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from freehold.computer import Computer
-from freehold.computer.bubblewrap.requirements import can_separate_sessions
+from freehold.computer.walls.landlock import can_separate_sessions
 from freehold.guest import kernel, landlock
 from freehold.guest.spawn import OperationError
 

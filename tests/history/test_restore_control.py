@@ -1,5 +1,6 @@
 """The progress of an undo, and its cancellation: before the first change nothing happens, after it the undo is finished."""
 
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -119,6 +120,30 @@ def test_the_progress_goes_through_each_phase_and_counts_up(
     assert all(each.cancellable for each in preparing)
     assert not any(each.cancellable for each in seen if each.phase != "preparing")
     assert history.list_restores() == ()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_progress_counts_what_is_done_in_every_thread_and_nothing_else(
+    history: History, changed: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr("freehold.history.new_files._BATCH_STEPS", 8)
+    monkeypatch.setattr("freehold.history.restore._STEPS_PER_THREAD", 1 if threads > 1 else 2 * FILES)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: range(threads))
+    advance = RestoreControl.advance
+    counted: dict[RestorePhase, int] = {}
+
+    def watched(control: RestoreControl, steps: int) -> None:
+        advance(control, steps)
+        progress = control.progress
+        counted[progress.phase] = progress.done
+        if progress.phase == "preparing":
+            made = sum(len(folders) + len(files) for _, folders, files in os.walk(history.folder / "staging"))
+            assert progress.done <= made
+
+    monkeypatch.setattr(RestoreControl, "advance", watched)
+    history.undo()
+    everything = 2 * FILES + 1  # and the root's time, which needs no preparation
+    assert counted == {"preparing": everything, "changing": everything}
 
 
 def test_a_restore_that_waits_for_another_is_cancelled_at_once_and_alone(

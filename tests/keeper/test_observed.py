@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.freehold import ROOT, FreeholdHarness
 
-from freehold.gateway.app import describe_app
+from freehold.gateway.application import describe_app
 
 
 class Receiver(ThreadingHTTPServer):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freehold.errors import FreeholdError
-from freehold.home import Home
+from freehold.home import Home, find_home
 from freehold.keeper import artifacts
 from freehold.keeper.backoff import Backoff
 from freehold.keeper.lock import lock_home
@@ -187,16 +187,20 @@ def test_all_missing_artifacts_are_named_with_what_needs_them_and_the_command(
         raise FreeholdError("computer.no-isolation", "bubblewrap is not installed", hint="apt install bubblewrap")
 
     monkeypatch.setattr(artifacts, "find_tools", no_bwrap)
-    plan = replace(PLAN, image=str(tmp_path / "rootfs"), mounts=(MountPlan(str(tmp_path / "code"), "/mnt", False),))
+    plan = replace(
+        PLAN,
+        image=str(tmp_path / "rootfs"),
+        mounts=(MountPlan("folder", str(tmp_path / "code"), "/mnt", False, "", 0),),
+    )
     with pytest.raises(FreeholdError) as caught:
-        artifacts.check_artifacts(plan)
+        artifacts.check_artifacts(plan, find_home(tmp_path))
     error = caught.value
     assert error.code == "keeper.missing-artifact"
     for words in ("bubblewrap is not installed", 'computer.backend = "bubblewrap"', "rootfs", "computer.image", "/mnt"):
         assert words in error.message
-    for command in ("apt install bubblewrap", "mmdebstrap", "mkdir -p"):
+    for command in ("apt install bubblewrap", "freehold build", "mkdir -p"):
         assert command in error.hint
 
 
-def test_nothing_is_missing_on_a_complete_machine() -> None:
-    artifacts.check_artifacts(PLAN)
+def test_nothing_is_missing_on_a_complete_machine(tmp_path: Path) -> None:
+    artifacts.check_artifacts(PLAN, find_home(tmp_path))

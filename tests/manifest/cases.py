@@ -24,6 +24,7 @@ class Case:
     keeps_machine: dict[str, Any] | None = None
 
 
+REMOTE = '[[computer.mounts]]\nkind = "s3"\nsource = "photos"\ntarget = "/mnt/a"\n'
 CASES: dict[str, Case] = {
     "E101": Case("[keeper]\nport = 3000", "[keeper]\nport = 3001", "3000", "keeper.port"),
     "E102": Case('[gateway]\nhost = "my-laptop"', '[gateway]\nhost = "localhost"', "my-laptop", "gateway.host"),
@@ -117,7 +118,7 @@ CASES: dict[str, Case] = {
         '[computer]\nbackend = "docker"\nhost = "unix:///run/docker.sock"',
         "docker.sock",
         "computer.host",
-        keeps_machine={"backends": {"bubblewrap": "", "docker": "", "microvm": ""}},
+        keeps_machine={"backends": {"bubblewrap": "", "docker": "", "podman": "", "microvm": ""}},
     ),
     "E210": Case(
         '[computer]\nimage = "/missing"', '[computer]\nimage = "/images/bookworm"', "/missing", "computer.image"
@@ -127,6 +128,15 @@ CASES: dict[str, Case] = {
         '[computer.services.my-app]\ncommand = "x"',
         "My App",
         'computer.services."My App"',
+    ),
+    "E241": Case(
+        '[image]\npackages = ["git; rm -rf /"]', '[image]\npackages = ["git"]', "git; rm -rf /", "image.packages[0]"
+    ),
+    "E242": Case(
+        '[image.files]\n"/proc/x" = "~/skills"',
+        '[image.files]\n"/opt/skills" = "~/skills"',
+        "/proc/x",
+        'image.files."/proc/x"',
     ),
     "E221": Case(
         '[[computer.mounts]]\nsource = "~/.ssh"\ntarget = "/mnt/a"',
@@ -151,6 +161,24 @@ CASES: dict[str, Case] = {
         '[[computer.mounts]]\nsource = "~/code"\ntarget = "/workspace/code"',
         "/usr/lib",
         "computer.mounts[0].target",
+    ),
+    "E225": Case(
+        '[[computer.mounts]]\nkind = "git"\nsource = "~/code"\ntarget = "/mnt/a"',
+        '[[computer.mounts]]\nkind = "git"\nsource = "~/code"\ntarget = "/mnt/a"\ncommit = "v1"',
+        "needs commit",
+        "computer.mounts[0].commit",
+    ),
+    "E226": Case(
+        REMOTE + 'endpoint = "ftp://files.example.org"',
+        REMOTE + 'endpoint = "https://files.example.org"',
+        "ftp://files.example.org",
+        "computer.mounts[0].endpoint",
+    ),
+    "W227": Case(
+        REMOTE + 'endpoint = "http://files.example.org"',
+        REMOTE + 'endpoint = "http://127.0.0.1:9000"',
+        "is not encrypted",
+        "computer.mounts[0].endpoint",
     ),
     "W301": Case('[egress]\nmode = "allow"', '[egress]\nmode = "ask"', "allow", "egress.mode"),
     "E302": Case('[egress]\nallow = ["10.0.0.0/8"]', '[egress]\nallow = ["9.9.9.9"]', "10.0.0.0/8", "egress.allow[0]"),

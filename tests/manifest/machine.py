@@ -20,7 +20,12 @@ LAPTOP = MachineFacts(
     cpus=8,
     disk=200 * GIB,
     free_disk=100 * GIB,
-    backends={"bubblewrap": "", "docker": "there is no docker command in PATH", "microvm": "QEMU is not installed"},
+    backends={
+        "bubblewrap": "",
+        "docker": "docker is not installed",
+        "podman": "podman is not installed",
+        "microvm": "QEMU is not installed",
+    },
     environ={},
     is_root=False,
     today=datetime.date(2026, 11, 15),

@@ -154,6 +154,32 @@ def test_mounts_may_not_cover_the_computer(target: str) -> None:
     assert only(look(text)).code == "E224"
 
 
+S3, DAV, OWN = (f'[[computer.mounts]]\ntarget = "/mnt/a"\nkind = "{kind}"\n' for kind in ("s3", "webdav", "rclone"))
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (S3 + 'source = "photos"', "endpoint"),
+        (S3 + 'source = ""\nendpoint = "https://a.example"', "source"),
+        (S3 + 'source = "photos/../other"\nendpoint = "https://a.example"', "source"),
+        (S3 + 'source = "photos"\nendpoint = "https://a.example:0"', "endpoint"),
+        (S3 + 'source = "photos"\nendpoint = "file:///etc"', "endpoint"),
+        (S3 + 'source = "photos"\nendpoint = "https://a.example"\nkey = "env:KEY"', "key"),
+        (S3 + 'source = "photos"\nendpoint = "https://a.example"\nhosts = ["b.example"]', "hosts"),
+        (DAV + 'source = "../x"\nendpoint = "https://a.example"', "source"),
+        (DAV + 'source = "x"\nendpoint = "https://a.example"\nregion = "x"', "region"),
+        (DAV + 'source = "x"\nendpoint = "https://a.example"\nsize = "1MiB"', "size"),
+        (OWN + 'source = "Documents"\nkey = "secret:a"\nhosts = ["b.example"]', "source"),
+        (OWN + 'source = "drive:"\nhosts = ["b.example"]', "key"),
+        (OWN + 'source = "drive:"\nkey = "secret:a"', "hosts"),
+        (OWN + 'source = "drive:"\nkey = "secret:a"\nhosts = ["https://b.example/x"]', "hosts[0]"),
+    ],
+)
+def test_a_remote_mount_with_a_wrong_setting_is_refused(text: str, key: str) -> None:
+    assert only(look(text)).key == f"computer.mounts[0].{key}"
+
+
 def test_two_mounts_may_not_share_a_target() -> None:
     text = '[[computer.mounts]]\nsource = "~/a"\ntarget = "/mnt/a"\n[[computer.mounts]]\nsource = "~/b"\ntarget = "/mnt/a"\n'
     assert only(look(text)).key == "computer.mounts[1].target"

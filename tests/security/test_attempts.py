@@ -4,12 +4,12 @@ import subprocess
 
 import pytest
 
-from freehold.computer.bubblewrap import disk_guard
-from freehold.computer.bubblewrap.deleted_files import DeletedFiles
 from freehold.computer.escapes import BOMBS, ESCAPES, Bait, try_bomb, try_escape
 from freehold.computer.escapes.escape import build_command, judge_escape
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.process_list import EndedSessions
+from freehold.computer.walls import disk_guard
+from freehold.computer.walls.deleted_files import DeletedFiles
 
 # On the host, without walls and without privileges, these attempts must succeed. An attempt that never succeeds proves
 # nothing. The others would need root.

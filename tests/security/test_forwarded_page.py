@@ -76,7 +76,7 @@ class Forwarded:
 def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFreehold]:
     options = FreeholdOptions(environment={"FREEHOLD_SSH_ENABLED": "true"})
     with run_plain_freehold(tmp_path_factory.mktemp("forwarded"), options) as running:
-        wait_until(lambda: running.harness.programs()["ssh"].state == "ready")  # Freehold is ready without it
+        wait_until(lambda: running.harness.programs()["ssh"].state == "idle")  # its first connection starts it
         yield running
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.shared_processes
 def freehold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFreehold]:
     options = FreeholdOptions(environment={"FREEHOLD_SSH_ENABLED": "true"}, keeper=KEEPER)
     with run_plain_freehold(tmp_path_factory.mktemp("modes"), options) as running:
-        wait_until(lambda: running.harness.programs()["ssh"].state == "ready")  # Freehold is ready without it
+        wait_until(lambda: running.harness.programs()["ssh"].state == "idle")  # its first connection starts it
         running.harness.run("ssh", "true", check=True)  # makes the keys, and uses the socket
         yield running
 

@@ -118,6 +118,7 @@ def find_commands(tree: ast.AST) -> Iterator[ast.Call]:
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("run", "spawn", "terminal")
+            and not (isinstance(node.func.value, ast.Name) and node.func.value.id == "subprocess")  # on the host
             and node.args
         ):
             yield node

@@ -12,10 +12,10 @@ import pytest
 from tests.computer.machines import host_pid
 from tests.support.condition import DEADLINE
 
-from freehold.computer.bubblewrap.cgroups import find_parents, make_cgroup, remove_stale_cgroups
 from freehold.computer.contract.spec import ComputerSpec, Limits
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.launch import launch
+from freehold.computer.walls.cgroups import find_parents, make_cgroup, remove_stale_cgroups
 
 KEEPER = """
 import asyncio, sys

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from freehold.computer import Computer
-from freehold.computer.bubblewrap.requirements import can_separate_sessions
 from freehold.computer.escapes import Bait, try_escape
 from freehold.computer.escapes.neighbours import NEIGHBOURS
+from freehold.computer.walls.landlock import can_separate_sessions
 from freehold.errors import FreeholdError
 
 pytestmark = [

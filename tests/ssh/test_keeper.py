@@ -29,6 +29,8 @@ class SshHarness(FreeholdHarness):
 
     def _find_ready_pid(self) -> int | None:
         program = self.programs()["ssh"]  # one call: the state and the pid must belong together
+        if program.state == "idle":
+            socket.create_connection(("127.0.0.1", self.ssh_port), timeout=60).close()
         return program.pid if program.state == "ready" else None
 
     def ssh(self, *words: str) -> str:
@@ -42,6 +44,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SshHarne
     harness = SshHarness(tmp_path_factory.mktemp("running"))
     with harness.keeper() as keeper:
         keeper.next("ready")
+        wait_until(lambda: harness.programs()["ssh"].state == "idle")
+        assert harness.programs()["ssh"].pid is None, "nothing runs before the first connection"
         harness.wait_ready()
         yield harness, keeper
         assert keeper.stop() == 0
@@ -150,7 +154,7 @@ def test_a_port_in_use_does_not_stop_the_rest_and_disabled_means_not_running(tmp
     with socket.create_server(("127.0.0.1", harness.ssh_port)), harness.keeper() as keeper:
         keeper.next("ready")
         assert harness.status().ready
-        wait_until(lambda: "ssh.port" in harness.run("logs", "ssh").stdout)
+        wait_until(lambda: "ssh.port" in (harness.programs()["ssh"].last_error or ""))
         assert keeper.stop() == 0
     harness.environment["FREEHOLD_SSH_ENABLED"] = "false"
     with harness.keeper() as keeper:

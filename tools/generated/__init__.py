@@ -10,7 +10,7 @@ from tools.generated.cli import cli_reference
 from tools.generated.client import sync_client
 from tools.generated.context_windows import context_windows
 from tools.generated.manifest import manifest_reference
-from tools.generated.openapi import openapi, web_types
+from tools.generated.openapi import openapi, typescript_types
 from tools.generated.prices import price_table
 from tools.generated.sbom import software_bill_of_materials
 from tools.generated.schema import manifest_schema
@@ -24,6 +24,6 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "src/freehold/builtin/context_windows.json": context_windows,
     "docs/openapi.json": openapi,
     "docs/sbom.cdx.json": software_bill_of_materials,
-    "web/src/client/api.ts": web_types,
+    "clients/typescript/src/api.ts": typescript_types,
     **sync_client(),
 }

@@ -23,6 +23,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\basync_sleep\b", "sleep"),
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAsyncGenerator\b", "Generator"),
     (r"\bAsync([A-Z])", r"Sync\1"),
     (r"\bwebsockets\.asyncio\b", "websockets.sync"),
     (r"\bfreehold\.client\._async\b", "freehold.client._sync"),

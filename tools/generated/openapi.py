@@ -1,4 +1,4 @@
-"""The OpenAPI document, and its TypeScript types for the control center."""
+"""The OpenAPI document, and its TypeScript types."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from typing import Any
 
 @cache
 def _description() -> dict[str, Any]:
-    from freehold.gateway.app import build_routes
+    from freehold.gateway.application import build_routes
     from freehold.gateway.context import make_context
     from freehold.gateway.routes.description import describe_api
     from freehold.gateway.services import open_services
@@ -29,8 +29,8 @@ def openapi() -> str:
     return json.dumps(_description(), indent=2, sort_keys=True) + "\n"
 
 
-def web_types() -> str:
-    """TypeScript for every shape of the API."""
+def typescript_types() -> str:
+    """TypeScript for every shape of the API, for the TypeScript client and with it the control center."""
     schemas = _description()["components"]["schemas"]
     parts = [
         "/** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from freehold.cli._options import home_option, json_option
+from freehold.computer.registry import BACKENDS
 from freehold.home import Home
 
 if TYPE_CHECKING:
@@ -20,10 +21,15 @@ MARKS = {"refused": ("ok", "green"), "escaped": ("ESCAPED", "red"), "unclear": (
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Skip the attempts to use up memory, disk and processes (about 20 s).")
+@click.option(
+    "--backend",
+    type=click.Choice(sorted(BACKENDS)),
+    help="The way to isolate that is tested; else that of the manifest. SANDBOX_HOST is the address of a container engine.",
+)
 @click.option("--lines", is_flag=True, help="Print one line of JSON for each result, as soon as it is known.")
 @home_option
 @json_option
-def command(home: Home, as_json: bool, quick: bool, lines: bool) -> None:
+def command(home: Home, as_json: bool, quick: bool, lines: bool, backend: str | None) -> None:
     """Test the isolation with real escape attempts.
 
     Starts temporary computers and runs every escape attempt in them. The report shows what happened, not what is
@@ -34,12 +40,13 @@ def command(home: Home, as_json: bool, quick: bool, lines: bool) -> None:
     Examples:
       freehold doctor
       freehold doctor --quick --json
+      freehold doctor --backend docker
       freehold doctor --lines | jq -r 'select(.event == "attempt") | .name'
     """
     from freehold.doctor import run_doctor_until_terminated
 
     on_event = _print_event_line if lines else _print_nothing if as_json else _print_event
-    report = run_doctor_until_terminated(home, quick=quick, on_event=on_event)
+    report = run_doctor_until_terminated(home, quick=quick, on_event=on_event, backend=backend)
     if report is None:
         sys.exit(128 + signal.SIGTERM)
     if as_json and not lines:

@@ -1,6 +1,5 @@
 """The `freehold` command. Each module of this package without a leading `_` is a command; features add their own."""
 
-import difflib
 import pkgutil
 import sys
 from importlib import import_module
@@ -47,6 +46,8 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            import difflib
+
             names = self.list_commands(ctx)
             near = difflib.get_close_matches(args[0], names, 1)
             suggestion = f" Did you mean {near[0]}?" if near else ""

@@ -22,26 +22,54 @@ CHUNK = 64 * 1024
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND…")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND…]")
+@click.option("--python", metavar="FILE", help="Run a Python file in an isolate; - reads it from the input.")
+@click.option("--javascript", metavar="FILE", help="Run a JavaScript file in an isolate.")
+@click.option("--typescript", metavar="FILE", help="Run a TypeScript file in an isolate.")
+@click.option("--wasm", metavar="FILE", help="Run a WebAssembly module in an isolate, in bytes or as text.")
+@click.option("--call", metavar="CALL", help="With --wasm: call a function, as in 'add(40, 2)', and print its value.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="End the command after this time.")
 @click.option(
     "--cwd", default=WORKSPACE, show_default=True, metavar="FOLDER", help="The working folder in the computer."
 )
 @home_option
 @click.pass_context
-def command(ctx: click.Context, words: tuple[str, ...], timeout: float | None, cwd: str, home: Home) -> None:
-    """Run a command in the computer.
+def command(
+    ctx: click.Context,
+    /,
+    words: tuple[str, ...],
+    call: str | None,
+    timeout: float | None,
+    cwd: str,
+    home: Home,
+    **files: str | None,
+) -> None:
+    """Run a command or a file of code in the computer.
 
     Prints its output and exits with its exit code. The history records what it changed. A single word is run by a
     shell; several words are run as a program with arguments. Piped input is passed on. For an interactive terminal,
     use freehold ssh.
 
+    A file of code is read on this machine and runs in an isolate: a process with 128 MiB, 30 seconds of processor time,
+    and neither files nor network. The words after it are its arguments.
+
     \b
     Examples:
       freehold run pytest -q
+      freehold run --python report.py --year 2026
+      freehold run --wasm add.wasm --call 'add(40, 2)'
       freehold run 'grep -r TODO . | wc -l'
       tar c notes | freehold run tar x
     """
+    given = {language: path for language, path in files.items() if path is not None}
+    if len(given) > 1 or not (given or words):
+        raise click.UsageError("Give a command, or one of --python, --javascript, --typescript and --wasm with a file.")
+    if call is not None and "wasm" not in given:
+        raise click.UsageError("--call needs --wasm.")
+    for language, path in given.items():
+        from freehold.cli._code_file import CodeFile, run_code_file
+
+        ctx.exit(asyncio.run(run_code_file(home, CodeFile(language, path, words, call, timeout))))
     ctx.exit(asyncio.run(_run(home, list(words) if len(words) > 1 else words[0], cwd, timeout)))
 
 
@@ -58,7 +86,8 @@ async def _run(home: Home, command: list[str] | str, cwd: str, timeout: float | 
     try:
         opening = Computer.connect(home.computer_socket())
         async with opening as computer, await computer.spawn(command, cwd=cwd, timeout=timeout) as process:
-            code = await _wait_for_exit(process)
+            with computer.hold_awake():
+                code = await _wait_for_exit(process)
     except OSError as error:
         raise FreeholdError(
             "computer.not-connected", f"Cannot connect to the computer: {error}", hint="See its state: freehold status"

@@ -13,9 +13,9 @@ from freehold.home import Home
 from freehold.strict_json import encode
 
 if TYPE_CHECKING:
-    from freehold.keeper.calls import KeeperStatus
+    from freehold.keeper.calls import KeeperStatus, SleepStatus
 
-STATE_COLORS = {"ready": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
+STATE_COLORS = {"ready": "green", "idle": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
 
 
 @click.command()
@@ -64,6 +64,7 @@ def describe_status(status: "KeeperStatus", now: float) -> str:
             wait = program.next_start_in
             again = f"; next try in {_span(wait)}" if wait is not None else ""
             lines.append(click.style(f"  {program.name}: {program.last_error}{again}", fg="yellow"))
+    lines += _mounts(status)
     lines += ["", *_facts(status), "", click.style("  Last events", dim=True)]
     for event in status.events:
         facts = " ".join(f"{name}={_short(value)}" for name, value in event.data.items())
@@ -105,9 +106,36 @@ def _facts(status: "KeeperStatus") -> list[str]:
     usage = status.usage
     if usage:
         facts["Computer"] = f"{_size(usage.memory)} memory, {usage.processes} processes, {_size(usage.disk)} disk"
+    if status.sleep is not None:
+        facts["Sleep"] = _sleep(status.sleep, time.time())
     if status.timeline_trouble:
         facts["Timeline"] = click.style(status.timeline_trouble, fg="yellow")
     return ["  " + click.style(f"{name:<10}", dim=True) + str(value) for name, value in facts.items()]
+
+
+def _mounts(status: "KeeperStatus") -> list[str]:
+    if not status.mounts:
+        return []
+    rows = [("MOUNT", "STATE", "KIND", "SOURCE", "MODE")]
+    for mount in status.mounts:
+        mode = "writable" if mount.writable or mount.kind == "memory" else "read-only"
+        rows.append((mount.target, mount.state, mount.kind, mount.source or "–", mode))
+    troubles = [
+        click.style(f"  {mount.target}: {_printable(mount.words)}", fg="yellow")
+        for mount in status.mounts
+        if mount.words
+    ]
+    return ["", *_table(rows), *troubles]
+
+
+def _sleep(sleep: "SleepStatus", now: float) -> str:
+    if sleep.trouble is not None:
+        return click.style(sleep.trouble, fg="yellow")
+    if sleep.since is not None:
+        given_back = f", {_size(sleep.given_back)} given back" if sleep.given_back else ""
+        return f"asleep for {_span(now - sleep.since)}{given_back}; wakes when it is used"
+    slept = f"; slept {sleep.times} times, {_span(sleep.seconds)} in all" if sleep.times else ""
+    return f"awake, sleeps after {_span(sleep.after)} without use{slept}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -137,5 +165,9 @@ def _size(amount: int | None) -> str:
 
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    text = "".join(character if character.isprintable() else "�" for character in text)
+    text = _printable(text)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "�" for character in text)

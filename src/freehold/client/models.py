@@ -252,3 +252,70 @@ class PreviewAddress(ApiModel):
 
     address: str
     origin: str
+
+
+class CodeItem(ApiModel):
+    """The value of the last expression, something displayed, or a file. `data` is base64; one of the two is None."""
+
+    role: Literal["value", "display", "file"]
+    type: str
+    name: str
+    text: str | None
+    data: str | None
+
+
+class CodeFailure(ApiModel):
+    name: str
+    message: str
+    traceback: str
+
+
+class CodeEnd(ApiModel):
+    """How code ended. `limit` names the limit that ended it."""
+
+    error: CodeFailure | None
+    exit_code: int
+    limit: str | None
+    duration: float
+    processor: float
+
+
+class CodeRun(CodeEnd):
+    """Code that has ended, with everything that it wrote."""
+
+    stdout: str
+    stderr: str
+    items: tuple[CodeItem, ...]
+
+
+class CodeOutput(ApiModel):
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class CodeStreamError(ApiModel):
+    code: str
+    message: str
+    hint: str
+
+
+class CodePart(ApiModel):
+    """A part of a stream: output, an item, or the end. Exactly one of them is there."""
+
+    output: CodeOutput | None = None
+    item: CodeItem | None = None
+    end: CodeEnd | None = None
+    failure: CodeStreamError | None = None
+
+
+class CodeContextState(ApiModel):
+    id: str
+    language: str
+    label: str
+    state: Literal["ready", "busy", "ended"]
+    created: float
+    executions: int
+
+
+class CodeContextDeleted(ApiModel):
+    id: str

@@ -33,6 +33,13 @@ def error_from_reply(url: str, status: int, body: object, retry_after: str | Non
     return FreeholdError(code, _printable(error["message"]), hint=hint, kind=kind.name)
 
 
+def stream_error(code: str, message: str, hint: str) -> FreeholdError:
+    """The error at the end of a stream that began well."""
+    code = _printable(code)
+    kind = find_kind(code) or kind_of_status(500)
+    return FreeholdError(code, _printable(message), hint=_printable(hint), kind=kind.name)
+
+
 def _printable(text: object) -> str:
     """Text from another machine without control characters, which a terminal would obey."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text)[:MAX_TEXT_CHARS])

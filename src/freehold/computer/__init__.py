@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from freehold.computer.contract.spec import ComputerSpec as ComputerSpec
     from freehold.computer.contract.spec import Limits as Limits
     from freehold.computer.contract.spec import Mount as Mount
+    from freehold.computer.isolates.context import CodeContext as CodeContext
+    from freehold.computer.isolates.context import ContextInfo as ContextInfo
+    from freehold.computer.isolates.execution import CodeError as CodeError
+    from freehold.computer.isolates.execution import CodeResult as CodeResult
+    from freehold.computer.isolates.execution import OutputChunk as OutputChunk
+    from freehold.computer.isolates.language import CodeLanguage as CodeLanguage
+    from freehold.computer.isolates.limits import Grants as Grants
+    from freehold.computer.isolates.limits import IsolateLimits as IsolateLimits
+    from freehold.computer.isolates.records import DataTable as DataTable
+    from freehold.computer.isolates.records import ResultItem as ResultItem
     from freehold.computer.library.computer import Computer as Computer
     from freehold.computer.library.connection import LinkState as LinkState
     from freehold.computer.library.file_entry import FileEntry as FileEntry
@@ -49,6 +59,24 @@ _MODULES = {
         "ComputerSpec",
         "Limits",
         "Mount",
+    ),
+    "isolates.context": (
+        "CodeContext",
+        "ContextInfo",
+    ),
+    "isolates.execution": (
+        "CodeError",
+        "CodeResult",
+        "OutputChunk",
+    ),
+    "isolates.language": ("CodeLanguage",),
+    "isolates.limits": (
+        "Grants",
+        "IsolateLimits",
+    ),
+    "isolates.records": (
+        "DataTable",
+        "ResultItem",
     ),
     "library.computer": ("Computer",),
     "library.connection": ("LinkState",),

@@ -3,25 +3,40 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from freehold.computer.registry import DEFAULT_BACKEND, find_backend
 from freehold.doctor.events import AttemptEnded, DoctorEnded, DoctorEvent, DoctorStarted, IsolationFound, MissingWall
 from freehold.doctor.facts import read_facts
 from freehold.doctor.report import DoctorReport, collect_report
+from freehold.errors import FreeholdError
 from freehold.home import Home
 
 if TYPE_CHECKING:
+    from freehold.computer.contract.backend import Backend
     from freehold.computer.escapes import Verdict
     from freehold.computer.library.computer import Computer
 
+ENGINE_VARIABLE = "SANDBOX_HOST"
+"""Where a container engine is reached, if not where it usually is."""
 EventHandler = Callable[[DoctorEvent], None]
 
 
-async def run_doctor(home: Home, *, quick: bool, on_event: EventHandler) -> DoctorReport:
+@dataclass(frozen=True)
+class BackendChoice:
+    """The backend that is examined. `host` is where its engine is reached, if not where it usually is."""
+
+    name: str
+    host: str | None
+
+
+async def run_doctor(home: Home, *, quick: bool, on_event: EventHandler, backend: str | None = None) -> DoctorReport:
     """Call `on_event` for each thing that is found, as it is found, and return all of it.
 
     `quick` leaves out the attempts to use up memory, disk and processes. No computer is started when a wall is missing.
+    Without `backend` it examines the one of the manifest.
     """
     events: list[DoctorEvent] = []
 
@@ -29,23 +44,26 @@ async def run_doctor(home: Home, *, quick: bool, on_event: EventHandler) -> Doct
         events.append(event)
         on_event(event)
 
-    started = check_machine(home, quick=quick)
+    choice = choose_backend(home, backend)
+    started = check_machine(home, quick=quick, backend=choice)
     emit(started)
     if not started.missing_walls:
-        await _try_escapes(quick, emit)
+        await _try_escapes(quick, emit, choice)
     report = collect_report(started, events)
     emit(DoctorEnded(report.ok))
     return report
 
 
-def run_doctor_until_terminated(home: Home, *, quick: bool, on_event: EventHandler) -> DoctorReport | None:
+def run_doctor_until_terminated(
+    home: Home, *, quick: bool, on_event: EventHandler, backend: str | None = None
+) -> DoctorReport | None:
     """`run_doctor` in a process of its own. None when SIGTERM ended it; its computers are stopped first."""
 
     async def run() -> DoctorReport:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        return await run_doctor(home, quick=quick, on_event=on_event)
+        return await run_doctor(home, quick=quick, on_event=on_event, backend=backend)
 
     try:
         return asyncio.run(run())
@@ -53,14 +71,48 @@ def run_doctor_until_terminated(home: Home, *, quick: bool, on_event: EventHandl
         return None
 
 
-def check_machine(home: Home, *, quick: bool) -> DoctorStarted:
+def choose_backend(home: Home, wanted: str | None) -> BackendChoice:
+    """The wanted one, else that of the manifest; its engine where the manifest or SANDBOX_HOST says."""
+    from freehold.manifest import load_manifest
+
+    if home.manifest.exists():
+        loaded = load_manifest(home.manifest, os.environ, home=home.root)
+        if not loaded.errors:
+            computer = loaded.manifest.computer
+            return BackendChoice(wanted or computer.backend, computer.host or os.environ.get(ENGINE_VARIABLE))
+    return BackendChoice(wanted or DEFAULT_BACKEND, os.environ.get(ENGINE_VARIABLE))
+
+
+def check_machine(home: Home, *, quick: bool, backend: BackendChoice) -> DoctorStarted:
     """The facts, missing walls and manifest errors of this machine. Starts no computer."""
     from freehold.computer import escapes
-    from freehold.computer.bubblewrap import requirements
 
-    missing = tuple(MissingWall(one.wall, one.message, one.hint) for one in requirements.find_missing_requirements())
+    missing = tuple(_find_missing_walls(backend))
     total = len(escapes.ESCAPES) + (0 if quick else len(escapes.BOMBS))
     return DoctorStarted(0 if missing else total, read_facts(), missing, _find_manifest_errors(home))
+
+
+def _find_missing_walls(backend: BackendChoice) -> Iterator[MissingWall]:
+    if backend.name == DEFAULT_BACKEND:
+        from freehold.computer.bubblewrap import requirements
+
+        for one in requirements.find_missing_requirements():
+            yield MissingWall(one.wall, one.message, one.hint)
+        return
+    if backend.name == "microvm":
+        from freehold.computer.microvm.requirements import check_vm_requirements
+
+        try:
+            check_vm_requirements()
+        except FreeholdError as error:
+            yield MissingWall("virtual machine", error.message, error.hint)
+        return
+    from freehold.computer.engine.api import find_engine
+
+    try:
+        find_engine(backend.name, backend.host).version()
+    except FreeholdError as error:
+        yield MissingWall("engine", error.message, error.hint)
 
 
 def _find_manifest_errors(home: Home) -> tuple[str, ...]:
@@ -72,23 +124,23 @@ def _find_manifest_errors(home: Home) -> tuple[str, ...]:
     return tuple(f"{problem.code} {problem.message}" for problem in loaded.errors)
 
 
-async def _try_escapes(quick: bool, emit: EventHandler) -> None:
-    from freehold.computer.bubblewrap.backend import Bubblewrap
+async def _try_escapes(quick: bool, emit: EventHandler, choice: BackendChoice) -> None:
     from freehold.computer.library.computer import Computer
 
-    async with Computer.start(backend=Bubblewrap()) as computer:
+    backend = find_backend(choice.name, choice.host)
+    async with Computer.start(backend=backend) as computer:
         if computer.machine is None:
             raise RuntimeError("a computer that was started has a machine")
         emit(IsolationFound(computer.machine.isolation))
-        async for verdict in _attempt_verdicts(computer, quick):
+        async for verdict in _attempt_verdicts(computer, quick, backend):
             emit(AttemptEnded(verdict))
 
 
-async def _attempt_verdicts(computer: "Computer", quick: bool) -> "AsyncIterator[Verdict]":
+async def _attempt_verdicts(computer: "Computer", quick: bool, backend: "Backend") -> "AsyncIterator[Verdict]":
     from freehold.computer import escapes
 
     with escapes.placed_bait() as bait:
         for escape in escapes.ESCAPES:
             yield await escapes.try_escape(escape, bait, computer)
         for bomb in () if quick else escapes.BOMBS:
-            yield await escapes.try_bomb(bomb, bait, computer)
+            yield await escapes.try_bomb(bomb, bait, computer, backend)

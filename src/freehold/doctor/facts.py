@@ -7,7 +7,7 @@ from pathlib import Path
 
 def read_facts() -> dict[str, str]:
     """Each fact by the name under which it is shown."""
-    from freehold.computer.bubblewrap.cgroups import find_parents
+    from freehold.computer.walls.cgroups import find_parents
 
     groups = {f"{name} v{parent.version}" for name, parent in find_parents().items()}
     return {
@@ -24,7 +24,7 @@ def read_facts() -> dict[str, str]:
 
 
 def _describe_session_separation() -> str:
-    from freehold.computer.bubblewrap.requirements import can_separate_sessions, read_landlock_version
+    from freehold.computer.walls.landlock import can_separate_sessions, read_landlock_version
 
     if can_separate_sessions():
         return f"yes, by Landlock {read_landlock_version()}"

@@ -24,12 +24,15 @@ class FeatureProgram:
     module: str
     host: str
     port: int
+    """0 for a program that listens on no port."""
     probe_socket: str
     """A Unix socket in the run folder that accepts connections once the program is ready."""
     preparation_module: str | None = None
     """Run once, as `python -m MODULE --home HOME`, when one of `prepared_files` is missing."""
     prepared_files: tuple[str, ...] = ()
     """Paths below the home that the preparation makes."""
+    starts_on_demand: bool = False
+    """Whether its first connection starts it. It then also takes the option `--listen` with its listening sockets."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,12 @@ from typing import Any
 from freehold.errors import FreeholdError
 from freehold.features.declaration import Feature
 
-DECLARATIONS = ("freehold.ssh.feature:FEATURE",)
+DECLARATIONS = (
+    "freehold.code.feature:FEATURE",
+    "freehold.images.feature:FEATURE",
+    "freehold.mounts.feature:FEATURE",
+    "freehold.ssh.feature:FEATURE",
+)
 """One line for each feature."""
 
 

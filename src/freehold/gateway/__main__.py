@@ -6,12 +6,15 @@ import gc
 import os
 import signal
 import sys
+from importlib import import_module
 from typing import cast
 
 from freehold.errors import FreeholdError
 from freehold.home import Home, find_home
 from freehold.manifest import require_manifest
 from freehold.observe.logs import LogLevel, configure_logging
+
+LOADED_EARLY = ("gateway.app", "gateway.metrics", "gateway.server", "observe.metrics_server", "observe.tracing")
 
 
 async def serve(home: Home) -> None:
@@ -42,9 +45,9 @@ async def serve(home: Home) -> None:
             nonlocal failed
             failed = server.should_exit = True
 
-        guard = build_app(services, publisher=publisher, on_ready=_freeze_heap, on_failed=stop)
+        app = build_app(services, publisher=publisher, on_ready=_freeze_heap, on_loaded=_freeze_heap, on_failed=stop)
         config = make_server_config(
-            RequestMetrics(guard), manifest.gateway.host, manifest.gateway.port, guard.addresses.is_proxy
+            RequestMetrics(app), manifest.gateway.host, manifest.gateway.port, app.addresses.is_proxy
         )
         server = uvicorn.Server(config)
         metrics = GatewayMetrics(services, publisher.health)
@@ -58,21 +61,34 @@ async def serve(home: Home) -> None:
 
 
 def _freeze_heap() -> None:
-    """Objects made at the start live until the end: exclude them from garbage collection."""
+    """What was loaded lives until the end: exclude it from garbage collection."""
     gc.freeze()
     gc.enable()
+
+
+def _wait_for_word(descriptor: int) -> bool:
+    """Load what `serve` needs, open and read nothing of the home, and wait. False when the keeper has ended or given up."""
+    for module in ("uvicorn", *(f"freehold.{name}" for name in LOADED_EARLY)):
+        import_module(module)
+    with os.fdopen(descriptor, "rb", buffering=0) as pipe:
+        return bool(pipe.read(1))
 
 
 def main() -> None:
     gc.disable()  # until everything is loaded; saves a tenth of the start time
     parser = argparse.ArgumentParser(prog="python -m freehold.gateway")
     parser.add_argument("--home", required=True)
+    parser.add_argument(
+        "--wait", type=int, metavar="FD", help="load everything, and wait for a byte on this descriptor"
+    )
     options = parser.parse_args()
     home = find_home(options.home)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the keeper handles Ctrl-C
     # The server raises its own stop signal again when it is done. That must not interrupt what closes after it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logging("info", "json", "gateway")
+    if options.wait is not None and not _wait_for_word(options.wait):
+        return
     try:
         asyncio.run(serve(home))
     except FreeholdError as error:

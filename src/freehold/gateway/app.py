@@ -1,128 +1,21 @@
-"""The gateway's application: routes, the guard before them, and the background tasks."""
+"""The gateway's application: its background tasks, and the front door that loads the rest."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
-from fastapi.telemetry import TelemetryConfig
-
-from freehold import __version__
-from freehold.features import list_features, load_reference
 from freehold.gateway.addresses import make_addresses
 from freehold.gateway.connections import end_revoked_connections
 from freehold.gateway.context import RouteContext, make_context
-from freehold.gateway.dispatch import add_dispatcher
-from freehold.gateway.error_responses import add_error_handlers
+from freehold.gateway.front_door import FrontDoor
 from freehold.gateway.guard import RequestGuard
-from freehold.gateway.preview.app import PreviewApp
-from freehold.gateway.routes.agents import AgentRoutes
-from freehold.gateway.routes.approvals import ApprovalRoutes
-from freehold.gateway.routes.beads import BeadRoutes
-from freehold.gateway.routes.credentials import CredentialRoutes
-from freehold.gateway.routes.description import DescriptionRoutes
-from freehold.gateway.routes.devices import DeviceRoutes
-from freehold.gateway.routes.doctor import DoctorRoutes
-from freehold.gateway.routes.egress import EgressRoutes
-from freehold.gateway.routes.events import EventRoutes
-from freehold.gateway.routes.files import FileRoutes
-from freehold.gateway.routes.history import HistoryRoutes
-from freehold.gateway.routes.memory import MemoryRoutes
-from freehold.gateway.routes.models import ModelRoutes, SecretRoutes
-from freehold.gateway.routes.offers import OfferRoutes
-from freehold.gateway.routes.pages import add_pages
-from freehold.gateway.routes.pods import PodRoutes
-from freehold.gateway.routes.preview import PreviewRoutes
-from freehold.gateway.routes.probes import ProbeRoutes
-from freehold.gateway.routes.programs import ProgramRoutes
-from freehold.gateway.routes.retention import RetentionRoutes
-from freehold.gateway.routes.runs import RunRoutes
-from freehold.gateway.routes.sessions import SessionRoutes
-from freehold.gateway.routes.sign_in import SignInRoutes
-from freehold.gateway.routes.slots import SlotRoutes
-from freehold.gateway.routes.terminals import TerminalRoutes
-from freehold.gateway.routes.timeline import TimelineRoutes
-from freehold.gateway.routing import add_routes, read_route_table
 from freehold.gateway.run_engine import SessionRunEngine
 from freehold.gateway.services import Services
-from freehold.gateway.socket import SocketRoutes
 from freehold.gateway.topic_publisher import TopicPublisher
 from freehold.timeline.archiver import archive_daily
 
-ROUTE_GROUPS: tuple[Callable[[RouteContext], object], ...] = (
-    ProbeRoutes,
-    ProgramRoutes,
-    DoctorRoutes,
-    SignInRoutes,
-    CredentialRoutes,
-    DeviceRoutes,
-    TimelineRoutes,
-    RetentionRoutes,
-    EgressRoutes,
-    ModelRoutes,
-    SecretRoutes,
-    HistoryRoutes,
-    FileRoutes,
-    TerminalRoutes,
-    PreviewRoutes,
-    AgentRoutes,
-    SessionRoutes,
-    ApprovalRoutes,
-    OfferRoutes,
-    SlotRoutes,
-    BeadRoutes,
-    PodRoutes,
-    RunRoutes,
-    EventRoutes,
-    MemoryRoutes,
-    SocketRoutes,
-    DescriptionRoutes,
-)
-"""The groups of routes of the gateway. The routes of features follow. See `freehold.gateway.routing`."""
-
-# FastAPI's own telemetry would contain request bodies and tracebacks unmasked, and an environment variable can turn it
-# on. Only `freehold.observe` reports anything.
-NO_TELEMETRY: TelemetryConfig = {
-    "tracing": False,
-    "metrics": False,
-    "logs": False,
-    "operation_spans": False,
-    "auto_configure": False,
-}
-
 log = logging.getLogger(__name__)
-
-
-def describe_app() -> FastAPI:
-    """An application with our error handlers and none of the framework's own routes."""
-    app = FastAPI(
-        title="Freehold",
-        version=__version__,
-        description="Your own agent computer. Sign in with a browser, or send `Authorization: Bearer fh_…`.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
-        telemetry=NO_TELEMETRY,
-        generate_unique_id_function=lambda route: route.name,
-    )
-    add_error_handlers(app)
-    add_dispatcher(app)
-    return app
-
-
-def build_routes(context: RouteContext) -> FastAPI:
-    """Every route and socket without the guard: for `build_app`, the API description and the benchmark."""
-    app = describe_app()
-    for group in (*ROUTE_GROUPS, *_feature_routes()):
-        add_routes(app, group(context))
-    add_pages(app)
-    return app
-
-
-def _feature_routes() -> tuple[Callable[[RouteContext], object], ...]:
-    return tuple(load_reference(feature.routes) for feature in list_features() if feature.routes is not None)
 
 
 def build_app(
@@ -130,19 +23,19 @@ def build_app(
     *,
     publisher: TopicPublisher | None = None,
     on_ready: Callable[[], None] | None = None,
+    on_loaded: Callable[[], None] | None = None,
     on_failed: Callable[[], None] | None = None,
-) -> RequestGuard:
-    """The application that is served: the routes, the previews and the guard before both.
+) -> FrontDoor:
+    """The application that is served.
 
     `on_ready` is called when the background tasks run and the first link to the computer is made or has timed out.
+    `on_loaded` is called in a thread when the first request has loaded the routes.
     `on_failed` is called when they have ended by an error: what is served then is not the gateway any more.
     """
     context = make_context(services, publisher or TopicPublisher(services))
-    app = build_routes(context)
-    app.state.context = context
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: object) -> AsyncIterator[None]:
         try:
             async with _background_tasks(context):
                 if on_ready is not None:
@@ -155,21 +48,20 @@ def build_app(
             raise
         context.sign_in.close()
 
-    app.router.lifespan_context = lifespan
     gateway = services.manifest.gateway
     addresses = make_addresses(
         port=gateway.port, public_url=gateway.public_url, trusted_proxies=gateway.trusted_proxies
     )
-    return RequestGuard(
-        app,
-        routes=read_route_table(app.routes),
-        addresses=addresses,
-        sign_ins=services.sign_ins,
-        tokens=services.tokens,
-        connections=services.connections,
-        tickets=context.tickets,
-        previews=PreviewApp(services, context.preview.hosts, context.preview.passes, addresses),
-    )
+
+    def load() -> RequestGuard:
+        from freehold.gateway.application import build_guard
+
+        guard = build_guard(context, addresses)
+        if on_loaded is not None:
+            on_loaded()
+        return guard
+
+    return FrontDoor(load, lifespan, addresses)
 
 
 async def _run_engine(services: Services) -> None:

@@ -127,7 +127,8 @@ class ComputerAccess:
         """Runs a program inside."""
         if not await self._main.wait_linked():
             return ProbeResult("starting")
-        await self.computer.run(["/bin/true"], timeout=2, apart=HOST_COMMANDS)
+        if not self.computer.is_asleep:  # it is well, and a probe is no reason to wake it
+            await self.computer.run(["/bin/true"], timeout=2, apart=HOST_COMMANDS, counts_as_use=False)
         return None
 
     async def probe_egress(self) -> ProbeResult | None:

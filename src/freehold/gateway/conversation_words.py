@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import Request
+from starlette.requests import Request
 
 from freehold.gateway.principal import principal_of
 

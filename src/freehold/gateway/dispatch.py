@@ -1,8 +1,14 @@
 """Runs the route that the guard has chosen, so that the framework cannot choose another."""
 
-from fastapi import FastAPI
+from typing import TYPE_CHECKING
+
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from freehold.gateway.routing import DeferredRoute
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 ROUTE_KEY = "freehold.route"
 
@@ -18,6 +24,8 @@ class RouteDispatcher:
         if route is None:
             await self._fallback(scope, receive, send)
             return
+        if isinstance(route, DeferredRoute):
+            route = route.build()
         match, found = route.matches(scope)
         if match is not Match.FULL:
             raise RuntimeError(f"{route.path} does not match the request for which the guard chose it")
@@ -25,5 +33,5 @@ class RouteDispatcher:
         await route.handle(scope, receive, send)
 
 
-def add_dispatcher(app: FastAPI) -> None:
+def add_dispatcher(app: "FastAPI") -> None:
     app.router.middleware_stack = RouteDispatcher(app.router.middleware_stack)

@@ -3,85 +3,25 @@
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from freehold.computer.contract.report import Isolation
-from freehold.computer.escapes.escape import Verdict
-from freehold.doctor import (
-    AttemptEnded,
-    DoctorEnded,
-    DoctorEvent,
-    DoctorFailed,
-    DoctorProcess,
-    DoctorStarted,
-    IsolationFound,
-    doctor_command,
-)
 from freehold.errors import FreeholdError
 from freehold.gateway.topics import Topic
 from freehold.home import Home
 from freehold.strict_json import encode
 from freehold.timeline import Timeline
 
+if TYPE_CHECKING:
+    from freehold.gateway.doctor_run import DoctorRun
+
 log = logging.getLogger(__name__)
 
 SCHEMA = """
     CREATE TABLE doctor_report (one INTEGER PRIMARY KEY CHECK (one = 1), report TEXT NOT NULL) STRICT;
 """
-RUN_TIMEOUT = 900.0
 
 Command = Callable[[bool], list[str]]
-
-
-@dataclass
-class DoctorRun:
-    """An examination that has not ended."""
-
-    who: str
-    quick: bool
-    process: DoctorProcess
-    since: float = field(default_factory=time.time)
-    started: DoctorStarted | None = None
-    isolation: Isolation | None = None
-    attempts: list[Verdict] = field(default_factory=list)
-    ok: bool = False
-    stopped_by: str | None = None
-
-    @property
-    def total(self) -> int:
-        return 0 if self.started is None else self.started.total
-
-    def add_event(self, event: DoctorEvent) -> None:
-        match event:
-            case DoctorStarted():
-                self.started = event
-            case IsolationFound():
-                self.isolation = event.isolation
-            case AttemptEnded():
-                self.attempts.append(event.verdict)
-            case DoctorEnded():
-                self.ok = event.ok
-
-    def make_report(self, problem: str | None) -> dict[str, Any]:
-        """`problem` says why the examination did not finish; then the report is not ok."""
-        started = self.started or DoctorStarted(0, {}, (), ())
-        return {
-            "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "who": self.who,
-            "quick": self.quick,
-            "seconds": round(time.time() - self.since, 1),
-            "ok": self.ok and problem is None,
-            "problem": problem,
-            "facts": dict(started.facts),
-            "missing_walls": encode(started.missing_walls),
-            "manifest_errors": list(started.manifest_errors),
-            "isolation": encode(self.isolation),
-            "attempts": encode(self.attempts),
-        }
 
 
 class DoctorRunner:
@@ -90,7 +30,8 @@ class DoctorRunner:
     def __init__(self, home: Home, timeline: Timeline, topic: Topic, command: Command | None = None) -> None:
         self._timeline = timeline
         self._topic = topic
-        self._command = command or (lambda quick: doctor_command(home, quick))
+        self._home = home
+        self._command = command
         self._group: asyncio.TaskGroup | None = None
         self.current: DoctorRun | None = None
 
@@ -119,7 +60,11 @@ class DoctorRunner:
             raise FreeholdError(
                 "doctor.conflict", "An examination is already running", hint="Wait until it ends, or stop it"
             )
-        self.current = run = DoctorRun(who, quick, DoctorProcess(self._command(quick)))
+        from freehold.doctor import DoctorProcess, doctor_command
+        from freehold.gateway.doctor_run import DoctorRun
+
+        command = doctor_command(self._home, quick) if self._command is None else self._command(quick)
+        self.current = run = DoctorRun(who, quick, DoctorProcess(command))
         self._topic.publish({"state": "begun", "done": 0, "total": 0})
         self._group.create_task(self._follow(run))
 
@@ -129,19 +74,9 @@ class DoctorRunner:
             self.current.stopped_by = who
             self.current.process.stop()
 
-    async def _follow(self, run: DoctorRun) -> None:
-        def add_event(event: DoctorEvent) -> None:
-            run.add_event(event)
-            self._publish_progress(run)
-
-        problem: str | None = None
+    async def _follow(self, run: "DoctorRun") -> None:
         try:
-            async with asyncio.timeout(RUN_TIMEOUT):
-                await run.process.follow(add_event)
-        except TimeoutError:
-            problem = f"The doctor did not finish within {RUN_TIMEOUT:.0f} s"
-        except DoctorFailed as error:
-            problem = str(error)
+            problem = await run.follow(lambda: self._publish_progress(run))
         finally:
             self.current = None
         try:
@@ -154,7 +89,7 @@ class DoctorRunner:
             log.warning("the doctor's report cannot be stored: %s", error)
         self._topic.publish({"state": "ended", "done": len(run.attempts), "total": run.total})
 
-    def _publish_progress(self, run: DoctorRun) -> None:
+    def _publish_progress(self, run: "DoctorRun") -> None:
         done = len(run.attempts)
         latest = encode(run.attempts[-1]) if done else None
         self._topic.publish({"state": "running", "done": done, "total": run.total, "latest": latest})

@@ -4,13 +4,9 @@ import json
 import math
 from dataclasses import dataclass
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
 
-from freehold.errors import FreeholdError, kind_of_status
+from freehold.errors import FreeholdError
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class RateLimited(FreeholdError):
     """Too many requests. `wait` is the number of seconds until the next one is accepted."""
 
     def __init__(self, code: str, message: str, wait: float) -> None:
-        super().__init__(code, message, hint=f"Wait {_seconds(wait)} s and try again")
+        super().__init__(code, message, hint=f"Wait {wait_seconds(wait)} s and try again")
         self.wait = wait
 
 
@@ -63,7 +59,7 @@ class BodyTooLarge(HTTPException):
 
 
 def rate_limited(wait: float) -> ErrorResponse:
-    seconds = str(_seconds(wait))
+    seconds = str(wait_seconds(wait))
     error = FreeholdError("gateway.too-many", "Too many requests", hint=f"Wait {seconds} s and try again")
     return ErrorResponse(error, ((b"retry-after", seconds.encode()),))
 
@@ -78,54 +74,6 @@ def unexpected_error(error_id: str) -> ErrorResponse:
     return ErrorResponse(error, error_id=error_id)
 
 
-def add_error_handlers(app: FastAPI) -> None:
-    """Answer every failure of a route in the one shape. Values from the request are never repeated.
-
-    Errors on a socket and unexpected exceptions are left to the guard.
-    """
-
-    @app.exception_handler(FreeholdError)
-    async def answer_error(connection: HTTPConnection, error: FreeholdError) -> JSONResponse:
-        if connection.scope["type"] != "http":
-            raise error
-        headers = {"retry-after": str(_seconds(error.wait))} if isinstance(error, RateLimited) else None
-        return _answer(error, headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def answer_invalid_request(_request: Request, error: RequestValidationError) -> JSONResponse:
-        places = "; ".join(
-            f"{_field_path(problem['type'], problem['loc'])}: {problem['type'].replace('_', ' ')}"
-            for problem in error.errors()[:10]
-        )
-        return _answer(FreeholdError("request.invalid", f"The request is not valid: {places}"))
-
-    @app.exception_handler(BodyTooLarge)
-    async def answer_large_body(_request: Request, error: BodyTooLarge) -> JSONResponse:
-        return _answer(body_too_large(error.limit).error)
-
-    @app.exception_handler(HTTPException)
-    async def answer_http_exception(connection: HTTPConnection, error: HTTPException) -> JSONResponse:
-        if connection.scope["type"] != "http":
-            raise error
-        kind = kind_of_status(error.status_code).name
-        if kind == "invalid":  # the framework could not read the body
-            return _answer(FreeholdError("request.not-json", "The body of the request is not valid JSON"))
-        return _answer(FreeholdError("request.refused", "The request is not valid for this address", kind=kind))
-
-    @app.exception_handler(Exception)
-    async def raise_to_guard(_request: Request, error: Exception) -> JSONResponse:
-        raise error
-
-
-def _field_path(kind: str, location: tuple[str | int, ...]) -> str:
-    """The path to the invalid field. The name of an unknown field is left out: it may be a secret."""
-    parts = list(location[1:-1] if kind == "extra_forbidden" else location[1:])
-    return ".".join(str(part) for part in parts if isinstance(part, int) or part.isidentifier()) or "body"
-
-
-def _answer(error: FreeholdError, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": error.body()}, status_code=error.kind.status, headers=headers)
-
-
-def _seconds(wait: float) -> int:
+def wait_seconds(wait: float) -> int:
+    """What `Retry-After` says: whole seconds, at least one."""
     return max(1, math.ceil(wait))

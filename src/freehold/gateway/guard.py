@@ -131,9 +131,6 @@ class RequestGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind: str = scope["type"]
-        if kind == "lifespan":
-            await self._app(scope, receive, send)
-            return
         raw = scope["headers"]
         if kind == "websocket":  # the server does not lower them for sockets
             raw = scope["headers"] = [(name.lower(), value) for name, value in raw]
@@ -146,7 +143,7 @@ class RequestGuard:
             await self._previews(scope, receive, send)  # another origin, with no route of ours
             return
         if site is None:
-            await _refuse(WRONG_HOST, PLAIN, scope, send)
+            await refuse(WRONG_HOST, PLAIN, scope, send)
             return
         if not site.has_pages and _is_for_a_page(scope):
             await self._send_to_pages(site, scope, send)
@@ -158,7 +155,7 @@ class RequestGuard:
         if isinstance(decision, ErrorResponse):
             page = render_error_page(decision, scope, headers)
             if page is None:
-                await _refuse(decision, site.security_headers, scope, send)
+                await refuse(decision, site.security_headers, scope, send)
                 return
             answer = {"type": "http.response.start", "status": page.status_code}
             await send({**answer, "headers": site.security_headers.add(page.raw_headers)})
@@ -285,7 +282,7 @@ class RequestGuard:
         else:
             return
         if not started:
-            await _refuse(refusal, security_headers, scope, send)
+            await refuse(refusal, security_headers, scope, send)
 
     async def _pass_socket(
         self,
@@ -335,7 +332,7 @@ class RequestGuard:
                 async with asyncio.timeout(0.25):
                     await send({"type": "websocket.close", "code": code, "reason": reason})
         else:
-            await _refuse(refusal, security_headers, scope, send)
+            await refuse(refusal, security_headers, scope, send)
 
 
 def _is_for_a_page(scope: Scope) -> bool:
@@ -404,7 +401,8 @@ def _limit_body(receive: Receive, limit: int) -> Receive:
     return receive_counted
 
 
-async def _refuse(refusal: ErrorResponse, security_headers: SecurityHeaders, scope: Scope, send: Send) -> None:
+async def refuse(refusal: ErrorResponse, security_headers: SecurityHeaders, scope: Scope, send: Send) -> None:
+    """Answer a request or a socket that was not accepted with an error."""
     prefix = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):

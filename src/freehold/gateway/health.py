@@ -89,4 +89,4 @@ async def probe_program(services: Services, name: str) -> ProbeResult | None:
 
 
 def _is_not_ready(program: ProgramStatus) -> bool:
-    return program.state != "ready"
+    return program.state not in ("ready", "idle")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 
 from starlette.responses import HTMLResponse
 from starlette.types import Scope
@@ -18,6 +17,8 @@ class PageLink:
 
 def render_page(*, title: str, message: str, hint: str, status: int, link: PageLink | None = None) -> HTMLResponse:
     """A page that says what happened and links to the next step."""
+    from html import escape  # with a large table, and few gateways ever show such a page
+
     button = f'<p><a class="button" href="{escape(link.address)}">{escape(link.text)}</a></p>' if link else ""
     return HTMLResponse(
         f"""<!doctype html>

@@ -9,18 +9,20 @@ A group of routes is a class. Its methods are the handlers, each with one decora
         async def read_timeline(self, after: int = 0) -> TimelineEventsBody: ...
 
 `add_routes(app, TimelineRoutes(context))` adds them in the order of the class. The name of a method is the operation id
-of its route. A route without a scope stops the gateway from starting.
+of its route. With a route without a scope, the gateway serves none.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from freehold.identity.tokens import Scope
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 RouteScope = Literal["anyone", "browser"] | Scope
 """`anyone` is open to the world. `browser` accepts a signed-in browser and no API token. Every other word is a scope,
@@ -70,7 +72,27 @@ delete = partial(_declare, "DELETE")
 websocket = partial(_declare, None)
 
 
-def add_routes(app: FastAPI, group: object) -> None:
+class DeferredRoute(Route):
+    """A route that the framework builds at its first request: the models of one nobody uses cost nothing."""
+
+    def __init__(self, app: "FastAPI", declared: RouteDeclaration, handler: Callable[..., Any]) -> None:
+        assert declared.method is not None  # a socket has no models
+        super().__init__(declared.path, handler, methods=[declared.method])
+        self._app = app
+        self._declared = declared
+        self._built: BaseRoute | None = None
+
+    def build(self) -> Route:
+        """The route as the framework builds it. Idempotent."""
+        if self._built is None:
+            declared = self._declared
+            self._app.add_api_route(declared.path, self.endpoint, methods=[str(declared.method)], **declared.options)
+            self._built = self._app.router.routes.pop()  # this route has a place in the list already
+        assert isinstance(self._built, Route)
+        return self._built
+
+
+def add_routes(app: "FastAPI", group: object) -> None:
     """Add every declared method of the group, in the order in which its class defines them."""
     for name, function in vars(type(group)).items():
         declared: RouteDeclaration | None = getattr(function, "__freehold_route__", None)
@@ -80,7 +102,12 @@ def add_routes(app: FastAPI, group: object) -> None:
         if declared.method is None:
             app.router.routes.append(WebSocketRoute(declared.path, handler))
         else:
-            app.add_api_route(declared.path, handler, methods=[declared.method], **declared.options)
+            app.router.routes.append(DeferredRoute(app, declared, handler))
+
+
+def build_all(app: "FastAPI") -> None:
+    """Build every route, for a description of the whole API."""
+    app.router.routes[:] = [route.build() if isinstance(route, DeferredRoute) else route for route in app.router.routes]
 
 
 @dataclass(frozen=True)
@@ -148,7 +175,7 @@ def read_route_table(routes: Iterable[BaseRoute]) -> RouteTable:
             undeclared.append(route.path)
             continue
         kind: ConnectionKind = "websocket" if isinstance(route, WebSocketRoute) else "http"
-        methods = frozenset({"GET"} if isinstance(route, WebSocketRoute) else route.methods or ())
+        methods = frozenset({"GET"} if isinstance(route, WebSocketRoute) else route.methods or ()) - {"HEAD"}
         found.append(ScopedRoute(kind, methods, route.path, route, *declared))
     if undeclared:
         raise RuntimeError(f"routes that declare no scope: {', '.join(sorted(undeclared))}")

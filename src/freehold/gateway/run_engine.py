@@ -37,11 +37,12 @@ log = logging.getLogger(__name__)
 
 
 class SessionRunEngine:
-    """`run` must run as long as it is used."""
+    """`run` must run as long as it is used. `image` is that of the computers: `computer.image` of the manifest."""
 
-    def __init__(self, access: ComputerAccess, keeper: KeeperCaller) -> None:
+    def __init__(self, access: ComputerAccess, keeper: KeeperCaller, image: str | None) -> None:
         self._access = access
         self._keeper = keeper
+        self._image = image
         self._sessions: SessionService | None = None
         self._computers: dict[str, Computer] = {}
         self._ends: dict[str, tuple[asyncio.Event, list[str]]] = {}
@@ -159,7 +160,7 @@ class SessionRunEngine:
         self, name: str, child: ChildSpec, report: Report, is_over_budget: IsOverBudget
     ) -> tuple[RunState, str | None]:
         """Lets the agent work in a computer whose workspace is the copy."""
-        start = StartComputer(name, limits=dict(LIMITS), copy=name, agents=True, who=child.who)
+        start = StartComputer(name, limits=dict(LIMITS), image=self._image, copy=name, agents=True, who=child.who)
         await self._keeper.call(start, timeout=60)
         async with self._access.link_computer(name, self._access.port_handlers) as link:
             # Errors are kept inside: the block would raise them in a group.
@@ -170,8 +171,11 @@ class SessionRunEngine:
                 try:
                     return await self._prompt(child, report, is_over_budget)
                 finally:
-                    del self._computers[child.session]
-                    await self._service().stop(child.session, "The run has ended")
+                    # First of all its agent ends: in no moment can it reach `main`, where the session works afterwards.
+                    try:
+                        await self._service().stop(child.session, "The run has ended")
+                    finally:
+                        del self._computers[child.session]
             except FreeholdError as error:
                 return "failed", error.message
             except TimeoutError:

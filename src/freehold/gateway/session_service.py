@@ -76,8 +76,8 @@ def open_session_service(
 
     approvals = Approvals(store, publish_approval, topics.publish_session)
     keeper = KeeperClient(services.home, timeout=RESTORE_TIMEOUT)
-    tools = _serve_host_tools(services, store, approvals, keeper, ports, hosts)
-    engine = SessionRunEngine(access, keeper)
+    engine = SessionRunEngine(access, keeper, services.manifest.computer.image)
+    tools = _serve_host_tools(services, store, approvals, keeper, engine, ports, hosts)
     sessions = SessionService(
         SessionDependencies(
             home=services.home,
@@ -112,6 +112,7 @@ def _serve_host_tools(
     store: SessionStore,
     approvals: Approvals,
     keeper: KeeperClient,
+    engine: SessionRunEngine,
     ports: PortMonitor,
     hosts: PreviewHosts,
 ) -> HostToolServer:
@@ -136,7 +137,12 @@ def _serve_host_tools(
         return await run_blocking(_read_facts, store, session)
 
     dependencies = HostToolDependencies(
-        services.timeline, keeper, lambda: services.computer_access.egress, list_ports, find_preview
+        services.timeline,
+        keeper,
+        lambda: services.computer_access.egress,
+        list_ports,
+        find_preview,
+        lambda session: engine.own_computer(session) or services.computer_access.computer,
     )
     tools = [
         *make_host_tools(dependencies),

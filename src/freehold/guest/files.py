@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import stat
 
-from freehold.guest import tree
+from freehold.guest import leftovers, tree
 from freehold.guest.batch import SOON, BatchOperation
 from freehold.guest.codec import shorten
 from freehold.guest.spawn import OperationError, to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from freehold.guest.batch import Steps
@@ -35,6 +36,9 @@ CODES = {
     "EINVAL": "bad-path", "EBUSY": "folder-in-use", "ETXTBSY": "folder-in-use", "ENXIO": "bad-kind", "ENODEV": "bad-kind",
     "EOPNOTSUPP": "bad-kind", "ESRCH": "not-found",
 }  # fmt: skip
+
+MUST_HAVE_NAME = (21, 22, 38, 95)
+"""EISDIR, EINVAL, ENOSYS, EOPNOTSUPP: how a file system or kernel says that it has no files without a name."""
 
 
 def describe_error(error: OSError) -> list[str]:
@@ -111,7 +115,7 @@ class FileBatch(BatchOperation):
             os.close(descriptor)
 
     def write(self, item: dict[str, Any]) -> Steps:
-        """Write a temporary file, then rename it over the old one: readers, and a crash, see the old or the new contents."""
+        """Write a new file, then put it in the place of the old one: readers, and a crash, see the old or the new contents."""
         size = item["size"]
         try:
             path = resolve(self.path(item))
@@ -121,25 +125,21 @@ class FileBatch(BatchOperation):
             existing = _existing(path)
             if existing is not None and item.get("exclusive"):
                 raise FileExistsError(17, "File exists", path)
-            draft = folder + b"/.freehold-" + os.urandom(6).hex().encode()
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN, 0o666)
+            draft = Draft(folder)
         except BaseException:
             yield from self._skip(size)
             raise
         try:
-            try:
-                written = yield from self._receive_into(descriptor, size)
-                mode = item.get("mode")
-                if mode is not None or existing is not None:
-                    os.fchmod(descriptor, int(mode) & 0o7777 if mode is not None else stat.S_IMODE(existing.st_mode))  # type: ignore[union-attr]
-                if item.get("durable"):
-                    os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.rename(draft, path)
-        except BaseException:
-            tree.unlink_quietly(draft)
-            raise
+            descriptor = draft.descriptor
+            written = yield from self._receive_into(descriptor, size)
+            mode = item.get("mode")
+            if mode is not None or existing is not None:
+                os.fchmod(descriptor, int(mode) & 0o7777 if mode is not None else stat.S_IMODE(existing.st_mode))  # type: ignore[union-attr]
+            if item.get("durable"):
+                os.fsync(descriptor)
+            draft.move(path, replace=not item.get("exclusive"))
+        finally:
+            draft.close()
         return {"bytes": written}
 
     def append(self, item: dict[str, Any]) -> Steps:
@@ -273,6 +273,67 @@ OPERATIONS = {
     name: getattr(FileBatch, name)
     for name in ("read", "write", "append", "stat", "list", "walk", "glob", "mkdir", "move", "copy", "remove", "chmod")
 }
+
+
+class Draft:
+    """A new file in a folder that has no name until it is whole, where the file system can do that."""
+
+    def __init__(self, folder: bytes) -> None:
+        self._folder = folder
+        self._spare = b""
+        """The name that it has until it gets its own."""
+        try:
+            self.descriptor = os.open(folder, os.O_WRONLY | os.O_TMPFILE | OPEN, 0o666)
+        except OSError as error:
+            if error.errno not in MUST_HAVE_NAME:
+                raise
+            self.descriptor = -1
+            self._take_spare(self._create)
+
+    def move(self, path: bytes, *, replace: bool) -> None:
+        """Give it its name. Without `replace`, `FileExistsError` when the name is taken."""
+        if not self._spare:
+            try:
+                self._link(path)
+            except FileExistsError:
+                if not replace:
+                    raise
+            else:
+                return
+            leftovers.lock(self.descriptor)
+            self._take_spare(self._link)
+        try:
+            os.rename(self._spare, path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None
+        self._spare = b""
+
+    def _take_spare(self, give: Callable[[bytes], None]) -> None:
+        """A name at the top of the mount, where a leftover is found; beside its target where that is not possible."""
+        name = leftovers.make_name()
+        spare = leftovers.find_top(self._folder) + b"/" + name
+        try:
+            give(spare)
+        except OSError:
+            spare = self._folder + b"/" + name
+            give(spare)
+        self._spare = spare
+
+    def _create(self, name: bytes) -> None:
+        self.descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN, 0o666)
+        leftovers.lock(self.descriptor)
+
+    def _link(self, name: bytes) -> None:
+        try:
+            # With a folder, `os.link` follows the link in /proc to the file.
+            os.link(b"/proc/self/fd/%d" % self.descriptor, name, src_dir_fd=self.descriptor)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, name) from None
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+        if self._spare:
+            tree.unlink_quietly(self._spare)
 
 
 def open_regular(path: bytes, flags: int) -> int:

@@ -6,7 +6,7 @@ import _socket
 import os
 import sys
 
-from freehold.guest import kernel
+from freehold.guest import kernel, leftovers
 from freehold.guest.files import FileBatch
 from freehold.guest.kernel import signals
 from freehold.guest.link import GuestLink, Operation
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from freehold.guest.isolates.service import Isolates
     from freehold.guest.link import GuestChannel
 
     Begin = Callable[["Guest", GuestChannel, dict[str, Any]], Operation | None]
@@ -42,13 +43,23 @@ class Guest:
         self._term = kernel.open_signal_descriptor(signals.SIGTERM)
         self.children = ChildProcesses(self.loop, workspace, kernel.open_signal_descriptor(signals.SIGCHLD))
         self.terminals = GuestTerminals(self.children)
+        self._isolates: Isolates | None = None
         self._listener = _socket.socket(fileno=listener)
         self._listener.setblocking(False)
         self.loop.watch(listener, READ, self._accept_link)
         self.loop.watch(self._term, READ, self._on_sigterm)
+        self.loop.add_job(leftovers.remove_leftovers(leftovers.read_mounts()))
 
     def run(self) -> None:
         self.loop.run()
+
+    @property
+    def isolates(self) -> Isolates:
+        if self._isolates is None:
+            from freehold.guest.isolates.service import Isolates
+
+            self._isolates = Isolates(self.children)
+        return self._isolates
 
     def _ignore_signals(self) -> None:
         """Use handlers, not SIG_IGN, because a child process then starts with the defaults."""
@@ -209,6 +220,13 @@ OPERATIONS: dict[str, Begin] = {
     "terminal.attach": _attach,
     "terminal.close": _close_terminal,
     "terminals": _terminals,
+    "isolate": lambda guest, channel, request: guest.isolates.execute(channel, request),
+    "context.create": lambda guest, channel, request: guest.isolates.create(channel, request),
+    "context.get": lambda guest, channel, request: guest.isolates.get(channel, request),
+    "context.list": lambda guest, channel, request: guest.isolates.list(channel, request),
+    "context.interrupt": lambda guest, channel, request: guest.isolates.interrupt(channel, request),
+    "context.reset": lambda guest, channel, request: guest.isolates.reset(channel, request),
+    "context.delete": lambda guest, channel, request: guest.isolates.delete(channel, request),
     "sessions.end": _end_sessions,
     "shutdown": _shut_down,
 }

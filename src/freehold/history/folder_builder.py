@@ -61,15 +61,16 @@ class FolderBuilder:
     def _make_folders(self, folders: Sequence[RestoreStep], advance: Callable[[int], None]) -> None:
         destination = self._open_destination()
         try:
-            for count, step in enumerate(folders):
-                if count % _STEPS_PER_ADVANCE == 0:
-                    advance(min(_STEPS_PER_ADVANCE, len(folders) - count))
-                try:
-                    self._make_folder(destination, step)
-                except OSError as error:
-                    if is_disk_full(error):
-                        raise
-                    self.failed[step.path] = os.strerror(error.errno or 0)
+            for start in range(0, len(folders), _STEPS_PER_ADVANCE):
+                some = folders[start : start + _STEPS_PER_ADVANCE]
+                for step in some:
+                    try:
+                        self._make_folder(destination, step)
+                    except OSError as error:
+                        if is_disk_full(error):
+                            raise
+                        self.failed[step.path] = os.strerror(error.errno or 0)
+                advance(len(some))
         finally:
             destination.close()
 

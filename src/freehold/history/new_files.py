@@ -48,8 +48,8 @@ class NewFiles:
     ) -> None:
         """Write the files and symlinks of these steps. Each reader is used by a thread of its own.
 
-        The first one is used by the caller's thread, which calls `advance` with the number of steps that come next.
-        OSError when the disk is full.
+        The first one is used by the caller's thread, which regularly calls `advance` with the number of steps that were
+        done since the last call, in all threads. OSError when the disk is full.
         """
         batches = _Batches(steps)
         writers = [_BatchWriter(batches, reader, open_destination(), owner) for reader in readers]
@@ -67,15 +67,16 @@ class NewFiles:
                 raise writer.error
             self.made.update(writer.made)
             self.failed.update(writer.failed)
+        advance(batches.take_done())
 
 
 class _Batches:
-    """The steps that are still to be done. Thread-safe."""
+    """The steps that are still to be done, and a count of those that were done since it was last taken. Thread-safe."""
 
     def __init__(self, steps: Sequence[RestoreStep]) -> None:
         self._steps = steps
         self._lock = threading.Lock()
-        self._at = 0
+        self._at = self._done = 0
 
     def __iter__(self) -> Iterator[Sequence[RestoreStep]]:
         while True:
@@ -85,6 +86,13 @@ class _Batches:
             if not some:
                 return
             yield some
+            with self._lock:
+                self._done += len(some)
+
+    def take_done(self) -> int:
+        with self._lock:
+            done, self._done = self._done, 0
+        return done
 
     def stop(self) -> None:
         with self._lock:
@@ -106,15 +114,16 @@ class _BatchWriter:
 
     def run_aside(self) -> None:
         try:
-            self.run(lambda count: None)
+            self.run()
         except Exception as error:  # the caller's thread raises it
             self.error = error
             self._batches.stop()
 
-    def run(self, advance: Callable[[int], None]) -> None:
+    def run(self, advance: Callable[[int], None] | None = None) -> None:
         try:
             for steps in self._batches:
-                advance(len(steps))
+                if advance is not None:
+                    advance(self._batches.take_done())
                 self._reader.prefetch([step.target.content for step in steps if step.target is not None])
                 for step in steps:
                     self._write(step)

@@ -230,10 +230,11 @@ class Restorer:
         self._context.pump()
 
     def _apply_each(self, action: Action, steps: Sequence[RestoreStep]) -> None:
-        for count, step in enumerate(steps):
-            if count % _STEPS_PER_PUMP == _STEPS_PER_PUMP - 1:
-                self._advance(_STEPS_PER_PUMP)
-            self._apply(action, step)
+        for start in range(0, len(steps), _STEPS_PER_PUMP):
+            some = steps[start : start + _STEPS_PER_PUMP]
+            for step in some:
+                self._apply(action, step)
+            self._advance(len(some))
 
     def _advance(self, steps: int) -> None:
         """Called regularly: the watcher reads its events, and the progress is noted."""

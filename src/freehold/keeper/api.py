@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from freehold import __version__
 from freehold.errors import FreeholdError
@@ -21,10 +21,11 @@ from freehold.keeper.retry import retry_until_done
 from freehold.strict_json import encode
 
 if TYPE_CHECKING:
+    from freehold.computer.mounts.remote_state import RemoteMountState
     from freehold.identity.sign_ins import SignIns
     from freehold.keeper.computer_program import ComputerProgram
     from freehold.keeper.keeper import Keeper
-    from freehold.keeper.plan import KeeperPlan
+    from freehold.keeper.plan import KeeperPlan, MountPlan
 
 EVENTS_IN_STATUS = 12
 
@@ -66,8 +67,10 @@ class KeeperApi:
             advice=plan.advice,
             isolation=computer.isolation,
             usage=computer.usage,
+            sleep=computer.sleep,
             disk=disk,
             timeline_trouble=keeper.record.trouble,
+            mounts=await self._mounts(),
             events=tuple(calls.RecordedEvent(**vars(event) | {"data": dict(event.data)}) for event in events),
         )
 
@@ -144,7 +147,15 @@ class KeeperApi:
         return calls.StopStarted(stopping=True, pid=os.getpid())
 
     def _computer_status(self) -> calls.ComputerStatus:
-        return self.computer.status() if self.computer is not None else calls.ComputerStatus(None, None)
+        return self.computer.status() if self.computer is not None else calls.ComputerStatus(None, None, None)
+
+    async def _mounts(self) -> tuple[calls.MountStatus, ...]:
+        states: dict[str, RemoteMountState] = {}
+        if any(mount.is_remote for mount in self.plan.mounts):
+            from freehold.computer.mounts.remote_status import read_states
+
+            states = await read_states(self.keeper.home.run / "mounts.sock")
+        return tuple(_describe_mount(mount, states) for mount in self.plan.mounts)
 
     def _ports(self) -> list[calls.ListeningPort]:
         plan = self.plan
@@ -153,4 +164,14 @@ class KeeperApi:
             calls.ListeningPort("keeper", plan.keeper_host, plan.keeper_port),
             calls.ListeningPort("metrics", plan.metrics_host, plan.metrics_port),
         ]
-        return [*ports, *(calls.ListeningPort(one.name, one.host, one.port) for one in plan.programs)]
+        return [*ports, *(calls.ListeningPort(one.name, one.host, one.port) for one in plan.programs if one.port)]
+
+
+def _describe_mount(mount: MountPlan, states: dict[str, RemoteMountState]) -> calls.MountStatus:
+    """A mount that is not remote is part of the computer from its start."""
+    state: Literal["starting", "ready", "failing", "down"] = "ready"
+    words = ""
+    if mount.is_remote:
+        found = states.get(mount.target)
+        state, words = ("starting", "") if found is None else (found.state, found.words)
+    return calls.MountStatus(mount.kind, mount.source, mount.target, mount.writable, state, words)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.computer.bubblewrap.requirements import find_tools
-from freehold.computer.bubblewrap.seccomp import compile_filters
+from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
-from freehold.keeper.plan import KeeperPlan
+from freehold.home import Home
+from freehold.images.artifacts import ImageFolder
+from freehold.keeper.plan import KeeperPlan, MountPlan
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,13 @@ class MissingArtifact:
     command: str
 
 
-def check_artifacts(plan: KeeperPlan) -> None:
-    """Raise `keeper.missing-artifact`, which names everything that is missing."""
+def check_artifacts(plan: KeeperPlan, home: Home) -> None:
+    """Raise `keeper.missing-artifact`, which names everything that is missing.
+
+    Raises the error of the image when it is not what its lock and its record say.
+    """
+    if plan.image_is_built:
+        ImageFolder(home.images, home.image_lock).check(plan.backend)
     missing = list(find_missing(plan))
     if missing:
         raise FreeholdError(
@@ -37,16 +44,40 @@ def find_missing(plan: KeeperPlan) -> Iterator[MissingArtifact]:
                 look()
             except FreeholdError as error:
                 yield MissingArtifact(error.message, 'computer.backend = "bubblewrap"', error.hint)
+        yield from _find_missing_root(plan)
+    for mount in plan.mounts:
+        if mount.is_remote:
+            yield from _find_missing_helper(mount)
+        if mount.is_remote or mount.kind == "memory":
+            continue
+        source = Path(mount.source).expanduser()
+        if not source.exists():
+            yield MissingArtifact(
+                f"There is no {source}",
+                f"the mount at {mount.target}",
+                f"mkdir -p {source}" if mount.kind == "folder" else f"Put it at {source}",
+            )
+
+
+def _find_missing_helper(mount: MountPlan) -> Iterator[MissingArtifact]:
+    """A remote mount needs rclone and FUSE on this machine, whatever the backend."""
+    from freehold.computer.mounts.helper_process import find_rclone
+    from freehold.computer.mounts.mount_point import check_fuse
+
+    for look in (find_rclone, check_fuse):
+        try:
+            look()
+        except FreeholdError as error:
+            yield MissingArtifact(error.message, f"the mount at {mount.target}", error.hint)
+
+
+def _find_missing_root(plan: KeeperPlan) -> Iterator[MissingArtifact]:
     root = Path("/") if plan.image is None else Path(plan.image).expanduser()
     if plan.image is not None and not root.is_dir():
-        command = f"mmdebstrap --variant=minbase --include=python3 bookworm {root}"
+        command = 'computer.image = "built", then freehold build'
         yield MissingArtifact(f"There is no folder {root}", "computer.image", command)
     elif not (root / "usr/bin/python3").exists():
-        wanted = "apt install python3-minimal" if plan.image is None else f"chroot {root} apt install python3-minimal"
+        wanted = "apt install python3-minimal" if plan.image is None else "freehold build"
         yield MissingArtifact(
             f"There is no {root / 'usr/bin/python3'}", "the guest, which is pid 1 in the computer", wanted
         )
-    for mount in plan.mounts:
-        source = Path(mount.source).expanduser()
-        if not source.exists():
-            yield MissingArtifact(f"There is no {source}", f"the mount at {mount.target}", f"mkdir -p {source}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -21,18 +20,22 @@ from freehold.keeper.computers import TemporaryComputers
 from freehold.keeper.host_program import HostProgram, HttpProbe, SocketProbe
 from freehold.keeper.lock import lock_home
 from freehold.keeper.log_writer import LogWriter, log_to_writer
+from freehold.keeper.on_demand_program import OnDemandProgram
 from freehold.keeper.orphans import OrphanGuard, kill_orphans
 from freehold.keeper.paths import prepare_folders, prepare_root
 from freehold.keeper.plan import KeeperPlan
 from freehold.keeper.ports import bind_port, check_port
+from freehold.keeper.program import Program
 from freehold.keeper.retry import retry_until_done
 from freehold.keeper.rpc import RpcServer
 from freehold.keeper.seal import withdraw_seal
 from freehold.keeper.service_program import ServiceProgram
+from freehold.keeper.started_process import gateway_command, program_environment
 from freehold.keeper.supervised_program import SupervisedProgram
 from freehold.observe.tracing import configure_tracing, shutdown_tracing
 
 if TYPE_CHECKING:
+    from freehold.computer.mounts.mount_point import MountPoints
     from freehold.identity.sign_ins import SignIns
     from freehold.keeper.keeper import Keeper
 
@@ -61,7 +64,7 @@ class Boot:
             self._prepare_home()
             page_sockets = await self._start_tasks_and_ports()
         with self._stages.stage("artifacts"):
-            await keeper.unless_stopped(asyncio.to_thread(check_artifacts, self._plan))
+            await keeper.unless_stopped(asyncio.to_thread(check_artifacts, self._plan, self._home))
             self._start_tracing()
         with self._stages.stage("keys"):
             sign_ins = await self._open_keys()
@@ -127,15 +130,27 @@ class Boot:
     async def _start_programs(self, api: KeeperApi) -> tuple[SupervisedProgram, SupervisedProgram]:
         """Serve the socket and start the computer, the gateway and the services; returns the first two."""
         home, keeper, stack = self._home, self._keeper, self._stack
-        computers = TemporaryComputers(home, self._plan.backend, keeper.record, self._log_writer)
+        computers = TemporaryComputers(
+            home, self._plan.backend, self._plan.engine_host, keeper.record, self._log_writer
+        )
         computers.register(api.methods)
         await stack.enter_async_context(RpcServer(home.keeper_socket, api.methods).serve())
         stack.callback(withdraw_seal, home)
         stack.callback(home.computer_socket().unlink, missing_ok=True)
+        points = self._make_mount_points()  # removed after the programs have ended
         await stack.enter_async_context(keeper.supervisor.run_programs())
-        spec = make_computer_spec(self._plan, home.workspace, home.agent_home, home.agents)
+        spec = await asyncio.to_thread(
+            make_computer_spec, self._plan, home.workspace, home.agent_home, home.mounts, points, home.agents
+        )
         api.computer = ComputerProgram(
-            spec, home.computer_socket(), keeper.record, self._log_writer, backend=self._plan.backend
+            spec,
+            home.computer_socket(),
+            keeper.record,
+            self._log_writer,
+            backend=self._plan.backend,
+            engine_host=self._plan.engine_host,
+            sleep_after=self._plan.sleep_after,
+            points=points,
         )
         await stack.enter_async_context(computers.serve(api.computer))
         computer = keeper.supervisor.start(api.computer)
@@ -148,32 +163,44 @@ class Boot:
             )
         return computer, gateway
 
+    def _make_mount_points(self) -> MountPoints | None:
+        """None when the computer has no remote mounts."""
+        if not any(mount.is_remote for mount in self._plan.mounts):
+            return None
+        from freehold.computer.mounts.mount_point import MountPoints
+
+        points = MountPoints(self._home.mount_points)
+        self._stack.callback(points.remove)
+        return points
+
     def _make_gateway(self) -> HostProgram:
         plan = self._plan
         # The probe uses loopback, which is part of every address that the gateway may listen on.
         host = "127.0.0.1" if plan.gateway_host in ("0.0.0.0", "::", "localhost") else plan.gateway_host  # noqa: S104
         return HostProgram(
             name="gateway",
-            argv=[sys.executable, "-m", "freehold.gateway", "--home", str(self._home.root)],
-            environment=os.environ,
+            argv=gateway_command(self._home),
+            environment=program_environment(),
             log_writer=self._log_writer,
             orphan_guard=self._orphan_guard,
             probe=HttpProbe(plan.gateway_port, host=host),
             log_limits=self._keeper.settings.logs,
+            early=self._keeper.early_gateway,
         )
 
-    def _make_feature_program(self, program: FeatureProgram) -> HostProgram:
+    def _make_feature_program(self, program: FeatureProgram) -> Program:
         """Freehold is ready without it."""
-        return HostProgram(
+        process = HostProgram(
             name=program.name,
             argv=[sys.executable, "-m", program.module, "--home", str(self._home.root)],
-            environment=os.environ,
+            environment=program_environment(),
             log_writer=self._log_writer,
             orphan_guard=self._orphan_guard,
             probe=SocketProbe(self._home.run / program.probe_socket),
             required=False,
             log_limits=self._keeper.settings.logs,
         )
+        return OnDemandProgram(process, program.host, program.port) if program.starts_on_demand else process
 
 
 async def _claim_ports(plan: KeeperPlan) -> list[socket.socket]:

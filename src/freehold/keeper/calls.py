@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 from freehold.typed_call import TypedCall
 
 Reply = TypeVar("Reply")
-ProgramState = Literal["stopped", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping"]
+ProgramState = Literal["stopped", "idle", "starting", "ready", "unhealthy", "waiting", "crash-looping", "stopping"]
 
 
 class KeeperCaller(Protocol):
@@ -92,11 +92,44 @@ class ComputerUsage:
 
 
 @dataclass(frozen=True)
+class SleepStatus:
+    """Whether the computer sleeps. `after` is in seconds (`computer.sleep_after`), `since` in seconds since 1970.
+
+    `given_back` is the memory, in bytes, that the host got from the sleep that lasts or was the last. `times` and
+    `seconds` count all sleeps since the start of the computer. `trouble` says why it cannot sleep.
+    """
+
+    after: float
+    asleep: bool
+    since: float | None
+    given_back: int | None
+    times: int
+    seconds: float
+    trouble: str | None
+
+
+@dataclass(frozen=True)
 class ComputerStatus:
-    """Both null while no computer runs."""
+    """All null while no computer runs. `sleep` is null for a computer that never sleeps."""
 
     isolation: IsolationStatus | None
     usage: ComputerUsage | None
+    sleep: SleepStatus | None
+
+
+@dataclass(frozen=True)
+class MountStatus:
+    """One mount of the computer. History covers none. `failing`: its server does not do what it should. `down`: it is not mounted.
+
+    `words` say what is wrong, or nothing.
+    """
+
+    kind: str
+    source: str
+    target: str
+    writable: bool
+    state: Literal["starting", "ready", "failing", "down"]
+    words: str
 
 
 @dataclass(frozen=True)
@@ -165,9 +198,11 @@ class KeeperStatus:
     advice: tuple[ManifestAdvice, ...]
     isolation: IsolationStatus | None
     usage: ComputerUsage | None
+    sleep: SleepStatus | None
     disk: DiskStatus
     timeline_trouble: str | None
     events: tuple[RecordedEvent, ...]
+    mounts: tuple[MountStatus, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from freehold.computer.registry import DEFAULT_BACKEND
 from freehold.errors import FreeholdError
 from freehold.home import MAIN_COMPUTER
 from freehold.keeper.calls import ComputerStatus, ComputerUsage, IsolationStatus
+from freehold.keeper.computer_sleep import ComputerSleep, SleepRecord, open_use_socket
 from freehold.keeper.log_writer import LogWriter
 from freehold.keeper.plan import KeeperPlan
 from freehold.keeper.program import ProgramExit
@@ -20,16 +21,29 @@ from freehold.keeper.recorder import RecordEvent
 if TYPE_CHECKING:
     from freehold.computer.contract.backend import Backend, Machine
     from freehold.computer.contract.report import LimitEvent
-    from freehold.computer.contract.spec import ComputerSpec
-    from freehold.computer.library.link import Link
+    from freehold.computer.contract.spec import ComputerSpec, Mount
+    from freehold.computer.library.connection import ComputerConnection
+    from freehold.computer.mounts.mount_point import MountPoints
+
+    LaunchFunction = Callable[[ComputerSpec, Path, Backend], Awaitable[Machine]]
 
 STOP_GRACE = 4.0
 """Seconds that the guest has to end everything inside; then the machine is killed."""
 
 
-def make_computer_spec(plan: KeeperPlan, workspace: Path, home: Path, agents: Path | None = None) -> "ComputerSpec":
-    """`agents` is the folder of installed agents. It is mounted read-only and whole, so that a new agent is visible at once."""
-    from freehold.computer.contract.spec import ComputerSpec, Limits, Mount
+def make_computer_spec(
+    plan: KeeperPlan,
+    workspace: Path,
+    home: Path,
+    unpacked: Path,
+    points: "MountPoints | None" = None,
+    agents: Path | None = None,
+) -> "ComputerSpec":
+    """`agents` is the folder of installed agents. It is mounted read-only and whole, so that a new agent is visible at once.
+
+    Blocking: archives and commits are unpacked below `unpacked`, and `points` prepared for what is mounted later.
+    """
+    from freehold.computer.contract.spec import ComputerSpec, Limits, MemoryMount, Mount
 
     agent_mounts = () if agents is None else (Mount(agents, AGENTS_PATH),)
 
@@ -37,12 +51,36 @@ def make_computer_spec(plan: KeeperPlan, workspace: Path, home: Path, agents: Pa
         workspace=workspace,
         home=home,
         limits=Limits(**plan.limits),  # type: ignore[arg-type]  # the manifest has checked which are whole numbers
-        mounts=(
-            *agent_mounts,
-            *(Mount(Path(one.source).expanduser(), one.target, one.writable) for one in plan.mounts),
-        ),
+        mounts=(*agent_mounts, *_provide_mounts(plan, unpacked, points)),
+        memory_mounts=tuple(MemoryMount(one.target, one.size) for one in plan.mounts if one.kind == "memory"),
         image=plan.image,
     )
+
+
+def _provide_mounts(plan: KeeperPlan, unpacked: Path, points: "MountPoints | None") -> "list[Mount]":
+    from freehold.computer.contract.spec import Mount
+    from freehold.computer.mounts.archive import unpack_archive
+    from freehold.computer.mounts.git_tree import provide_commit
+    from freehold.computer.mounts.unpacked import UnpackedFolders
+
+    folders = UnpackedFolders(unpacked)
+    found: list[Mount] = []
+    if points is not None:
+        points.prepare(number for number, one in enumerate(plan.mounts) if one.is_remote)
+    for number, one in enumerate(plan.mounts):
+        if one.is_remote and points is not None:
+            # Read-only for itself: what is mounted on it says whether it can be written.
+            found.append(Mount(points.folder(number), one.target, follows=True))
+            continue
+        source = Path(one.source).expanduser()
+        if one.kind == "archive":
+            source = unpack_archive(source, folders)
+        elif one.kind == "git":
+            source = provide_commit(source, one.commit, folders)
+        if one.kind != "memory":
+            found.append(Mount(source, one.target, one.writable))
+    folders.remove_others()
+    return found
 
 
 @dataclass
@@ -54,8 +92,14 @@ class ComputerProgram:
     record: RecordEvent
     log_writer: LogWriter
     backend: str = DEFAULT_BACKEND
+    engine_host: str | None = None
     computer: str = MAIN_COMPUTER
     required: bool = True
+    starts_on_demand: bool = False
+    sleep_after: float | None = None
+    points: "MountPoints | None" = None
+    """Of the remote mounts, if it has some."""
+    sleep: ComputerSleep | None = field(default=None, init=False)
     _machine: "Machine | None" = field(default=None, init=False)
 
     @property
@@ -64,18 +108,34 @@ class ComputerProgram:
 
     async def start(self) -> "ComputerRun":
         # In a thread: the first import is slow, and the gateway starts at the same time.
-        launch, backend = await asyncio.to_thread(_import_launch, self.backend)
-        self._machine = machine = await launch(self.spec, self.socket, backend)
+        launch, backend = await asyncio.to_thread(_import_launch, self.backend, self.engine_host)
+        self.sleep = None
+        with contextlib.ExitStack() as stack:
+            if self.points is not None:
+                await asyncio.to_thread(stack.enter_context, self.points.held_empty())
+            return await self._launch(launch, backend)
+
+    async def _launch(self, launch: "LaunchFunction", backend: "Backend") -> "ComputerRun":
+        if self.sleep_after is None:
+            self._machine = machine = await launch(self.spec, self.socket, backend)
+            return ComputerRun(machine, self)
+        with open_use_socket(self.socket) as listener:
+            self._machine = machine = await launch(self.spec, self.socket, backend)
+            self.sleep = ComputerSleep(machine, self.sleep_after, listener, self._record_sleep)
         return ComputerRun(machine, self)
+
+    def _record_sleep(self, event: str, data: SleepRecord) -> None:
+        self.record(event, {"computer": self.computer, **data})
 
     def status(self) -> ComputerStatus:
         """What the machine that runs now is isolated by, and what it uses."""
         machine = self._machine
         if machine is None:
-            return ComputerStatus(None, None)
+            return ComputerStatus(None, None, None)
         found = machine.isolation
         isolation = IsolationStatus(found.backend, found.version, found.runs_as, tuple(found.walls), dict(found.limits))
-        return ComputerStatus(isolation, ComputerUsage(**vars(machine.usage())))
+        sleep = None if self.sleep is None else self.sleep.status()
+        return ComputerStatus(isolation, ComputerUsage(**vars(machine.usage())), sleep)
 
     def report_limit(self, event: "LimitEvent") -> None:
         self.record(
@@ -91,18 +151,18 @@ class ComputerProgram:
         self.log_writer.note(self.name, "warning", event.message)
 
 
-def _import_launch(backend: str) -> "tuple[Callable[[ComputerSpec, Path, Backend], Awaitable[Machine]], Backend]":
+def _import_launch(backend: str, engine_host: str | None) -> "tuple[LaunchFunction, Backend]":
     from freehold.computer.library.launch import launch
     from freehold.computer.registry import find_backend
 
-    return launch, find_backend(backend)
+    return launch, find_backend(backend, engine_host)
 
 
 class ComputerRun:
     def __init__(self, machine: "Machine", program: ComputerProgram) -> None:
         self._machine = machine
         self._program = program
-        self._link: Link | None = None
+        self._connection: ComputerConnection | None = None
         self._unsubscribe = machine.subscribe(program.report_limit)
 
     @property
@@ -114,20 +174,25 @@ class ComputerRun:
     async def wait_ended(self) -> ProgramExit:
         code = await self._machine.wait()
         self._unsubscribe()
-        if self._link is not None:
-            self._link.close()
+        if self._program.sleep is not None:
+            await self._program.sleep.close()
+        if self._connection is not None:
+            await self._connection.close()
         # This output comes from inside the computer; the name of the stream says so.
         for line in self._machine.last_words().splitlines()[-20:]:
             self._program.log_writer.write(self._program.name, "inside", line.encode())
         return ProgramExit(f"ended with {code}" if code >= 0 else f"was killed by signal {-code}", code)
 
     async def probe(self) -> float:
-        from freehold.computer.library.link import Link
+        from freehold.computer.library.connection import ComputerConnection
 
-        if self._link is None or self._link.ended.done():
-            self._link = await Link.connect(self._machine.transport)
+        if self._connection is None or not self._connection.live:
+            if self._connection is not None:
+                await self._connection.close()
+            self._connection = ComputerConnection(self._machine.transport, reconnect=False)
+            await self._connection.open()
         # The link sends a heartbeat every few seconds.
-        return self._link.heartbeat.silence
+        return self._connection.link.silence
 
     async def request_stop(self) -> None:
         """Nothing to do: its work comes from the gateway and the services, which stop first."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from freehold.errors import FreeholdError
 from freehold.home import MAIN_COMPUTER, Home
+from freehold.images.artifacts import ImageFolder
 from freehold.keeper import calls
 from freehold.keeper.computer_program import ComputerProgram, ComputerRun
 from freehold.keeper.log_writer import LogWriter
@@ -38,9 +39,12 @@ class RunningComputer:
 class TemporaryComputers:
     """`serve` it while the keeper runs. `main` is listed with the others, and is not started or stopped here."""
 
-    def __init__(self, home: Home, backend: str, record: RecordEvent, log_writer: LogWriter) -> None:
+    def __init__(
+        self, home: Home, backend: str, engine_host: str | None, record: RecordEvent, log_writer: LogWriter
+    ) -> None:
         self._home = home
         self._backend = backend
+        self._engine_host = engine_host
         self._record = record
         self._log_writer = log_writer
         self._main: ComputerProgram | None = None
@@ -113,13 +117,14 @@ class TemporaryComputers:
                     home or own_folder / "home",
                     limits=limits,
                     mounts=(Mount(self._home.agents, AGENTS_PATH),) if call.agents else (),
-                    image=call.image,
+                    image=ImageFolder(self._home.images, self._home.image_lock).resolve(call.image, self._backend),
                     hostname=call.name,
                 ),
                 self._home.computer_socket(call.name),
                 self._record,
                 self._log_writer,
                 backend=self._backend,
+                engine_host=self._engine_host,
                 computer=call.name,
                 required=False,
             )

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Protocol
 
 from freehold.errors import FreeholdError
 from freehold.keeper.log_writer import LogWriter
-from freehold.keeper.orphans import OrphanGuard, bind_to_parent
+from freehold.keeper.orphans import OrphanGuard
 from freehold.keeper.output_capture import LineSink, OutputRateLimit, PipeCapture
 from freehold.keeper.processes import identify_process, kill_group, list_group_members
 from freehold.keeper.program import ProgramExit
 from freehold.keeper.settings import LogLimits
+from freehold.keeper.started_process import EarlyProcess, start_process
 
 LAST_OUTPUT_TIMEOUT = 1.0
 
@@ -77,6 +77,11 @@ class HostProgram:
     required: bool = True
     cwd: Path | None = None
     log_limits: LogLimits = field(default_factory=LogLimits)
+    descriptors: tuple[int, ...] = ()
+    """Open files of the keeper that the process inherits."""
+    starts_on_demand: bool = False
+    early: EarlyProcess | None = None
+    """The process of its first start, if it waits already."""
 
     async def start(self) -> "HostRun":
         return HostRun(self)
@@ -87,25 +92,9 @@ class HostRun:
 
     def __init__(self, program: HostProgram) -> None:
         self._program = program
-        pipes = {"stdout": os.pipe(), "stderr": os.pipe()}
-        try:
-            # Not asyncio's subprocess: it uses one thread for each child and identifies a child only by its pid.
-            self._process = subprocess.Popen(
-                bind_to_parent(program.argv),
-                stdin=subprocess.DEVNULL,
-                stdout=pipes["stdout"][1],
-                stderr=pipes["stderr"][1],
-                env=dict(program.environment),
-                cwd=program.cwd,
-                start_new_session=True,
-            )
-        except OSError:
-            for reading, _ in pipes.values():
-                os.close(reading)
-            raise
-        finally:
-            for _, writing in pipes.values():
-                os.close(writing)
+        early = program.early.take() if program.early is not None else None
+        started = early or start_process(program.argv, program.environment, program.cwd, program.descriptors)
+        self._process = started.process
         self.pid: int = self._process.pid
         process = identify_process(self.pid)
         if process is not None:
@@ -114,7 +103,7 @@ class HostRun:
         rate_limit = OutputRateLimit(program.log_limits, loop.time())
         self._captures = [
             PipeCapture(reading, LineSink(program.name, stream, program.log_writer, program.log_limits, rate_limit))
-            for stream, (reading, _) in pipes.items()
+            for stream, reading in started.outputs.items()
         ]
         self._ending: asyncio.Future[ProgramExit] = loop.create_future()
         self._watch = os.pidfd_open(self.pid)

@@ -20,6 +20,7 @@ from freehold.keeper.processes import identify_process
 from freehold.keeper.recorder import EventRecorder
 from freehold.keeper.seal import Seal, withdraw_seal, write_seal
 from freehold.keeper.settings import KeeperSettings
+from freehold.keeper.started_process import EarlyProcess
 from freehold.keeper.state_signal import StateSignal
 from freehold.keeper.supervised_program import SupervisedProgram
 from freehold.keeper.supervisor import Supervisor
@@ -34,7 +35,7 @@ class StopRequested(Exception):
 
 
 class Keeper:
-    """Create one and `run` it once. `announce` is called with each event; a `plan_reader` started earlier saves time."""
+    """Create one and `run` it once. `announce` is called with each event; a `plan_reader` and a gateway started earlier save time."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Keeper:
         settings: KeeperSettings | None = None,
         announce: Announce | None = None,
         plan_reader: PlanReader | None = None,
+        early_gateway: EarlyProcess | None = None,
     ) -> None:
         self.home = home
         self.settings = settings or KeeperSettings()
@@ -49,6 +51,7 @@ class Keeper:
         self.changes = StateSignal()
         self.record = EventRecorder(home.timeline, self.settings.now)
         self.supervisor = Supervisor(self.settings, self.record, self.changes)
+        self.early_gateway = early_gateway
         self.sealed_since: str | None = None
         self.api: KeeperApi | None = None
         self._listener = announce
@@ -145,6 +148,8 @@ class Keeper:
         self.record("boot.started", {"boot": self.boot_id, "pid": os.getpid()})
         with stages.stage("manifest"):
             stack.callback(self._plan_reader.close)
+            if self.early_gateway is not None:
+                stack.callback(self.early_gateway.close)
             plan = await self.unless_stopped(self._plan_reader.read_plan())
         api = await Boot(self, plan, stages, stack).run()
         seconds = round(asyncio.get_running_loop().time() - stages.began, 4)

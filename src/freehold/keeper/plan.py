@@ -5,6 +5,7 @@ the keeper would hold for as long as it runs.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from freehold.features.declaration import FeatureProgram
 from freehold.identity.sign_ins import control_center_url, recovery_url
@@ -13,9 +14,17 @@ from freehold.keeper.calls import ManifestAdvice
 
 @dataclass(frozen=True)
 class MountPlan:
+    kind: Literal["folder", "archive", "git", "memory", "s3", "webdav", "rclone"]
     source: str
     target: str
     writable: bool
+    commit: str
+    size: int
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the program of the feature `mounts` mounts it, while the computer runs."""
+        return self.kind in ("s3", "webdav", "rclone")
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class ServicePlan:
     port: int | None
     folder: str
     restart_on_undo: bool
+    always: bool
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,14 @@ class KeeperPlan:
     programs: tuple[FeatureProgram, ...]
     """Programs of the features that are switched on."""
     backend: str
+    engine_host: str | None
+    """Where the container engine is reached; None for where it usually listens."""
     image: str | None
+    """What the backend starts from; None for its default."""
+    image_is_built: bool
+    """Whether `freehold build` made the image, so that it is checked against its lock at boot."""
+    sleep_after: float | None
+    """Seconds without use after which the computer sleeps; None if it never does."""
     limits: dict[str, int | float]
     mounts: tuple[MountPlan, ...]
     services: tuple[ServicePlan, ...]

@@ -1,6 +1,5 @@
 """Reads the manifest in another process, which prints the plan and ends."""
 
-import argparse
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from freehold.errors import FreeholdError
 from freehold.features import FeatureProgram, list_features, load_reference
 from freehold.home import Home, find_home
+from freehold.images.artifacts import BUILT, ImageFolder
 from freehold.keeper.agent_state import IGNORED_PATTERNS
 from freehold.keeper.calls import ManifestAdvice
 from freehold.keeper.plan import KeeperPlan, MountPlan, ServicePlan
@@ -32,6 +32,7 @@ class PlanReader:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env={**os.environ, "PYDANTIC_DISABLE_PLUGINS": "__all__"},  # looking for plugins takes time
         )
 
     async def read_plan(self) -> KeeperPlan:
@@ -75,6 +76,7 @@ def _decode(out: bytes, err: bytes) -> KeeperPlan:
 def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
     manifest = loaded.manifest
     computer = manifest.computer
+    home = find_home(loaded.path.parent)
     return KeeperPlan(
         checksum=loaded.checksum,
         owner=manifest.owner.did,
@@ -90,11 +92,17 @@ def make_plan(loaded: "LoadedManifest") -> KeeperPlan:
         otlp_endpoint=manifest.observe.otlp_endpoint,
         programs=tuple(_plan_programs(manifest)),
         backend=computer.backend,
-        image=computer.image,
+        engine_host=computer.host,
+        image=ImageFolder(home.images, home.image_lock).resolve(computer.image, computer.backend),
+        image_is_built=computer.image == BUILT,
+        sleep_after=computer.sleep_after,
         limits=computer.limits.model_dump(),
-        mounts=tuple(MountPlan(one.source, one.target, one.writable) for one in computer.mounts),
+        mounts=tuple(
+            MountPlan(one.kind, one.source, one.target, one.writable, one.commit or "", one.size or 0)
+            for one in computer.mounts
+        ),
         services=tuple(
-            ServicePlan(name, tuple(one.command), one.port, one.folder, one.restart_on_undo)
+            ServicePlan(name, tuple(one.command), one.port, one.folder, one.restart_on_undo, one.always)
             for name, one in computer.services.items()
         ),
         history_folders=(*manifest.history.folders, *(("pods",) if manifest.slots.pods.mode == "local" else ())),
@@ -116,6 +124,8 @@ def _plan_programs(manifest: "Manifest") -> Iterator[FeatureProgram]:
 
 
 def main() -> None:
+    import argparse  # not in the keeper, which imports this module too
+
     parser = argparse.ArgumentParser(prog="python -m freehold.keeper.plan_reader")
     parser.add_argument("--home", required=True)
     home = find_home(parser.parse_args().home)

@@ -45,5 +45,9 @@ class Program(Protocol):
     def required(self) -> bool:
         """Whether the seal waits for it."""
 
+    @property
+    def starts_on_demand(self) -> bool:
+        """Whether `start` waits until somebody needs it. It is idle until then, and that is no fault."""
+
     async def start(self) -> ProgramRun:
         """Start it; raises FreeholdError or OSError when that fails, and then leaves nothing behind."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import sys
 import traceback
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from freehold.keeper.boot_stages import Announce
     from freehold.keeper.settings import KeeperSettings
 
+M_ARENA_MAX = -8
 SWITCH_INTERVAL = 0.001
 """How often, in seconds, Python switches threads. Short, so that a snapshot does not delay the page and the socket."""
 
@@ -22,14 +24,19 @@ SWITCH_INTERVAL = 0.001
 def run_keeper(home: Home, settings: KeeperSettings | None = None, announce: Announce | None = None) -> None:
     """Returns after a requested stop; raises FreeholdError when the keeper cannot start."""
     sys.setswitchinterval(SWITCH_INTERVAL)
+    _share_arenas()
     # Another process reads the manifest while this one imports the rest of the keeper.
     plan_reader = PlanReader(home)
     import asyncio
 
     from freehold.keeper.keeper import Keeper
+    from freehold.keeper.started_process import EarlyProcess, gateway_command, program_environment
+
+    # The gateway loads its modules while the keeper reads the manifest and starts the computer.
+    early_gateway = EarlyProcess(gateway_command(home), program_environment())
 
     async def run() -> None:
-        await Keeper(home, settings, announce, plan_reader).run()
+        await Keeper(home, settings, announce, plan_reader, early_gateway).run()
 
     try:
         asyncio.run(run())
@@ -37,6 +44,14 @@ def run_keeper(home: Home, settings: KeeperSettings | None = None, announce: Ann
         raise
     except Exception:
         raise _log_bug(home) from None
+
+
+def _share_arenas() -> None:
+    """Let all threads take their memory from one heap. glibc gives each thread its own, with space that stays unused."""
+    import ctypes
+
+    with contextlib.suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def _log_bug(home: Home) -> FreeholdError:

@@ -16,7 +16,7 @@ from freehold.keeper.state_signal import StateSignal
 from freehold.keeper.supervised_program import SupervisedProgram
 
 if TYPE_CHECKING:
-    from freehold.computer.library.link import Link
+    from freehold.computer.library.connection import ComputerConnection
     from freehold.computer.library.process import Process
     from freehold.computer.library.stream import ChannelStream
 
@@ -32,6 +32,7 @@ class ServiceProgram:
     log_writer: LogWriter
     log_limits: LogLimits = field(default_factory=LogLimits)
     required: bool = False
+    starts_on_demand: bool = False
 
     @property
     def name(self) -> str:
@@ -39,43 +40,46 @@ class ServiceProgram:
 
     async def start(self) -> "ServiceRun":
         from freehold.computer.contract.transport import SocketTransport
-        from freehold.computer.library.link import Link
+        from freehold.computer.library.connection import ComputerConnection
         from freehold.computer.library.process import Process, build_spawn_request
 
         await self.changes.wait_until(lambda: self.computer.state in ("ready", "stopping", "stopped"))
         if self.computer.state != "ready":
             raise FreeholdError("computer.not-running", "The computer is stopping")
-        link = await Link.connect(SocketTransport(self.socket))
+        connection = ComputerConnection(SocketTransport(self.socket), reconnect=False)
         try:
+            await connection.open()
             request = build_spawn_request(self.plan.command, self.plan.folder, None, None, stdin=True)
-            process = await Process.start(link, request)
+            process = await Process.start(connection.link, request)
         except BaseException:
-            link.close()
+            await connection.close()
             raise
-        return ServiceRun(self, link, process)
+        return ServiceRun(self, connection, process)
 
 
 class ServiceRun:
     """When the link is lost, the guest ends the process."""
 
-    def __init__(self, program: ServiceProgram, link: "Link", process: "Process") -> None:
+    def __init__(self, program: ServiceProgram, connection: "ComputerConnection", process: "Process") -> None:
         self._program = program
-        self._link = link
+        self._connection = connection
         self._process = process
         # Its pid inside the computer means nothing on the host.
         self.pid: int | None = None
 
     async def wait_ended(self) -> ProgramExit:
         rate_limit = OutputRateLimit(self._program.log_limits, asyncio.get_running_loop().time())
-        async with asyncio.TaskGroup() as group:
-            for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
-                group.create_task(self._pump(stream, name, rate_limit))
+        awake = self._connection.use.hold() if self._program.plan.always else contextlib.nullcontext()
+        with awake:
+            async with asyncio.TaskGroup() as group:
+                for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
+                    group.create_task(self._pump(stream, name, rate_limit))
         try:
             end = await self._process.wait()
         except FreeholdError as error:
             return ProgramExit(f"ended with the computer: {error.message}")
         finally:
-            self._link.close()
+            await self._connection.close()
         description = f"exited with {end.code}" if end.code is not None else f"was killed by signal {end.signal}"
         return ProgramExit(description, end.code)
 
@@ -95,7 +99,7 @@ class ServiceRun:
     async def kill(self) -> None:
         with contextlib.suppress(FreeholdError):
             self._process.kill()
-        self._link.close()
+        await self._connection.close()
 
     async def _pump(self, stream: "ChannelStream", name: str, rate_limit: OutputRateLimit) -> None:
         program = self._program

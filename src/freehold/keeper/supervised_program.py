@@ -97,16 +97,18 @@ class SupervisedProgram:
         await self._changes.wait_until(lambda: self.starts > life or self._no_restart)
 
     async def _run_once(self) -> ProgramExit:
-        self._set_state("starting")
         self._wake_at = None
-        began = _monotonic()
         self.starts += 1
         try:
-            self.run = run = await self.program.start()
+            found = await self._start()
+            if found is None:
+                return ProgramExit("was not needed")
+            self.run = run = found
         except FreeholdError as error:
             return ProgramExit(f"could not start: {error.message}" + (f" ({error.hint})" if error.hint else ""))
         except OSError as error:
             return ProgramExit(f"could not start: {error}")
+        began = _monotonic()
         try:
             if self._no_restart:
                 await run.kill()
@@ -124,6 +126,30 @@ class SupervisedProgram:
         data = {"program": self.name, "pid": run.pid, "how": ending.words, "lived": round(_monotonic() - began, 3)}
         self._record("program.stopped" if expected else "program.died", data)
         return ending
+
+    async def _start(self) -> ProgramRun | None:
+        """The run; None for a program that is started on demand, when a stop or a restart came first."""
+        if not self.program.starts_on_demand:
+            self._set_state("starting")
+            return await self.program.start()
+        self._wake.clear()
+        if self._no_restart:
+            return None
+        starting = asyncio.ensure_future(self.program.start())
+        waking = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.sleep(0)  # its first step: it listens when it is idle, or has failed
+            if not starting.done():
+                self._set_state("idle")
+            await asyncio.wait({starting, waking}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                return None
+            self._set_state("starting")
+            return starting.result()
+        finally:
+            for task in (starting, waking):
+                task.cancel()
+            await asyncio.gather(starting, waking, return_exceptions=True)
 
     async def _run_with_probes(self, run: ProgramRun, began: float) -> ProgramExit:
         async with asyncio.TaskGroup() as group:

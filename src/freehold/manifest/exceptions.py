@@ -9,7 +9,7 @@ from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath
 from freehold.manifest.sections.computer import Backend
 
-BACKENDS: frozenset[Backend] = frozenset({"bubblewrap"})
+BACKENDS: frozenset[Backend] = frozenset({"bubblewrap", "docker", "podman", "microvm"})
 """The backends of this version."""
 
 AGENTS: frozenset[str] = frozenset({"builtin", "claude", "codex", "gemini", "opencode"})

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from freehold.manifest.exceptions import BACKENDS
 from freehold.manifest.sections.computer import Backend
 
 
@@ -47,7 +46,7 @@ class MachineFacts:
             cpus=len(os.sched_getaffinity(0)),
             disk=disk.total,
             free_disk=disk.free,
-            backends={backend: _why_not(backend, environ) for backend in ("bubblewrap", "docker", "microvm")},
+            backends={backend: _why_not(backend, environ) for backend in ("bubblewrap", "docker", "podman", "microvm")},
             environ=environ,
             is_root=os.geteuid() == 0,
             today=datetime.datetime.now(tz=datetime.UTC).date(),
@@ -88,16 +87,29 @@ def _size_of(folder: Path) -> int:
 
 
 def _why_not(backend: Backend, environ: Mapping[str, str]) -> str:
-    if backend not in BACKENDS:
-        return f"this version of Freehold does not have the {backend} backend yet"
     search = environ.get("PATH", os.defpath)
     match backend:
         case "bubblewrap":
             return _why_no_bubblewrap(search)
         case "docker":
-            return "" if shutil.which("docker", path=search) else "there is no docker command in PATH"
+            return _why_no_engine("dockerd", ("/run/docker.sock", "/var/run/docker.sock"), environ)
+        case "podman":
+            return _why_no_engine("podman", ("/run/podman/podman.sock",), environ)
         case "microvm":
-            return "" if shutil.which("qemu-system-x86_64", path=search) else "QEMU is not installed"
+            return (
+                ""
+                if shutil.which("qemu-system-x86_64", path=search)
+                else "QEMU is not installed (apt install qemu-system-x86)"
+            )
+
+
+def _why_no_engine(program: str, sockets: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    """An engine with an address of its own is looked for when the computer starts."""
+    if environ.get("SANDBOX_HOST") or any(_exists(Path(socket)) for socket in sockets):
+        return ""
+    if shutil.which(program, path=f"{environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"):
+        return ""
+    return f"there is no socket {sockets[0]}, and {program} is not installed"
 
 
 def _why_no_bubblewrap(search: str) -> str:

@@ -1,6 +1,5 @@
 """The keys of the manifest, read from the model."""
 
-import difflib
 import json
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -81,6 +80,8 @@ def _shape_of(field: FieldInfo) -> KeyShape:
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is closest to this one."""
+    import difflib  # only for a manifest with a mistake
+
     lowered = name[:100].lower().replace("-", "_")
     found = difflib.get_close_matches(lowered, list(known), n=1, cutoff=0.6)
     return found[0] if found else None

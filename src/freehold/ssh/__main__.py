@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ SWITCH_INTERVAL = 0.001
 """How often, in seconds, Python switches threads. Short, so that a thread that writes events delays no command."""
 
 
-async def run(home: Home) -> None:
+async def run(home: Home, listeners: tuple[socket.socket, ...] = ()) -> None:
     from freehold.ssh.server import SshSettings, serve
 
     manifest = require_manifest(home.manifest, os.environ).manifest
@@ -34,6 +35,7 @@ async def run(home: Home) -> None:
         owner=manifest.owner.did,
         sign_in_idle=manifest.gateway.sign_in_idle,
         sign_in_absolute=manifest.gateway.sign_in_absolute,
+        listeners=listeners,
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -62,13 +64,16 @@ async def _connect(home: Home, stop: asyncio.Event) -> "Computer | None":
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m freehold.ssh")
     parser.add_argument("--home", required=True)
-    home = find_home(parser.parse_args().home)
+    parser.add_argument("--listen", default="", help="numbers of inherited sockets that listen already")
+    options = parser.parse_args()
+    home = find_home(options.home)
+    listeners = tuple(socket.socket(fileno=int(word)) for word in options.listen.split(",") if word)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the keeper handles Ctrl-C
     sys.setswitchinterval(SWITCH_INTERVAL)
     configure_logging("info", "json", "ssh")
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it logs each packet
     try:
-        asyncio.run(run(home))
+        asyncio.run(run(home, listeners))
     except FreeholdError as error:
         print(error, file=sys.stderr)  # noqa: T201 - captured by the keeper
         sys.exit(1)

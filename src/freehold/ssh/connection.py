@@ -1,6 +1,7 @@
 """One SSH connection: authentication, its channels and forwards, and its end."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Coroutine, Mapping
@@ -77,6 +78,7 @@ class SshConnection(SSHServer):
         self._channels = 0
         self._listeners = 0
         self._commands = 0
+        self._awake = contextlib.ExitStack()
 
     # Called by asyncssh
 
@@ -89,6 +91,7 @@ class SshConnection(SSHServer):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
+        self._awake.close()
         self.server.connections.discard(self)
         if self._is_accepted:
             self.server.limiter.release()
@@ -120,6 +123,7 @@ class SshConnection(SSHServer):
             self._protocol.disconnect(DISC_BY_APPLICATION, "Too many connections")
             return
         self._is_accepted = True
+        self._awake.enter_context(self.server.computer.hold_awake())
         self.server.connections.add(self)
         self.record_event(
             "ssh.connected", {"address": self.address, "credential": credential.id, "key_id": credential.key_id}

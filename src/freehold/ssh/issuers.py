@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from freehold.client.address import is_local, read_address
 from freehold.errors import FreeholdError
 from freehold.home import Home
+from freehold.keeper.calls import GetKeeperStatus
+from freehold.keeper.client import call_keeper
 from freehold.ssh.client_config import SshEndpoint
 from freehold.ssh.client_key_store import ClientCertificate
 from freehold.ssh.credential_issuer import CredentialIssuer, CredentialRequester
@@ -56,15 +58,16 @@ class LocalIssuer:
         return found is not None and found.revoked is None
 
     def require_running(self) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect(str(self._home.run / "ssh.sock"))
-            except OSError:
-                raise FreeholdError(
-                    "ssh.not-running",
-                    f"The SSH server of {self._home.root} does not answer",
-                    hint="Start it with freehold up; if it is running, see freehold logs ssh",
-                ) from None
+        """Its first connection starts the server, so one that waits for it counts as running."""
+        programs = {program.name: program for program in call_keeper(self._home, GetKeeperStatus()).programs}
+        server = programs.get("ssh")
+        if server is None or server.state not in ("idle", "starting", "ready"):
+            why = "" if server is None or server.last_error is None else f": {server.last_error}"
+            raise FreeholdError(
+                "ssh.not-running",
+                f"The SSH server of {self._home.root} does not answer{why}",
+                hint="See why: freehold status, freehold logs ssh",
+            )
 
     def list(self) -> list[Credential]:
         with Timeline(self._home.timeline) as timeline:

@@ -6,7 +6,7 @@ from freehold.ssh.section import SshSection
 
 
 def plan_program(manifest: Manifest) -> FeatureProgram | None:
-    """A program of its own, so that bulk transfers do not slow the gateway. Nothing else waits for it."""
+    """A program of its own, so that bulk transfers do not slow the gateway. Its 60 MB are used from its first connection on."""
     section = manifest.section(SshSection)
     if not section.enabled:
         return None
@@ -18,4 +18,5 @@ def plan_program(manifest: Manifest) -> FeatureProgram | None:
         probe_socket="ssh.sock",
         preparation_module="freehold.ssh.keys",
         prepared_files=("vault/ssh/authority", "vault/ssh/authority.pub", "vault/ssh/host", "vault/ssh/host.pub"),
+        starts_on_demand=True,
     )

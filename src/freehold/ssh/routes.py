@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Literal
 
 from fastapi import Request
@@ -129,9 +130,12 @@ def _seconds(hours: float | None) -> int | None:
 class SshRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
-        self._issuer = CredentialIssuer(
-            context.services.home, context.services.manifest, CredentialStore(context.services.timeline)
-        )
+
+    @cached_property
+    def _issuer(self) -> CredentialIssuer:
+        """Not at construction: its table may have to be made, and routes are loaded on a full disk too."""
+        services = self._services
+        return CredentialIssuer(services.home, services.manifest, CredentialStore(services.timeline))
 
     @get("/v1/ssh", scope="read")
     async def get_ssh_server(self) -> SshServerBody:

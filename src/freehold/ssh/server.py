@@ -62,6 +62,8 @@ class SshSettings:
     login_timeout: float = LOGIN_TIMEOUT
     rekey_bytes: int = REKEY_BYTES
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    listeners: tuple[socket.socket, ...] = ()
+    """Sockets that listen already, instead of host and port."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,12 @@ async def serve(home: Home, settings: SshSettings, computer: Computer) -> AsyncI
                         group.create_task(_watch_expiry(state)),
                         group.create_task(_follow_revocations(timeline, state)),
                     ]
-                    server = await _listen(home, settings, state)
+                    servers = await _listen(home, settings, state)
                     probe_server = await _answer_probes(home, state)
                     try:
-                        yield RunningSshServer(server.sockets[0].getsockname()[1], state)
+                        yield RunningSshServer(servers[0].sockets[0].getsockname()[1], state)
                     finally:
-                        for listener in (server, probe_server):
+                        for listener in (*servers, probe_server):
                             listener.close()
                         for connection in list(state.connections):
                             connection.disconnect("Freehold is stopping")
@@ -126,7 +128,7 @@ async def serve(home: Home, settings: SshSettings, computer: Computer) -> AsyncI
                 writer_task.cancel()
 
 
-async def _listen(home: Home, settings: SshSettings, state: SshServerState) -> asyncio.Server:
+async def _listen(home: Home, settings: SshSettings, state: SshServerState) -> list[asyncio.Server]:
     loop = asyncio.get_running_loop()
     host_key = asyncssh.import_private_key(read_private(host_key_path(home)))
     options = await asyncssh.SSHServerConnectionOptions.construct(
@@ -151,10 +153,15 @@ async def _listen(home: Home, settings: SshSettings, state: SshServerState) -> a
         line_editor=False,
         encoding=None,
     )
+
+    def make_protocol() -> SshProtocol:
+        return SshProtocol(loop, options)
+
+    if settings.listeners:
+        return [await loop.create_server(make_protocol, sock=one, backlog=BACKLOG) for one in settings.listeners]
     try:
-        return await loop.create_server(
-            lambda: SshProtocol(loop, options), settings.host, settings.port, backlog=BACKLOG, reuse_address=True
-        )
+        host, port = settings.host, settings.port
+        return [await loop.create_server(make_protocol, host, port, backlog=BACKLOG, reuse_address=True)]
     except OSError as error:
         raise FreeholdError(
             "ssh.cannot-listen",

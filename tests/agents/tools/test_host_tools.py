@@ -310,3 +310,13 @@ async def test_an_agent_with_mcp_on_stdio_only_has_the_same_tools(freehold: Runn
     assert "content" in answers[3]["result"]
     (refused,) = await call_bridge(freehold, "made-up", json.dumps(listing))
     assert "401" in refused["error"]["message"]
+
+
+async def test_an_agent_runs_code_without_asking_and_keeps_its_variables(freehold: RunningFreehold) -> None:
+    session = await freehold.open("builtin")
+    async with freehold.watch(session) as watch:
+        await freehold.prompt(session, 'CALL run_code {"code": "x = 6 * 7"}')
+        await watch.until("turn.ended")
+        await freehold.prompt(session, 'CALL run_code {"code": "x + 100"}')
+        await watch.until("turn.ended")
+    assert "142" in watch.text()

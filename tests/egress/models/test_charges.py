@@ -21,12 +21,13 @@ from tests.support.condition import DEADLINE, until
 from freehold.egress.models import ALL, BudgetLimits, Ledger, budget, relay
 from freehold.egress.models.billing import MAX_OUTPUT, find_most
 from freehold.egress.models.budget_state import list_budget_states
-from freehold.egress.models.ledger import SCHEMA, UsageRecord, ensure_tables
+from freehold.egress.models.ledger import UsageRecord, ensure_tables
 from freehold.egress.models.meter import Meter
 from freehold.egress.models.model_request import ModelRequest
 from freehold.egress.models.open_requests import FILE_NAME, MAX_BYTES, OpenRequests
 from freehold.egress.models.paths import RequestForm
 from freehold.egress.models.prices import Prices
+from freehold.egress.models.schema import SCHEMA
 from freehold.egress.models.usage import TokenCounts, TokenKinds
 from freehold.errors import FreeholdError
 from freehold.manifest.sections.models import BudgetSection

@@ -1,6 +1,7 @@
 """Old usage takes little space, and every total stays the same."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 from tests.egress.models.gateway_harness import run_gateway
 
 from freehold.egress.models import Ledger
-from freehold.egress.models.ledger import SCHEMA, ReportGrouping, UsageRecord, UsageReportRow, ensure_tables
+from freehold.egress.models.ledger import ReportGrouping, UsageRecord, UsageReportRow, ensure_tables
+from freehold.egress.models.schema import SCHEMA
 from freehold.egress.models.usage import TokenCounts
 from freehold.egress.models.usage_rollup import ROLL_UP_AFTER, roll_up_usage
 from freehold.timeline import Timeline
@@ -69,15 +71,47 @@ def test_reports_have_the_sums_of_the_single_requests(ledger: Ledger) -> None:
     assert [row.key for row in ledger.report("day", since="2026-11-01")] == [("2026-11-15",)]
 
 
-def test_usage_from_before_the_daily_sums_is_in_the_reports(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", range(3, len(SCHEMA)))
+def test_usage_from_before_the_sums_is_in_every_report(tmp_path: Path, steps: int) -> None:
+    """Step 4 of the migration made the sums by day, step 5 those by model and by session."""
     with Timeline(tmp_path / "timeline.db") as timeline:
-        timeline.ensure_schema("models", *SCHEMA[:-1])
+        timeline.ensure_schema("models", *SCHEMA[:steps])
         for cost in (0.5, None):
             Ledger(timeline).close(spell(OLD, cost=cost), 5, [])
         ensure_tables(timeline)
         Ledger(timeline).close(spell(OLD), 5, [])
-        (row,) = Ledger(timeline).report("session")
-        assert (row.usage.requests, row.usage.tokens.input, row.usage.cost, row.usage.priced) == (3, 300, None, 1.0)
+        for rows in (*reports(Ledger(timeline)).values(), Ledger(timeline).report("session", since="2026-01-01")):
+            (row,) = rows
+            assert (row.usage.requests, row.usage.tokens.input, row.usage.cost, row.usage.priced) == (3, 300, None, 1.0)
+
+
+def test_sessions_since_a_day_have_the_usage_since_then(ledger: Ledger) -> None:
+    day = (OLD + timedelta(days=2)).strftime("%Y-%m-%d")
+    assert [(row.key, row.usage.requests) for row in ledger.report("session", since=day)] == [
+        (("s1",), 21),
+        (("s2",), 20),
+    ]
+    assert [(row.key, row.usage.requests) for row in ledger.report("session")] == [(("s1",), 61), (("s2",), 60)]
+
+
+def test_a_report_has_the_newest_rows_and_no_others(ledger: Ledger) -> None:
+    days = [(OLD + timedelta(days=day)).strftime("%Y-%m-%d") for day in range(3)]
+    assert [row.key for row in ledger.report("day", limit=2)] == [("2026-11-15",), (days[2],)]
+    assert [row.key[:1] for row in ledger.report("day_model", limit=3)] == [("2026-11-15",), (days[2],), (days[1],)]
+    assert [row.key for row in ledger.report("session", limit=1)] == [("s1",)]
+
+
+def test_turns_are_reported_newest_first_with_all_their_requests(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freehold.egress.models.ledger._TURN_ROWS", 2)
+    for number, turn in enumerate(("2", None, "2", "3")):
+        at = NOW + timedelta(minutes=number)
+        ledger.close(replace(spell(at), turn=turn), 5, [])
+    told = [(row.key, row.usage.requests) for row in ledger.report("turn")]
+    assert told == [(("s1", "3"), 1), (("s1", "2"), 2), (("s1", None), 1), (("s1", "1"), 61), (("s2", "1"), 60)]
+    assert [row.key for row in ledger.report("turn", limit=2)] == [("s1", "3"), ("s1", "2")]
+    assert [row.usage.requests for row in ledger.report("turn", since="2026-11-15")] == [1, 2, 1, 1]
 
 
 def test_recent_usage_keeps_its_turns_and_a_second_rollup_changes_nothing(ledger: Ledger) -> None:

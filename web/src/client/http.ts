@@ -1,49 +1,14 @@
-/** Requests to the gateway. Knows no React. */
+/** Requests of this page to its gateway. Knows no React. */
 
+import { Connection, type Problem, RequestFailed } from "freehold-client/connection";
 import { authorization } from "./signInKey";
 
-export interface Problem {
-  code: string;
-  message: string;
-  hint: string;
-  error_id?: string;
-}
+export { type Problem, problemIn, RequestFailed } from "freehold-client/connection";
 
-export class RequestFailed extends Error {
-  constructor(
-    readonly status: number,
-    readonly problem: Problem,
-  ) {
-    super(problem.message);
-  }
-}
+const connection = new Connection("", authorization);
 
-const UNREACHABLE: Problem = {
-  code: "gateway.unreachable",
-  message: "Freehold does not answer.",
-  hint: "The keeper restarts it. On its machine, freehold undo and the recovery page (port 8001 by default) work without it.",
-};
-
-/** What to show for a failed request whose body is not an error of ours. */
-function unexpectedReply(status: number): Problem {
-  return {
-    code: "gateway.unexpected-reply",
-    message: `Freehold answered with status ${status}.`,
-    hint: "Try again in a moment.",
-  };
-}
-
-function isProblem(value: unknown): value is { error: Problem } {
-  if (typeof value !== "object" || value === null || !("error" in value)) return false;
-  const error = value.error;
-  return typeof error === "object" && error !== null && "message" in error && typeof error.message === "string";
-}
-
-/** The problem in the body of a failed reply. */
-export function problemIn(body: string, status: number): Problem {
-  const value = parseJson(body);
-  return isProblem(value) ? value.error : unexpectedReply(status);
-}
+export const { request } = connection;
+export const requestLines = <T>(path: string, body: unknown) => connection.lines<T>(path, body);
 
 /** What to show for anything that was thrown. */
 export function problemOf(error: unknown): Problem {
@@ -51,40 +16,9 @@ export function problemOf(error: unknown): Problem {
   return { code: "page.error", message: "This page has an error.", hint: "Reload the page." };
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return text === "" ? null : JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
-type Init = Omit<RequestInit, "headers"> & { headers?: Record<string, string> };
-
-async function send(path: string, init: Init): Promise<Response> {
-  let response: Response;
-  try {
-    response = await fetch(path, { ...init, headers: { ...authorization(), ...init.headers } });
-  } catch {
-    throw new RequestFailed(0, UNREACHABLE);
-  }
-  if (response.ok) return response;
-  throw new RequestFailed(response.status, problemIn(await response.text(), response.status));
-}
-
-/** Sends a request and returns the JSON of its reply. Every failure is a `RequestFailed` that can be shown. */
-export async function request<T>(path: string, init: { method?: string; body?: unknown } = {}): Promise<T> {
-  const response = await send(path, {
-    method: init.method ?? "GET",
-    headers: init.body === undefined ? {} : { "content-type": "application/json" },
-    ...(init.body === undefined ? {} : { body: JSON.stringify(init.body) }),
-  });
-  return parseJson(await response.text()) as T;
-}
-
 /** The bytes at `path` and the tag of their version. */
 export async function download(path: string): Promise<{ bytes: Uint8Array<ArrayBuffer>; etag: string }> {
-  const response = await send(path, {});
+  const response = await connection.send(path);
   return { bytes: new Uint8Array(await response.arrayBuffer()), etag: response.headers.get("etag") ?? "" };
 }
 
@@ -94,12 +28,12 @@ export async function upload<T>(
   body: Blob | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = {},
 ): Promise<T> {
-  const response = await send(path, {
+  const response = await connection.send(path, {
     method: "PUT",
     body,
     headers: { "content-type": "application/octet-stream", ...headers },
   });
-  return parseJson(await response.text()) as T;
+  return (await response.json()) as T;
 }
 
 /** Starts a download as a link does. The browser streams it to the disk, so its size does not matter. */

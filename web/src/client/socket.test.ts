@@ -1,5 +1,5 @@
+import { LiveSocket, retryDelay, type Wire } from "freehold-client/socket";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { LiveSocket, retryDelay, type Wire } from "./socket";
 
 class FakeWire implements Wire {
   sent: Record<string, unknown>[] = [];

@@ -63,12 +63,16 @@ def copy_node(home: Home, progress: Progress) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _npm(home: Home, verb: str) -> list[str]:
+def find_npm() -> list[str]:
+    """The words that start npm."""
     wheel = _wheel()
-    program = [str(wheel / "bin/node"), str(wheel / "lib/node_modules/npm/bin/npm-cli.js")]
+    return [str(wheel / "bin/node"), str(wheel / "lib/node_modules/npm/bin/npm-cli.js")]
+
+
+def _npm(home: Home, verb: str) -> list[str]:
     cache = f"--cache={home.agents / '.cache/npm'}"
     # Scripts of packages would run on the host.
-    return [*program, verb, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cache]
+    return [*find_npm(), verb, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cache]
 
 
 def _wheel() -> Path:

@@ -49,6 +49,8 @@ class MemoryWatch:
         """Without an answer of the computer, what was known before stays."""
         with suppress(FreeholdError, TimeoutError):
             computer = self._dependencies.computer()
+            if computer.is_asleep:
+                return
             async with asyncio.timeout(REPLY_TIMEOUT):
                 use = await computer.measure_memory(self._admission.list_processes())
             self._admission.apply_measurement(use.trees, use.other)

@@ -212,7 +212,8 @@ class SessionRunner:
         launch = agent.launch(endpoint, env=grant.environment, secrets=grant.secrets)
         computer = self._dependencies.computer_of(self.session)
         async with run_agent(computer, launch, self, session=self.session, on_started=self._keep_program) as program:
-            await self._open_session(program, agent)
+            with computer.hold_awake():
+                await self._open_session(program, agent)
             self.ready.set()
             while True:
                 self._woken.clear()
@@ -222,7 +223,8 @@ class SessionRunner:
                 if turn is not None and is_owner_command(agent.name, turn.prompt["text"]):
                     await self._run_owner_command(turn)
                 elif turn is not None:
-                    with trace_turn(self.session, turn.turn, agent.name, None if endpoint is None else endpoint.model):
+                    model = None if endpoint is None else endpoint.model
+                    with computer.hold_awake(), trace_turn(self.session, turn.turn, agent.name, model):
                         await self._run_turn(program, turn)
                     self._turns_run += 1
                 elif not await self._wait_for_work(program):
@@ -376,7 +378,9 @@ class SessionRunner:
         self._owner_command = OwnerCommand(turn.prompt["text"], self._log.add_update)
         reason, failure = "error", None
         try:
-            reason = await self._owner_command.run(self._dependencies.computer_of(self.session))
+            computer = self._dependencies.computer_of(self.session)
+            with computer.hold_awake():
+                reason = await self._owner_command.run(computer)
         except FreeholdError as error:
             failure = error
         finally:

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
-from functools import lru_cache
+from functools import cache, lru_cache
 from posixpath import normpath
 
 from freehold.agents.sessions.self_running_patterns import SELF_RUNNING
@@ -29,7 +29,6 @@ def _read_patterns() -> Iterator[_Pattern]:
 
 
 _PATTERNS = tuple(_read_patterns())
-_LAST_NAMES = re.compile("|".join({translate(pattern.names[-1]) for pattern in _PATTERNS}))
 _ONLY_AT_ROOT = frozenset({"etc", "home", "lib", "root", "usr", "var"})
 _WORD_END = re.compile(r"[\s`;&|<>(){}=,:]+")
 _QUOTES = re.compile(r"['\"\\]")
@@ -97,9 +96,15 @@ def _matches(names: tuple[str, ...], end: int, pattern: _Pattern, is_same: Calla
     return all(map(is_same, names[start:end], pattern.names))
 
 
+@cache
+def _last_names() -> re.Pattern[str]:
+    """Compiled at the first use: it is large."""
+    return re.compile("|".join({translate(pattern.names[-1]) for pattern in _PATTERNS}))
+
+
 @lru_cache(maxsize=4096)
 def _find_by_name(name: str) -> tuple[_Pattern, ...]:
-    if _LAST_NAMES.match(name) is None:
+    if _last_names().match(name) is None:
         return ()
     return tuple(pattern for pattern in _PATTERNS if fnmatchcase(name, pattern.names[-1]))
 

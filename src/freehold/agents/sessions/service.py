@@ -14,11 +14,12 @@ from freehold.agents.sessions.admission import Admission
 from freehold.agents.sessions.agent_memory import AgentMemory
 from freehold.agents.sessions.approval_store import AnswerDelivery, ApprovalRow
 from freehold.agents.sessions.dependencies import SessionDependencies
+from freehold.agents.sessions.interrupted_turns import InterruptedTurns
 from freehold.agents.sessions.memory_watch import MemoryWatch
 from freehold.agents.sessions.prompt import answer_prompt, resolve_path
 from freehold.agents.sessions.queue_publisher import QueuePublisher, add_place
 from freehold.agents.sessions.reach import Answer
-from freehold.agents.sessions.rows import DraftEvent, SessionRow, Status
+from freehold.agents.sessions.rows import SessionRow, Status
 from freehold.agents.sessions.runner import IDLE_TIMEOUT, SessionRunner
 from freehold.agents.sessions.search_index import fill_search_index
 from freehold.agents.threads import run_blocking
@@ -32,8 +33,6 @@ START_TIMEOUT = 90.0
 
 STARTS_PER_CORE = 2
 """Agents that start at the same time, for each processor core: a start waits for half of its time."""
-
-STORE_RETRY_DELAY = 1.0
 
 QUEUE_TIMEOUT = 1.0
 
@@ -61,6 +60,7 @@ class SessionService:
             on_moved=self._queue_moved.set,
         )
         self.memory = MemoryWatch(dependencies, self.admission)
+        self._interrupted = InterruptedTurns(dependencies, self._publish_session)
         self._arriving = 0
         """Prompts that are being stored and whose agents are not in the queue yet."""
         self._searching = asyncio.Lock()
@@ -73,7 +73,7 @@ class SessionService:
         async with asyncio.TaskGroup() as group:
             self._group = group
             await run_blocking(self._store.prepare)
-            await self._recover()
+            await self._interrupted.recover()
             with suppress(FreeholdError):  # no agent of the former process works any more
                 await self.dependencies.keeper.call(ForgetAuthors(by="agent"))
             self.ready.set()
@@ -91,24 +91,6 @@ class SessionService:
         with suppress(TimeoutError):  # the computer does not answer: the others need not wait for that too
             async with asyncio.timeout(QUEUE_TIMEOUT):
                 await runner.in_queue.wait()
-
-    async def _recover(self) -> None:
-        approvals = self.dependencies.approvals.store
-        await run_blocking(approvals.mark_all_orphaned)
-        for session, turn in await run_blocking(self._store.turns.list_unfinished):
-            await self._end_interrupted(session, turn, "Freehold was restarted in the middle of this turn")
-
-    async def _end_interrupted(self, session: str, turn: int, why: str) -> None:
-        error = FreeholdError(
-            "session.interrupted", why, hint="The prompt was not sent again. Send another prompt to continue"
-        )
-        approvals = self.dependencies.approvals.store
-        ended: Json = {"stop_reason": "interrupted", "error": dict(error.body()), "changes": None, "usage": None}
-        status: Status = "needs_you" if await run_blocking(approvals.list_pending, session) else "failed"
-        drafts: list[DraftEvent] = [("error", ended["error"]), ("turn.ended", ended)]
-        events = await run_blocking(self._store.append, session, turn, drafts, status=status, ended=True)
-        self._watchers.publish_events(session, events)
-        await self._publish_session(session)
 
     # Sessions
 
@@ -400,11 +382,13 @@ class SessionService:
                 await runner.run()
             except FreeholdError as error:
                 log.warning("a session cannot go on: %s", error, extra={"session": runner.session})
-            await self._end_unfinished(runner.session, "Freehold could not record how this turn ended")
+            await self._interrupted.end_open(runner.session, "Freehold could not record how this turn ended")
         except Exception:
             # A bug in one session must not end the others. What was queued is not tried again.
             log.exception("a session ended with an unexpected error", extra={"session": runner.session})
-            await self._end_unfinished(runner.session, "This turn ended with an error of Freehold", drop_queued=True)
+            await self._interrupted.end_open(
+                runner.session, "This turn ended with an error of Freehold", drop_queued=True
+            )
         finally:
             self._runners.pop(runner.session, None)
             runner.ready.set()
@@ -412,22 +396,6 @@ class SessionService:
         waits = await run_blocking(self._store.turns.find_next, runner.session) is not None
         if waits and not self._is_stopped():
             self._wake(runner.session)
-
-    async def _end_unfinished(self, session: str, why: str, *, drop_queued: bool = False) -> None:
-        """Ends the turn that a session has left open. Tries again until that is stored: the disk may be full now."""
-        while True:
-            try:
-                if drop_queued:
-                    await self._drop_queued(session)
-                for turn in await run_blocking(self._store.turns.list_unfinished):
-                    if turn[0] == session:
-                        await self.dependencies.approvals.withdraw(session)
-                        await self._end_interrupted(*turn, why)
-            except FreeholdError as error:
-                log.warning("the end of a turn cannot be stored, trying again: %s", error, extra={"session": session})
-                await asyncio.sleep(STORE_RETRY_DELAY)
-            else:
-                return
 
     async def _publish_session(self, session: str) -> None:
         row = await run_blocking(self._store.get, session)

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -228,6 +228,13 @@ class SessionStore:
                 return TranscriptPage(found, is_cut=False)
             after, until = (after, some[0].seq) if last else (some[-1].seq, until)
         return TranscriptPage(found, is_cut=len(found) < limit)
+
+    def iterate_events(self, session: str, until: int) -> Iterator[SessionEventRow]:
+        """All events up to this one, a few at a time."""
+        after = 0
+        while some := self.events(session, after=after, before=until + 1, limit=PAGE_ROWS):
+            yield from some
+            after = some[-1].seq
 
     def find_last_event(self, session: str, kind: str) -> SessionEventRow | None:
         """The newest event of one kind."""

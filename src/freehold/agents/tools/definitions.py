@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from freehold.agents.sessions.permission_request import PermissionRequest, make_text_request
 from freehold.agents.sessions.reach import Reach
 from freehold.agents.threads import run_blocking
-from freehold.agents.tools.tool import HostTool, Json, ToolCaller
+from freehold.agents.tools.code_runner import LANGUAGES, CodeRunner
+from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller
 from freehold.agents.visible_text import make_visible
+from freehold.computer import Computer
 from freehold.egress.policy import parse_pattern
 from freehold.egress.service import EgressService
 from freehold.errors import FreeholdError
@@ -22,6 +24,7 @@ from freehold.timeline import Timeline
 MAX_LISTED = 100
 MAX_SEARCHED = 2_000
 MAX_CHOICES = 12
+MAX_CODE = 100_000
 OPEN_KINDS = ("history.", "computer.", "service.", "egress.")
 """Timeline events about the computer, which a session sees unless they belong to another one.
 
@@ -45,6 +48,8 @@ class HostToolDependencies:
     """The ports on which programs listen inside, with the name of the program if it is known."""
     preview: Callable[[int], str | None]
     """The address of a port's preview, which gives no access by itself; None for a port without a preview."""
+    computer_of: Callable[[str], Computer]
+    """The computer in which a session works, and its code runs. Raises `computer.not-connected`."""
 
 
 def make_host_tools(dependencies: HostToolDependencies) -> list[HostTool]:
@@ -55,6 +60,7 @@ def make_host_tools(dependencies: HostToolDependencies) -> list[HostTool]:
         _make_ask_owner(),
         _make_request_egress(dependencies),
         _make_preview_address(dependencies),
+        _make_run_code(CodeRunner(dependencies.computer_of)),
     ]
 
 
@@ -227,6 +233,26 @@ def _make_preview_address(dependencies: HostToolDependencies) -> HostTool:
         {"port": {**_PORT, "description": "Default: every port on which a program listens."}},
         (),
         describe,
+    )
+
+
+def _make_run_code(runner: CodeRunner) -> HostTool:
+    async def run(caller: ToolCaller, given: Json) -> ToolAnswer:
+        language = given.get("language", "python")
+        if language not in LANGUAGES:
+            raise FreeholdError("tool.wrong-arguments", f"run_code: the languages are {', '.join(LANGUAGES)}")
+        return await runner.run(caller.session, language, given["code"])
+
+    return HostTool(
+        "run_code",
+        "Run code in a sealed process and get its output, the value of its last expression, and its figures. Variables "
+        "stay for the next call. It can read /workspace; it cannot write files, start programs or use the network.",
+        {
+            "code": {"type": "string", "minLength": 1, "maxLength": MAX_CODE, "description": "The code."},
+            "language": {**_TEXT, "description": f"One of {', '.join(LANGUAGES)}. Default: python."},
+        },
+        ("code",),
+        run,
     )
 
 

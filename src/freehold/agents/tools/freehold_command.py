@@ -110,7 +110,8 @@ def main() -> int:
         return 1
     result = answer["result"]
     failed = result.get("isError") is True
-    (sys.stderr if failed else sys.stdout).write("\n".join(part["text"] for part in result["content"]) + "\n")
+    texts = [part["text"] for part in result["content"] if part["type"] == "text"]
+    (sys.stderr if failed else sys.stdout).write("\n".join(texts) + "\n")
     return 1 if failed else 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from freehold import __version__
 from freehold.agents.sessions.approval_store import PermissionAnswer
 from freehold.agents.sessions.permission_request import PermissionRequest
-from freehold.agents.tools.tool import HostTool, Json, ToolCaller
+from freehold.agents.tools.tool import HostTool, Json, ToolAnswer, ToolCaller
 from freehold.computer.contract.conventions import AGENTS_PATH, HOST_TOOLS_PORT, LOOPBACK
 from freehold.egress import http1
 from freehold.egress.stream import ByteStream, PushbackReader
@@ -184,8 +184,8 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode(errors="replace")).digest()
 
 
-def _content(text: str) -> Json:
-    return {"content": [{"type": "text", "text": text}]}
+def _content(answer: str | ToolAnswer) -> Json:
+    return {"content": (ToolAnswer(answer) if isinstance(answer, str) else answer).as_json()}
 
 
 def _error(number: object, code: int, message: str) -> Json:

@@ -1,5 +1,6 @@
 """One host tool: its description and schema for the model, and what it does for a session."""
 
+import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,28 @@ class ToolCaller:
 
 
 @dataclass(frozen=True)
+class ToolPicture:
+    type: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """Text for the model, and pictures for one that can see."""
+
+    text: str
+    pictures: tuple[ToolPicture, ...] = ()
+
+    def as_json(self) -> list[Json]:
+        """The content in the form of MCP."""
+        shown = [
+            {"type": "image", "mimeType": one.type, "data": base64.b64encode(one.content).decode()}
+            for one in self.pictures
+        ]
+        return [{"type": "text", "text": self.text}, *shown]
+
+
+@dataclass(frozen=True)
 class HostTool:
     """`properties` are strings, integers, booleans and lists of strings. Other arguments are refused."""
 
@@ -29,7 +52,7 @@ class HostTool:
     description: str
     properties: Mapping[str, Json]
     required: tuple[str, ...]
-    call: Callable[[ToolCaller, Json], Awaitable[str]]
+    call: Callable[[ToolCaller, Json], Awaitable[str | ToolAnswer]]
 
     def as_json(self) -> Json:
         return {

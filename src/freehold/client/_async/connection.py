@@ -1,6 +1,6 @@
 """The connection to one Freehold: HTTP requests, and topics of its socket."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, TypeVar
 
 import httpx2
@@ -14,6 +14,8 @@ from freehold.client.stream_position import StreamPosition
 from freehold.client.topic_protocol import TopicMessage, TopicSubscription
 
 T = TypeVar("T")
+STREAM_SILENCE = 60.0
+"""Seconds without a byte after which a stream counts as lost. The other side sends an empty line every few seconds."""
 
 
 class AsyncConnection:
@@ -85,7 +87,24 @@ class AsyncConnection:
         except ValidationError as error:
             raise unexpected_reply(self.url, error) from error
 
-    async def stream(self, path: str, after: int | None, query: Mapping[str, Any]) -> AsyncIterator[str]:
+    async def stream(self, path: str, part: type[T], body: Mapping[str, Any]) -> AsyncGenerator[T]:
+        """The lines of a reply, each as it arrives. Ending the iteration early hangs up."""
+        adapter = TypeAdapter(part)
+        waits = httpx2.Timeout(self._timeout, read=max(self._timeout, STREAM_SILENCE))
+        try:
+            async with self._http.stream("POST", path, json=body, timeout=waits) as response:
+                if not response.is_success:
+                    await response.aread()
+                    read_reply(self.url, response)
+                async for line in response.aiter_lines():
+                    if line:
+                        yield adapter.validate_json(line)
+        except httpx2.TransportError as error:
+            raise connection_error(self.url, error, self._timeout) from error
+        except ValidationError as error:
+            raise unexpected_reply(self.url, error) from error
+
+    async def follow_events(self, path: str, after: int | None, query: Mapping[str, Any]) -> AsyncGenerator[str]:
         """The data of server-sent events. Reconnects by itself and goes on after the last one received.
 
         Ends only with an error that a retry cannot solve.

@@ -1,7 +1,8 @@
 """What others are told: `home.events`."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from freehold.client._async.connection import AsyncConnection
@@ -44,10 +45,12 @@ class AsyncEvents:
         query = {"after": after, "type": [*types] or None, "limit": limit, "newest": "true" if newest else None}
         return await self._connection.get(EVENTS, EventListPage, query)
 
-    async def stream(self, after: int | None = None, *, types: Sequence[str] = ()) -> AsyncIterator[CloudEventInfo]:
+    async def stream(self, after: int | None = None, *, types: Sequence[str] = ()) -> AsyncGenerator[CloudEventInfo]:
         """Events as they come; without `after`, from now on. Connects again by itself, and misses nothing by that."""
-        async for text in self._connection.stream(f"{EVENTS}/stream", after, {"type": [*types] or None}):
-            yield CloudEventInfo.model_validate(json.loads(text))
+        query = {"type": [*types] or None}
+        async with aclosing(self._connection.follow_events(f"{EVENTS}/stream", after, query)) as texts:
+            async for text in texts:
+                yield CloudEventInfo.model_validate(json.loads(text))
 
     async def delivery(self) -> DeliveryInfo:
         """Where events are sent, and how far that is."""

@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from freehold.client._async.beads import AsyncBeads
+from freehold.client._async.code import AsyncCode
 from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
 from freehold.client._async.egress import AsyncEgress
@@ -43,6 +44,7 @@ class AsyncFreehold:
         self.history = AsyncHistory(self._connection)
         self.preview = AsyncPreview(self._connection)
         self.ssh = AsyncSsh(self._connection)
+        self.code = AsyncCode(self._connection)
         self.sessions = AsyncSessions(self._connection)
         self.beads = AsyncBeads(self._connection)
         self.memory = AsyncMemory(self._connection)

@@ -1,7 +1,7 @@
 # made from _async/connection.py by python -m tools.generate
 """The connection to one Freehold: HTTP requests, and topics of its socket."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, TypeVar
 
 import httpx2
@@ -15,6 +15,8 @@ from freehold.client.stream_position import StreamPosition
 from freehold.client.topic_protocol import TopicMessage, TopicSubscription
 
 T = TypeVar("T")
+STREAM_SILENCE = 60.0
+"""Seconds without a byte after which a stream counts as lost. The other side sends an empty line every few seconds."""
 
 
 class SyncConnection:
@@ -84,7 +86,24 @@ class SyncConnection:
         except ValidationError as error:
             raise unexpected_reply(self.url, error) from error
 
-    def stream(self, path: str, after: int | None, query: Mapping[str, Any]) -> Iterator[str]:
+    def stream(self, path: str, part: type[T], body: Mapping[str, Any]) -> Generator[T]:
+        """The lines of a reply, each as it arrives. Ending the iteration early hangs up."""
+        adapter = TypeAdapter(part)
+        waits = httpx2.Timeout(self._timeout, read=max(self._timeout, STREAM_SILENCE))
+        try:
+            with self._http.stream("POST", path, json=body, timeout=waits) as response:
+                if not response.is_success:
+                    response.read()
+                    read_reply(self.url, response)
+                for line in response.iter_lines():
+                    if line:
+                        yield adapter.validate_json(line)
+        except httpx2.TransportError as error:
+            raise connection_error(self.url, error, self._timeout) from error
+        except ValidationError as error:
+            raise unexpected_reply(self.url, error) from error
+
+    def follow_events(self, path: str, after: int | None, query: Mapping[str, Any]) -> Generator[str]:
         """The data of server-sent events. Reconnects by itself and goes on after the last one received.
 
         Ends only with an error that a retry cannot solve.

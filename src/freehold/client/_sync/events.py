@@ -2,7 +2,8 @@
 """What others are told: `home.events`."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from freehold.client._sync.connection import SyncConnection
@@ -45,10 +46,12 @@ class SyncEvents:
         query = {"after": after, "type": [*types] or None, "limit": limit, "newest": "true" if newest else None}
         return self._connection.get(EVENTS, EventListPage, query)
 
-    def stream(self, after: int | None = None, *, types: Sequence[str] = ()) -> Iterator[CloudEventInfo]:
+    def stream(self, after: int | None = None, *, types: Sequence[str] = ()) -> Generator[CloudEventInfo]:
         """Events as they come; without `after`, from now on. Connects again by itself, and misses nothing by that."""
-        for text in self._connection.stream(f"{EVENTS}/stream", after, {"type": [*types] or None}):
-            yield CloudEventInfo.model_validate(json.loads(text))
+        query = {"type": [*types] or None}
+        with closing(self._connection.follow_events(f"{EVENTS}/stream", after, query)) as texts:
+            for text in texts:
+                yield CloudEventInfo.model_validate(json.loads(text))
 
     def delivery(self) -> DeliveryInfo:
         """Where events are sent, and how far that is."""

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from freehold.client._sync.beads import SyncBeads
+from freehold.client._sync.code import SyncCode
 from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
 from freehold.client._sync.egress import SyncEgress
@@ -44,6 +45,7 @@ class SyncFreehold:
         self.history = SyncHistory(self._connection)
         self.preview = SyncPreview(self._connection)
         self.ssh = SyncSsh(self._connection)
+        self.code = SyncCode(self._connection)
         self.sessions = SyncSessions(self._connection)
         self.beads = SyncBeads(self._connection)
         self.memory = SyncMemory(self._connection)

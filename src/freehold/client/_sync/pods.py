@@ -17,6 +17,7 @@ from freehold.client.pod_models import (
     PodRecordPage,
     RemovedDocument,
 )
+from freehold.errors import FreeholdError
 
 PODS = "/v1/slots/pods"
 
@@ -108,4 +109,12 @@ class SyncPods:
 
 
 def _path(path: str) -> str:
+    """An address in which `..` goes up would be another address of the API."""
+    if {".", ".."} & {*path.split("/")}:
+        raise FreeholdError(
+            "pods.invalid",
+            f"{path[:200]!a} is not a path: no part of it is . or ..",
+            hint="Give the path from the root of the pod",
+            kind="invalid",
+        )
     return f"{PODS}/data/{quote(path, safe='/')}"

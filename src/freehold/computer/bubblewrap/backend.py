@@ -3,12 +3,13 @@
 import os
 from pathlib import Path
 
-from freehold.computer.bubblewrap.layout import check_folders, check_image, check_mounts
+from freehold.computer.bubblewrap.layout import check_image
 from freehold.computer.bubblewrap.machine import BubblewrapMachine
 from freehold.computer.bubblewrap.sandbox import SandboxOrder
 from freehold.computer.contract.guest_archive import guest_archive
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.contract.transport import InheritedSocket, Transport
+from freehold.computer.walls.folder_check import check_folders, check_mounts
 from freehold.errors import FreeholdError
 
 DEFAULT_UID = 64242

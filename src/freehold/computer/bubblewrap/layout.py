@@ -1,70 +1,21 @@
-"""The file system of a computer, as arguments for bubblewrap; and checks of the folders in a spec."""
+"""The file system of a computer, as arguments for bubblewrap."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from freehold.computer.bubblewrap.ownership import check_folder_is_safe
-from freehold.computer.contract.conventions import (
-    AGENT_GID,
-    AGENT_HOME,
-    AGENT_UID,
-    BASE_ENVIRONMENT,
-    GUEST_PATH,
-    WORKSPACE,
+from freehold.computer.contract.conventions import AGENT_HOME, BASE_ENVIRONMENT, GUEST_PATH, WORKSPACE
+from freehold.computer.contract.spec import ComputerSpec, Limits
+from freehold.computer.walls.inside import (
+    MASKED_FILES,
+    MASKED_FOLDERS,
+    RUN_SIZE,
+    SHARED_ETC,
+    TOP_LEVEL,
+    tmp_size,
 )
-from freehold.computer.contract.spec import MIB, ComputerSpec, Limits
 from freehold.errors import FreeholdError
-
-RUN_SIZE = 16 * MIB
-
-# Only what programs need from the host's /etc and what holds nothing private. Never /etc/profile and similar files:
-# owners export keys there.
-SHARED_ETC = (
-    "ssl/certs",
-    "ssl/openssl.cnf",
-    "pki/tls/certs",
-    "pki/ca-trust/extracted",
-    "crypto-policies/back-ends",
-    "ca-certificates.conf",
-    "alternatives",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "localtime",
-    "os-release",
-    "debian_version",
-    "fonts",
-    "mime.types",
-    "protocols",
-    "services",
-)
-TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-
-# bubblewrap itself makes /proc/sys, /proc/sysrq-trigger, /proc/irq and /proc/bus read-only.
-MASKED_FILES = (
-    "cmdline",
-    "config.gz",
-    "interrupts",
-    "kallsyms",
-    "kcore",
-    "key-users",
-    "keys",
-    "kmsg",
-    "kpagecgroup",
-    "kpagecount",
-    "kpageflags",
-    "latency_stats",
-    "modules",
-    "sched_debug",
-    "slabinfo",
-    "timer_list",
-    "timer_stats",
-    "vmallocinfo",
-)
-MASKED_FOLDERS = ("acpi", "asound", "driver", "dynamic_debug", "firmware", "fs", "scsi")
-RESERVED_TARGETS = ("/", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr", "/opt/freehold")  # noqa: S108
 
 
 @dataclass(frozen=True)
@@ -76,40 +27,6 @@ class BindSources:
     guest: str
     mounts: tuple[str, ...]
     image: str | None
-
-
-def check_mounts(spec: ComputerSpec) -> None:
-    """Refuse a mount that would cover a part of the computer or another mount."""
-    taken: set[str] = set()
-    for mount in spec.mounts:
-        target = PurePosixPath(mount.target)
-        wrong = ""
-        if not target.is_absolute() or ".." in target.parts or "\0" in mount.target:
-            wrong = "is not an absolute path inside the computer"
-        elif str(target) in (WORKSPACE, AGENT_HOME, "/home") or _is_reserved(target):
-            wrong = "is reserved for the computer"
-        elif str(target) in taken:
-            wrong = "is mounted twice"
-        elif not mount.source.exists():
-            raise FreeholdError(
-                "computer.mount-missing",
-                f"{mount.source}, the source of the mount at {mount.target}, does not exist",
-                hint="Create it, or remove the mount from computer.mounts in freehold.toml",
-            )
-        if wrong:
-            raise FreeholdError(
-                "computer.mount-refused",
-                f"The mount target {mount.target!r} {wrong}",
-                hint="Choose another folder, such as /mnt/data, in computer.mounts",
-            )
-        taken.add(str(target))
-
-
-def check_folders(spec: ComputerSpec) -> None:
-    for folder in (spec.workspace, spec.home):
-        if not folder.is_dir():
-            raise FreeholdError("computer.no-folder", f"{folder} is not a folder", hint=f"mkdir -p {folder}")
-        check_folder_is_safe(folder)
 
 
 def image_folder(spec: ComputerSpec) -> Path:
@@ -132,11 +49,6 @@ def check_image(spec: ComputerSpec) -> None:
             f"{base / 'usr/bin/python3'} does not exist, and the guest needs it",
             hint="Install python3" if spec.image is None else "Use an image with python3, or leave computer.image out",
         )
-
-
-def _is_reserved(target: PurePosixPath) -> bool:
-    top = "/" + target.parts[1] if len(target.parts) > 1 else "/"
-    return top in RESERVED_TARGETS or top[1:] in TOP_LEVEL or str(target).startswith("/opt/freehold")
 
 
 def describe_root(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
@@ -162,6 +74,8 @@ def describe_root(spec: ComputerSpec, sources: BindSources) -> Iterator[str]:
     yield from ("--bind", sources.workspace, WORKSPACE, "--bind", sources.home, AGENT_HOME)
     for mount, source in zip(spec.mounts, sources.mounts, strict=True):
         yield from ("--bind" if mount.writable else "--ro-bind", source, mount.target)
+    for memory in spec.memory_mounts:
+        yield from ("--perms", "0755", "--size", str(memory.size), "--tmpfs", memory.target)
     yield from ("--ro-bind", sources.guest, GUEST_PATH)
 
 
@@ -197,28 +111,6 @@ def _proc() -> Iterator[str]:
                 "--remount-ro",
                 f"/proc/{name}",
             )
-
-
-def tmp_size(limits: Limits) -> int:
-    """At most a quarter of the memory: temporary files use memory that no killed process would free."""
-    return max(4096, min(limits.tmp, limits.memory // 4))
-
-
-def describe_etc(hostname: str) -> Mapping[str, str]:
-    """The files of /etc that are made for the computer."""
-    return {
-        "/etc/passwd": (
-            "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-            f"agent:x:{AGENT_UID}:{AGENT_GID}:agent:{AGENT_HOME}:/bin/bash\n"
-            "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-        ),
-        "/etc/group": f"root:x:0:\nagent:x:{AGENT_GID}:\nnogroup:x:65534:\n",
-        "/etc/hosts": f"127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost\n",
-        "/etc/hostname": f"{hostname}\n",
-        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
-        # Without a name server the C library asks 127.0.0.1, where none listens.
-        "/etc/resolv.conf": "",
-    }
 
 
 def describe_environment(spec: ComputerSpec) -> Iterator[str]:

@@ -15,12 +15,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from freehold.computer.bubblewrap.disk_guard import DiskGuard
-from freehold.computer.bubblewrap.limit_watch import LimitWatch
-from freehold.computer.bubblewrap.processes import ComputerProcesses
 from freehold.computer.bubblewrap.sandbox import MAX_STDERR, Sandbox, SandboxOrder, is_ready_for_signal, start_sandbox
-from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage
+from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
 from freehold.computer.contract.transport import Transport
+from freehold.computer.walls.disk_guard import DiskGuard
+from freehold.computer.walls.freezer import Freezer
+from freehold.computer.walls.limit_watch import LimitWatch
+from freehold.computer.walls.processes import ComputerProcesses
+from freehold.errors import FreeholdError
 
 MAX_LAST_WORDS = 4096
 READY_POLL_SECONDS = 0.002
@@ -42,6 +44,7 @@ class BubblewrapMachine:
         self._reported: deque[LimitEvent] = deque()
         self._stderr_tail = b""
         self._watch: LimitWatch | None = None
+        self._freezer: Freezer | None = None
         self._start_cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run_thread, name="computer", daemon=True)
 
@@ -72,7 +75,21 @@ class BubblewrapMachine:
     async def wait(self) -> int:
         return await asyncio.shield(self._ended)
 
+    @property
+    def is_asleep(self) -> bool:
+        return self._freezer is not None and self._freezer.is_asleep
+
+    async def sleep(self) -> SleepReport:
+        if self._freezer is None or self._ended.done():
+            raise FreeholdError("computer.ended", "The computer has ended")
+        return await self._freezer.sleep()
+
+    async def wake(self) -> None:
+        if self._freezer is not None:
+            self._freezer.wake()
+
     async def stop(self, grace: float = 5.0) -> None:
+        await self.wake()  # what is frozen can neither end nor be ended
         if not self._ended.done() and grace > 0:
             with contextlib.suppress(TimeoutError, ProcessLookupError):
                 async with asyncio.timeout(grace):
@@ -133,26 +150,34 @@ class BubblewrapMachine:
                 processes = ComputerProcesses(sandbox.guest, self._order.uid, sandbox.cgroup, spec.limits.file_size)
                 disk = DiskGuard((spec.workspace, spec.home), spec.limits, processes, sandbox.quota)
                 self._watch = LimitWatch(spec.limits, sandbox.cgroup, processes, disk, self._report)
-                self._call_in_loop(lambda: _resolve(self._started, sandbox))
-                status = self._watch_until_end(sandbox, self._watch)
+                self._freezer = freezer = Freezer(sandbox.cgroup, processes)
+                try:
+                    self._call_in_loop(lambda: _resolve(self._started, sandbox))
+                    status = self._watch_until_end(sandbox, self._watch, freezer)
+                finally:
+                    freezer.close()
             finally:
                 sandbox.remove()
         finally:
             self._call_in_loop(lambda: _resolve(self._ended, status))
 
-    def _watch_until_end(self, sandbox: Sandbox, watch: LimitWatch) -> int:
+    def _watch_until_end(self, sandbox: Sandbox, watch: LimitWatch, freezer: Freezer) -> int:
         ended = os.pidfd_open(sandbox.helper.pid)
         stderr = -1 if sandbox.helper.stderr is None else sandbox.helper.stderr.fileno()
         received = 0
         poll = select.poll()
         poll.register(ended, select.POLLIN)
         poll.register(stderr, select.POLLIN)
+        poll.register(freezer.woken, select.POLLIN)
         due = time.monotonic()
         try:
             while True:
                 if self._start_cancelled.is_set():
                     sandbox.kill()
-                ready = {descriptor for descriptor, _ in poll.poll(max(0.0, due - time.monotonic()) * 1000)}
+                pause = None if freezer.is_asleep else max(0.0, due - time.monotonic()) * 1000
+                ready = {descriptor for descriptor, _ in poll.poll(pause)}
+                if freezer.woken in ready:
+                    os.eventfd_read(freezer.woken)
                 if stderr in ready:
                     data = os.read(stderr, MAX_LAST_WORDS)
                     received += len(data)
@@ -164,7 +189,9 @@ class BubblewrapMachine:
                     watch.sample()
                     return sandbox.helper.wait()
                 if time.monotonic() >= due:
-                    watch.check()
+                    with freezer.lock:
+                        if not freezer.is_asleep:
+                            watch.check()
                     due = time.monotonic() + watch.pause
         finally:
             os.close(ended)

@@ -1,6 +1,5 @@
 """What this machine needs to build the walls, and how to get what is missing. No wall is ever left out."""
 
-import ctypes
 import functools
 import os
 import re
@@ -9,13 +8,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.bubblewrap.seccomp import compile_filters
+from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 
 MIN_BWRAP_VERSION = (0, 8)
-LANDLOCK_CREATE_RULESET = 444
-MIN_LANDLOCK_VERSION = 2
-SESSIONS_APART = "sessions apart"
 
 APPARMOR_PROFILE = """\
 abi <abi/4.0>,
@@ -103,19 +99,6 @@ def find_missing_requirements() -> list[MissingRequirement]:
             )
         )
     return problems
-
-
-def read_landlock_version() -> int:
-    """The Landlock version of the kernel; 0 if it has none or it is disabled."""
-    libc = ctypes.CDLL(None)
-    libc.syscall.restype = ctypes.c_long
-    version: int = libc.syscall(ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_long(0), ctypes.c_long(1))
-    return max(0, version)
-
-
-def can_separate_sessions() -> bool:
-    """Whether the guest can prevent sessions of one computer from reading each other; see guest/kernel.py."""
-    return read_landlock_version() >= MIN_LANDLOCK_VERSION
 
 
 def _seccomp_in_kernel() -> bool:

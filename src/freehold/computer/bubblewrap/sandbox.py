@@ -10,27 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from freehold.computer.bubblewrap.bind_stage import stage_sources
-from freehold.computer.bubblewrap.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
-from freehold.computer.bubblewrap.credentials import call_as_uid
-from freehold.computer.bubblewrap.layout import (
-    BindSources,
-    describe_environment,
-    describe_etc,
-    describe_root,
-    image_folder,
-)
-from freehold.computer.bubblewrap.limit_watch import apply_rlimits, describe_mechanisms
-from freehold.computer.bubblewrap.ownership import chown_tree
-from freehold.computer.bubblewrap.project_quota import ProjectQuota, use_project_quota
-from freehold.computer.bubblewrap.requirements import (
-    SESSIONS_APART,
-    SandboxTools,
-    can_separate_sessions,
-    explain_bwrap_error,
-    find_tools,
-)
-from freehold.computer.bubblewrap.seccomp import compile_filters
+from freehold.computer.bubblewrap.layout import BindSources, describe_environment, describe_root, image_folder
+from freehold.computer.bubblewrap.requirements import SandboxTools, explain_bwrap_error, find_tools
 from freehold.computer.contract.conventions import (
     AGENT_GID,
     AGENT_UID,
@@ -41,13 +22,19 @@ from freehold.computer.contract.conventions import (
 )
 from freehold.computer.contract.report import Isolation
 from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.walls.bind_stage import stage_sources
+from freehold.computer.walls.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
+from freehold.computer.walls.credentials import call_as_uid
+from freehold.computer.walls.inside import describe_etc
+from freehold.computer.walls.landlock import SESSIONS_APART, can_separate_sessions
+from freehold.computer.walls.limit_watch import apply_rlimits, describe_mechanisms
+from freehold.computer.walls.ownership import chown_tree
+from freehold.computer.walls.project_quota import ProjectQuota, use_project_quota
+from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
 
 START_TIMEOUT = 10.0
 MAX_STDERR = 64 * 1024
-
-# Joins the cgroups while it still has the permission, then becomes the next program.
-ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 
 # Does what `python3 GUEST_PATH` does, without the modules that Python loads to detect an archive.
 RUN_ARCHIVE = f"import zipimport;exec(zipimport.zipimporter({GUEST_PATH!r}).get_code('__main__'))"
@@ -97,7 +84,6 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
     """
     tools = find_tools()
     parents = find_parents()
-    remove_stale_cgroups(parents)
     cgroup = make_cgroup(order.spec.limits, parents)
     helper: subprocess.Popen[bytes] | None = None
     try:
@@ -106,7 +92,9 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
         mechanisms = describe_mechanisms(cgroup, quota)
         filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
         helper, child_info = _start_bwrap(order, tools, filters, cgroup, _gather_sources(order))
-        guest = _find_guest(helper, child_info, tools)
+        with os.fdopen(child_info, "rb") as answer:
+            remove_stale_cgroups(parents)  # while bubblewrap builds the walls
+            guest = _find_guest(helper, answer.read(), tools)
         walls = _await_walls(helper, guest, order.uid, tools)
         call_as_uid(order.uid, lambda: apply_rlimits(guest, order.spec.limits, mechanisms))
     except BaseException:
@@ -146,8 +134,8 @@ def _gather_sources(order: SandboxOrder) -> BindSources:
 
 def _start_bwrap(
     order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], cgroup: Cgroup | None, sources: BindSources
-) -> tuple[subprocess.Popen[bytes], bytes]:
-    """The process, and what bubblewrap reported about its child: JSON, or nothing if it failed."""
+) -> tuple[subprocess.Popen[bytes], int]:
+    """The process, and the pipe in which bubblewrap reports its child: JSON, or nothing if it failed."""
     info, info_inside = os.pipe()
     handed = [info_inside]
     try:
@@ -178,8 +166,7 @@ def _start_bwrap(
     finally:
         for descriptor in handed:
             os.close(descriptor)
-    with os.fdopen(info, "rb") as answer:
-        return helper, answer.read()
+    return helper, info
 
 
 def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: SandboxTools) -> int:
@@ -192,7 +179,7 @@ def _describe_descent(order: SandboxOrder, tools: SandboxTools, cgroup: Cgroup |
     """The programs that run before bubblewrap: join the cgroups, then drop every privilege."""
     steps: list[str] = []
     if cgroup is not None:
-        steps += ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, cgroup.process_files), "--"]
+        steps += cgroup.entering_command()
     steps += [tools.setpriv, "--no-new-privs"]
     if os.geteuid() == 0:
         steps += [f"--reuid={order.uid}", f"--regid={order.uid}", "--clear-groups", "--inh-caps=-all"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage
+from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.contract.transport import Transport
 
@@ -42,6 +42,21 @@ class Machine(Protocol):
         """Call `callback` for each event, in the event loop that started the machine. Returns a function that stops it."""
         ...
 
+    @property
+    def is_asleep(self) -> bool: ...
+
+    async def sleep(self) -> SleepReport:
+        """Stop everything inside without ending it: it uses no processor until `wake`, and less memory if possible.
+
+        What is sent to the guest meanwhile is kept for it. Raises `computer.cannot-sleep` if this machine cannot, and
+        then nothing has changed. `stop`, `wait` and `usage` work as before. Idempotent.
+        """
+        ...
+
+    async def wake(self) -> None:
+        """Everything inside goes on where it was. May be called while `sleep` has not returned yet. Idempotent."""
+        ...
+
     def last_words(self) -> str:
         """The end of what backend and guest wrote to stderr. Written by code inside: never trust it."""
         ...
@@ -73,10 +88,13 @@ class Backend(Protocol):
 
 @runtime_checkable
 class HostProcess(Protocol):
-    """An optional part of a machine: one process of this host that ends when the machine ends."""
+    """An optional part of a machine: one process of this host that ends when the machine ends.
+
+    None while the machine is written to disk.
+    """
 
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int | None: ...
 
 
 def find_host_pid(machine: Machine) -> int | None:

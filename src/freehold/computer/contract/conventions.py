@@ -9,6 +9,8 @@ from collections.abc import Mapping
 GUEST_PATH = "/opt/freehold/guest.pyz"
 GUEST_PYTHON = "/usr/bin/python3"
 AGENTS_PATH = "/opt/agents"
+PACKAGES_PATH = "/opt/packages"
+"""Each folder below is one package with what it needs, prepared for isolates."""
 WORKSPACE = "/workspace"
 AGENT_HOME = "/home/agent"
 AGENT_UID = 1000

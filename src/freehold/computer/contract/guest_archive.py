@@ -2,7 +2,7 @@
 
 All modules are bundled into one, because searching an archive for many modules takes longer than running them. The
 bundle is there twice: compiled for the Python of this machine, which starts three times as fast, and as source code for
-any other Python.
+any other Python. What isolates need besides is in the archive too and is read at their first use.
 """
 
 import hashlib
@@ -15,10 +15,13 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
+from freehold.computer.contract import isolate_filter
 from freehold.computer.contract.conventions import GUEST_PYTHON
+from freehold.computer.contract.isolate_filter import compile_isolate_filters
 from freehold.errors import FreeholdError
 
 _SOURCES = Path(__file__).resolve().parents[2] / "guest"
+_ISOLATE_FILES = ("zygote.js", "fork.node")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _BUNDLE = """
 import sys
@@ -29,7 +32,7 @@ class Bundle:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name in MODULES:
-            return ModuleSpec(name, Bundle, is_package=name in ("freehold", "freehold.guest"))
+            return ModuleSpec(name, Bundle, is_package=name in PACKAGES)
 
     @staticmethod
     def create_module(spec):
@@ -40,8 +43,12 @@ class Bundle:
         exec(UNPACK(MODULES[module.__name__]), module.__dict__)
 
 
+PACKAGES = ("freehold", "freehold.guest", "freehold.guest.isolates")
 sys.meta_path.insert(0, Bundle)
-from freehold.guest.guest import main
+if "--zygote" in sys.argv:
+    from freehold.guest.isolates.start import main
+else:
+    from freehold.guest.guest import main
 
 main()
 """
@@ -58,18 +65,27 @@ sys.stdout.buffer.write(importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") 
 def read_sources() -> dict[str, str]:
     """The source of every guest module, by its dotted name."""
     sources = {"freehold": ""}
-    for source in sorted(_SOURCES.glob("*.py")):
-        name = "freehold.guest" if source.stem == "__init__" else f"freehold.guest.{source.stem}"
+    for source in sorted(_SOURCES.rglob("*.py")):
+        parts = [*source.relative_to(_SOURCES).parent.parts, source.stem]
+        name = ".".join(["freehold.guest", *(part for part in parts if part != "__init__")])
         if source.stem != "__main__":
             sources[name] = source.read_text()
     return sources
 
 
-def pack_guest(sources: dict[str, str], python: str = GUEST_PYTHON) -> bytes:
+def read_isolate_files() -> dict[str, bytes]:
+    """What isolates need besides Python modules, by its name in the archive. The addon is missing if it was not built."""
+    folder = _SOURCES / "isolates"
+    return {f"isolates/{name}": (folder / name).read_bytes() for name in _ISOLATE_FILES if (folder / name).exists()}
+
+
+def pack_guest(sources: dict[str, str], python: str = GUEST_PYTHON, files: dict[str, bytes] | None = None) -> bytes:
     """The archive. Not compressed, because unpacking would cost more time than it saves."""
     entries = {
         "__main__.py": f"UNPACK = lambda text: compile(text, 'guest', 'exec')\nMODULES = {sources!r}{_BUNDLE}".encode()
     }
+    entries.update(read_isolate_files() if files is None else files)
+    entries["isolates/closed.bpf"], entries["isolates/networked.bpf"] = compile_isolate_filters()
     compiled = _compile(sources, python)
     if compiled:
         entries["__main__.pyc"] = compiled
@@ -95,18 +111,18 @@ def _compile(sources: dict[str, str], python: str) -> bytes:
 @cache
 def guest_archive() -> Path:
     """The packed guest on disk, readable by all users; written once for each content and Python."""
-    sources = read_sources()
+    sources, files = read_sources(), read_isolate_files()
     if os.geteuid() == 0:
         folder = Path("/run/freehold-guest")  # not in a private folder: the uid of the computer must read it
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "freehold"
-    path = folder / f"guest-{_fingerprint(sources)}.pyz"
+    path = folder / f"guest-{_fingerprint(sources, files)}.pyz"
     try:
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_bytes(pack_guest(sources))
+        draft.write_bytes(pack_guest(sources, files=files))
         draft.chmod(0o644)
         draft.replace(path)
     except OSError as error:
@@ -118,8 +134,10 @@ def guest_archive() -> Path:
     return path
 
 
-def _fingerprint(sources: dict[str, str]) -> str:
+def _fingerprint(sources: dict[str, str], files: dict[str, bytes]) -> str:
     digest = hashlib.sha256(json.dumps(sources).encode())
+    for name, content in sorted({**files, "filter": Path(isolate_filter.__file__).read_bytes()}.items()):
+        digest.update(f"{name}:{len(content)}:".encode() + content)
     try:
         python = Path(GUEST_PYTHON).resolve()
         found = python.stat()

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-LimitMechanism = Literal["cgroup v2", "cgroup v1", "rlimit", "watch", "project quota", "tmpfs", "affinity", "guest"]
+LimitMechanism = Literal[
+    "cgroup v2", "cgroup v1", "rlimit", "watch", "project quota", "tmpfs", "affinity", "guest", "virtual machine"
+]
 
 
 @dataclass(frozen=True)
@@ -13,8 +15,8 @@ class Isolation:
 
     `runs_as` says in words what the computer is on the host, for example "uid 64242". `walls` are the
     walls that the backend has verified. `limits` names the mechanism that enforces each limit: "watch" is a watcher on
-    the host that acts within a second, "project quota" adds the count of the file system to it, "affinity" can be undone by a program inside, and "guest" is enforced by the
-    guest for each command. A limit that is not listed is not enforced.
+    the host that acts within a second, "project quota" adds the count of the file system to it, "affinity" can be undone by a program inside, "guest" is enforced by the
+    guest for each command, and "virtual machine" by the computer's own kernel. A limit that is not listed is not enforced.
     """
 
     backend: str
@@ -55,3 +57,19 @@ class LimitEvent:
     @property
     def setting(self) -> str:
         return f"computer.limits.{self.limit}"
+
+
+@dataclass(frozen=True)
+class SleepReport:
+    """How a machine was put to sleep: "frozen" in memory, or "written to disk". Memory in bytes; None if unknown."""
+
+    how: Literal["frozen", "written to disk"]
+    memory_before: int | None
+    memory_after: int | None
+
+    @property
+    def given_back(self) -> int:
+        """Bytes of memory that the host can use for other things meanwhile."""
+        if self.memory_before is None or self.memory_after is None:
+            return 0
+        return max(0, self.memory_before - self.memory_after)

@@ -42,11 +42,23 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder or file of the host that appears inside at `target`; read-only unless `writable`."""
+    """A folder or file of the host that appears inside at `target`; read-only unless `writable`.
+
+    `follows`: what is mounted on the source later is seen inside as well. The source is then a shared mount.
+    """
 
     source: Path
     target: str
     writable: bool = False
+    follows: bool = False
+
+
+@dataclass(frozen=True)
+class MemoryMount:
+    """An empty folder in memory at `target`, writable, gone when the computer ends. It counts as memory."""
+
+    target: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,7 @@ class ComputerSpec:
     home: Path
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
+    memory_mounts: tuple[MemoryMount, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
     hostname: str = "freehold"

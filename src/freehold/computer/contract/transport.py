@@ -80,7 +80,7 @@ class InheritedSocket(SocketTransport):
     def listen(self) -> socket.socket:
         """The listening socket, for the guest to inherit. This object owns it; only this user may connect to it."""
         if self._listener is None:
-            self._listener = _listen_at(self._draft)
+            self._listener = listen_at(self._draft)
         return self._listener
 
     def publish(self) -> None:
@@ -94,7 +94,8 @@ class InheritedSocket(SocketTransport):
             self._draft.unlink(missing_ok=True)
 
 
-def _listen_at(path: Path) -> socket.socket:
+def listen_at(path: Path) -> socket.socket:
+    """A listening unix socket that only this user may connect to. Raises `computer.bad-socket`."""
     if len(os.fsencode(path)) > _MAX_PATH:
         raise FreeholdError(
             "computer.bad-socket",

@@ -1,6 +1,5 @@
 """The list of escape attempts. The tests run it, and so does `freehold doctor` on the owner's machine."""
 
-from freehold.computer.bubblewrap.requirements import can_separate_sessions
 from freehold.computer.escapes.bait import Bait, placed_bait
 from freehold.computer.escapes.bombs import BOMBS, Bomb
 from freehold.computer.escapes.escape import EscapeAttempt, Outcome, Verdict
@@ -10,6 +9,7 @@ from freehold.computer.escapes.neighbours import NEIGHBOURS
 from freehold.computer.escapes.network import NETWORK
 from freehold.computer.escapes.processes import PROCESSES
 from freehold.computer.escapes.trial import try_bomb, try_escape
+from freehold.computer.walls.landlock import can_separate_sessions
 
 ESCAPES: tuple[EscapeAttempt, ...] = (
     *FILES,

@@ -56,6 +56,17 @@ def read(path):
     with open(path, "rb") as file:
         return file.read(4096)
 
+def see(path):
+    # A file that is covered by an empty one shows nothing.
+    if not read(path):
+        raise FileNotFoundError(errno.ENOENT, "an empty file")
+
+def reach(path):
+    # An empty folder that covers something leads nowhere.
+    if os.path.isdir(path) and not os.listdir(path):
+        raise FileNotFoundError(errno.ENOENT, "an empty folder")
+    os.stat(path)
+
 def write(path, content):
     descriptor = os.open(path, os.O_WRONLY)
     try:

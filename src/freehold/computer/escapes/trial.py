@@ -5,6 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from freehold.computer.contract.backend import Backend
 from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.contract.report import LimitEvent
 from freehold.computer.escapes.bait import ENVIRONMENT_NAME, Bait
@@ -23,6 +24,8 @@ from freehold.computer.library.process import CommandResult
 from freehold.computer.library.removal import remove_tree
 from freehold.errors import FreeholdError
 
+EMULATED_SLOWNESS = 5
+ATTEMPT_SECONDS = 60.0
 ANSWER_TIMEOUT = 20.0
 
 
@@ -33,7 +36,9 @@ async def try_escape(escape: EscapeAttempt, bait: Bait, computer: Computer) -> V
     elif escape.then_stop:
         verdict = await _try_then_stop(escape, bait, computer)
     else:
-        verdict = judge_escape(escape, bait, await computer.run(build_command(escape, bait), timeout=60))
+        verdict = judge_escape(
+            escape, bait, await computer.run(build_command(escape, bait), timeout=_time_limit(computer))
+        )
     trouble = await _find_unresponsive(computer)
     return Verdict(escape.name, escape.claim, "escaped", trouble) if trouble else verdict
 
@@ -45,7 +50,9 @@ async def _try_beside_another(escape: EscapeAttempt, bait: Bait, computer: Compu
         if await process.stdout.read() != b"ready\n":
             return Verdict(escape.name, escape.claim, "unclear", "the process of the other session did not start")
         command = build_command(escape, bait, neighbour=process.pid)
-        verdict = judge_escape(escape, bait, await computer.run(command, timeout=60, apart="attacker"))
+        verdict = judge_escape(
+            escape, bait, await computer.run(command, timeout=_time_limit(computer), apart="attacker")
+        )
         if verdict.outcome == "refused":
             await process.write(b"still there?\n")
             if await process.stdout.read() != b"here\n":
@@ -57,7 +64,8 @@ async def _try_then_stop(escape: EscapeAttempt, bait: Bait, computer: Computer) 
     async def find_survivors() -> list[int]:
         return [one.pid for one in await computer.processes() if one.name == SURVIVOR and one.state != "Z"]
 
-    verdict = judge_escape(escape, bait, await computer.run(build_command(escape, bait), timeout=60, apart="attacker"))
+    command, limit = build_command(escape, bait), _time_limit(computer)
+    verdict = judge_escape(escape, bait, await computer.run(command, timeout=limit, apart="attacker"))
     if verdict.outcome != "refused":
         return verdict
     before = await find_survivors()
@@ -72,24 +80,34 @@ async def _try_then_stop(escape: EscapeAttempt, bait: Bait, computer: Computer) 
     return Verdict(escape.name, escape.claim, "refused", f"all {len(before)} processes were ended")
 
 
-async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer) -> Verdict:
+async def try_bomb(bomb: Bomb, bait: Bait, bystander: Computer, backend: Backend | None = None) -> Verdict:
     """Run a bomb in a new computer with small limits. Its limit must stop it, and afterwards both computers must answer."""
     folder = Path(tempfile.mkdtemp(prefix="freehold-bomb-"))
     (folder / "workspace").mkdir()
     (folder / "home").mkdir()
     try:
-        async with Computer.start(folder / "workspace", folder / "home", limits=SMALL) as computer:
+        async with Computer.start(folder / "workspace", folder / "home", limits=SMALL, backend=backend) as computer:
             events: list[LimitEvent] = []
             if computer.machine is not None:
                 computer.machine.subscribe(events.append)
             escape = EscapeAttempt(bomb.name, bomb.claim, bomb.program)
-            ran = await computer.run(build_command(escape, bait), timeout=bomb.seconds)
+            ran = await computer.run(build_command(escape, bait), timeout=bomb.seconds * _slowness(computer))
             trouble = await _find_unresponsive(computer) or await _find_unresponsive(bystander)
             if computer.machine is not None:
                 computer.machine.usage()
             return _judge_bomb(bomb, judge_escape(escape, bait, ran), ran, events, trouble)
     finally:
         await asyncio.to_thread(remove_tree, folder)
+
+
+def _time_limit(computer: Computer) -> float:
+    return ATTEMPT_SECONDS * _slowness(computer)
+
+
+def _slowness(computer: Computer) -> int:
+    """A virtual machine may be emulated: it then takes many times as long to reach a limit."""
+    limits = {} if computer.machine is None else computer.machine.isolation.limits
+    return EMULATED_SLOWNESS if "virtual machine" in limits.values() else 1
 
 
 def _judge_bomb(bomb: Bomb, own: Verdict, ran: CommandResult, events: list[LimitEvent], trouble: str) -> Verdict:

@@ -130,21 +130,23 @@ async def send_batch(
     *,
     most_bytes: int = MAX_BYTES,
     most_rows: int = MAX_ROWS,
+    counts: bool = True,
 ) -> list[ItemResult]:
-    """Send the request and then `contents`; return exactly `expected` results."""
+    """Send the request and then `contents`; return exactly `expected` results. `counts` says whether it is use."""
     collector = BatchCollector(expected, most_bytes, most_rows)
-    channel = collector.channel = link.open(request, collector, WINDOW)
-    try:
-        if isinstance(contents, AsyncIterable):
-            async for piece in contents:
-                await channel.write(piece)
-            channel.send_end()
-        else:
-            for piece in contents:
-                await channel.write(piece)
-        await collector.done
-    finally:
-        channel.close()
+    with link.use.hold_or_observe(counts):
+        channel = collector.channel = link.open(request, collector, WINDOW, counts=counts)
+        try:
+            if isinstance(contents, AsyncIterable):
+                async for piece in contents:
+                    await channel.write(piece)
+                channel.send_end()
+            else:
+                for piece in contents:
+                    await channel.write(piece)
+            await collector.done
+        finally:
+            channel.close()
     if collector.error is not None:
         raise collector.error
     if len(collector.outcomes) != expected:

@@ -46,6 +46,8 @@ class Channel:
         self._credited: asyncio.Future[None] | None = None
         self.closed_by_host = False
         self.closed_by_guest = False
+        self.is_use = True
+        """Whether what is sent here counts as use of the computer, and wakes it."""
 
     @property
     def is_closed(self) -> bool:
@@ -64,6 +66,7 @@ class Channel:
 
     def send_message(self, message: dict[str, Any]) -> None:
         if not self.is_closed:
+            self._note_use()
             self.link.send(frames.MESSAGE, self.number, frames.encode_message(message))
 
     async def write(self, data: bytes | memoryview, stream: int = 0) -> None:
@@ -80,12 +83,18 @@ class Channel:
             part = bytes(view[:room])
             view = view[room:]
             self._credit[stream] -= len(part)
+            self._note_use()
             self.link.send(frames.SIDE if stream else frames.DATA, self.number, part)
             await self.link.drain()
 
     def send_end(self, stream: int = 0) -> None:
         if not self.is_closed:
+            self._note_use()
             self.link.send(frames.END, self.number, bytes((stream,)))
+
+    def _note_use(self) -> None:
+        if self.is_use:
+            self.link.use.touch()
 
     def close(self) -> None:
         """End the operation; the guest stops what it was doing. Idempotent."""

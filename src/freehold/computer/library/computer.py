@@ -3,10 +3,12 @@
 import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from freehold.computer.contract.backend import Backend, Machine
 from freehold.computer.contract.report import LimitEvent, MachineUsage
@@ -40,6 +42,9 @@ from freehold.computer.library.request import send_request
 from freehold.computer.library.terminal import Terminal, TerminalInfo, read_terminal
 from freehold.computer.library.tunnel import ComputerListener, Tunnel, TunnelHandler
 from freehold.errors import FreeholdError
+
+if TYPE_CHECKING:
+    from freehold.computer.isolates.language import CodeLanguage, LanguageName
 
 _TIME_LIMIT_MARGIN = 15.0
 """Seconds after a command's time limit at which a guest that has not ended it counts as broken."""
@@ -174,6 +179,36 @@ class Computer:
     def state(self) -> LinkState:
         return self._connection.state
 
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it sleeps because nobody uses it. The next request wakes it."""
+        return self._connection.use.is_asleep
+
+    @cached_property
+    def python(self) -> "CodeLanguage":
+        return self._open_language("python")
+
+    @cached_property
+    def javascript(self) -> "CodeLanguage":
+        return self._open_language("javascript")
+
+    @cached_property
+    def typescript(self) -> "CodeLanguage":
+        return self._open_language("typescript")
+
+    @cached_property
+    def wasm(self) -> "CodeLanguage":
+        return self._open_language("wasm")
+
+    def _open_language(self, name: "LanguageName") -> "CodeLanguage":
+        from freehold.computer.isolates.language import CodeLanguage  # few clients run code
+
+        return CodeLanguage(self._connection, name)
+
+    def hold_awake(self) -> AbstractContextManager[None]:
+        """Keeps it from falling asleep while the context is open, also when nothing is sent to it."""
+        return self._connection.use.hold()
+
     def subscribe(self, callback: Callable[[LinkState, FreeholdError | None], None]) -> Callable[[], None]:
         """Call `callback` at each change of `state`, with the reason. Returns a function that stops it."""
         return self._connection.subscribe(callback)
@@ -192,12 +227,14 @@ class Computer:
         timeout: float | None = None,
         limits: Limits | None = None,
         apart: str | None = None,
+        counts_as_use: bool = True,
     ) -> CommandResult:
         """Run a command to its end. A string goes to /bin/sh; a sequence is a program with its arguments.
 
         At the timeout (`limits.wall_time` if no shorter one is given) the command and everything it started are
         killed, and the result says so. Cancelling the awaiting task kills them too. Processes that a finished command
-        left in the background keep running. `apart` is as for `spawn`.
+        left in the background keep running. `apart` is as for `spawn`. The computer stays awake meanwhile; a command
+        with `counts_as_use=False` does not begin its time of sleep anew.
         """
         given_limits, limits = limits, limits or self.limits
         time_limit = min(timeout, limits.wall_time) if timeout is not None else float(limits.wall_time)
@@ -215,7 +252,7 @@ class Computer:
         )
         already = self._reached_count
         result = await processes.run_command(
-            self._connection.link, request, data, limits.output, time_limit + _TIME_LIMIT_MARGIN
+            self._connection.link, request, data, limits.output, time_limit + _TIME_LIMIT_MARGIN, counts=counts_as_use
         )
         if self.machine is not None and not result.ok and result.limit is None:
             self.machine.usage()  # delivers the events that the kernel has counted by now
@@ -271,7 +308,7 @@ class Computer:
         return await Terminal.open(self._connection.link, {"op": "terminal.attach", "id": terminal, "since": since})
 
     async def terminals(self) -> list[TerminalInfo]:
-        answer = await send_request(self._connection.link, {"op": "terminals"})
+        answer = await send_request(self._connection.link, {"op": "terminals"}, counts=False)
         if not isinstance(answer, list):
             raise protocol_error("the list of terminals is not a list")
         return [read_terminal(row) for row in answer]
@@ -282,7 +319,7 @@ class Computer:
 
     async def processes(self) -> list[RunningProcess]:
         """Every process inside except the guest."""
-        (outcome,) = await send_batch(self._connection.link, {"op": "processes"}, 1)
+        (outcome,) = await send_batch(self._connection.link, {"op": "processes"}, 1, counts=False)
         outcome.value()
         return [read_running_process(row) for row in outcome.rows]
 
@@ -301,19 +338,23 @@ class Computer:
 
     async def listening_sockets(self) -> list[ListeningSocket]:
         """The TCP sockets inside that listen. The guest reads them itself and runs no program."""
-        (outcome,) = await send_batch(self._connection.link, {"op": "listeners"}, 1)
+        (outcome,) = await send_batch(self._connection.link, {"op": "listeners"}, 1, counts=False)
         outcome.value()
         return [read_listening_socket(row) for row in outcome.rows]
 
     async def socket_holders(self, sockets: Collection[int]) -> dict[int, int]:
         """A process that holds each of these sockets, by inode number as in /proc/net. Sockets without one are left out."""
-        (outcome,) = await send_batch(self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1)
+        (outcome,) = await send_batch(
+            self._connection.link, {"op": "holders", "sockets": list(sockets)}, 1, counts=False
+        )
         outcome.value()
         return dict(map(read_socket_owner, outcome.rows))
 
     async def measure_memory(self, leaders: Collection[int]) -> MemoryUse:
         """What these processes use, each with its descendants, and what everything else inside uses."""
-        (outcome,) = await send_batch(self._connection.link, {"op": "memory", "leaders": list(leaders)}, 1)
+        (outcome,) = await send_batch(
+            self._connection.link, {"op": "memory", "leaders": list(leaders)}, 1, counts=False
+        )
         outcome.value()
         return read_memory_use(leaders, outcome.rows)
 
@@ -322,7 +363,7 @@ class Computer:
 
     async def stats(self) -> ComputerStats:
         """Use now, and the limits. Counted by the kernel if this process started the computer, else by the guest."""
-        answer = await send_request(self._connection.link, {"op": "stats"})
+        answer = await send_request(self._connection.link, {"op": "stats"}, counts=False)
         if not isinstance(answer, dict):
             raise protocol_error("the reply to stats is not an object")
         known = self.machine.usage() if self.machine is not None else MachineUsage()

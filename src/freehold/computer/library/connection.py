@@ -5,9 +5,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
-from freehold.computer.contract.transport import Transport
+from freehold.computer.contract.transport import SocketTransport, Transport
 from freehold.computer.library.heartbeat import PING_EVERY
 from freehold.computer.library.link import Link
+from freehold.computer.library.use import ComputerUse, use_socket
 from freehold.errors import FreeholdError
 
 LinkState = Literal["connecting", "healthy", "unhealthy", "lost", "closed"]
@@ -43,6 +44,7 @@ class ComputerConnection:
         self.accepts: dict[tuple[int, int], Callable[[Link, int], None]] = {}
         self.restored: list[Restore] = []
         self.state: LinkState = "connecting"
+        self.use = ComputerUse(self._note_sleep, self._note_use_lost)
 
     async def open(self) -> None:
         """Make the first link. The caller gets its error."""
@@ -92,6 +94,19 @@ class ComputerConnection:
         self._set_state("closed")
         if self._link is not None:
             self._link.close()
+        await self.use.close()
+
+    def _note_use_lost(self) -> None:
+        """Both connections are made anew: the computer must not sleep without asking this client."""
+        if self._link is not None:
+            self._link.cut(FreeholdError("link.lost", "The computer has ended"))
+
+    def _note_sleep(self, asleep: bool) -> None:
+        if self._link is not None:
+            if asleep:
+                self._link.pause()
+            else:
+                self._link.resume()
 
     def _mark_lost(self, error: FreeholdError) -> None:
         if self.state != "closed":
@@ -99,13 +114,21 @@ class ComputerConnection:
             self._set_state("lost", error)
 
     async def _connect(self) -> Link:
-        link = await Link.connect(self.transport, accept=self._accept, clock=self._clock)
-        try:
-            for restore in self.restored:
-                await restore(link)
-        except BaseException:
-            link.close()
-            raise
+        with self.use.hold():
+            if isinstance(self.transport, SocketTransport):
+                await self.use.connect(use_socket(self.transport.path))
+            is_asked = self.use.is_connected
+            link = await Link.connect(self.transport, accept=self._accept, clock=self._clock)
+            link.use = self.use
+            try:
+                for restore in self.restored:
+                    await restore(link)
+            except BaseException:
+                link.close()
+                raise
+            if is_asked and not self.use.is_connected:
+                link.close()
+                raise FreeholdError("link.lost", "The computer ended while it was connected")
         self._link = link
         self._error = None
         self._set_state("healthy")

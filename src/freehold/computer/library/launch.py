@@ -4,6 +4,7 @@ from pathlib import Path
 
 from freehold.computer.contract.backend import Backend, Machine
 from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.library.prepared_packages import add_prepared_packages
 from freehold.computer.registry import find_backend
 
 
@@ -16,7 +17,7 @@ async def launch(spec: ComputerSpec, socket_path: Path, backend: Backend | None 
         backend = find_backend()
     transport = backend.make_transport(socket_path)
     try:
-        machine = await backend.start(spec, transport)
+        machine = await backend.start(add_prepared_packages(spec), transport)
         try:
             transport.publish()
         except BaseException:

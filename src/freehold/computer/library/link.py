@@ -11,6 +11,7 @@ from freehold.computer.library import frames
 from freehold.computer.library.channel import Channel, Receiver
 from freehold.computer.library.frames import protocol_error
 from freehold.computer.library.heartbeat import PING_EVERY, Heartbeat, LinkHealth
+from freehold.computer.library.use import ComputerUse
 from freehold.errors import FreeholdError
 
 MAX_UNSETTLED = 4096
@@ -62,7 +63,9 @@ class Link(asyncio.BufferedProtocol):
         self._ping_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._last_beat = self._loop.time()
+        self._is_paused = False
         self.heartbeat = Heartbeat(clock)
+        self.use = ComputerUse()
         self.ended: asyncio.Future[FreeholdError] = self._loop.create_future()
         self._greeted: asyncio.Future[None] = self._loop.create_future()
 
@@ -95,9 +98,34 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def health(self) -> LinkHealth:
-        return "lost" if self.ended.done() else self.heartbeat.health
+        if self.ended.done():
+            return "lost"
+        return "healthy" if self._is_paused else self.heartbeat.health
 
-    def open(self, request: dict[str, Any], receiver: Receiver, window: int = frames.WINDOW) -> Channel:
+    @property
+    def silence(self) -> float:
+        """Seconds without an answer; 0 while the computer sleeps."""
+        return 0.0 if self._is_paused else self.heartbeat.silence
+
+    def pause(self) -> None:
+        """The computer sleeps: no heartbeat is sent, and its silence means nothing."""
+        self._is_paused = True
+        if self._ping_timer is not None:
+            self._ping_timer.cancel()
+
+    def resume(self) -> None:
+        """The computer is awake again."""
+        if self._is_paused:
+            self._is_paused = False
+            self.heartbeat.record_activity()
+            self._last_beat = self._loop.time()
+            if not self.ended.done():
+                self.send_heartbeat()
+
+    def open(
+        self, request: dict[str, Any], receiver: Receiver, window: int = frames.WINDOW, *, counts: bool = True
+    ) -> Channel:
+        """Begin an operation. One that does not count (`counts`) only looks at the computer and does not keep it awake."""
         if self.ended.done():
             raise self.ended.result()
         if window != frames.WINDOW:
@@ -108,6 +136,7 @@ class Link(asyncio.BufferedProtocol):
             raise frames.busy_error(f"{self._unsettled} requests that were given up have not ended yet")
         channel = Channel(self, self._take_number(), receiver, window)
         self._channels[channel.number] = channel
+        self.use.touch(counts=counts)
         self.send(frames.OPEN, channel.number, payload)
         return channel
 
@@ -278,7 +307,8 @@ class Link(asyncio.BufferedProtocol):
             self.adopt(number, UnwantedChannel()).close()
 
     def adopt(self, number: int, receiver: Receiver) -> Channel:
-        """Accept a channel that the guest opened."""
+        """Accept a channel that the guest opened. What is sent on it is no use: a program inside asked for it."""
         channel = Channel(self, number, receiver, frames.WINDOW)
+        channel.is_use = False
         self._channels[number] = channel
         return channel

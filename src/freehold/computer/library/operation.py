@@ -26,14 +26,15 @@ class ChannelOperation(Receiver):
 
     async def _begin(self, link: Link, request: dict[str, Any]) -> Self:
         """Send the request and wait until the guest has started it. Raises the guest's error."""
-        channel = self._open_channel = link.open(request, self)
-        for number, stream in enumerate(self._streams):
-            stream.attach(channel, number)
-        try:
-            await self._started
-        except asyncio.CancelledError:
-            channel.close()
-            raise
+        with link.use.hold():
+            channel = self._open_channel = link.open(request, self)
+            for number, stream in enumerate(self._streams):
+                stream.attach(channel, number)
+            try:
+                await self._started
+            except asyncio.CancelledError:
+                channel.close()
+                raise
         if self._error is not None:
             raise self._error
         return self

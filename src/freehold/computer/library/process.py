@@ -193,29 +193,38 @@ class OutputCapture:
 
 
 async def run_command(
-    link: Link, request: dict[str, Any], stdin: bytes | None, output: int, timeout: float | None
+    link: Link,
+    request: dict[str, Any],
+    stdin: bytes | None,
+    output: int,
+    timeout: float | None,
+    *,
+    counts: bool = True,
 ) -> CommandResult:
     """Cancelling this kills the command and everything it started.
 
     The guest enforces the command's own time limit. `timeout` is for a guest that fails to do so.
     """
     capture = OutputCapture(output)
-    channel = capture.channel = link.open(request, capture)
-    try:
-        if stdin:
-            async with asyncio.timeout(timeout):
-                await channel.write(stdin)
-        if stdin is not None:
-            channel.send_end()
-        if timeout is None:
-            await capture.done
-        else:
-            async with asyncio.timeout(timeout):
+    with link.use.hold_or_observe(counts):
+        channel = capture.channel = link.open(request, capture, counts=counts)
+        try:
+            if stdin:
+                async with asyncio.timeout(timeout):
+                    await channel.write(stdin)
+            if stdin is not None:
+                channel.send_end()
+            if timeout is None:
                 await capture.done
-    except TimeoutError:
-        raise FreeholdError("computer.unresponsive", "The computer did not end a command at its time limit") from None
-    finally:
-        channel.close()
+            else:
+                async with asyncio.timeout(timeout):
+                    await capture.done
+        except TimeoutError:
+            raise FreeholdError(
+                "computer.unresponsive", "The computer did not end a command at its time limit"
+            ) from None
+        finally:
+            channel.close()
     return capture.result()
 
 

@@ -32,14 +32,15 @@ class _ReplyReceiver:
             self.done.set_exception(error)
 
 
-async def send_request(link: Link, request: dict[str, Any]) -> Any:
-    """The `ok` value of the guest's reply; its error is raised."""
+async def send_request(link: Link, request: dict[str, Any], *, counts: bool = True) -> Any:
+    """The `ok` value of the guest's reply; its error is raised. `counts` says whether it is use of the computer."""
     answer = _ReplyReceiver()
-    channel = link.open(request, answer)
-    try:
-        message = await answer.done
-    finally:
-        channel.close()
+    with link.use.hold_or_observe(counts):
+        channel = link.open(request, answer, counts=counts)
+        try:
+            message = await answer.done
+        finally:
+            channel.close()
     error = reply.read_error(message)
     if error is not None:
         raise error

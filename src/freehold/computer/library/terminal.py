@@ -103,6 +103,7 @@ class Terminal(ChannelOperation):
         await self.detach()
 
     def data(self, stream: int, payload: memoryview) -> None:
+        self._channel.link.use.touch()  # somebody watches it
         self.output.feed(bytes(payload))
 
     def end(self, stream: int) -> None:

@@ -29,12 +29,13 @@ class Tunnel:
     @classmethod
     async def connect(cls, link: Link, request: dict[str, Any]) -> "Tunnel":
         tunnel = cls()
-        tunnel.attach(link.open(request, tunnel))
-        try:
-            await tunnel._opened
-        except asyncio.CancelledError:
-            await tunnel.close()
-            raise
+        with link.use.hold():
+            tunnel.attach(link.open(request, tunnel))
+            try:
+                await tunnel._opened
+            except asyncio.CancelledError:
+                await tunnel.close()
+                raise
         if tunnel._error is not None:
             raise tunnel._error
         return tunnel
@@ -149,7 +150,8 @@ class ComputerListener:
         self._key = (id(link), channel.number)
         self._connection.accepts[self._key] = self._accept_connection
         try:
-            self.port = await tunnel.wait_listening()
+            with link.use.hold():
+                self.port = await tunnel.wait_listening()
         except BaseException:
             self._forget()
             raise

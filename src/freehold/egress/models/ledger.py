@@ -1,86 +1,38 @@
 """The store of usage, budgets and the kill switch, in the timeline's file, with an event a change."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from freehold.egress.models.budget import ALL, LIMIT_NAMES, BudgetLimits, CrossedLimit, LimitName, Spending, period_of
+from freehold.egress.models.schema import SCHEMA
 from freehold.egress.models.usage import ModelUsage, TokenCounts
 from freehold.errors import FreeholdError
 from freehold.timeline import Json, Timeline, Transaction
 
 ReportGrouping = Literal["day", "day_model", "model", "session", "turn", "provider"]
 
-SCHEMA = (
-    """
-    CREATE TABLE models_usage (
-      id INTEGER PRIMARY KEY, at TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, session TEXT NOT NULL,
-      turn TEXT, input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, written INTEGER NOT NULL,
-      cost REAL, estimated INTEGER NOT NULL, outcome TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX models_usage_at ON models_usage (at);
-    CREATE INDEX models_usage_session ON models_usage (session, turn);
-    CREATE TABLE models_budget (
-      scope TEXT PRIMARY KEY, day_cost REAL, month_cost REAL, day_tokens INTEGER, month_tokens INTEGER
-    ) STRICT;
-    CREATE TABLE models_mark (
-      scope TEXT NOT NULL, what TEXT NOT NULL, period TEXT NOT NULL,
-      state TEXT NOT NULL CHECK (state IN ('neared', 'reached', 'lifted')),
-      PRIMARY KEY (scope, what, period, state)
-    ) STRICT;
-    CREATE TABLE models_stop (
-      one INTEGER PRIMARY KEY CHECK (one = 1), at TEXT NOT NULL, who TEXT NOT NULL, why TEXT NOT NULL
-    ) STRICT;
-    """,
-    # A row may stand for several requests (`usage_rollup`).
-    "ALTER TABLE models_usage ADD COLUMN requests INTEGER NOT NULL DEFAULT 1",
-    # How many of them count as the dearest of their provider.
-    "ALTER TABLE models_usage ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0",
-    # The sums that reports read: a year of requests is few rows here. A roll-up changes none of them.
-    """
-    CREATE TABLE models_usage_day (
-      day TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, session TEXT NOT NULL, last INTEGER NOT NULL,
-      requests INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL,
-      written INTEGER NOT NULL, cost REAL NOT NULL, unpriced INTEGER NOT NULL, assumed INTEGER NOT NULL,
-      estimated INTEGER NOT NULL, PRIMARY KEY (day, provider, model, session)
-    ) STRICT, WITHOUT ROWID;
-    INSERT INTO models_usage_day
-      SELECT substr(at, 1, 10), provider, model, session, max(id), sum(requests), sum(input), sum(output), sum(cached),
-        sum(written), coalesce(sum(cost), 0), sum((cost IS NULL) * requests), sum(assumed), sum(estimated)
-      FROM models_usage GROUP BY 1, 2, 3, 4;
-    CREATE TRIGGER models_usage_is_summed AFTER INSERT ON models_usage WHEN NEW.outcome != 'folded' BEGIN
-      INSERT INTO models_usage_day VALUES (
-        substr(NEW.at, 1, 10), NEW.provider, NEW.model, NEW.session, NEW.id, NEW.requests, NEW.input, NEW.output,
-        NEW.cached, NEW.written, coalesce(NEW.cost, 0), (NEW.cost IS NULL) * NEW.requests, NEW.assumed, NEW.estimated
-      ) ON CONFLICT DO UPDATE SET
-        last = max(last, excluded.last), requests = requests + excluded.requests, input = input + excluded.input,
-        output = output + excluded.output, cached = cached + excluded.cached, written = written + excluded.written,
-        cost = cost + excluded.cost, unpriced = unpriced + excluded.unpriced, assumed = assumed + excluded.assumed,
-        estimated = estimated + excluded.estimated;
-    END;
-    """,
-)
 CHANGES = ("models.stopped", "models.resumed", "models.budget_changed", "models.budget_lifted")
 """The events after which the model gateway reads its state again."""
 
-_GROUPS: Mapping[ReportGrouping, tuple[str, ...]] = {
+_GROUPS: Mapping[str, tuple[str, ...]] = {
     "day": ("day",),
     "day_model": ("day", "provider", "model"),
     "model": ("provider", "model"),
     "provider": ("provider",),
     "session": ("session",),
-    "turn": ("session", "turn"),
 }
 _SUMS = (
     "coalesce(sum(requests), 0), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), "
     "coalesce(sum(written), 0), coalesce(sum(cost), 0), coalesce(sum((cost IS NULL) * requests), 0), "
     "coalesce(sum(assumed), 0), coalesce(sum(estimated), 0)"
 )
-_DAY_SUMS = (
-    "sum(requests), sum(input), sum(output), sum(cached), sum(written), sum(cost), sum(unpriced), sum(assumed), "
-    "sum(estimated)"
-)
+_STORED_SUMS = "requests, input, output, cached, written, cost, unpriced, assumed, estimated"
+_DAY_SUMS = ", ".join(f"sum({name})" for name in _STORED_SUMS.split(", "))
+_TURN_ROWS = 2000
+"""Rows that are read at once to find the newest turns."""
 
 
 def now_text(timespec: Literal["milliseconds", "microseconds"] = "milliseconds") -> str:
@@ -203,14 +155,49 @@ class Ledger:
         return _usage(self.timeline.query(sql, values)[0])
 
     def report(self, by: ReportGrouping, *, since: str = "", limit: int = 1000) -> list[UsageReportRow]:
-        """The newest first; `since` is a day such as 2026-11-01."""
-        group = ", ".join(_GROUPS[by])
-        single = by == "turn"
-        source = "models_usage WHERE at >= ?" if single else "models_usage_day WHERE day >= ?"
-        sums, newest = (_SUMS, "id") if single else (_DAY_SUMS, "last")
-        sql = f"SELECT {group}, {sums} FROM {source} GROUP BY {group} ORDER BY max({newest}) DESC LIMIT ?"  # noqa: S608 - likewise
-        width = len(_GROUPS[by])
-        return [UsageReportRow(row[:width], _usage(row[width:])) for row in self.timeline.query(sql, (since, limit))]
+        """The newest first; `since` is a day such as 2026-11-01. What is older than the last row is not read."""
+        if by == "turn":
+            return self._report_turns(since, limit)
+        given: tuple[str | int, ...] = (since, limit)
+        columns = _GROUPS[by]
+        group = ", ".join(columns)
+        if by == "session" and not since:
+            sql = f"SELECT session, {_STORED_SUMS} FROM models_usage_by_session ORDER BY last DESC LIMIT ?"  # noqa: S608 - constant text only
+            given = (limit,)
+        elif by == "day_model":
+            source = f"SELECT {group}, {_STORED_SUMS} FROM models_usage_by_model WHERE day >= ?"  # noqa: S608 - likewise
+            sql = f"{source} ORDER BY day DESC, last DESC LIMIT ?"
+        else:
+            table = "models_usage_day" if by == "session" else "models_usage_by_model"
+            order = "day" if by == "day" else "max(last)"
+            source = f"SELECT {group}, {_DAY_SUMS} FROM {table} WHERE day >= ?"  # noqa: S608 - likewise
+            sql = f"{source} GROUP BY {group} ORDER BY {order} DESC LIMIT ?"
+        width = len(columns)
+        return [UsageReportRow(row[:width], _usage(row[width:])) for row in self.timeline.query(sql, given)]
+
+    def _report_turns(self, since: str, limit: int) -> list[UsageReportRow]:
+        newest = self._find_newest_turns(since, limit)
+        sql = (
+            f"SELECT session, turn, {_SUMS} FROM json_each(?) JOIN models_usage ON session = json_extract(value, '$[0]') "  # noqa: S608 - likewise
+            "AND turn IS json_extract(value, '$[1]') WHERE at >= ? GROUP BY session, turn"
+        )
+        found = {row[:2]: _usage(row[2:]) for row in self.timeline.query(sql, (json.dumps(newest), since))}
+        return [UsageReportRow(turn, found[turn]) for turn in newest if turn in found]
+
+    def _find_newest_turns(self, since: str, limit: int) -> list[tuple[str, str | None]]:
+        found: dict[tuple[str, str | None], None] = {}
+        last: tuple[str, int] = ("~", 0)
+        while len(found) < limit:
+            rows = self.timeline.query(
+                "SELECT at, id, session, turn FROM models_usage WHERE at >= ? AND (at, id) < (?, ?)"
+                " ORDER BY at DESC, id DESC LIMIT ?",
+                (since, *last, _TURN_ROWS),
+            )
+            found.update(dict.fromkeys(row[2:] for row in rows))
+            if len(rows) < _TURN_ROWS:
+                break
+            last = rows[-1][:2]
+        return list(found)[:limit]
 
     def budgets(self) -> dict[str, BudgetLimits]:
         """Budgets that the owner set while Freehold ran. They replace those of the manifest."""

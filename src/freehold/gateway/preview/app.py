@@ -192,8 +192,10 @@ class PreviewApp:
             async with await self._connect(site.port) as tunnel:
                 await relay_socket(tunnel, site, scope, receive, send)
             return
-        async with await self._connect(site.port) as tunnel:
-            await forward_request(open_exchange(tunnel, scope, site), site, scope, receive, send)
+        # The answer may take long, and nothing is sent to the computer meanwhile.
+        with self._services.computer.hold_awake():
+            async with await self._connect(site.port) as tunnel:
+                await forward_request(open_exchange(tunnel, scope, site), site, scope, receive, send)
 
     async def _connect(self, port: int) -> Tunnel:
         try:

@@ -96,6 +96,8 @@ class PortMonitor:
                 published = None
                 continue
             try:
+                if self._computer().is_asleep and published is not None:
+                    continue  # the same programs listen when it wakes
                 found = await self.list_ports()
             except FreeholdError as error:
                 log.debug("the ports inside could not be read", extra={"error": error})

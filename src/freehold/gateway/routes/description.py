@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 
 from freehold.gateway.context import RouteContext
-from freehold.gateway.routing import RouteScope, get, read_route_table
+from freehold.gateway.routing import RouteScope, build_all, get, read_route_table
 
 SUFFIX = "Body"
 _CONVERTER = re.compile(r":[a-z]+}")
@@ -40,6 +40,7 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
 
     Python names every model of the API with the suffix `Body`; the description leaves the suffix out.
     """
+    build_all(app)
     description: dict[str, Any] = _without_suffix(app.openapi())
     schemas = description.setdefault("components", {}).setdefault("schemas", {})
     schemas["Problem"] = ERROR_SCHEMA

@@ -3,8 +3,10 @@
 import mimetypes
 from pathlib import Path
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.responses import FileResponse, Response
+from starlette.routing import Route
 
 from freehold.gateway.routing import requires
 
@@ -16,6 +18,7 @@ PAGES = (
     "/",
     "/sign-in",
     "/device",
+    "/code",
     "/sessions",
     "/history",
     "/history/diff",
@@ -47,14 +50,14 @@ def add_pages(app: FastAPI, static: Path = STATIC) -> None:
     """The page is open to anyone: it has no secrets, and shows the sign-in page to a browser that is not signed in."""
 
     @requires("anyone")
-    async def page() -> Response:
+    async def page(_request: Request) -> Response:
         index = static / "index.html"
         if not index.is_file():
             return Response(NOT_BUILT, status_code=503, media_type="text/plain")
         return FileResponse(index, media_type="text/html", headers={"cache-control": "no-cache"})
 
     for path in PAGES:
-        app.add_api_route(path, page, methods=["GET"], include_in_schema=False)
+        app.router.routes.append(Route(path, page, include_in_schema=False))
     if static.is_dir():
         for file in sorted(static.rglob("*")):
             if file.is_file() and file.name != "index.html" and file.suffix != GZIP_SUFFIX:
@@ -76,7 +79,7 @@ def _add_file(app: FastAPI, path: str, file: Path) -> None:
             return FileResponse(compressed, media_type=kind, headers={**headers, "content-encoding": "gzip"})
         return FileResponse(file, media_type=kind, headers=headers)
 
-    app.add_api_route(path, asset, methods=["GET"], include_in_schema=False)
+    app.router.routes.append(Route(path, asset, include_in_schema=False))
 
 
 def accepts_gzip(accepted: str) -> bool:

@@ -1,5 +1,7 @@
 """The programs that the keeper runs: list and restart them."""
 
+from typing import Literal
+
 from fastapi import Request
 from pydantic import BaseModel
 
@@ -48,8 +50,34 @@ class ManifestAdviceBody(BaseModel):
     hint: str
 
 
+class SleepStateBody(BaseModel):
+    """The sleep of the computer. `after`, `seconds` (asleep since its start) in seconds, `given_back` in bytes."""
+
+    after: float
+    asleep: bool
+    since: float | None
+    given_back: int | None
+    times: int
+    seconds: float
+    trouble: str | None
+
+
+class MountStateBody(BaseModel):
+    """One mount of the computer. History covers none. `words` say what is wrong, or nothing."""
+
+    kind: str
+    source: str
+    target: str
+    writable: bool
+    state: Literal["starting", "ready", "failing", "down"]
+    words: str
+
+
 class ProgramsStateBody(BaseModel):
-    """All programs, and the isolation of the computer. `usage` is its present use; null means not measurable."""
+    """All programs, and the isolation of the computer. `usage` is its present use; null means not measurable.
+
+    `sleep` is null for a computer that never sleeps.
+    """
 
     version: str
     home: str
@@ -60,7 +88,9 @@ class ProgramsStateBody(BaseModel):
     ports: list[ServedPortBody]
     isolation: IsolationFactsBody | None
     usage: dict[str, float | None] | None
+    sleep: SleepStateBody | None
     limits: dict[str, float]
+    mounts: list[MountStateBody]
     advice: list[ManifestAdviceBody]
 
 
@@ -103,7 +133,9 @@ class ProgramRoutes:
             ports=[ServedPortBody.model_validate(encode(port)) for port in status.ports],
             isolation=None if status.isolation is None else IsolationFactsBody.model_validate(encode(status.isolation)),
             usage=None if status.usage is None else vars(status.usage),
+            sleep=None if status.sleep is None else SleepStateBody.model_validate(encode(status.sleep)),
             limits=self._services.manifest.computer.limits.model_dump(),
+            mounts=[MountStateBody.model_validate(encode(mount)) for mount in status.mounts],
             advice=[ManifestAdviceBody.model_validate(encode(one)) for one in status.advice],
         )
 

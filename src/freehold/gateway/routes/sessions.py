@@ -4,14 +4,15 @@ import asyncio
 import base64
 import binascii
 import json
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field, field_validator
 
 from freehold.agents.acp.json_rpc import Json
-from freehold.agents.sessions.export import export_json, export_markdown
+from freehold.agents.sessions.export import export_json, export_markdown, gather_pieces
 from freehold.agents.sessions.owner_command import runs_command
 from freehold.agents.sessions.rows import SessionEventRow, SessionRow
 from freehold.gateway.context import RouteContext
@@ -33,7 +34,6 @@ from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 
 MAX_PROMPT = 16 * 1024 * 1024
-MAX_EXPORTED = 100_000
 JSON = "application/json"
 
 
@@ -339,15 +339,10 @@ class SessionRoutes:
     async def export_session(self, session: UrlId, format: Literal["markdown", "json"] = "markdown") -> Response:
         """The transcript as Markdown or JSON."""
         row = await self._sessions.get(session)
-        events = await asyncio.to_thread(self._store.events, session, limit=MAX_EXPORTED)
+        read = partial(self._store.iterate_events, session, row.seq)
         disposition = {"content-disposition": f'attachment; filename="session-{session}.{_ENDINGS[format]}"'}
-        if format == "json":
-            text = await asyncio.to_thread(lambda: json.dumps(export_json(row, events)))
-            return Response(text, headers=disposition, media_type=JSON)
-        text = await asyncio.to_thread(export_markdown, row, events)
-        return PlainTextResponse(
-            text.encode("utf-8", "replace"), headers=disposition, media_type="text/markdown; charset=utf-8"
-        )
+        pieces = export_json(row, read) if format == "json" else export_markdown(row, read)
+        return StreamingResponse(gather_pieces(pieces), headers=disposition, media_type=_EXPORT_TYPES[format])
 
 
 def _encode_events(events: list[SessionEventRow], more: int | None, streaming: list[Json]) -> bytes:
@@ -357,3 +352,4 @@ def _encode_events(events: list[SessionEventRow], more: int | None, streaming: l
 
 
 _ENDINGS = {"markdown": "md", "json": "json"}
+_EXPORT_TYPES = {"markdown": "text/markdown; charset=utf-8", "json": JSON}

@@ -2,16 +2,23 @@
 
 import time
 
-from freehold.keeper.calls import ComputerUsage, KeeperStatus, ProgramStatus
+from freehold.keeper.calls import ComputerUsage, KeeperStatus, MountStatus, ProgramStatus, SleepStatus
 from freehold.keeper.page.frame import escape_text, render_notice, render_page
 
-GOOD = {"ready"}
+GOOD = {"ready", "idle"}
 WAITING = {"starting", "waiting", "stopping"}
 
 
 def render_overview(status: KeeperStatus, history: str, notice: str = "", *, is_moving: bool = False) -> str:
     """`history` is the HTML of the history part; `notice` says what was just done. It is loaded again while it `is_moving`."""
-    body = (render_notice(notice) if notice else "") + _state(status) + history + _programs(status) + _facts(status)
+    body = (
+        (render_notice(notice) if notice else "")
+        + _state(status)
+        + history
+        + _programs(status)
+        + _mounts(status)
+        + _facts(status)
+    )
     sign_out = '<form method="post" action="sign-out"><button>Sign out</button></form>'
     return render_page(
         "Overview", body, home=status.home, corner=sign_out, refresh=3 if is_moving or not status.ready else None
@@ -86,6 +93,25 @@ def _program(program: ProgramStatus) -> str:
     )
 
 
+def _mounts(status: KeeperStatus) -> str:
+    if not status.mounts:
+        return ""
+    rows = "".join(_mount(mount) for mount in status.mounts)
+    note = "<p>History does not cover mounts: what is changed there cannot be undone.</p>"
+    return f'<h2>Mounts</h2><section class="card">{rows}</section>{note}'
+
+
+def _mount(mount: MountStatus) -> str:
+    tone = {"ready": "good", "starting": "warn"}.get(mount.state, "bad")
+    mode = "writable" if mount.writable or mount.kind == "memory" else "read-only"
+    facts = " · ".join(word for word in (mount.kind, mount.source, mode) if word)
+    trouble = f'<p class="minus">{escape_text(mount.words)}</p>' if mount.words else ""
+    return (
+        f'<div class="row"><div class="what"><b>{escape_text(mount.target)}</b>'
+        f'<span class="tag {tone}">{escape_text(mount.state)}</span><p>{escape_text(facts)}</p>{trouble}</div></div>'
+    )
+
+
 def _facts(status: KeeperStatus) -> str:
     isolation = status.isolation
     walls = (
@@ -97,11 +123,21 @@ def _facts(status: KeeperStatus) -> str:
     facts = {
         "Isolation": walls,
         "Computer": "stopped" if usage is None else _describe_usage(usage),
+        **({} if status.sleep is None else {"Sleep": _describe_sleep(status.sleep)}),
         "Keeper": f"pid {status.keeper.pid} · {format_size(status.keeper.memory)} · version {status.version}",
         "Manifest": status.manifest.path,
     }
     rows = "".join(f"<dt>{escape_text(name)}</dt><dd>{escape_text(value)}</dd>" for name, value in facts.items())
     return f'<h2>Facts</h2><section class="card pad"><dl class="facts">{rows}</dl></section>'
+
+
+def _describe_sleep(sleep: SleepStatus) -> str:
+    if sleep.trouble is not None:
+        return sleep.trouble
+    if sleep.asleep:
+        given_back = f" · {format_size(sleep.given_back)} memory given back" if sleep.given_back else ""
+        return f"asleep · wakes when it is used{given_back}"
+    return f"awake · sleeps after {sleep.after / 60:g} min without use"
 
 
 def _describe_usage(usage: ComputerUsage) -> str:

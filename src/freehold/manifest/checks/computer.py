@@ -14,6 +14,9 @@ from freehold.manifest.units import show_size
 HOST_PORTS = frozenset({3128, 3129, 3130})
 """Where the host answers inside: egress, models and host tools. No service may sit there."""
 
+BUILT = "built"
+"""The image that `freehold build` makes; it is checked at boot."""
+
 MAX_PROCESSES = 4_194_304
 MAX_OPEN_FILES = 1_048_576
 """What Linux itself allows."""
@@ -148,8 +151,8 @@ def service_folder_outside_the_computer(manifest: Manifest, facts: MachineFacts)
 
 @check("W209")
 def engine_address_without_docker(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
-    """The address of a docker engine is given, and docker is not used."""
-    if manifest.computer.host and manifest.computer.backend != "docker":
+    """The address of a container engine is given, and none is used."""
+    if manifest.computer.host and manifest.computer.backend not in ("docker", "podman"):
         yield CheckFinding(
             ("computer", "host"),
             f"computer.host is {show_value(manifest.computer.host)}, and the {manifest.computer.backend} backend does not use it",
@@ -161,11 +164,13 @@ def engine_address_without_docker(manifest: Manifest, facts: MachineFacts) -> It
 def image_is_missing(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """The root folder for the computer is not there."""
     image = manifest.computer.image
-    if image is not None and manifest.computer.backend == "bubblewrap" and not facts.exists(facts.real(image) / "usr"):
+    if image is None or image == BUILT or manifest.computer.backend != "bubblewrap":
+        return
+    if not facts.exists(facts.real(image) / "usr"):
         yield CheckFinding(
             ("computer", "image"),
             f"computer.image is {show_value(image)}, and there is no root file system in that folder",
-            "A folder that holds usr, bin and so on, as mmdebstrap makes it; or leave it out to use this machine's own",
+            'image = "built" and `freehold build`, or leave it out to use this machine\'s own',
         )
 
 

@@ -1,12 +1,31 @@
 """Checks of `[[computer.mounts]]`."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 from freehold.manifest.checks import CheckFinding, check
 from freehold.manifest.facts import MachineFacts
 from freehold.manifest.model import Manifest
 from freehold.manifest.problem import KeyPath, show_key, show_value
+from freehold.manifest.secret_text import parse_reference
+from freehold.manifest.sections.computer import MountSection
+
+REMOTE_MOUNTS = ("s3", "webdav", "rclone")
+WRITABLE_MOUNTS = ("folder", *REMOTE_MOUNTS)
+_SETTINGS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
+    "size": (("memory",), (), 'size = "64MiB"'),
+    "commit": (("git",), (), 'commit = "v1.2.0"'),
+    "endpoint": (("s3", "webdav"), (), 'endpoint = "https://s3.example.org"'),
+    "region": ((), ("s3",), 'region = "eu-central-1"'),
+    "user": ((), ("s3", "webdav"), 'user = "agent"'),
+    "key": (("rclone",), ("s3", "webdav"), 'key = "secret:photos"'),
+    "hosts": (("rclone",), (), 'hosts = ["www.googleapis.com"]'),
+}
+"""Each setting of a mount: the kinds that need it, the kinds that may have it, and an example."""
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}", re.ASCII)
+_HOST = re.compile(r"([A-Za-z0-9_.-]{1,253}|\[?[0-9A-Fa-f:.]{2,45}\]?)(:[0-9]{1,5})?", re.ASCII)
 
 _SYSTEM = (
     "/proc",
@@ -66,7 +85,8 @@ def danger_of(source: Path, facts: MachineFacts) -> Path | None:
 def dangerous_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
     """A mount would show the computer keys, sockets or the system itself."""
     for index, mount in enumerate(manifest.computer.mounts):
-        danger = danger_of(facts.real(mount.source), facts) if mount.source else None
+        is_local = mount.source and mount.kind not in REMOTE_MOUNTS
+        danger = danger_of(facts.real(mount.source), facts) if is_local else None
         if danger:
             yield CheckFinding(
                 ("computer", "mounts", index, "source"),
@@ -77,9 +97,9 @@ def dangerous_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFi
 
 @check("W222")
 def writable_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
-    """The agent may change a folder of the host, and history does not cover it."""
+    """The agent may change a mounted folder, and history does not cover it."""
     for index, mount in enumerate(manifest.computer.mounts):
-        if mount.writable:
+        if mount.writable and mount.kind in WRITABLE_MOUNTS:
             yield CheckFinding(
                 ("computer", "mounts", index, "writable"),
                 f"The agent may change {show_value(mount.source)}, and what it does there cannot be undone",
@@ -92,7 +112,12 @@ def bad_mount_source(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
     """A mount has no source, or one that is not there."""
     for index, mount in enumerate(manifest.computer.mounts):
         key: KeyPath = ("computer", "mounts", index, "source")
-        if not mount.source.startswith(("/", "~")):
+        if mount.kind == "memory":
+            if mount.source:
+                yield CheckFinding(key, "A folder in memory begins empty and has no source", "Leave source out")
+        elif mount.kind in REMOTE_MOUNTS:
+            yield from _check_remote_source(mount, key)
+        elif not mount.source.startswith(("/", "~")):
             yield CheckFinding(
                 key,
                 f"{show_key(key)} is {show_value(mount.source)}, which is not an absolute path",
@@ -104,6 +129,109 @@ def bad_mount_source(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckF
                 f"{show_key(key)} is {show_value(mount.source)}, which is not there",
                 "Make the folder, or leave the mount out",
             )
+
+
+@check("E225")
+def bad_mount_kind(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A mount has a setting that its kind does not know, or lacks one that it needs."""
+    for index, mount in enumerate(manifest.computer.mounts):
+        for name, (needed_by, optional_for, example) in _SETTINGS.items():
+            key: KeyPath = ("computer", "mounts", index, name)
+            given = bool(getattr(mount, name))
+            if mount.kind in needed_by and not given:
+                yield CheckFinding(key, f"A mount of kind {mount.kind} needs {name}", example)
+            elif given and mount.kind not in (*needed_by, *optional_for):
+                yield CheckFinding(key, f"A mount of kind {mount.kind} has no {name}", f"Leave {name} out")
+        if mount.writable and mount.kind not in WRITABLE_MOUNTS:
+            yield CheckFinding(
+                ("computer", "mounts", index, "writable"),
+                f"A mount of kind {mount.kind} cannot be made writable",
+                "Leave writable out; a folder in memory is always writable",
+            )
+        if mount.size is not None and mount.size > manifest.computer.limits.memory:
+            yield CheckFinding(
+                ("computer", "mounts", index, "size"),
+                "A folder in memory is larger than computer.limits.memory",
+                'size = "64MiB", or raise memory in [computer.limits]',
+            )
+
+
+@check("E226")
+def bad_remote_mount(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """A remote mount has an address or a key that cannot be used."""
+    for index, mount in enumerate(manifest.computer.mounts):
+        at: KeyPath = ("computer", "mounts", index)
+        if mount.endpoint and not _is_address(mount.endpoint):
+            yield CheckFinding(
+                (*at, "endpoint"),
+                f"{show_key((*at, 'endpoint'))} is {show_value(mount.endpoint)}, which is not the address of a server",
+                'endpoint = "https://s3.example.org", without a user or password in it',
+            )
+        if mount.key and (parse_reference(mount.key) or ("", ""))[0] != "secret":
+            yield CheckFinding(
+                (*at, "key"),
+                f"{show_key((*at, 'key'))} is not the name of a secret",
+                'freehold secret set photos, then key = "secret:photos"',
+            )
+        for number, host in enumerate(mount.hosts):
+            if not _HOST.fullmatch(host):
+                yield CheckFinding(
+                    (*at, "hosts", number),
+                    f"{show_value(host)} is not a host, or a host and a port",
+                    'hosts = ["www.googleapis.com"]',
+                )
+        if mount.kind in REMOTE_MOUNTS and manifest.computer.backend == "microvm":
+            yield CheckFinding(
+                (*at, "kind"),
+                f"A computer of backend microvm cannot show a mount of kind {mount.kind}",
+                'backend = "bubblewrap" or "docker", or mount it on this machine and give the folder to the computer',
+            )
+
+
+@check("W227")
+def key_without_encryption(manifest: Manifest, facts: MachineFacts) -> Iterator[CheckFinding]:
+    """The key and the files of a remote mount travel without encryption."""
+    for index, mount in enumerate(manifest.computer.mounts):
+        if mount.endpoint and _is_address(mount.endpoint) and mount.endpoint.startswith("http://"):
+            host = urlsplit(mount.endpoint).hostname or ""
+            if host != "localhost" and not host.startswith("127.") and host != "::1":
+                yield CheckFinding(
+                    ("computer", "mounts", index, "endpoint"),
+                    f"{show_value(mount.endpoint)} is not encrypted: everybody on the way can read the files",
+                    f'endpoint = "https://{host}"',
+                )
+
+
+def _check_remote_source(mount: MountSection, key: KeyPath) -> Iterator[CheckFinding]:
+    parts = mount.source.partition(":")[2] if mount.kind == "rclone" else mount.source
+    wrong = ".." in parts.split("/") or (not mount.source.isprintable() and mount.source != "")
+    if mount.kind == "s3":
+        wrong |= not _BUCKET.fullmatch(mount.source.partition("/")[0])
+        example = 'source = "photos/2026", the bucket and a folder in it'
+    elif mount.kind == "rclone":
+        wrong |= not mount.source.partition(":")[0] or ":" not in mount.source
+        example = 'source = "drive:Documents", the name of the remote and a folder in it'
+    else:
+        wrong |= ":" in mount.source
+        example = 'source = "Documents", a folder below the endpoint'
+    if wrong:
+        yield CheckFinding(
+            key, f"{show_key(key)} is {show_value(mount.source)}, which is no source of kind {mount.kind}", example
+        )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(_HOST.fullmatch(parts.hostname or ""))
+            and parts.port != 0
+            and "@" not in parts.netloc
+            and text.isprintable()
+        )
+    except ValueError:
+        return False
 
 
 @check("E224")

@@ -8,7 +8,8 @@ from pydantic import Field, Strict
 from freehold.manifest.sections.base import Section
 from freehold.manifest.units import Bytes, Command, Port, Seconds
 
-Backend = Literal["bubblewrap", "docker", "microvm"]
+MountKind = Literal["folder", "archive", "git", "memory", "s3", "webdav", "rclone"]
+Backend = Literal["bubblewrap", "docker", "podman", "microvm"]
 
 
 class LimitsSection(Section):
@@ -30,11 +31,52 @@ class LimitsSection(Section):
 
 
 class MountSection(Section):
-    """A folder of the host that is seen in the computer."""
+    """Something beside the workspace that is seen in the computer. History covers no mount."""
 
-    source: str = Field(default="", description="The folder on this machine.", examples=["~/code/library"])
+    kind: MountKind = Field(
+        default="folder",
+        description="A folder of this machine; the files of a tar or zip archive; the files of a git repository at a commit; an empty folder in memory; a bucket of S3 or a compatible service; a WebDAV folder; or a remote of rclone. Archive and git are read-only.",
+        examples=["git"],
+    )
+    source: str = Field(
+        default="",
+        description="The folder, the archive or the repository on this machine; nothing for memory. For s3 the bucket, and a folder in it; for webdav a folder below the endpoint; for rclone `NAME:FOLDER`.",
+        examples=["~/code/library"],
+    )
     target: str = Field(default="", description="Where the computer sees it.", examples=["/mnt/library"])
-    writable: bool = Field(default=False, description="Whether the agent may change it; history does not cover it.")
+    writable: bool = Field(default=False, description="Whether the agent may change a folder, also a remote one.")
+    commit: str | None = Field(
+        default=None,
+        description="A commit, tag or branch, for git. It is looked up at each start.",
+        examples=["v1.2.0"],
+    )
+    size: Bytes | None = Field(
+        default=None,
+        description="The size of a folder in memory. It counts as memory of the computer.",
+        examples=["64MiB"],
+    )
+    endpoint: str | None = Field(
+        default=None,
+        description="The address of the server, for s3 and webdav. Nothing else is reached.",
+        examples=["https://s3.eu-central-1.amazonaws.com"],
+    )
+    region: str | None = Field(default=None, description="The region, for s3.", examples=["eu-central-1"])
+    user: str | None = Field(
+        default=None,
+        description="The access key ID for s3; the user for webdav, or nothing if the key is a token.",
+        examples=["agent"],
+    )
+    key: str | None = Field(
+        default=None,
+        description="Where the key or password is kept: `secret:name`. For rclone, the secret is the output of `rclone config dump`, in one line.",
+        examples=["secret:photos"],
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        description="The hosts that a remote of rclone needs, with a port unless it is 443. Nothing else is reached.",
+        examples=[["www.googleapis.com", "oauth2.googleapis.com"]],
+        strict=False,
+    )
 
 
 class ServiceSection(Section):
@@ -48,6 +90,7 @@ class ServiceSection(Section):
     )
     folder: str = Field(default="/workspace", description="The folder inside the computer in which it starts.")
     restart_on_undo: bool = Field(default=False, description="Whether an undo restarts it.")
+    always: bool = Field(default=False, description="Whether it keeps the computer from falling asleep.")
 
 
 class ComputerSection(Section):
@@ -56,17 +99,22 @@ class ComputerSection(Section):
     backend: Backend = Field(default="bubblewrap", description="How the computer is sealed.")
     image: str | None = Field(
         default=None,
-        description="A root folder (bubblewrap), image name (docker) or disk image (microvm); else this machine's /usr, read-only.",
-        examples=["/var/lib/freehold/images/bookworm"],
+        description='The word "built" for what `freehold build` made; or a root folder (bubblewrap), image name (docker) or disk image (microvm). Else this machine\'s /usr, read-only.',
+        examples=["built"],
     )
     host: str | None = Field(
         default=None,
-        description="Where the docker engine is reached, for the docker backend.",
+        description="Where the engine is reached, for docker and podman; else where it usually listens.",
         examples=["unix:///run/docker.sock"],
+    )
+    sleep_after: Seconds | None = Field(
+        default=None,
+        description="The computer sleeps when nobody has used it for so long, and wakes on its first use; else it stays awake.",
+        examples=["30m"],
     )
     limits: LimitsSection = Field(default=LimitsSection(), description="What the computer may use.")
     mounts: Annotated[tuple[MountSection, ...], Strict(False)] = Field(
-        default=(), description="Folders of the host that are seen in the computer."
+        default=(), description="What is seen in the computer beside the workspace."
     )
     services: Mapping[str, ServiceSection] = Field(
         default={}, description="Programs that are kept running in the computer, by name."

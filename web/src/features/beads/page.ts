@@ -5,7 +5,7 @@ export const page: PageDeclaration = {
   title: "Work",
   icon: "plan",
   key: "w",
-  order: 6,
+  order: 7,
   slot: "beads",
   load: () => import("./BeadsPage"),
 };

@@ -5,7 +5,7 @@ export const page: PageDeclaration = {
   title: "Events",
   icon: "pulse",
   key: "e",
-  order: 10,
+  order: 11,
   slot: "events",
   load: () => import("./EventsPage"),
 };

@@ -6,7 +6,15 @@ import { ConfirmButton } from "../../ui/ConfirmButton";
 import { Notice } from "../../ui/Notice";
 import { useToasts } from "../../ui/Toasts";
 import { useNow } from "../../ui/useNow";
-import { programDescription, programError, programFacts, programTitle, restartWarning, toneOf } from "./programs.logic";
+import {
+  programDescription,
+  programError,
+  programFacts,
+  programTitle,
+  restartWarning,
+  sleepFacts,
+  toneOf,
+} from "./programs.logic";
 import "./health.css";
 
 const POLL_INTERVAL = 10_000;
@@ -18,7 +26,7 @@ export function Programs() {
   const { value, problem, reload } = useResource<ProgramsState>("/v1/programs", {
     topic: "timeline",
     durable: true,
-    concerns: (event) => hasKind(event, "program."),
+    concerns: (event) => hasKind(event, "program.") || hasKind(event, "computer."),
     delay: EVENT_DELAY,
     pollInterval: POLL_INTERVAL,
   });
@@ -60,6 +68,9 @@ export function Programs() {
                 <span className="quiet">{programDescription(program.name)}</span>
               </p>
               <p className="quiet">{programFacts(program, now)}</p>
+              {program.name === "computer" && sleepFacts(value.sleep, now) && (
+                <p className="quiet">{sleepFacts(value.sleep, now)}</p>
+              )}
               {programError(program) && <p className="problem-text">{programError(program)}</p>}
             </div>
             {program.can_restart && (

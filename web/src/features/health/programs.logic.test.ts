@@ -7,6 +7,7 @@ import {
   programFacts,
   programTitle,
   restartWarning,
+  sleepFacts,
   toneOf,
 } from "./programs.logic";
 
@@ -33,6 +34,7 @@ test("the facts of a program are those that are known", () => {
 test("an error is shown while it matters", () => {
   const said = { ...program, last_error: "exited with 1" };
   expect(programError(said)).toBeNull();
+  expect(programError({ ...said, state: "idle" })).toBeNull();
   expect(programError({ ...said, state: "crash-looping" })).toBe("exited with 1");
   expect(programError({ ...said, state: "starting" })).toBeNull();
   expect(programError({ ...said, state: "starting", restarts: 1 })).toBe("exited with 1");
@@ -53,4 +55,18 @@ test("every state has a tone, and a restart that interrupts something warns firs
     "1 day",
     "2 days",
   ]);
+});
+
+test("a sleep says how long it lasts and what it saves", () => {
+  const awake = { after: 1800, asleep: false, since: null, given_back: null, times: 0, seconds: 0, trouble: null };
+  expect(sleepFacts(null, 0)).toBeNull();
+  expect(sleepFacts(awake, 0)).toBe("Sleeps after 30 min without use");
+  expect(sleepFacts({ ...awake, times: 2, seconds: 7200 }, 0)).toBe(
+    "Sleeps after 30 min without use · slept 2 h so far",
+  );
+  const asleep = { ...awake, asleep: true, since: 1000, given_back: 200e6, times: 1 };
+  expect(sleepFacts(asleep, 1000 + 3 * 3600)).toBe(
+    "Asleep for 3 h · 200 MB of memory given back · wakes when it is used",
+  );
+  expect(sleepFacts({ ...awake, trouble: "The computer cannot sleep" }, 0)).toBe("The computer cannot sleep");
 });

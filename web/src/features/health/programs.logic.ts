@@ -1,10 +1,11 @@
-import type { ProgramInfo } from "../../client/api";
+import type { ProgramInfo, SleepState } from "../../client/api";
 import { formatBytes } from "../../ui/format";
 
 type Tone = "leaf" | "amber" | "alarm";
 
 const TONES: Record<ProgramInfo["state"], Tone> = {
   ready: "leaf",
+  idle: "leaf",
   starting: "amber",
   waiting: "amber",
   stopping: "amber",
@@ -39,9 +40,25 @@ export function programFacts(program: ProgramInfo, now: number): string {
     .join(" · ");
 }
 
+/** Whether the computer sleeps, and what that saves; null for one that never sleeps. */
+export function sleepFacts(sleep: SleepState | null, now: number): string | null {
+  if (sleep === null) return null;
+  if (sleep.trouble !== null) return sleep.trouble;
+  if (sleep.since !== null)
+    return [
+      `Asleep for ${formatDuration(now - sleep.since)}`,
+      sleep.given_back ? `${formatBytes(sleep.given_back)} of memory given back` : "",
+      "wakes when it is used",
+    ]
+      .filter((fact) => fact !== "")
+      .join(" · ");
+  const slept = sleep.times === 0 ? "" : ` · slept ${formatDuration(sleep.seconds)} so far`;
+  return `Sleeps after ${formatDuration(sleep.after)} without use${slept}`;
+}
+
 /** The last error of a program while it matters. A program that is just starting does not answer yet. */
 export function programError(program: ProgramInfo): string | null {
-  if (program.last_error === null || program.state === "ready")
+  if (program.last_error === null || program.state === "ready" || program.state === "idle")
     return program.name === "keeper" ? program.last_error : null;
   return program.state === "starting" && program.restarts === 0 ? null : program.last_error;
 }
@@ -65,6 +82,7 @@ export function programDescription(name: string): string {
     keeper: "runs the other programs, history and undo",
     gateway: "sign-in, API, agents, network and this page",
     computer: "the sealed machine in which agents work",
+    mounts: "folders of S3, WebDAV and rclone remotes",
     ssh: "SSH access",
   };
   return known[name] ?? "";

@@ -5,7 +5,7 @@ export const page: PageDeclaration = {
   title: "Memory",
   icon: "thought",
   key: "m",
-  order: 8,
+  order: 9,
   slot: "memory",
   load: () => import("./MemoryPage"),
 };

@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Network",
   icon: "network",
   key: "n",
-  order: 11,
+  order: 12,
   load: () => import("./NetworkPage"),
 };

@@ -4,8 +4,8 @@ export const page: PageDeclaration = {
   path: "/pods",
   title: "Data",
   icon: "folder",
-  key: "d",
-  order: 9,
+  key: "o",
+  order: 10,
   slot: "pods",
   load: () => import("./PodsPage"),
 };

@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Preview",
   icon: "preview",
   key: "p",
-  order: 5,
+  order: 6,
   load: () => import("./PreviewPage"),
 };

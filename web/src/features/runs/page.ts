@@ -5,7 +5,7 @@ export const page: PageDeclaration = {
   title: "Runs",
   icon: "robot",
   key: "r",
-  order: 7,
+  order: 8,
   slot: "orchestrator",
   load: () => import("./RunsPage"),
 };

@@ -4,7 +4,11 @@ import { hasKind, type ResourceHandle, useResource } from "../../data/resource";
 import { countOf, formatAge, formatBytes, formatDateTime } from "../../ui/format";
 import { Notice } from "../../ui/Notice";
 import { useNow } from "../../ui/useNow";
+import { Mounts } from "./Mounts";
 import { resourceUse } from "./storage.logic";
+
+/** In milliseconds. The state of a mount causes no event. */
+const POLL_INTERVAL = 10_000;
 
 interface HistorySizeReply {
   used: number;
@@ -15,7 +19,7 @@ interface HistorySizeReply {
 
 export function StorageSection() {
   const size = useResource<HistorySizeReply>("/v1/history/size");
-  const programs = useResource<ProgramsState>("/v1/programs");
+  const programs = useResource<ProgramsState>("/v1/programs", { pollInterval: POLL_INTERVAL });
   const retention = useResource<Retention>("/v1/retention", {
     topic: "timeline",
     durable: true,
@@ -28,6 +32,7 @@ export function StorageSection() {
     <>
       <HistorySize {...size} />
       <ComputerUse {...programs} />
+      {programs.value && <Mounts mounts={programs.value.mounts} />}
       <RetentionRules {...retention} />
     </>
   );

@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Settings",
   icon: "settings",
   key: "s",
-  order: 13,
+  order: 14,
   load: () => import("./SettingsPage"),
 };

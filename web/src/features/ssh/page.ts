@@ -5,6 +5,6 @@ export const page: PageDeclaration = {
   title: "Connect",
   icon: "connect",
   key: "c",
-  order: 12,
+  order: 13,
   load: () => import("./ConnectPage"),
 };

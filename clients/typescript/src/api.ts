@@ -1,0 +1,1860 @@
+/** Made from the API by `python -m tools.generate`: change the routes in src/freehold/gateway/routes/. */
+
+/** Sign-in with the owner's account. */
+export interface AccountSignIn {
+  handle: string | null;
+  /** The origin of the control center, where the sign-in must begin. */
+  origin: string;
+}
+
+/** A host name, `*.` and a host name, or an address, with an optional port. */
+export interface AddEgressRule {
+  verdict: "allow" | "deny";
+  pattern: string;
+}
+
+/** An answer that the agent itself offers. `sent_for` says for which answer of the owner it is sent to the agent. */
+export interface AgentAnswer {
+  name: string;
+  kind: string;
+  sent_for: "allow" | "reject" | null;
+}
+
+/**
+ * An agent. `problem` says why it cannot start.
+ *
+ * `asks` is true when it is known to ask before it acts, by its last session or because Freehold knows it; false when
+ * it is not; null when only its first session can show it. `mode` is the one of that session, or the one it will be
+ * put into. `may_act_unasked`: the manifest grants it the exception `unasked-agent`.
+ */
+export interface AgentInfo {
+  name: string;
+  title: string;
+  installed: boolean;
+  version: string | null;
+  asks: boolean | null;
+  mode: string | null;
+  may_act_unasked: boolean;
+  default: boolean;
+  problem: string | null;
+}
+
+/** The last offer of the agent. When `own` is false it was made to another session of the same agent. */
+export interface AgentOffer {
+  options: OfferedOptions | null;
+  /** Commands that may follow a slash at the beginning of a prompt. */
+  commands: OfferedCommand[];
+  own: boolean;
+}
+
+/** An agent whose programs were removed. Its sessions stay. */
+export interface AgentRemoved {
+  name: string;
+}
+
+/**
+ * The result of a test turn: seconds to each step, memory in bytes, and the capabilities that the agent reports.
+ *
+ * `kind` is the model API that it used. `asks`: it is known to ask before it acts, in the `mode` it was put into.
+ */
+export interface AgentTrial {
+  name: string;
+  version: string;
+  capabilities: Record<string, boolean>;
+  start: number;
+  session: number;
+  first_update: number | null;
+  turn: number;
+  memory: number;
+  words: string;
+  kind: string;
+  mode: string | null;
+  asks: boolean;
+}
+
+export interface Alive {
+  alive?: true;
+}
+
+export interface AnswerApproval {
+  answer: "once" | "conversation" | "always" | "reject";
+  /** For a question: the text or the choice (with the answer `once`). Otherwise: the next prompt. */
+  note?: string | null;
+  /** The digest of the call that was seen. The answer is refused if another call waits. */
+  digest?: string | null;
+}
+
+export interface AnswerDevice {
+  allow: boolean;
+}
+
+/** `conversation` holds only for the session that asked, and is refused for a request of no session. */
+export interface AnswerNetworkRequest {
+  answer: "once" | "conversation" | "until_restart" | "always" | "never";
+}
+
+/**
+ * A permission request. `parts` has everything that the call carries; `digest` identifies all of it.
+ *
+ * `complete` is false when `hidden_bytes` of it are not shown. `names_nothing`: it names neither a command nor a
+ * path. `runs_by_itself`: it touches a file that something runs by itself. `asked_again`: the call changed while the
+ * former question waited, and that answer did not count. `details` has the command and its folder, for programs.
+ * When `details.kind` is "question" the agent asks for text: `details.input` is the question, `details.options` are
+ * the choices, and `details.free_text` says whether other text is accepted. With neither, the answer is yes or no.
+ * `note` is the owner's text. `options` are the answers that this request accepts. `lasting_effect` says what
+ * `conversation` and `always` allow, which is more than this call; null when there is no such answer, and for a host
+ * tool.
+ */
+export interface ApprovalInfo {
+  id: string;
+  session: string;
+  turn: number | null;
+  at: string;
+  state: "pending" | "answered" | "withdrawn" | "granted";
+  answer: "once" | "conversation" | "always" | "reject" | null;
+  note: string | null;
+  options: ("once" | "conversation" | "always" | "reject")[];
+  tool: string | null;
+  kind: string;
+  title: string;
+  details: Record<string, unknown>;
+  digest: string;
+  parts: RequestPart[];
+  complete: boolean;
+  hidden_bytes: number;
+  names_nothing: boolean;
+  runs_by_itself: boolean;
+  asked_again: boolean;
+  agent_options: AgentAnswer[];
+  lasting_effect: string | null;
+}
+
+/** Deny wins over ask, and ask over allow. Without a matching rule the owner is asked. */
+export interface ApprovalPolicy {
+  rules: PermissionRule[];
+}
+
+/** A work item. It is in progress exactly while somebody holds it; blocked while it waits for another item. */
+export interface Bead {
+  id: string;
+  title: string;
+  description: string;
+  kind: "task" | "bug" | "feature" | "epic" | "chore";
+  priority: number;
+  status: "open" | "in_progress" | "closed";
+  holder: string | null;
+  parent: string | null;
+  labels: string[];
+  needs: string[];
+  related: string[];
+  sessions: string[];
+  blocked: boolean;
+  created: string;
+  created_by: string;
+  updated: string;
+  closed: string | null;
+  close_reason: string | null;
+  evidence: string | null;
+  version: number;
+}
+
+/** One change in the history of an item. */
+export interface BeadChange {
+  version: number;
+  at: string;
+  who: string;
+  action: string;
+  fields: Record<string, unknown>;
+}
+
+export interface BeadComment {
+  number: number;
+  at: string;
+  author: string;
+  text: string;
+}
+
+/** An item with everything about it. `blocks` are the items that need it. */
+export interface BeadDetails {
+  bead: Bead;
+  children: string[];
+  blocks: string[];
+  comments: BeadComment[];
+  history: BeadChange[];
+}
+
+export interface BeadImport {
+  created: number;
+  replaced: number;
+  /** Items that are as new here as their record, or newer. */
+  kept: number;
+}
+
+/** Items by priority and age. Send `cursor` to get the next page; null on the last one. */
+export interface BeadPage {
+  beads: Bead[];
+  cursor: string | null;
+}
+
+/** Items as records of beads' own JSON lines. */
+export interface BeadRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
+}
+
+/** The session that now works on an item. */
+export interface BeadSession {
+  bead: Bead;
+  session: string;
+  turn: number;
+}
+
+/** A state of the files that history recorded while a session worked on an item: `entry` is its number there. */
+export interface BeadWork {
+  entry: number;
+  at: string;
+  session: string;
+  added: number;
+  changed: number;
+  removed: number;
+}
+
+/** The page that the browser wanted to open. */
+export interface BeginSignIn {
+  /** One of our own pages. The browser is sent there after the sign-in. */
+  return_to?: string;
+}
+
+/**
+ * One limit of a provider or of all (`*`). `unpriced` requests have an unknown price and are not counted in money;
+ * `assumed` ones count as the dearest of their provider.
+ *
+ * `reached`: requests were refused or cut for it, and will be until it is lifted or raised.
+ */
+export interface BudgetState {
+  scope: string;
+  limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
+  period: string;
+  of: number;
+  spent: number;
+  unpriced: number;
+  assumed: number;
+  lifted: boolean;
+  reached: boolean;
+}
+
+export interface BudgetsState {
+  budgets: BudgetState[];
+}
+
+export interface ChangeBead {
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface ChangeSession {
+  title?: string | null;
+  archived?: boolean | null;
+}
+
+export interface ChangedPath {
+  path: string;
+}
+
+export interface ChosenLetters {
+  /** None: all of them. */
+  sequences?: number[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface CloseBead {
+  reason: string;
+  /** What shows that it is done; needed where a session has worked. */
+  evidence?: string | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+/** An event as CloudEvents 1.0 writes it in JSON. `sequence` is its place in the log, as 16 digits. */
+export interface CloudEvent {
+  sequence: string;
+  specversion: string;
+  id: string;
+  source: string;
+  type: string;
+  time: string;
+  datacontenttype: string;
+  actor: string;
+  subject?: string | null;
+  timelineseq?: number | null;
+  imported?: boolean;
+  data: Record<string, unknown>;
+}
+
+/** `ended`: its variables are gone; reset it to go on. */
+export interface CodeContext {
+  id: string;
+  language: string;
+  label: string;
+  state: "ready" | "busy" | "ended";
+  created: number;
+  executions: number;
+}
+
+export interface CodeContextDeleted {
+  id: string;
+}
+
+/** `limit` names the limit that ended the code. `exit_code` is negative for a signal. */
+export interface CodeEnd {
+  error: CodeError | null;
+  exit_code: number;
+  limit: "memory" | "processor" | "wall_time" | "output" | "results" | "file_size" | "files" | null;
+  duration: number;
+  processor: number;
+}
+
+export interface CodeError {
+  name: string;
+  message: string;
+  traceback: string;
+}
+
+/** What the code may reach besides the system's programs and libraries: nothing by default. */
+export interface CodeGrants {
+  files?: Record<string, "r" | "rw">;
+  network?: boolean;
+  packages?: string[];
+}
+
+/** The value of the last expression, something displayed, or a file. `data` is base64; one of the two is null. */
+export interface CodeItem {
+  role: "value" | "display" | "file";
+  type: "json" | "text" | "bytes" | "table" | "image/png" | "image/jpeg" | "image/svg+xml";
+  name: string;
+  text: string | null;
+  data: string | null;
+}
+
+/** What the code may use. Bytes and seconds. */
+export interface CodeLimits {
+  memory?: number;
+  processor?: number;
+  wall_time?: number;
+  output?: number;
+  results?: number;
+}
+
+export interface CodeOutput {
+  stream: "stdout" | "stderr";
+  text: string;
+}
+
+/** One line of a stream; exactly one field is there. The last line has `end`, or `failure` if the code could not run. */
+export interface CodePart {
+  output?: CodeOutput | null;
+  item?: CodeItem | null;
+  end?: CodeEnd | null;
+  failure?: CodeStreamError | null;
+}
+
+/** Everything that the code wrote, and how it ended. */
+export interface CodeResult {
+  error: CodeError | null;
+  exit_code: number;
+  limit: "memory" | "processor" | "wall_time" | "output" | "results" | "file_size" | "files" | null;
+  duration: number;
+  processor: number;
+  stdout: string;
+  stderr: string;
+  items: CodeItem[];
+}
+
+export interface CodeStreamError {
+  code: string;
+  message: string;
+  hint: string;
+}
+
+export interface CollectToken {
+  device: string;
+}
+
+export interface CommentBead {
+  text: string;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+/** The difference in one path. `text` is a unified diff; it is empty when `note` says why there is none. */
+export interface ComparedFile {
+  path: string;
+  word: "added" | "changed" | "removed";
+  old_mode: number | null;
+  new_mode: number | null;
+  old_size: number | null;
+  new_size: number | null;
+  binary: boolean;
+  added: number | null;
+  removed: number | null;
+  text: string;
+  note: string;
+}
+
+/** The last state of one component. Errors are shown only to the owner. */
+export interface ComponentHealth {
+  name: string;
+  state: "ok" | "degraded" | "failed" | "off" | "starting";
+  since: string;
+  last_error: string | null;
+  required: boolean;
+}
+
+export interface CreateBead {
+  title: string;
+  description?: string;
+  kind?: "task" | "bug" | "feature" | "epic" | "chore";
+  /** 0 is first. */
+  priority?: number;
+  labels?: string[];
+  parent?: string | null;
+  needs?: string[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface CreateCodeContext {
+  language: "python" | "javascript" | "typescript" | "wasm";
+  label?: string;
+  limits?: CodeLimits;
+  grants?: CodeGrants;
+}
+
+export interface CreateFolder {
+  path: string;
+}
+
+/** The new token with its secret, which is not shown again. */
+export interface CreatedToken {
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  created: string;
+  expires: string | null;
+  used: string | null;
+  secret: string;
+}
+
+/** An event that the sink did not take. */
+export interface DeadLetter {
+  sequence: number;
+  event: CloudEvent;
+  at: string;
+  error: string;
+  again: boolean;
+}
+
+export interface DeadLetterChange {
+  count: number;
+}
+
+export interface DeadLetterPage {
+  letters: DeadLetter[];
+  cursor: number | null;
+}
+
+export interface DeletedDocument {
+  path: string;
+}
+
+/** Where events are sent, and how far that is. Without a sink they are kept here only. */
+export interface Delivery {
+  sink: string;
+  target: string;
+  state: "none" | "ok" | "away";
+  since: string;
+  delivered: number;
+  waiting: number;
+  dead: number;
+  dropped: number;
+  error: string | null;
+}
+
+/** The result of the last examination. `problem` says why it did not finish. */
+export interface DoctorReport {
+  at: string;
+  who: string;
+  quick: boolean;
+  seconds: number;
+  ok: boolean;
+  problem: string | null;
+  facts: Record<string, string>;
+  missing_walls: MissingWall[];
+  manifest_errors: string[];
+  isolation: IsolationFacts | null;
+  attempts: EscapeAttempt[];
+}
+
+/** A running examination. `total` is 0 until it is known. */
+export interface DoctorRun {
+  since: number;
+  quick: boolean;
+  total: number;
+  attempts: EscapeAttempt[];
+}
+
+export interface DoctorState {
+  running: DoctorRun | null;
+  last: DoctorReport | null;
+}
+
+/** A document or a folder, whose path ends with `/`. */
+export interface Document {
+  path: string;
+  media: string | null;
+  etag: string | null;
+  size: number | null;
+  modified: string | null;
+}
+
+/** An address of the API that a browser opens without a header. */
+export interface Download {
+  address: string;
+}
+
+/**
+ * The mode, the rules in force, the network requests that wait and the last decisions.
+ *
+ * `reach` of a rule is `manifest`, `always`, `until_restart` or `conversation`; a `conversation` rule names its
+ * `session`. `session` of a network request is the session that asked, or null for a program of no session.
+ */
+export interface EgressState {
+  mode: "deny" | "ask" | "allow";
+  rules: Record<string, unknown>[];
+  pending: Record<string, unknown>[];
+  recent: Record<string, unknown>[];
+  connections: number;
+  counters: Record<string, number>;
+}
+
+/** An empty object. */
+export interface EmptyObject {
+}
+
+/** How many sign-ins or tokens were ended. */
+export interface EndedCount {
+  ended: number;
+}
+
+/** One escape attempt. `unclear` counts as a failure: the attempt proved nothing. */
+export interface EscapeAttempt {
+  name: string;
+  claim: string;
+  outcome: "refused" | "escaped" | "unclear";
+  seen: string;
+}
+
+export interface EventImport {
+  created: number;
+  kept: number;
+}
+
+/** Send `cursor` as `after` to read on. `missed` events after the cursor you sent are not kept any more. */
+export interface EventPage {
+  events: CloudEvent[];
+  cursor: number;
+  missed: number;
+}
+
+export interface EventRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
+}
+
+export interface ExecuteCode {
+  code?: string;
+  module?: string | null;
+  call?: string | null;
+  arguments?: string[];
+  timeout?: number | null;
+  inputs?: Record<string, string>;
+  outputs?: string[];
+  language: "python" | "javascript" | "typescript" | "wasm";
+  limits?: CodeLimits;
+  grants?: CodeGrants;
+}
+
+/** A feature of this Freehold. */
+export interface Feature {
+  name: string;
+  title: string;
+  pages: FeaturePage[];
+}
+
+/** A page of the control center that belongs to a feature. */
+export interface FeaturePage {
+  path: string;
+  title: string;
+}
+
+/** A file that a run has changed. `conflict`: others have changed it too. */
+export interface FileChange {
+  path: string;
+  kind: "added" | "changed" | "removed";
+  size: number;
+  diff: string | null;
+  conflict: boolean;
+}
+
+/** A file, folder or link. */
+export interface FileEntry {
+  name: string;
+  kind: "file" | "folder" | "link" | "other";
+  size: number;
+  modified: number;
+  mode: number;
+  target?: string | null;
+  /** Changes when the contents change. Send it as If-Match when writing. */
+  etag: string;
+}
+
+/** Entries of a folder, in the order of the bytes of their names. `next` is null on the last page. */
+export interface FileList {
+  path: string;
+  entries: FileEntry[];
+  /** Send it as `after` for the next page. */
+  next: string | null;
+}
+
+export interface FileSearchResult {
+  hits: TextHit[];
+  more: boolean;
+}
+
+/** Everything below a folder, as `[path, kind, size]`. A folder comes before its contents. */
+export interface FileTree {
+  path: string;
+  rows: [string, string, number][];
+  complete: boolean;
+}
+
+export interface ForgottenMemory {
+  id: string;
+}
+
+export interface GrantAccess {
+  agent: string;
+  folder: string;
+  mode: "read" | "write";
+  key?: string | null;
+}
+
+export interface HealthReport {
+  ready: boolean;
+  components: ComponentHealth[];
+}
+
+/** The changes of one entry, path by path. */
+export interface HistoryChanges {
+  entry: HistoryEntry;
+  changes: Record<string, string>[];
+  total: number;
+}
+
+/** The difference between two states. `old` is null before the first entry. `total` counts files that were left out too. */
+export interface HistoryComparison {
+  old: HistoryEntry | null;
+  new: HistoryEntry;
+  files: ComparedFile[];
+  total: number;
+}
+
+/** The changes of one entry, line by line. */
+export interface HistoryDiff {
+  entry: HistoryEntry;
+  files: Record<string, unknown>[];
+  total: number;
+}
+
+/** One recorded state of the files: who, when, why, and how much changed. */
+export interface HistoryEntry {
+  id: number;
+  at: number;
+  kind: string;
+  /** `by` is the kind of author; `via`, `sign_in`, `token` and `session` tell how an undo or restore was requested. */
+  who: Record<string, string>;
+  why: string;
+  added: number;
+  changed: number;
+  removed: number;
+  lines_added: number | null;
+  lines_removed: number | null;
+  good: boolean;
+  /** The entry whose state this one has; its own id unless it is an undo or redo. */
+  equals: number;
+  notes: string[];
+}
+
+/** What history has to tell the owner: what it could not store, moved aside, or is about to drop. */
+export interface HistoryNotice {
+  code: string;
+  message: string;
+  hint: string;
+  at: number;
+}
+
+/** What was done: its own entry, the fate of each path, and each path that does not have the planned state. */
+export interface HistoryOutcome {
+  entry: HistoryEntry;
+  /** How many paths were changed. */
+  done: number;
+  /** The same list as `steps` of the plan, with `failed` where it failed. */
+  fates: Record<string, string>[];
+  total: number;
+  /** How many paths were restored, removed, adjusted, left alone or failed. */
+  counts: Record<string, number>;
+  /** The counts in words. */
+  summary: string;
+  unsettled: Record<string, string>[];
+  total_unsettled: number;
+}
+
+/** Entries, newest first. */
+export interface HistoryPage {
+  entries: HistoryEntry[];
+}
+
+/** What would happen to every path. Nothing is changed. */
+export interface HistoryPlan {
+  kind: string;
+  target: number;
+  /** The fate of each path: `fate` is its code, `word` the fate in words, `detail` more about it. */
+  steps: Record<string, string>[];
+  total: number;
+  /** How many paths would be restored, removed, adjusted or left alone. */
+  counts: Record<string, number>;
+  /** The counts in words. */
+  summary: string;
+  conflicts: Record<string, string>[];
+  /** Others changed files during the reverted turn, so some of the changes may be theirs. */
+  shared?: boolean;
+}
+
+/** The disk space that history uses. */
+export interface HistorySize {
+}
+
+export interface ImportBeads {
+  records: Record<string, unknown>[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface ImportEvents {
+  records: Record<string, unknown>[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface ImportMemories {
+  records: Record<string, unknown>[];
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface ImportPods {
+  records: Record<string, unknown>[];
+  key?: string | null;
+}
+
+/** How a computer is isolated. `limits` names the mechanism that enforces each limit. */
+export interface IsolationFacts {
+  backend: string;
+  version: string;
+  runs_as: string;
+  walls: string[];
+  limits: Record<string, string>;
+}
+
+/** Ignores a limit until the day or month is over. */
+export interface LiftBudget {
+  scope: string;
+  limit: "day_cost" | "month_cost" | "day_tokens" | "month_tokens";
+}
+
+/** A warning about freehold.toml. It does not prevent a start. */
+export interface ManifestAdvice {
+  code: string;
+  message: string;
+  hint: string;
+}
+
+export interface MarkGood {
+  good?: boolean;
+}
+
+export interface MarkSessionSeen {
+  /** The number of the last event that the owner has seen. */
+  seq: number;
+}
+
+/** The caller. */
+export interface Me {
+  who: string;
+  did: string | null;
+  handle: string | null;
+  sign_in: string | null;
+  /** The scopes of the API token; null for a browser, which has all scopes. */
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[] | null;
+  /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
+  recovery: string;
+  /** The slots that are on. The pages of others are not in the navigation. */
+  slots: string[];
+}
+
+/** One thing that is remembered. `used`: how often an agent was given it. Pinned ones begin every new session. */
+export interface Memory {
+  id: string;
+  namespace: string;
+  text: string;
+  origin: MemoryOrigin;
+  created: string;
+  created_by: string;
+  updated: string;
+  expires: string | null;
+  pinned: boolean;
+  used: number;
+  last_used: string | null;
+  version: number;
+}
+
+export interface MemoryImport {
+  created: number;
+  replaced: number;
+  /** Memories that are as new here as their record, or newer. */
+  kept: number;
+}
+
+export interface MemoryMatch {
+  memory: Memory;
+  score: number;
+  /** Exact words of the question that it has. */
+  words: string[];
+}
+
+/** The best first. `by` says whether meanings were compared, or only words because meanings could not be had. */
+export interface MemoryMatches {
+  matches: MemoryMatch[];
+  by: "meaning" | "words";
+  /** How many memories can be found only by their words so far. */
+  waiting: number;
+}
+
+export interface MemoryNamespace {
+  name: string;
+  memories: number;
+}
+
+/** Where a memory comes from. Only what the `owner` wrote or corrected is told to agents as the owner's word. */
+export interface MemoryOrigin {
+  kind: "owner" | "program" | "agent" | "tool" | "web";
+  session: string | null;
+  turn: number | null;
+  note: string | null;
+}
+
+/** Memories, last changed first. Send `cursor` to get the next page; null on the last one. */
+export interface MemoryPage {
+  memories: Memory[];
+  cursor: string | null;
+}
+
+export interface MemoryRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
+}
+
+export interface MemoryStatus {
+  namespaces: MemoryNamespace[];
+  /** What makes meanings comparable. */
+  embedding: string;
+  waiting: number;
+  /** Why meanings cannot be compared now; null when they can. */
+  problem: string | null;
+}
+
+/** Version and configuration of this Freehold. */
+export interface Meta {
+  version: string;
+  manifest_checksum: string;
+  slots: Record<string, string>;
+  /** The version of the contract of each slot that this version has. */
+  slot_contracts: Record<string, number>;
+  features: Feature[];
+  metrics: string;
+}
+
+/** One reason why Freehold is not ready. */
+export interface MissingRequirement {
+  name: string;
+  state: "absent" | "degraded" | "failed" | "off" | "starting";
+  /** The error; shown only to the owner. */
+  reason: string | null;
+}
+
+/** A wall that cannot be built on this machine, and how to get it. */
+export interface MissingWall {
+  wall: string;
+  message: string;
+  hint: string;
+}
+
+/**
+ * A provider of the manifest. `problem` says why it cannot be used now.
+ *
+ * `key` is the manifest's reference to its key (`secret:NAME` or `env:NAME`), never the key; null when it needs none.
+ * `default` marks the provider of sessions that name none.
+ */
+export interface ModelProvider {
+  name: string;
+  kind: "openai" | "anthropic" | "gemini" | "openai-compatible";
+  address: string;
+  model: string | null;
+  inside: string;
+  key: string | null;
+  default: boolean;
+  problem: string | null;
+}
+
+/** The result of asking a provider for its list of models with its key, which is free. */
+export interface ModelTrial {
+  name: string;
+  ok: boolean;
+  status: number;
+  milliseconds: number;
+  words: string;
+  models: string[];
+}
+
+/** The providers. Without any, `help` says how to connect one. */
+export interface ModelsState {
+  models: ModelProvider[];
+  help: string | null;
+  stopped: boolean;
+}
+
+/** One mount of the computer. History covers none. `words` say what is wrong, or nothing. */
+export interface MountState {
+  kind: string;
+  source: string;
+  target: string;
+  writable: boolean;
+  state: "starting" | "ready" | "failing" | "down";
+  words: string;
+}
+
+export interface MoveFile {
+  path: string;
+  to: string;
+  replace?: boolean;
+}
+
+export interface Need {
+  /** The item that must be closed first. */
+  needs: string;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+/** A token to create. */
+export interface NewToken {
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  /** Days until it expires; null for never. */
+  days?: number | null;
+}
+
+export interface OfferedChoice {
+  id: string;
+  name: string;
+  description: string;
+}
+
+export interface OfferedCommand {
+  name: string;
+  description: string;
+}
+
+/** An option of the agent. Without choices it is on or off. */
+export interface OfferedOption {
+  id: string;
+  name: string;
+  category: string;
+  type: string;
+  value: string | boolean | null;
+  choices: OfferedChoice[];
+}
+
+/** Modes in which the agent would act without asking are left out. `asks` says whether it asks now. */
+export interface OfferedOptions {
+  mode: string | null;
+  modes: OfferedChoice[];
+  model: string | null;
+  models: OfferedChoice[];
+  config: OfferedOption[];
+  asks: boolean;
+}
+
+export interface OpenPreview {
+  /** The path to open in the preview. */
+  path?: string;
+}
+
+export interface OpenSession {
+  /** Default: agents.default of the manifest. */
+  agent?: string | null;
+  title?: string | null;
+  /** A name under [models], or the provider's name of a model. */
+  model?: string | null;
+}
+
+export interface OpenTerminal {
+  rows?: number;
+  columns?: number;
+  folder?: string;
+}
+
+/** An `exact` rule matches one subject, any other a pattern with `*`. A rule with a session ends with it. */
+export interface PermissionRule {
+  id: number;
+  effect: "allow" | "ask" | "deny";
+  kind: string;
+  pattern: string;
+  exact: boolean;
+  session: string | null;
+}
+
+/** An action to preview. */
+export interface PlanHistory {
+  action: "undo" | "redo" | "restore" | "revert";
+  entry?: number | null;
+  paths?: string[] | null;
+  choose?: Record<string, "old" | "mine"> | null;
+  since?: number | null;
+  of?: SessionTurn | null;
+}
+
+export interface PodAccess {
+  number: number;
+  at: string;
+  who: string;
+  agent: string | null;
+  act: "read" | "list" | "write" | "delete" | "refused";
+  path: string;
+}
+
+/** Who reached what, the newest first. Send `cursor` as `before` for older ones. */
+export interface PodAccesses {
+  entries: PodAccess[];
+  cursor: number | null;
+}
+
+/** An agent may reach everything in a folder. The root is the empty path. */
+export interface PodGrant {
+  agent: string;
+  folder: string;
+  mode: "read" | "write";
+  granted: string;
+}
+
+export interface PodGrants {
+  grants: PodGrant[];
+}
+
+export interface PodImport {
+  created: number;
+  replaced: number;
+  kept: number;
+}
+
+/** Send `cursor` to get the next page; null on the last one. */
+export interface PodPage {
+  entries: Document[];
+  cursor: string | null;
+}
+
+export interface PodRecords {
+  records: Record<string, unknown>[];
+  cursor: string | null;
+}
+
+/** `address` works once, within 30 seconds. `origin` is the origin of the preview. */
+export interface PreviewAddress {
+  address: string;
+  origin: string;
+}
+
+/** A port in the computer that a program listens on. `process` and `service` are null when unknown. */
+export interface PreviewPort {
+  port: number;
+  process: string | null;
+  service: string | null;
+}
+
+/** The ports that can be previewed now. The topic `ports` has the same messages. */
+export interface PreviewPorts {
+  ports: PreviewPort[];
+}
+
+export interface Problem {
+  error: { code: string; message: string; hint: string; error_id?: string };
+}
+
+/** One program. `since` is when its state began, `memory` is in bytes, `next_start_in` in seconds. */
+export interface ProgramInfo {
+  name: string;
+  state: "stopped" | "idle" | "starting" | "ready" | "unhealthy" | "waiting" | "crash-looping" | "stopping";
+  required: boolean;
+  pid: number | null;
+  since: number;
+  restarts: number;
+  memory: number | null;
+  last_error: string | null;
+  next_start_in: number | null;
+  can_restart: boolean;
+}
+
+/**
+ * All programs, and the isolation of the computer. `usage` is its present use; null means not measurable.
+ *
+ * `sleep` is null for a computer that never sleeps.
+ */
+export interface ProgramsState {
+  version: string;
+  home: string;
+  ready: boolean;
+  since: string | null;
+  missing: string[];
+  programs: ProgramInfo[];
+  ports: ServedPort[];
+  isolation: IsolationFacts | null;
+  usage: Record<string, number | null> | null;
+  sleep: SleepState | null;
+  limits: Record<string, number>;
+  mounts: MountState[];
+  advice: ManifestAdvice[];
+}
+
+/** The turn of the prompt, and whether it waits: for the turn before, or until its agent may start. */
+export interface PromptAccepted {
+  turn: number;
+  queued: boolean;
+}
+
+export interface PromptImage {
+  mime: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+  /** Base64. */
+  data: string;
+}
+
+export interface PublishEvent {
+  type: string;
+  data?: Record<string, unknown>;
+  subject?: string | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+export interface PublishedEvent {
+  id: string;
+  type: string;
+  subject: string | null;
+  at: string;
+}
+
+/** Whether Freehold is ready, since when, and if not, why. */
+export interface Readiness {
+  ready: boolean;
+  since?: string | null;
+  requirements?: string[];
+  missing?: MissingRequirement[];
+}
+
+/** It needs no field. */
+export interface Redo {
+  restore_id?: string | null;
+}
+
+export interface RemoveFile {
+  path: string;
+  recursive?: boolean;
+}
+
+/**
+ * One part of a permission request, with hidden characters made visible.
+ *
+ * A diff has `old` and `new`; every other part has `text`. `resolved` is where `path` really leads, when that is
+ * another place. `hidden_bytes` of this part are not shown. `runs_by_itself` says what runs the file or the command's
+ * word without anybody starting it. `warning` is a sentence for the owner.
+ */
+export interface RequestPart {
+  kind: "command" | "folder" | "environment" | "stdin" | "diff" | "path" | "text" | "input" | "resource" | "terminal" | "meta";
+  label: string;
+  text: string;
+  path: string | null;
+  resolved: string | null;
+  old: string | null;
+  new: string | null;
+  hidden_bytes: number;
+  runs_by_itself: string | null;
+  warning: string | null;
+}
+
+export interface RequestSshCertificate {
+  /** One line, as in id_ed25519.pub. */
+  public_key: string;
+  /** How long it is valid; by default, and at most, ssh.lifetime of the manifest. */
+  hours?: number | null;
+  /** Its name in the list. */
+  label?: string;
+}
+
+export interface RequestSshKey {
+  kind?: "ed25519" | "rsa";
+  /** How long it is valid; by default, and at most, ssh.lifetime of the manifest. */
+  hours?: number | null;
+  label?: string;
+}
+
+/** A program's request for a token. */
+export interface RequestToken {
+  /** The name of the new token. */
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+}
+
+/** `begun` is false for the gateway itself: it answers before it restarts. */
+export interface RestartStarted {
+  name: string;
+  begun: boolean;
+  state: "stopped" | "idle" | "starting" | "ready" | "unhealthy" | "waiting" | "crash-looping" | "stopping" | null;
+}
+
+export interface Restore {
+  restore_id?: string | null;
+  entry: number;
+  /** The paths to restore; all paths when empty. */
+  paths?: string[];
+}
+
+export interface RestoreCancellation {
+  /** `cancelled`: no file changes. `too-late`: files are being changed, and it is finished. `not-found`: it has ended, or has not arrived yet. */
+  outcome: "cancelled" | "too-late" | "not-found";
+}
+
+/** How far an undo, redo, restore, revert or rewind is. */
+export interface RestoreProgress {
+  /** `restore_id` of the request that asked for it. */
+  id: string;
+  kind: "undo" | "redo" | "restore" | "revert" | "merge";
+  /** `waiting` for other work on the files, `planning`, `preparing`, `changing` the files, `recording` the result. */
+  phase: "waiting" | "planning" | "preparing" | "changing" | "recording";
+  /** Steps of this phase that are done, about. */
+  done: number;
+  /** Steps of this phase; 0 when they are not counted. */
+  total: number;
+  /** No file has changed yet. */
+  cancellable: boolean;
+  /** The phase and its steps in words. */
+  words: string;
+}
+
+export interface Retention {
+  rules: RetentionRule[];
+}
+
+/** How long one kind of record is kept. */
+export interface RetentionRule {
+  name: string;
+  title: string;
+  /** The rule in words. */
+  kept: string;
+  /** What there is; empty when nothing is measured. */
+  now: string;
+  /** When old records were last moved to an archive, in UTC. Null when never. */
+  last_archived: string | null;
+  /** Files and folders on the host. */
+  where: string[];
+  /** The setting in freehold.toml that changes the rule. */
+  setting: string | null;
+}
+
+export interface Revert {
+  restore_id?: string | null;
+  entry: number;
+  /** Revert all changes after this entry, up to `entry`. */
+  since?: number | null;
+  /** The turn that is reverted. It is recorded with the new entry. With `since`, only changes of this turn are reverted. */
+  of?: SessionTurn | null;
+  /** For each path in conflict, the side to keep. */
+  choose?: Record<string, "old" | "mine">;
+}
+
+export interface RevokeAccess {
+  agent: string;
+  folder: string;
+  key?: string | null;
+}
+
+/** What was rewound, or with `dry_run` would be. `files` is the report of history. */
+export interface RewindResult {
+  turn: number;
+  what: "files" | "chat" | "both";
+  dry_run: boolean;
+  files: Record<string, unknown> | null;
+  events: number;
+}
+
+export interface RewindSession {
+  turn: number;
+  what: "files" | "chat" | "both";
+  dry_run?: boolean;
+  restore_id?: string | null;
+}
+
+/** One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it. */
+export interface Run {
+  id: string;
+  session: string;
+  agent: string;
+  title: string;
+  state: "starting" | "working" | "needs_you" | "done" | "failed" | "ended";
+  parent: string | null;
+  depth: number;
+  folder: string | null;
+  budget: number | null;
+  cost: number | null;
+  created: string;
+  finished: string | null;
+  error: string | null;
+  added: number;
+  changed: number;
+  removed: number;
+  outcome: "pending" | "none" | "merged" | "dropped";
+  computer: string;
+}
+
+export interface RunChanges {
+  run: Run;
+  files: FileChange[];
+}
+
+/**
+ * `inputs` are files for the code's folder, in base64. `outputs` are patterns of files there that come back.
+ *
+ * The code of `wasm` is the text of a module, or a `module` in base64. `call` calls a function of it: `add(40, 2)`.
+ */
+export interface RunCode {
+  code?: string;
+  module?: string | null;
+  call?: string | null;
+  arguments?: string[];
+  timeout?: number | null;
+  inputs?: Record<string, string>;
+  outputs?: string[];
+}
+
+export interface RunEvent {
+  seq: number;
+  at: string;
+  kind: string;
+  data: Record<string, unknown>;
+}
+
+/** Send `cursor` as `after` to read on. */
+export interface RunEvents {
+  run: Run;
+  events: RunEvent[];
+  cursor: number;
+}
+
+/** The newest first. Send `cursor` to get the next page; null on the last one. */
+export interface RunPage {
+  runs: Run[];
+  cursor: string | null;
+}
+
+export interface SearchMemories {
+  /** A question, or some words. */
+  query: string;
+  /** Default: all. */
+  namespaces?: string[];
+  limit?: number;
+}
+
+/** A secret by its name. Its value is never shown. */
+export interface SecretInfo {
+  name: string;
+  set_at: number;
+  used_at: number | null;
+}
+
+export interface SecretName {
+  name: string;
+}
+
+export interface SendPrompt {
+  text: string;
+  files?: string[];
+  images?: PromptImage[];
+  /** Chosen by the client. A second prompt with the same key makes no second turn. */
+  key: string;
+  /** While a turn runs: `steer` stops it, the others wait for its end. */
+  when?: "now" | "queue" | "steer";
+}
+
+export interface ServedPort {
+  name: string;
+  host: string;
+  port: number;
+}
+
+/** The session that was deleted. */
+export interface SessionDeleted {
+  id: string;
+}
+
+/** One session event. The guide describes the kinds and their data. */
+export interface SessionEvent {
+  seq: number;
+  at: string;
+  turn: number | null;
+  kind: string;
+  data: Record<string, unknown>;
+}
+
+/** Events, oldest first. Send `next` as `after` for more; it is null at the end. */
+export interface SessionEvents {
+  events: SessionEvent[];
+  next: number | null;
+  /** Text that is streaming now; only with the newest events. */
+  streaming: StreamingText[];
+}
+
+/**
+ * One conversation with one agent. `seq` is the number of its last event.
+ *
+ * `unread`: there is a message, a question or the end of a turn after the last event that was marked as seen.
+ * `asks`: whether its agent is known to ask before it acts, in its `mode`; null before the agent's first start.
+ * `waiting`: its place in the queue, while its agent may not start yet.
+ */
+export interface SessionInfo {
+  id: string;
+  title: string;
+  agent: string;
+  model: string | null;
+  status: "idle" | "working" | "needs_you" | "failed" | "queued";
+  created: string;
+  updated: string;
+  archived: boolean;
+  cost: number | null;
+  seq: number;
+  parent: string | null;
+  unread: boolean;
+  mode: string | null;
+  asks: boolean | null;
+  waiting: WaitingPlace | null;
+}
+
+/** Sessions, last changed first. Send `next` as `cursor` for more. */
+export interface SessionPage {
+  sessions: SessionInfo[];
+  next: string | null;
+}
+
+/** A turn of a session. Its changes can be in more than one entry. */
+export interface SessionTurn {
+  session: string;
+  turn: number;
+}
+
+/** The limits of a provider or of all (`*`), in place of the manifest's. One that is left out is not limited. */
+export interface SetBudget {
+  scope: string;
+  day_cost?: number | null;
+  month_cost?: number | null;
+  day_tokens?: number | null;
+  month_tokens?: number | null;
+}
+
+export interface SetOption {
+  id: string;
+  value: string | boolean;
+}
+
+export interface SetSecret {
+  value: string;
+}
+
+/** A file as it was. A large file is cut, and `more` is true. */
+export interface ShownFile {
+  path: string;
+  what: string;
+  mode: number;
+  mtime: number;
+  size: number;
+  base64?: string | null;
+  more?: boolean;
+}
+
+/** One signed-in browser. */
+export interface SignInInfo {
+  id: string;
+  label: string;
+  address: string;
+  method: string;
+  created: string;
+  seen: string;
+  expires: string;
+  current: boolean;
+}
+
+/** The token of a sign-in link. */
+export interface SignInLinkToken {
+  token: string;
+}
+
+/** The ways to sign in here. */
+export interface SignInOptions {
+  atproto: AccountSignIn | null;
+  link: boolean;
+}
+
+/** The address that the browser must open next. */
+export interface SignInRedirect {
+  redirect: string;
+}
+
+/** This browser is signed in. */
+export interface SignedIn {
+  /** The page keeps it in its own storage and sends it as `Authorization: Sign-In KEY`. */
+  key: string;
+  /** The page to open now: one of our own. */
+  return_to: string;
+}
+
+export interface SignedOut {
+  done?: boolean;
+}
+
+/** The sleep of the computer. `after`, `seconds` (asleep since its start) in seconds, `given_back` in bytes. */
+export interface SleepState {
+  after: number;
+  asleep: boolean;
+  since: number | null;
+  given_back: number | null;
+  times: number;
+  seconds: number;
+  trouble: string | null;
+}
+
+/** One slot. `implementation` is what keeps it, and `error` why it cannot be reached. */
+export interface Slot {
+  name: string;
+  mode: "local" | "external" | "off";
+  implementation: string;
+  state: "off" | "starting" | "ok" | "unavailable";
+  since: string;
+  error: string | null;
+  required: boolean;
+  privacy: "strict" | "soft" | "off";
+  /** The version of its contract; null when this version has no such slot. */
+  contract: number | null;
+}
+
+export interface SpawnRun {
+  prompt: string;
+  /** Default: the default agent. */
+  agent?: string | null;
+  model?: string | null;
+  title?: string | null;
+  /** A folder of the workspace of which it gets a copy. */
+  folder?: string | null;
+  /** It is ended when it has cost more. */
+  budget?: number | null;
+  /** false: what it asks is answered with no. */
+  may_ask?: boolean;
+  key?: string | null;
+}
+
+/** The certificate, and the configuration that a client needs to use it. */
+export interface SshCertificate {
+  id: string;
+  certificate: string;
+  key_id: string;
+  expires: string;
+  known_hosts: string;
+  config: string;
+}
+
+/** A certificate, or a plain key for a client without certificate support. */
+export interface SshCredential {
+  id: string;
+  kind: "certificate" | "key";
+  label: string;
+  key_id: string;
+  fingerprint: string;
+  created: string;
+  expires: string;
+  used: string | null;
+  used_from: string | null;
+  revoked: boolean;
+}
+
+/** A new key pair. The private key is in this reply and is not stored. */
+export interface SshKey {
+  id: string;
+  private_key: string;
+  public_key: string;
+  expires: string;
+  known_hosts: string;
+  config: string;
+}
+
+/** The revoked credential. Its connections end within a second. */
+export interface SshRevoked {
+  id: string;
+}
+
+/** The address of the SSH server and its host key. */
+export interface SshServer {
+  enabled: boolean;
+  host: string;
+  port: number;
+  user: string;
+  fingerprint: string;
+  known_hosts: string;
+  forwarding: boolean;
+  /** The number of open connections; null when the server does not answer. */
+  connected: number | null;
+}
+
+/** `quick` skips the attempts to use up memory, disk and processes. */
+export interface StartDoctor {
+  quick?: boolean;
+}
+
+export interface StopAgents {
+  why?: string;
+}
+
+export interface StopRun {
+  key?: string | null;
+}
+
+/**
+ * Whether the kill switch is on, since when, who pulled it and why.
+ *
+ * `summary` says what it ended, what keeps running and what it could not end. None while it is at work.
+ */
+export interface StopState {
+  stopped: boolean;
+  at: string | null;
+  who: string | null;
+  why: string | null;
+  summary: string | null;
+}
+
+export interface StoreMemory {
+  text: string;
+  /** shared, project:NAME or agent:NAME. */
+  namespace?: string;
+  /** When it is forgotten. */
+  expires?: string | null;
+  /** Given to every new session. Only for the owner. */
+  pinned?: boolean;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+/** A message or thought that is still streaming and not an event yet. The rest follows as deltas. */
+export interface StreamingText {
+  kind: "message" | "thought";
+  id: string;
+  /** The position of this text in the message, in characters. */
+  at: number;
+  text: string;
+}
+
+export interface TakeChanges {
+  how: "merge" | "drop";
+  /** Overwrite what others have changed meanwhile. */
+  force?: boolean;
+  key?: string | null;
+}
+
+export interface TerminalClosed {
+  id: string;
+}
+
+/** A terminal that is open, or that has ended and was not viewed since. */
+export interface TerminalInfo {
+  id: string;
+  command: string[];
+  rows: number;
+  columns: number;
+  began: number;
+  viewers: number;
+  ended: boolean;
+}
+
+/** A line that matched. Lines and columns count from 1. */
+export interface TextHit {
+  path: string;
+  line: number;
+  column: number;
+  text: string;
+}
+
+/** One timeline event. */
+export interface TimelineEvent {
+  seq: number;
+  at: string;
+  kind: string;
+  who: string;
+  data: Record<string, unknown>;
+  hash: string;
+}
+
+/** Events in order. `next` is null at the end. */
+export interface TimelineEvents {
+  events: TimelineEvent[];
+  /** Send it as `after` for the next page, or as `before` when the request had `before`. */
+  next: number | null;
+}
+
+/** The owner's answer. `token` is returned once, with `allowed`. */
+export interface TokenAnswer {
+  answer: "waiting" | "allowed" | "denied";
+  token?: string | null;
+}
+
+/** One API token. Its secret is shown only when it is created. */
+export interface TokenInfo {
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  created: string;
+  expires: string | null;
+  used: string | null;
+}
+
+/** Show `code` and `address` to the owner, and collect the answer every `interval` seconds. */
+export interface TokenRequested {
+  device: string;
+  code: string;
+  address: string;
+  interval: number;
+  expires_in: number;
+}
+
+export interface Undo {
+  restore_id?: string | null;
+  /** Go back to before this entry. Default: the last entry. */
+  entry?: number | null;
+}
+
+/** Only the fields that are given are set. */
+export interface UpdateBead {
+  title?: string | null;
+  description?: string | null;
+  kind?: "task" | "bug" | "feature" | "epic" | "chore" | null;
+  priority?: number | null;
+  labels?: string[] | null;
+  /** Empty: it has no parent any more. */
+  parent?: string | null;
+  /** Refused if it has another version. */
+  version?: number | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+/** Only the fields that are given are set. */
+export interface UpdateMemory {
+  text?: string | null;
+  namespace?: string | null;
+  expires?: "never" | string | null;
+  pinned?: boolean | null;
+  /** Refused if it has another version. */
+  version?: number | null;
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+}
+
+/**
+ * Usage. `cost` is null when any price is unknown; `priced` is the cost of the requests with a known price.
+ *
+ * `assumed` requests have no price in the table and count as the dearest of their provider. For `estimated` requests the
+ * provider reported no tokens; one that was broken off counts with the most that it allowed.
+ */
+export interface UsageLine {
+  key: (string | null)[];
+  requests: number;
+  input: number;
+  output: number;
+  cached: number;
+  cost: number | null;
+  priced: number;
+  assumed: number;
+  estimated: number;
+}
+
+/** Rows grouped by day; day, provider and model; provider and model; provider; session; or session and turn. Newest first. */
+export interface UsageReport {
+  by: "day" | "day_model" | "model" | "provider" | "session" | "turn";
+  rows: UsageLine[];
+}
+
+/** The waiting program, as the owner sees it before answering. */
+export interface WaitingDevice {
+  code: string;
+  name: string;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  address: string;
+}
+
+/**
+ * A place in the queue of agents that wait to start, from 1. `message` says all of it in a sentence.
+ *
+ * `reason`: the computer's `memory` holds no more, or the `count` of agents is the most, or agents start one after
+ * another (`starts`). `running` counts the agents that work now.
+ */
+export interface WaitingPlace {
+  place: number;
+  of: number;
+  running: number;
+  reason: "memory" | "count" | "starts";
+  message: string;
+}
+
+export interface WorkOnBead {
+  /** Default: the default agent. */
+  agent?: string | null;
+  model?: string | null;
+}
+
+export interface WriteApprovalPolicy {
+  rules: WritePermissionRule[];
+}
+
+export interface WritePermissionRule {
+  effect: "allow" | "ask" | "deny";
+  kind: string;
+  pattern: string;
+  exact?: boolean;
+}
+
+export interface WrittenFile {
+  path: string;
+  size: number;
+  etag: string;
+}

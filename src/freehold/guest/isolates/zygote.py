@@ -1,0 +1,195 @@
+"""One zygote, seen from the guest: it forks when told to, and reports births and deaths."""
+
+from __future__ import annotations
+
+import _socket
+import os
+import time
+
+from freehold.guest.isolates.isolate import Isolate
+from freehold.guest.isolates.program import ZygoteProgram
+from freehold.guest.isolates.records import BORN, STATUS
+from freehold.guest.kernel import deque, signals
+from freehold.guest.loop import READ
+from freehold.guest.process_table import send_signal
+from freehold.guest.spawn import SpawnRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from resource import struct_rusage
+
+    from freehold.guest.process import ChildProcesses
+
+SPARES = 2
+REPLENISH_AFTER = 0.003
+"""Seconds after an isolate was taken in which its successor is not forked: the taken one needs the processor now."""
+MAX_LAST_WORDS = 2000
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NODE_NO_WARNINGS": "1", "UV_THREADPOOL_SIZE": "2"}
+KEPT_VARIABLES = (
+    b"PATH",
+    b"LANG",
+    b"HTTP_PROXY",
+    b"HTTPS_PROXY",
+    b"http_proxy",
+    b"https_proxy",
+    b"NO_PROXY",
+    b"no_proxy",
+)
+
+
+class Zygote:
+    """`group` is the domain that it is started in: empty for the owner, else one of sessions."""
+
+    def __init__(self, children: ChildProcesses, language: str, group: str, packages: tuple[str, ...]) -> None:
+        program = ZygoteProgram(language, packages)
+        self.loop = children.loop
+        self.language = language
+        self.alive = True
+        self.used_at = time.monotonic()
+        self._unborn: deque[Isolate] = deque()
+        self._living: dict[int, Isolate] = {}
+        self._spares: deque[Isolate] = deque()
+        self._last_words = b""
+        self._pending_replenish = False
+        mine, its = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        self._control = mine
+        self._stderr, stderr = os.pipe()
+        addon = children.null if program.addon is None else _nameless_file(program.addon)
+        try:
+            environment = {name: value for name, value in children.environment.items() if name in KEPT_VARIABLES}
+            message = {
+                "argv": program.command,
+                "cwd": "/",
+                "env": {**ENVIRONMENT, **program.environment},
+                "apart": group,
+            }
+            request = SpawnRequest(message, environment, children.workspace, children.new_marker())
+            self._pid = children.start(request, (its.fileno(), addon, stderr))
+        except BaseException:
+            mine.close()
+            os.close(self._stderr)
+            raise
+        finally:
+            its.close()
+            os.close(stderr)
+            if addon != children.null:
+                os.close(addon)
+        children.adopt(self._pid, self._exited)
+        for packet in program.packets:
+            mine.send(packet)
+        mine.setblocking(False)
+        os.set_blocking(self._stderr, False)
+        self.loop.watch(mine.fileno(), READ, self._told)
+        self.loop.watch(self._stderr, READ, self._hear)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of its isolates is in use."""
+        return len(self._living) + len(self._unborn) == len(self._spares)
+
+    def take(self) -> Isolate:
+        """An isolate that nobody has used: a parked one, or one that is being forked."""
+        self.used_at = time.monotonic()
+        isolate = self._spares.popleft() if self._spares else self._fork()
+        if not self._pending_replenish:
+            self._pending_replenish = True
+            self.loop.call_later(REPLENISH_AFTER, self._replenish)
+        return isolate
+
+    def end(self) -> None:
+        """Kill it and all its isolates. Idempotent."""
+        if self.alive:
+            send_signal(self._pid, signals.SIGKILL)
+            self._lose()
+
+    def forget(self, isolate: Isolate) -> None:
+        if isolate in self._spares:
+            self._spares.remove(isolate)
+
+    def explain_end(self) -> str:
+        words = self._last_words.decode("utf-8", "replace").strip().splitlines()
+        return words[-1] if words else "it said nothing"
+
+    def _fork(self) -> Isolate:
+        isolate = Isolate(self)
+        self._unborn.append(isolate)
+        descriptors = isolate.descriptors_of_child()
+        rights = b"".join(one.to_bytes(4, "little") for one in descriptors)
+        try:
+            self._control.sendmsg([b"f"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        except OSError:
+            # Its queue is full, or it is dying: this isolate never lives, and its user is told.
+            self._unborn.remove(isolate)
+            self.loop.call_after_round(lambda: isolate.ended(None, 0, 0))
+        finally:
+            isolate.close_child_ends()
+        return isolate
+
+    def _replenish(self) -> None:
+        self._pending_replenish = False
+        if self.alive and len(self._spares) < SPARES:
+            self._spares.append(self._fork())
+            if len(self._spares) < SPARES:
+                self._pending_replenish = True
+                self.loop.call_later(REPLENISH_AFTER, self._replenish)
+
+    def _told(self, events: int) -> None:
+        while self.alive:
+            try:
+                report = self._control.recv(64)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                report = b""
+            if len(report) != STATUS.size:
+                self.end()
+                return
+            pid, status, processor, memory = STATUS.unpack(report)
+            if pid == 0:
+                isolate = self._unborn.popleft()
+                self.forget(isolate)
+                isolate.ended(None, 0, 0)
+            elif status == BORN:
+                isolate = self._unborn.popleft()
+                self._living[pid] = isolate
+                isolate.born(pid)
+            elif pid in self._living:
+                isolate = self._living.pop(pid)
+                self.forget(isolate)
+                isolate.ended(status, processor, memory)
+
+    def _hear(self, events: int) -> None:
+        try:
+            said = os.read(self._stderr, 65536)
+        except (BlockingIOError, InterruptedError):
+            return
+        self._last_words = (self._last_words + said)[-MAX_LAST_WORDS:]
+        if not said:
+            self.loop.forget(self._stderr)
+
+    def _exited(self, status: int, usage: struct_rusage) -> None:
+        self._lose()
+
+    def _lose(self) -> None:
+        if not self.alive:
+            return
+        self.alive = False
+        self._hear(0)
+        for descriptor in (self._control.fileno(), self._stderr):
+            self.loop.forget(descriptor)
+        self._control.close()
+        os.close(self._stderr)
+        self._spares.clear()
+        for isolate in [*self._living.values(), *self._unborn]:
+            isolate.kill()
+            isolate.ended(None, 0, 0)
+
+
+def _nameless_file(content: bytes) -> int:
+    """A descriptor of a file that has no name and that nobody can write any more."""
+    writer = os.open("/tmp", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o500)  # noqa: S108
+    try:
+        os.write(writer, content)
+        return os.open(f"/proc/self/fd/{writer}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(writer)

@@ -1,0 +1,97 @@
+"""Chooses the packages of an image: from the `[image]` section to a lock, with every file in the pool."""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from freehold.computer.contract.conventions import AGENTS_PATH
+from freehold.errors import FreeholdError
+from freehold.images.build import find_python_version
+from freehold.images.debian import BASE, fetch_debs, read_architecture
+from freehold.images.layer import write_layer
+from freehold.images.lock import EPOCH, ImageLock, LockedPackage
+from freehold.images.npm import fetch_npm_packages
+from freehold.images.pool import PackagePool
+from freehold.images.section import ImageSection
+from freehold.images.wheels import NODE_PACKAGES, NODE_WHEEL, fetch_wheels
+
+Say = Callable[[str], None]
+SHARED_BY_AGENTS = (".node", ".tools")
+RECEIPT = "freehold.json"
+"""The file that a complete installation of an agent has; tests/images compares it with the catalogue's."""
+
+
+def hash_request(section: ImageSection) -> str:
+    """Changes when the section asks for something else. Files of the owner are asked for by their place, not content."""
+    return hashlib.sha256(json.dumps(section.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+def choose_packages(
+    section: ImageSection,
+    pool: PackagePool,
+    find_npm: Callable[[], list[str]],
+    say: Say = lambda what: None,
+    agents: Path | None = None,
+) -> ImageLock:
+    """Choose and fetch. Needs the network. `find_npm` gives the words that start npm; it is asked only for npm packages.
+
+    `agents` is the folder of the agents that are installed on this machine.
+    """
+    needs_node = section.node is not None or bool(section.npm_packages)
+    wanted = {*BASE, *section.packages, *(NODE_PACKAGES if needs_node else ())}
+    say(f"choosing Debian packages of {section.suite}")
+    debs = fetch_debs(wanted, section.suite, pool)
+    lock = ImageLock(section.suite, read_architecture(), hash_request(section), tuple(sorted(wanted)), tuple(debs))
+    python = find_python_version(lock)
+    _check_python(section, python)
+    packages: list[LockedPackage] = list(debs)
+    if needs_node:
+        say("choosing Node")
+        version = f"=={section.node}{'' if section.node.count('.') == 2 else '.*'}" if section.node else ""
+        packages += fetch_wheels([f"{NODE_WHEEL}{version}"], python, pool)
+    if section.python_packages:
+        say("choosing Python packages")
+        packages += fetch_wheels(section.python_packages, python, pool)
+    tree: str | None = None
+    if section.npm_packages:
+        say("choosing npm packages")
+        found, tree = fetch_npm_packages(section.npm_packages, find_npm(), pool)
+        packages += found
+    packages += lock_agents(section.agents, agents, pool)
+    packages += [_lock_files(target, Path(source), pool) for target, source in sorted(section.files.items())]
+    return ImageLock(lock.suite, lock.architecture, lock.request, lock.wanted, tuple(packages), tree)
+
+
+def lock_agents(names: Iterable[str], folder: Path | None, pool: PackagePool) -> list[LockedPackage]:
+    """A layer for each agent, and one for each folder that agents share. Raises `image.missing`."""
+    wanted = sorted(set(names))
+    if not wanted:
+        return []
+    for name in wanted:
+        if folder is None or not (folder / name / RECEIPT).is_file():
+            raise FreeholdError(
+                "image.missing", f"The agent {name!r} is not installed", hint=f"freehold agents add {name}"
+            )
+    found = [Path(folder or "", name) for name in (*SHARED_BY_AGENTS, *wanted)]
+    return [_lock_files(f"{AGENTS_PATH}/{one.name}", one, pool) for one in found if one.is_dir()]
+
+
+def _check_python(section: ImageSection, found: str) -> None:
+    if section.python is not None and ".".join(section.python.split(".")[:2]) != found:
+        raise FreeholdError(
+            "image.no-python",
+            f"image.python is {section.python!r}, and Debian {section.suite} has Python {found}",
+            hint=f'python = "{found}", or choose the release of Debian that has it with image.suite',
+        )
+
+
+def _lock_files(target: str, source: Path, pool: PackagePool) -> LockedPackage:
+    """A layer of the owner's files. It goes into the pool, so that a later build does not depend on them."""
+    with tempfile.TemporaryDirectory(prefix="freehold-files-") as folder:
+        layer = Path(folder) / "files.tar"
+        with write_layer(layer, EPOCH) as writer:
+            writer.add_tree(target, source.expanduser())
+        digest, size = pool.add(layer)
+    return LockedPackage("files", target, "", target, digest, size)

@@ -1,0 +1,68 @@
+"""A whole Freehold whose computer is a virtual machine: it sleeps on disk, and comes back after its processes were killed."""
+
+import os
+import signal
+from pathlib import Path
+
+from tests.computer.virtual_machines import VM_SYSTEM, micro_vm, skip_unless_it_can_save
+from tests.support.condition import wait_until
+from tests.support.freehold import FreeholdHarness
+from tests.support.processes import find_descendants
+
+from freehold.computer.microvm.requirements import SYSTEM_VARIABLE
+
+MANIFEST = """
+[computer]
+backend = "microvm"
+sleep_after = "2s"
+
+[computer.limits]
+memory = "256 MiB"
+"""
+BOOT_DEADLINE = 240.0
+
+
+def find_vm_processes(keeper: int) -> dict[str, int]:
+    """The pids of QEMU and of the program that shares the workspace; empty while the machine is written to disk."""
+    found: dict[str, int] = {}
+    for pid, command in find_descendants(keeper).items():
+        if "-machine q35" in command:
+            found["QEMU"] = pid
+        elif "virtiofsd" in command and "--cache=auto" in command:
+            found["virtiofsd"] = pid
+    return found
+
+
+def test_a_freehold_comes_back_after_its_virtual_machine_was_killed(tmp_path: Path) -> None:
+    """First asleep on disk, then without QEMU, then without virtiofsd: each time the files are there."""
+    with micro_vm():
+        skip_unless_it_can_save()
+    harness = FreeholdHarness(tmp_path, **{SYSTEM_VARIABLE: str(VM_SYSTEM)})
+    harness.home.root.mkdir()
+    harness.home.manifest.write_text(MANIFEST)
+    with harness.keeper() as keeper:
+        keeper.next("ready")
+        harness.run("run", "--", "sh", "-c", "echo before > file", check=True)
+        wait_until(lambda: (sleep := harness.status().sleep) is not None and sleep.asleep, BOOT_DEADLINE)
+        assert find_vm_processes(keeper.process.pid) == {}
+        assert harness.run("run", "--", "cat", "file", check=True).stdout == "before\n"
+        for victim in ("QEMU", "virtiofsd"):
+            starts = harness.programs()["computer"].starts
+
+            def kill_one(name: str = victim) -> bool:
+                """Wake it, and kill before it sleeps again."""
+                harness.run("run", "--", "true")
+                pid = find_vm_processes(keeper.process.pid).get(name)
+                if pid is not None:
+                    os.kill(pid, signal.SIGKILL)
+                return pid is not None
+
+            wait_until(kill_one, BOOT_DEADLINE)
+
+            def came_back(before: int = starts) -> bool:
+                program = harness.programs()["computer"]
+                return program.starts > before and harness.run("run", "--", "cat", "file").stdout == "before\n"
+
+            wait_until(came_back, BOOT_DEADLINE)
+        assert keeper.stop() == 0
+    assert (harness.home.workspace / "file").read_text() == "before\n"
