@@ -44,6 +44,21 @@ async def test_it_reads_the_workspace_and_writes_nothing(runner: CodeRunner) -> 
     assert "PermissionError" in await run(runner, "one", connect)
 
 
+async def test_code_runs_in_the_computer_of_its_session_and_nowhere_else(computer: Computer) -> None:
+    """An agent of a run reads the copy in the computer of the run. When that has ended, the session works in `main`."""
+    read = "open('/workspace/notes.txt').read()"
+    own: dict[str, Computer] = {}
+    runner = CodeRunner(lambda session: own.get(session, computer))
+    async with Computer.start() as started:
+        await started.files.write("notes.txt", b"copy")
+        own["run"] = started
+        assert await run(runner, "run", read) == '"copy"'
+        assert await run(runner, "other", read) == '"four"'
+        assert [one.label for one in await started.python.contexts.list()] == ["session run"]
+        del own["run"]
+    assert await run(runner, "run", read) == '"four"'
+
+
 async def test_a_session_whose_isolate_died_is_told_and_goes_on(runner: CodeRunner) -> None:
     await run(runner, "three", "x = 1")
     assert "exit code 9" in await run(runner, "three", "import os; os._exit(9)")
