@@ -33,7 +33,7 @@ _FIRST_WITH_TRUNCATE, _FIRST_WITH_NETWORK, _FIRST_WITH_SCOPES = 3, 4, 6
 _ALL_SCOPES = 3
 PAGE = os.sysconf("SC_PAGE_SIZE")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
-SHARED = ("/usr", "/opt", "/lib", "/lib64", "/etc/localtime", "/etc/ssl", "/etc/pki")
+SHARED = ("/usr", "/opt/agents", "/opt/freehold", "/opt/packages", "/lib", "/lib64", "/etc/localtime", "/etc/ssl", "/etc/pki")
 PROXY_PORT = 3128
 LIMITED = (resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 

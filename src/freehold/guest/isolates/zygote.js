@@ -26,7 +26,7 @@ const exit = (code) => syscall(numbers.exit_group, code); // process.exit joins 
 // Walls. walls.py says why each is there.
 
 const READ = 1 | 4 | 8, OF_FILES = 1 | 2 | 4 | (1 << 14), CONNECT_TCP = 2, PROXY_PORT = 3128;
-const SHARED = ['/usr', '/opt', '/lib', '/lib64', '/etc/localtime', '/etc/ssl', '/etc/pki'];
+const SHARED = ['/usr', '/opt/agents', '/opt/freehold', '/opt/packages', '/lib', '/lib64', '/etc/localtime', '/etc/ssl', '/etc/pki'];
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/urandom', '/dev/random'];
 const RLIMIT_FSIZE = 1, RLIMIT_DATA = 2, RLIMIT_NOFILE = 7;
 const version = syscall(numbers.landlock_create_ruleset, 0, 0, 1);
