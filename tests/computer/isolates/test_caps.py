@@ -180,6 +180,10 @@ WAYS_AROUND_A_PORT = {
     "a plain connection": "socket.create_connection(there).send(b'plain')",
     "sending before connecting": "socket.socket().sendto(b'sendto', 0x20000000, there)",
     "a message before connecting": "socket.socket().sendmsg([b'sendmsg'], [], 0x20000000, there)",
+    "many messages before connecting": (
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True); "
+        "libc.sendmmsg(socket.socket().fileno(), None, 0, 0x20000000) and exec('raise OSError(ctypes.get_errno(), str())')"
+    ),
     "multipath TCP": "s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); s.connect(there); s.send(b'multipath')",
 }
 

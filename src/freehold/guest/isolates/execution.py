@@ -218,7 +218,7 @@ class Execution(Operation, IsolateUser):
             self.stop("processor")
         else:
             folder = self._folder if self.context is None else self.context.folder
-            if folder is not None and folder.measure(self.limits.memory) > self.limits.memory:
+            if folder is not None and folder.measure(self.limits.memory, self._began) > self.limits.memory:
                 self.stop("files")
 
     def stop(self, limit: str | None) -> None:

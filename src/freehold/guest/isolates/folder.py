@@ -32,18 +32,20 @@ class IsolateFolder:
         self.path = PARENT + b"/isolate-" + os.urandom(12).hex().encode()
         os.mkdir(self.path, 0o700)
         self._used = 0
+        self._counted_at = 0.0
         self._is_counting = False
         self._rests_until = 0.0
 
-    def measure(self, most: int) -> int:
-        """Bytes in its files at the last count, or more than `most`. Begins the next count, which runs beside other work.
+    def measure(self, most: int, since: float) -> int:
+        """Bytes in its files at the last count, or more than `most`; 0 if that count began before `since`.
 
+        Begins the next count, which runs beside other work.
         A file that was removed and is still open is not counted: only the size of /tmp holds it.
         """
         if not self._is_counting and time.monotonic() >= self._rests_until:
             self._is_counting = True
             self._loop.add_job(self._count(most))
-        return self._used
+        return self._used if self._counted_at >= since else 0
 
     def _count(self, most: int) -> Generator[bool, None, None]:
         began = time.monotonic()
@@ -70,7 +72,7 @@ class IsolateFolder:
                             break
                         yield False
         finally:
-            self._used = total
+            self._used, self._counted_at = total, began
             self._is_counting = False
             ended = time.monotonic()
             self._rests_until = ended + REST * (ended - began)
