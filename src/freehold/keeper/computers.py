@@ -103,6 +103,8 @@ class TemporaryComputers:
         own_folder = self._home.temporary_computers / call.name
         limits = _read_limits(call.limits)
         workspace, home = self._folder(call.workspace), self._folder(call.home)
+        images = ImageFolder(self._home.images, self._home.image_lock)
+        image = await asyncio.to_thread(images.resolve_checked, call.image, self._backend)
         own_folder.mkdir(parents=True, mode=0o700)
         try:
             for name in ("workspace", "home"):
@@ -112,7 +114,7 @@ class TemporaryComputers:
                     workspace or own_folder / "workspace",
                     home or own_folder / "home",
                     limits=limits,
-                    image=ImageFolder(self._home.images, self._home.image_lock).resolve(call.image, self._backend),
+                    image=image,
                     hostname=call.name,
                 ),
                 self._home.computer_socket(call.name),
