@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -356,9 +357,10 @@ async def test_the_helper_has_its_own_uid_no_capability_and_reaches_only_its_ser
 async def test_a_helper_whose_errors_cannot_be_read_is_watched_as_before(tmp_path: Path) -> None:
     """A part of what the server says looks like the start of very deep JSON."""
     is_broken = True
+    depths = itertools.count(20_000, 100)  # wherever the long line is cut, one of them is seen
 
     async def answer(method: str, path: str, writer: asyncio.StreamWriter) -> None:
-        deep = http_answer("500 Internal Server Error", b"[" * 20_000)
+        deep = http_answer("500 Internal Server Error", b"[" * next(depths))
         writer.write(deep if is_broken else dav_listing(dav_entry("/")))
 
     async with (
@@ -513,7 +515,7 @@ async def test_a_listing_without_an_end_ends_in_an_error(
 ) -> None:
     """The fast one meets the helper's limit of memory, the slow one the time limit of each answer."""
     monkeypatch.setattr(helper_process, "MAX_MEMORY", 256 << 20)
-    timeout = 4.0 if pause else 600.0  # nothing but the memory can end the fast one
+    timeout = 3.0 if pause else 600.0  # nothing but the memory can end the fast one
 
     async def answer(method: str, path: str, writer: asyncio.StreamWriter) -> None:
         if path == "/":
@@ -521,11 +523,9 @@ async def test_a_listing_without_an_end_ends_in_an_error(
             return
         writer.write(b"HTTP/1.1 207 Multi-Status\r\nContent-Type: application/xml\r\nConnection: close\r\n\r\n")
         writer.write(b'<?xml version="1.0"?><d:multistatus xmlns:d="DAV:">')
-        number = 0
+        some = "".join(dav_entry(f"/endless/{number}", size=1) for number in range(1 if pause else 1000)).encode()
         while True:
-            some = "".join(dav_entry(f"/endless/{number + one}", size=1) for one in range(1000 if not pause else 1))
-            number += 1000
-            writer.write(some.encode())
+            writer.write(some)
             await writer.drain()
             await asyncio.sleep(pause)
 
