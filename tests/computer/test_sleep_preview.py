@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 from tests.computer.test_sleep import SOON, SleepingMachine, silent_client
 from tests.gateway.preview_harness import TIMEOUT, running_previews
 
@@ -14,9 +15,10 @@ from freehold.computer.library.use import use_socket
 from freehold.home import Home
 
 
-async def test_a_preview_that_still_sends_keeps_it_awake(tmp_path: Path) -> None:
-    home = Home(root=tmp_path, run=tmp_path / "run")
-    home.run.mkdir(mode=0o700)
+async def test_a_preview_that_still_sends_keeps_it_awake(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = Home(root=tmp_path, run=tmp_path_factory.mktemp("run"))  # the path of a socket is short
     found: list[SleepingMachine] = []
     with contextlib.closing(listen_at(use_socket(home.computer_socket()))) as listener:
 
