@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from tests.computer.test_sleep import SOON, SleepingMachine, silent_client
@@ -15,10 +14,10 @@ from freehold.computer.library.use import use_socket
 from freehold.home import Home
 
 
-async def test_a_preview_that_still_sends_keeps_it_awake(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    home = Home(root=tmp_path, run=tmp_path_factory.mktemp("run"))  # the path of a socket is short
+async def test_a_preview_that_still_sends_keeps_it_awake(tmp_path_factory: pytest.TempPathFactory) -> None:
+    root = tmp_path_factory.mktemp("home")  # the path of a socket is short
+    home = Home(root=root, run=root / "run")
+    home.run.mkdir(mode=0o700)
     found: list[SleepingMachine] = []
     with contextlib.closing(listen_at(use_socket(home.computer_socket()))) as listener:
 
@@ -30,7 +29,7 @@ async def test_a_preview_that_still_sends_keeps_it_awake(
                 yield
                 serving.cancel()
 
-        async with running_previews(tmp_path, around=sleeping) as previews:
+        async with running_previews(root, around=sleeping) as previews:
             (sleeper,) = found
             cookie = await previews.open_preview(previews.browser())
             await sleeper.asleep()
