@@ -132,7 +132,7 @@ _TABLE = (
         "unsupported",
         501,
         "Install a version that supports this",
-        "no-client no-guest no-isolates no-node no-otel no-python no-wasmtime no-weights version wrong-version",
+        "no-client no-fuse no-guest no-isolates no-node no-otel no-python no-wasmtime no-weights version wrong-version",
     ),
     _kind(
         "upstream",
@@ -145,8 +145,8 @@ _TABLE = (
         "unavailable",
         503,
         "Try again in a moment; freehold status shows what is running",
-        """busy ended link.closed link.refused no-gateway no-isolation no-listener no-memory not-connected not-open not-ready not-recorded
-        not-running not-started out-of-memory port-in-use port-taken unreachable unresponsive unwell""",
+        """busy cannot-sleep ended link.closed link.refused no-gateway no-isolation no-listener no-memory not-connected not-open
+        not-ready not-recorded not-running not-started out-of-memory port-in-use port-taken unreachable unresponsive unwell""",
     ),
     _kind("timeout", 504, "Try again", "preview.no-answer search-too-long silent slow slow-embedding"),
     _kind("no-space", 507, "Free some disk space and try again", "disk-full full"),

@@ -72,9 +72,9 @@ class Home:
         """Where remote mounts are mounted, for the computer to bind."""
         return self.run / "mounts"
 
-    def mount_cache(self, target: str) -> Path:
-        """Changes of a remote mount that are not sent yet, and what was read of it."""
-        return self.root / "mount-cache" / hashlib.sha256(target.encode()).hexdigest()[:16]
+    def mount_cache(self, identity: tuple[str, ...]) -> Path:
+        """Changes of a remote mount that are not sent yet. `identity` is what makes it this mount and no other."""
+        return self.root / "mount-cache" / hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
     @property
     def image_lock(self) -> Path:

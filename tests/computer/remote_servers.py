@@ -36,7 +36,7 @@ def storage_server(kind: str, folder: Path) -> Iterator[StorageServer]:
     """`kind` is `s3` or `webdav`. Only USER with KEY may use it."""
     (folder / "bucket").mkdir(parents=True)
     access = ["--auth-key", f"{USER},{KEY}"] if kind == "s3" else ["--user", USER, "--pass", KEY]
-    quick = ["--vfs-cache-mode", "writes", "--dir-cache-time", "0", "--config", "/dev/null"]
+    quick = ["--vfs-cache-mode", "writes", "--vfs-write-back", "0", "--dir-cache-time", "0", "--config", "/dev/null"]
     log = folder / "log"
     with log.open("wb") as output:
         server = subprocess.Popen(

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import io
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,13 +20,14 @@ from tests.support.condition import until
 
 from freehold.computer import Computer, launch
 from freehold.computer.contract.backend import Backend
-from freehold.computer.contract.spec import ComputerSpec
+from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.engine import api as engine_api
-from freehold.computer.engine.api import EngineApi, find_engine
+from freehold.computer.engine.api import EngineApi, EngineRefused, find_engine
 from freehold.computer.engine.backend import ContainerBackend
 from freehold.computer.engine.container import find_image
 from freehold.computer.engine.handover import Handover
 from freehold.computer.engine.leftovers import LINK, OWNER, describe_owner, make_container_labels
+from freehold.computer.engine.orphan_guard import OrphanedContainerGuard
 from freehold.computer.escapes import BOMBS, ESCAPES, placed_bait, try_bomb
 from freehold.computer.registry import find_backend
 from freehold.doctor import run_doctor
@@ -172,6 +175,38 @@ def test_an_answer_of_another_shape_is_an_error_that_names_the_engine(tmp_path: 
     assert str(tmp_path) in caught.value.message
 
 
+def test_only_an_unknown_image_is_called_unknown(tmp_path: Path) -> None:
+    """An engine that is out of order says nothing about its images."""
+    with DishonestEngine(tmp_path, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as engine:
+        assert engine.api.read_image("debian") is None
+    engine.api.path.unlink()
+    with (
+        DishonestEngine(tmp_path, b"HTTP/1.1 500 Out of order\r\nContent-Length: 0\r\n\r\n") as engine,
+        pytest.raises(EngineRefused),
+    ):
+        engine.api.read_image("debian")
+
+
+def test_a_container_is_removed_although_its_engine_is_just_starting(tmp_path: Path) -> None:
+    """The guard tries again after an error, and after a connection that ends without an answer."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "engine.sock"))
+        listener.listen()
+        listener.settimeout(DEADLINE)
+        guard = OrphanedContainerGuard(EngineApi("docker", tmp_path / "engine.sock"), "freehold-1")
+        try:
+            assert guard._process.stdin is not None
+            guard._process.stdin.close()
+            for answer in (b"HTTP/1.1 500 Starting\r\n\r\n", b"", b"HTTP/1.1 204 No Content\r\n\r\n"):
+                client, _ = listener.accept()
+                with client:
+                    assert client.recv(65536).startswith(b"DELETE /containers/freehold-1?")
+                    client.sendall(answer)
+            assert guard._process.wait(DEADLINE) == 0
+        finally:
+            guard.close()
+
+
 def test_a_process_that_the_engine_did_not_start_gets_no_link(tmp_path: Path) -> None:
     """An engine that lies about the pid: the kernel says who really asks."""
     handover = Handover(os.getuid())
@@ -242,6 +277,75 @@ async def test_an_image_that_declares_volumes_is_refused(docker: Backend) -> Non
     assert caught.value.code == "computer.unknown-image"
 
 
+HOSTILE_PYTHON = """#!/mnt/host/bin/python3 -I
+import sys
+program, sys.argv = sys.argv[5], [*sys.argv[4:5], *sys.argv[6:]]
+allow_all = (8).to_bytes(4, "little") + bytes([6, 0, 0, 0]) + (0x7FFF0000).to_bytes(4, "little")
+start, found, end = program.partition("while data:")
+assert found
+exec(f"{start}data = {allow_all!r}\\n{found}{end}")
+"""
+FORBIDDEN_ACTS = """
+import ctypes, fcntl, os, resource, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *words):
+    if getattr(libc, name)(*words) < 0:
+        raise OSError(ctypes.get_errno(), name)
+file = os.open("/workspace/file", os.O_RDWR | os.O_CREAT)
+acts = {
+    "unshare": lambda: call("unshare", 0x10000000),
+    "clone": lambda: call("syscall", {"x86_64": 56}.get(os.uname().machine, 220), 0x10000000 | 17, 0, 0, 0, 0) or os.getpid() == 1 and os._exit(0),
+    "mount": lambda: call("mount", b"x", b"/tmp", b"tmpfs", 0, None),
+    "AF_ALG": lambda: socket.socket(38, socket.SOCK_SEQPACKET),
+    "AF_PACKET": lambda: socket.socket(17, socket.SOCK_RAW),
+    "fallocate": lambda: call("fallocate", file, 0, ctypes.c_long(0), ctypes.c_long(4096)),
+    "reserve": lambda: fcntl.ioctl(file, 0x40305828, bytes(48)),
+    "lease": lambda: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK),
+    "core": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
+}
+for name, act in acts.items():
+    try:
+        act()
+    except (OSError, ValueError):  # Python makes the second of EPERM for a limit
+        pass
+    else:
+        print(name, "was not refused")
+os.mkfifo("/tmp/fifo")
+for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK):
+    socket.socket(family, socket.SOCK_DGRAM).close()
+print([line.split()[1] for line in open("/proc/1/status") if line.startswith("Seccomp")])
+"""
+
+
+def pack_hostile_root() -> bytes:
+    """An image whose programs are this machine's, but for the one that is to apply our filters."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in ("bin", "lib", "lib64"):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, f"mnt/host/{name}"
+            tar.addfile(link)
+        for name in ("usr", "usr/bin", "mnt", "mnt/host", "tmp", "run", "var"):
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name in ("tmp", "run") else 0o755
+            tar.addfile(folder)
+        python = tarfile.TarInfo("usr/bin/python3")
+        python.mode, python.size = 0o755, len(HOSTILE_PYTHON)
+        tar.addfile(python, io.BytesIO(HOSTILE_PYTHON.encode()))
+    return packed.getvalue()
+
+
+async def test_an_image_cannot_leave_out_the_filter_of_system_calls(docker: Backend) -> None:
+    """Its python3 drops the filters that it is given, and applies one that allows everything."""
+    api_of(docker).import_image(pack_hostile_root(), "localhost/hostile", "2")
+    mounts = [Mount(Path("/usr"), "/mnt/host")]
+    async with Computer.start(backend=docker, image="localhost/hostile:2", mounts=mounts) as computer:
+        done = await computer.run(["/mnt/host/bin/python3", "-c", FORBIDDEN_ACTS])
+        assert (done.text, done.stderr) == ("['2', '2']\n", b""), "the filter of the engine, and its own"
+        assert computer.machine is not None
+        assert "filtered system calls" in computer.machine.isolation.walls
+
+
 @pytest.mark.parametrize("host", ["tcp://127.0.0.1:2375", "ssh://elsewhere", "unix://relative", "relative"])
 def test_an_engine_elsewhere_is_refused(host: str) -> None:
     """Folders, descriptors and checks of the walls need the same machine."""
@@ -277,7 +381,7 @@ async def test_a_computer_is_stopped_although_its_engine_hangs(
     os.kill(engine, signal.SIGSTOP)
     try:
         async with asyncio.timeout(DEADLINE):
-            await machine.stop(grace=DEADLINE)
+            await machine.stop(grace=DEADLINE / 2)
     finally:
         os.kill(engine, signal.SIGCONT)
     monkeypatch.undo()

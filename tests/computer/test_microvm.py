@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,7 @@ from freehold.computer.microvm.kernel import find_kernel
 from freehold.computer.microvm.machine import VmMachine
 from freehold.computer.microvm.saved_state import SavedState
 from freehold.computer.microvm.template import Template
-from freehold.computer.microvm.vm import find_missing_wall_inside
+from freehold.computer.microvm.vm import Blueprint, find_missing_wall_inside
 from freehold.errors import FreeholdError
 
 
@@ -112,6 +114,17 @@ async def test_a_template_is_used_only_if_its_bytes_and_the_system_are_as_they_w
         assert not opened[1].result()
 
 
+async def test_variables_of_an_owner_are_in_no_template(
+    backend: MicroVm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A template stays on disk, and its memory would hold them."""
+    monkeypatch.setattr("freehold.computer.microvm.template.cache_folder", lambda: tmp_path)
+    spec = replace(make_spec(tmp_path, "one"), environment={"SECRET": "of-the-owner"})
+    async with running(backend, spec, tmp_path / "link") as (_, computer):
+        assert (await computer.run("echo $SECRET")).text == "of-the-owner\n"
+    assert not (tmp_path / "templates").exists()
+
+
 SERVER = "cd /workspace && exec python3 -m http.server --bind 127.0.0.1 8000"
 WRITER = """
 import os, time
@@ -194,6 +207,43 @@ async def test_a_machine_that_holds_a_deleted_file_sleeps_in_memory(
         await machine.wake()
         await holder.write(b"\n")
         assert await holder.stdout.read() == b"kept\n"
+
+
+def fail(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_a_machine_that_cannot_be_written_to_disk_sleeps_in_memory(
+    machine_and_computer: tuple[VmMachine, Computer],
+) -> None:
+    """Whatever fails, before it stands still or after: it goes on, and sleeps on disk as soon as that works again."""
+    skip_unless_it_can_save()
+    machine, computer = machine_and_computer
+    async with asyncio.timeout(300):
+        for place in ("SavedState.create_unnamed", "_free_space"):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(f"freehold.computer.microvm.saved_state.{place}", fail)
+                assert (await machine.sleep()).how == "frozen"
+                await machine.wake()
+                assert (await computer.run("echo awake")).stdout == b"awake\n"
+        assert (await machine.sleep()).how == "written to disk"
+        await machine.wake()
+        assert (await computer.run("echo awake")).stdout == b"awake\n"
+
+
+async def test_a_machine_that_cannot_be_loaded_from_disk_has_ended(
+    machine_and_computer: tuple[VmMachine, Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for a reason that nobody has thought of. Whoever waits for it hears of it, and starts it again."""
+    skip_unless_it_can_save()
+    machine, _ = machine_and_computer
+    async with asyncio.timeout(300):
+        assert (await machine.sleep()).how == "written to disk"
+        monkeypatch.setattr(Blueprint, "load", fail)
+        await machine.wake()
+        assert await machine.wait() != 0
+        assert "No space left on device" in machine.last_words()
+        await machine.stop()
 
 
 async def test_a_file_that_was_replaced_while_the_machine_slept_is_not_mistaken_for_the_old_one(

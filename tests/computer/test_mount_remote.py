@@ -2,10 +2,15 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
+import sysconfig
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,15 +30,17 @@ from tests.computer.remote_servers import (
     storage_server,
 )
 from tests.support.condition import until
+from tests.support.freehold import ROOT
 from tests.support.processes import find_descendants
 
 from freehold.computer import Computer, Mount, launch
 from freehold.computer.contract.backend import Backend
 from freehold.computer.contract.spec import ComputerSpec
-from freehold.computer.mounts import helper_process
+from freehold.computer.mounts import helper_process, remote_mount
+from freehold.computer.mounts.helper_inside import CONTROL
 from freehold.computer.mounts.helper_process import HELPER_UID
 from freehold.computer.mounts.mount_point import MountPoints
-from freehold.computer.mounts.rclone_remote import RemoteFolder
+from freehold.computer.mounts.rclone_remote import RcloneRemote, RemoteFolder
 from freehold.computer.mounts.remote_mount import RemoteMount, RemoteMountSettings
 from freehold.computer.registry import find_backend
 
@@ -94,6 +101,10 @@ class MountedComputer:
         await until(lambda: self.mount.state.state == state)
         return self.mount.state.words
 
+    async def until_restarted(self, old: int) -> None:
+        """Until it is ready with another helper."""
+        await until(lambda: self.mount.state.state == "ready" and self.mount.state.pid != old)
+
     @property
     def helper(self) -> int:
         assert self.mount.state.pid is not None
@@ -113,7 +124,6 @@ async def mounted(
     folder: RemoteFolder, tmp_path: Path, backend: Backend | None = None, **changes: object
 ) -> AsyncIterator[MountedComputer]:
     points = MountPoints(tmp_path / "points")
-    points.prepare([0])
     settings = RemoteMountSettings(points.folder(0), points.lock, tmp_path / "cache", COMPUTER_UID, writable=True)
     settings = replace(settings, **{"timeout": 20.0, "recheck": 6.0, **changes})  # type: ignore[arg-type]
     for part in ("workspace", "home"):
@@ -122,24 +132,30 @@ async def mounted(
         tmp_path / "workspace", tmp_path / "home", mounts=(Mount(points.folder(0), "/mnt/remote", follows=True),)
     )
     mount = RemoteMount(settings, lambda: folder)
-    machine = await launch(spec, tmp_path / "link", backend or find_backend("bubblewrap"))
-    try:
-        async with Computer.connect(machine.transport) as computer:
-            running = asyncio.ensure_future(mount.run())
-            try:
-                yield MountedComputer(computer, mount, settings)
-            finally:
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
-    finally:
-        await machine.stop(0)
-        points.remove()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(points.remove)
+        points.prepare([0])
+        machine = await launch(spec, tmp_path / "link", backend or find_backend("bubblewrap"))
+        stack.push_async_callback(machine.stop, 0)
+        computer = await stack.enter_async_context(Computer.connect(machine.transport))
+        running = asyncio.ensure_future(mount.run())
+        try:
+            yield MountedComputer(computer, mount, settings)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
 
 def give(bucket: Path, name: str) -> None:
     """What `use` finds. Before the mount, because the helper remembers a listing for some seconds."""
     (bucket / name).mkdir()
     (bucket / name / "given").write_text("from the server\n")
+
+
+async def read_and_write(inside: MountedComputer, bucket: Path, name: str) -> None:
+    assert await inside.until_runs(f"cat /mnt/remote/{name}/given") == "from the server\n"
+    await inside.run(f"echo from inside > /mnt/remote/{name}/new")
+    await until(lambda: _read(bucket / name / "new") == "from inside\n")
 
 
 async def use(inside: MountedComputer, bucket: Path, name: str) -> None:
@@ -178,7 +194,7 @@ async def test_another_version_of_rclone_serves_as_well(
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     async with mounted(make_folder(servers["webdav"]), tmp_path) as inside:
         await inside.until_state("ready")
-        await use(inside, servers["webdav"].bucket, "use-other")
+        await read_and_write(inside, servers["webdav"].bucket, "use-other")
 
 
 async def test_a_mount_that_is_not_writable_refuses_every_change(
@@ -204,12 +220,12 @@ async def test_a_wrong_key_is_said_and_gives_errors_inside(
 
 
 async def test_a_server_that_is_not_there_is_said_and_gives_errors(tmp_path: Path) -> None:
-    async with hostile_server(lambda *_: asyncio.sleep(0)) as url:
-        pass
-    folder = RemoteFolder("s3", "bucket", url, user=USER, key=KEY)
-    async with mounted(folder, tmp_path) as inside:
-        assert "cannot be reached" in await inside.until_state("failing")
-        assert "Input/output error" in await inside.fail("ls /mnt/remote")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody else gets the port, and nobody listens
+        folder = RemoteFolder("s3", "bucket", f"http://127.0.0.1:{taken.getsockname()[1]}", user=USER, key=KEY)
+        async with mounted(folder, tmp_path) as inside:
+            assert "cannot be reached" in await inside.until_state("failing")
+            assert "Input/output error" in await inside.fail("ls /mnt/remote")
 
 
 async def test_a_killed_helper_gives_errors_and_then_the_mount_is_back_in_the_same_computer(
@@ -230,9 +246,8 @@ async def test_a_killed_helper_gives_errors_and_then_the_mount_is_back_in_the_sa
         os.kill(inside.rclone, signal.SIGKILL)
         result = await asyncio.wait_for(reader, 60)
         assert any(word in result.stderr for word in (b"not connected", b"connection abort", b"Permission denied"))
-        await until(lambda: inside.mount.state.state == "ready" and inside.helper != old)
+        await inside.until_restarted(old)
         assert len(await inside.run("cat /mnt/remote/large | sha256sum")) > 64
-        assert inside.mount.state.restarts == 1
 
 
 async def test_what_was_written_before_the_helper_was_killed_is_sent_by_the_next(
@@ -244,7 +259,7 @@ async def test_what_was_written_before_the_helper_was_killed_is_sent_by_the_next
         await inside.run("echo kept > /mnt/remote/unsent")
         old = inside.helper
         os.kill(old, signal.SIGKILL)
-        await until(lambda: inside.mount.state.state == "ready" and inside.helper != old)
+        await inside.until_restarted(old)
         await until(lambda: _read(server.bucket / "unsent") == "kept\n")
 
 
@@ -289,17 +304,18 @@ async def test_no_credential_is_found_inside_nor_on_a_command_line_nor_on_a_disk
     async with mounted(make_folder(servers["s3"]), tmp_path) as inside:
         await inside.until_state("ready")
         await inside.run("echo x > /mnt/remote/secretless")
-        # As an agent would search, and with a pattern that does not match itself.
+        # As an agent would search, and with words that do not match themselves.
         search = (
-            "import glob, os, re\n"
-            f"wanted = re.compile(b'[{KEY[0]}]{KEY[1:]}|[{USER[0]}]{USER[1:]}')\n"
+            "import glob, os\n"
+            f"wanted = [b'{KEY[0]}' + b'{KEY[1:]}', b'{USER[0]}' + b'{USER[1:]}']\n"
             "paths = ['/proc/self/mountinfo', *glob.glob('/proc/[0-9]*/environ'), *glob.glob('/proc/[0-9]*/cmdline')]\n"
             "for top in ('/etc', '/home', '/mnt', '/run', '/tmp', '/var', '/workspace'):\n"
             "    for place, _, names in os.walk(top):\n"
             "        paths += [os.path.join(place, one) for one in names]\n"
             "for path in paths:\n"
             "    try:\n"
-            "        if os.path.isfile(path) and wanted.search(open(path, 'rb').read(1 << 20)): print(path)\n"
+            "        data = open(path, 'rb').read(1 << 20) if os.path.isfile(path) else b''\n"
+            "        if any(word in data for word in wanted): print(path)\n"
             "    except OSError: pass\n"
             "print(len(paths))\n"
         )
@@ -336,6 +352,118 @@ async def test_the_helper_has_its_own_uid_no_capability_and_reaches_only_its_ser
         devices = Path(f"/proc/{rclone}/net/dev").read_text()
         assert [line.split(":")[0].strip() for line in devices.splitlines()[2:]] == ["lo"]
         assert not Path(f"/proc/{rclone}/root/home").exists()
+
+
+async def test_a_helper_whose_errors_cannot_be_read_is_watched_as_before(tmp_path: Path) -> None:
+    """A part of what the server says looks like the start of very deep JSON."""
+    is_broken = True
+    depths = itertools.count(20_000, 100)  # wherever the long line is cut, one of them is seen
+
+    async def answer(method: str, path: str, writer: asyncio.StreamWriter) -> None:
+        deep = http_answer("500 Internal Server Error", b"[" * next(depths))
+        writer.write(deep if is_broken else dav_listing(dav_entry("/")))
+
+    async with (
+        hostile_server(answer) as url,
+        mounted(RemoteFolder("webdav", "", url), tmp_path, recheck=0.2) as inside,
+    ):
+        await until(lambda: "[[[[" in inside.mount.state.words)
+        is_broken = False
+        await inside.until_state("ready")
+        old = inside.helper
+        os.kill(old, signal.SIGKILL)
+        await inside.until_restarted(old)
+
+
+async def test_a_mount_that_fails_for_no_known_reason_is_mounted_again(
+    servers: dict[str, StorageServer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail_once(*_: object) -> RcloneRemote:
+        monkeypatch.undo()
+        raise ValueError("an error that nobody thought of")
+
+    monkeypatch.setattr(remote_mount, "describe_remote", fail_once)
+    async with mounted(make_folder(servers["webdav"]), tmp_path) as inside:
+        await inside.until_state("ready")
+        assert "an error that nobody thought of" in caplog.text
+
+
+async def test_a_helper_starts_whatever_files_are_open(servers: dict[str, StorageServer], tmp_path: Path) -> None:
+    """Those that it gets would have the numbers that it uses itself."""
+    async with contextlib.AsyncExitStack() as stack:
+        while (number := os.open("/dev/null", os.O_RDONLY)) < CONTROL - 10:
+            stack.callback(os.close, number)
+        stack.callback(os.close, number)
+        inside = await stack.enter_async_context(mounted(make_folder(servers["webdav"]), tmp_path))
+        await inside.until_state("ready")
+
+
+def test_the_name_of_a_mount_may_be_any_bytes(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"a \xff\x85\n\\040\xe2\x80\xa8")
+    program = """if True:
+        import errno, os, sys
+        from pathlib import Path
+        from freehold.computer.mounts.mount_point import MountPoint
+        point = MountPoint(Path(sys.argv[1]))
+        point.prepare()
+        try:
+            os.rmdir(sys.argv[1])
+        except OSError as error:
+            assert error.errno == errno.EBUSY
+        else:
+            sys.exit("it was not mounted")
+        point.remove()
+    """
+    # Nobody else sees these mounts: other programs may not be prepared for such names.
+    private = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", program, str(folder)]
+    subprocess.run(private, check=True)
+    assert not folder.exists()
+
+
+def test_an_owner_without_root_has_remote_mounts_too(servers: dict[str, StorageServer]) -> None:
+    """On a machine as systemd makes it: everybody may open /dev/fuse, and the run folder is a shared mount."""
+    python = "/usr/bin/python3"
+    version = subprocess.run([python, "-V"], capture_output=True, text=True, check=False).stdout
+    if version.split()[-1].split(".")[:2] != [str(part) for part in sys.version_info[:2]]:
+        pytest.skip("the system's Python is of another version")
+    (servers["webdav"].bucket / "given").write_text("from the server\n")
+    machine = (
+        "mount -t tmpfs none dev && mknod dev/fuse c 10 229 && chmod 666 dev/fuse && mount --bind dev/fuse /dev/fuse"
+        " && mount --bind home home && mount --make-shared home"
+        ' && exec setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"'
+    )
+    with tempfile.TemporaryDirectory(prefix="fh-", dir="/var/tmp") as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        for name in ("dev", "home"):
+            (folder / name).mkdir()
+        os.chown(folder / "home", 65534, 65534)
+        packages = [ROOT / "src", ROOT, sysconfig.get_path("purelib")]
+        program = [python, "-m", "tests.computer.unprivileged_mount", str(folder / "home"), servers["webdav"].url]
+        ran = subprocess.run(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", machine, "sh", *program, USER, KEY],
+            env={
+                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                "HOME": str(folder / "home"),
+                "TMPDIR": str(folder / "home"),
+                "PYTHONPATH": ":".join(map(str, packages)),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    seen = json.loads(ran.stdout)
+    assert seen.pop("mounted") == seen.pop("mounted again") == "from the server"
+    assert "Permission denied" in seen.pop("before"), "while nothing is mounted, it is closed and does not look empty"
+    assert "Permission denied" in seen.pop("after")
+    assert seen == {"left": ""}
 
 
 async def test_a_cache_that_is_full_of_unsent_changes_takes_no_more(tmp_path: Path) -> None:
@@ -387,6 +515,7 @@ async def test_a_listing_without_an_end_ends_in_an_error(
 ) -> None:
     """The fast one meets the helper's limit of memory, the slow one the time limit of each answer."""
     monkeypatch.setattr(helper_process, "MAX_MEMORY", 256 << 20)
+    timeout = 3.0 if pause else 600.0  # nothing but the memory can end the fast one
 
     async def answer(method: str, path: str, writer: asyncio.StreamWriter) -> None:
         if path == "/":
@@ -394,17 +523,21 @@ async def test_a_listing_without_an_end_ends_in_an_error(
             return
         writer.write(b"HTTP/1.1 207 Multi-Status\r\nContent-Type: application/xml\r\nConnection: close\r\n\r\n")
         writer.write(b'<?xml version="1.0"?><d:multistatus xmlns:d="DAV:">')
-        number = 0
+        some = "".join(dav_entry(f"/endless/{number}", size=1) for number in range(1 if pause else 1000)).encode()
         while True:
-            some = "".join(dav_entry(f"/endless/{number + one}", size=1) for one in range(1000 if not pause else 1))
-            number += 1000
-            writer.write(some.encode())
+            writer.write(some)
             await writer.drain()
             await asyncio.sleep(pause)
 
-    async with hostile_server(answer) as url, mounted(RemoteFolder("webdav", "", url), tmp_path, timeout=4.0) as inside:
+    async with (
+        hostile_server(answer) as url,
+        mounted(RemoteFolder("webdav", "", url), tmp_path, timeout=timeout) as inside,
+    ):
         await inside.until_state("ready")
+        old = inside.helper
         assert await inside.fail("ls /mnt/remote/endless")
+        if not pause:
+            await inside.until_restarted(old)
         await inside.until_state("ready")
         assert "endless" in await inside.until_runs("ls /mnt/remote")
 
@@ -417,8 +550,8 @@ async def test_a_container_sees_the_mount_and_sees_it_again_after_the_helper_was
         give(servers["webdav"].bucket, f"use-{name}")
         async with mounted(make_folder(servers["webdav"]), tmp_path, backend) as inside:
             await inside.until_state("ready")
-            await use(inside, servers["webdav"].bucket, f"use-{name}")
+            await read_and_write(inside, servers["webdav"].bucket, f"use-{name}")
             old = inside.helper
             os.kill(old, signal.SIGKILL)
-            await until(lambda: inside.mount.state.state == "ready" and inside.helper != old)
-            assert "renamed" in await inside.run(f"ls /mnt/remote/use-{name}")
+            await inside.until_restarted(old)
+            assert "new" in await inside.run(f"ls /mnt/remote/use-{name}")

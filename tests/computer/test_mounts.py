@@ -2,8 +2,10 @@
 
 import io
 import os
+import stat
 import subprocess
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +103,22 @@ def test_a_link_in_an_archive_stays_a_link(tmp_path: Path) -> None:
     assert (folder / "link").readlink() == Path("/etc/passwd")
 
 
+@pytest.mark.parametrize("size", [0, unpacked.MAX_LINK + 1, 64 * MIB])
+def test_a_link_that_no_system_takes_is_refused_and_not_unpacked_whole(tmp_path: Path, size: int) -> None:
+    head = zipfile.ZipInfo("link")
+    head.external_attr = (stat.S_IFLNK | 0o777) << 16
+    head.compress_type = zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr(head, b"a" * size)
+    tracemalloc.start()
+    try:
+        with pytest.raises(FreeholdError, match="the link 'link' is empty, has a zero byte or more than 4095 bytes"):
+            unpack_archive(tmp_path / "a.zip", UnpackedFolders(tmp_path / "mounts"))
+        assert tracemalloc.get_traced_memory()[1] < 8 * MIB
+    finally:
+        tracemalloc.stop()
+
+
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacked, "MAX_BYTES", 10_000)
     bomb = member("bomb")
@@ -154,6 +172,16 @@ def test_an_unknown_commit_is_refused(repository: Path, tmp_path: Path, name: st
     with pytest.raises(FreeholdError) as caught:
         provide_commit(repository, name, UnpackedFolders(tmp_path / "mounts"))
     assert caught.value.code == "computer.mount-missing"
+
+
+def test_a_link_of_a_commit_that_no_system_takes_is_refused(repository: Path, tmp_path: Path) -> None:
+    (repository / "long").write_bytes(b"a" * (unpacked.MAX_LINK + 1))
+    written = ["git", "-C", str(repository), "hash-object", "-w", "long"]
+    number = subprocess.run(written, check=True, capture_output=True, text=True).stdout.strip()
+    git(repository, "update-index", "--add", "--cacheinfo", f"120000,{number},long")
+    git(repository, "commit", "-qm", "long")
+    with pytest.raises(FreeholdError, match="the link 'long' is empty, has a zero byte or more than 4095 bytes"):
+        provide_commit(repository, "main", UnpackedFolders(tmp_path / "mounts"))
 
 
 def test_a_repository_cannot_run_programs_on_the_host(repository: Path, tmp_path: Path) -> None:

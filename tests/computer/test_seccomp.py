@@ -1,6 +1,16 @@
-"""The system-call filters: unknown calls, and how the two filters work together."""
+"""The system-call filters: unknown calls, how the two filters work together, and the one that a container engine applies."""
 
+import functools
+import json
+import struct
+
+import pyseccomp
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from freehold.computer.engine.filter_profile import RLIMITS, list_others, make_filter_profile
 from freehold.computer.library.computer import Computer
+from freehold.computer.walls import seccomp
 from freehold.computer.walls.seccomp import compile_filters
 from freehold.computer.walls.syscalls import ALLOWED, REFUSED
 
@@ -44,3 +54,102 @@ async def test_threads_and_children_work_without_clone3(computer: Computer) -> N
     """clone3 fails with ENOSYS, and the C library uses clone."""
     program = "import threading, subprocess; t = threading.Thread(target=print, args=('thread',)); t.start(); t.join(); subprocess.run(['echo', 'child'])"
     assert set((await computer.run(["python3", "-c", program])).text.split()) == {"thread", "child"}
+
+
+PROTECT_PROGRAMS_INSIDE = {
+    "prlimit64", "ptrace", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority",
+    "ioprio_set",
+}  # fmt: skip
+KNOWN_ARGUMENTS = sorted(
+    {
+        *seccomp.CLONE_NEW.values(), *seccomp.RESERVING_IOCTLS, *seccomp.LEASES, *seccomp.PERSONALITIES, *range(20),
+        seccomp.CLONE_FILES, seccomp.CLONE_THREAD, seccomp.CLONE_THREAD | seccomp.CLONE_FILES, seccomp.PTRACE_SEIZE,
+        seccomp.TIOCSTI, seccomp.TIOCLINUX, seccomp.LARGEST_SEGMENT, seccomp.MAX_SEMAPHORES, 0o20644, 0o60644, 0o10644,
+    }
+)  # fmt: skip
+ARGUMENT = st.one_of(
+    st.integers(0, 2**64 - 1),
+    st.builds(
+        lambda value, change, high: (value + change) % 2**32 | high << 32,
+        st.sampled_from(KNOWN_ARGUMENTS),
+        st.sampled_from((-1, 0, 0, 0, 1)),
+        st.sampled_from((0, 0, 0, 1)),
+    ),
+)
+
+
+@functools.cache
+def compile_profile() -> bytes:
+    """As the engine does it."""
+    profile = json.loads(make_filter_profile())
+    compare = {"SCMP_CMP_EQ": pyseccomp.EQ, "SCMP_CMP_LE": pyseccomp.LE, "SCMP_CMP_MASKED_EQ": pyseccomp.MASKED_EQ}
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    otherwise = pyseccomp.ERRNO(profile["defaultErrnoRet"])
+    rules = pyseccomp.SyscallFilter(otherwise)
+    for call in profile["syscalls"]:
+        action = pyseccomp.ALLOW if call["action"] == "SCMP_ACT_ALLOW" else pyseccomp.ERRNO(call["errnoRet"])
+        conditions = [
+            pyseccomp.Arg(one["index"], compare[one["op"]], one["value"], one.get("valueTwo", 0))
+            for one in call.get("args", [])
+        ]
+        for name in call["names"] if action != otherwise else []:
+            seccomp._add(pyseccomp, rules, action, name, *conditions)
+    return seccomp._export(rules)
+
+
+def lets_pass(program: bytes, number: int, arguments: list[int]) -> bool:
+    """Run a filter as the kernel does."""
+    data = struct.pack("<IIQ6Q", number, 0xC000003E, 0, *arguments)
+    code = list(struct.iter_unpack("<HBBI", program))
+    at = value = 0
+    while True:
+        operation, if_true, if_false, constant = code[at]
+        at += 1
+        match operation:
+            case 0x20:
+                (value,) = struct.unpack_from("<I", data, constant)
+            case 0x54:
+                value &= constant
+            case 0x05:
+                at += constant
+            case 0x06:
+                return bool(constant == 0x7FFF0000)
+            case _:
+                holds = {
+                    0x15: value == constant,
+                    0x25: value > constant,
+                    0x35: value >= constant,
+                    0x45: value & constant,
+                }
+                at += if_true if holds[operation] else if_false
+
+
+@given(st.sampled_from((*ALLOWED, *REFUSED, "personality", "clone3")), st.lists(ARGUMENT, min_size=6, max_size=6))
+@example("clone", [seccomp.CLONE_NEW["CLONE_NEWUSER"], 0, 0, 0, 0, 0])
+@example("socket", [38, 5, 0, 0, 0, 0])
+@example("setrlimit", [1 << 32 | seccomp.RLIMIT_CORE, 0, 0, 0, 0, 0])
+@example("ioctl", [1, seccomp.RESERVING_IOCTLS[0], 0, 0, 0, 0])
+def test_the_profile_of_an_engine_refuses_what_our_filters_refuse_and_nothing_else(
+    name: str, arguments: list[int]
+) -> None:
+    """It is written in another form, and made of the same tables. Only what protects programs inside from each other is not in it."""
+    try:
+        number = pyseccomp.resolve_syscall(pyseccomp.Arch.X86_64, name)
+    except OSError:
+        return  # this libseccomp is older than the call
+    if number < 0 or pyseccomp.system_arch() != pyseccomp.Arch.X86_64:
+        return
+    ours = all(lets_pass(program, number, arguments) for program in compile_filters())
+    engine = lets_pass(compile_profile(), number, arguments)
+    if name in ("setrlimit", "prlimit64") and arguments[name == "prlimit64"] % 2**32 >= RLIMITS:
+        return  # no kernel has such a limit
+    assert engine or not ours
+    inside = name in PROTECT_PROGRAMS_INSIDE or arguments[1] % 2**32 in (seccomp.TIOCSTI, seccomp.TIOCLINUX)
+    assert ours or not engine or inside
+
+
+@given(st.sets(st.integers(0, 2**32 - 1), max_size=6), st.integers(0, 2**32 - 1))
+def test_others_are_all_numbers_but_the_given_ones(values: set[int], number: int) -> None:
+    others = list(list_others(sorted(values)))
+    for each in (*values, number):
+        assert any(each & mask == result for mask, result in others) == (each not in values)

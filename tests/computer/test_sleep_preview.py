@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
+import pytest
 from tests.computer.test_sleep import SOON, SleepingMachine, silent_client
 from tests.gateway.preview_harness import TIMEOUT, running_previews
 
@@ -14,8 +14,9 @@ from freehold.computer.library.use import use_socket
 from freehold.home import Home
 
 
-async def test_a_preview_that_still_sends_keeps_it_awake(tmp_path: Path) -> None:
-    home = Home(root=tmp_path, run=tmp_path / "run")
+async def test_a_preview_that_still_sends_keeps_it_awake(tmp_path_factory: pytest.TempPathFactory) -> None:
+    root = tmp_path_factory.mktemp("home")  # the path of a socket is short
+    home = Home(root=root, run=root / "run")
     home.run.mkdir(mode=0o700)
     found: list[SleepingMachine] = []
     with contextlib.closing(listen_at(use_socket(home.computer_socket()))) as listener:
@@ -28,7 +29,7 @@ async def test_a_preview_that_still_sends_keeps_it_awake(tmp_path: Path) -> None
                 yield
                 serving.cancel()
 
-        async with running_previews(tmp_path, around=sleeping) as previews:
+        async with running_previews(root, around=sleeping) as previews:
             (sleeper,) = found
             cookie = await previews.open_preview(previews.browser())
             await sleeper.asleep()

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import httpx2
 import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from tests.support.condition import until
 
 from freehold.gateway.addresses import make_addresses
 from freehold.gateway.front_door import FrontDoor
@@ -45,15 +47,18 @@ def test_the_start_loads_neither_the_framework_nor_a_route() -> None:
 
 
 class Door:
-    """A front door with a guard that answers 204, or cannot be loaded as long as `broken`."""
+    """A front door with a guard that answers 204. It is loaded when `may_load`, or cannot be as long as `broken`."""
 
     def __init__(self) -> None:
         self.loads = 0
         self.broken = False
+        self.may_load = threading.Event()
+        self.may_load.set()
         self.app = FrontDoor(self._load, self._lifespan, make_addresses(port=3000, public_url="https://my.example"))
 
     def _load(self) -> Any:
         self.loads += 1
+        self.may_load.wait(60)
         if self.broken:
             raise ImportError("a file is missing")
 
@@ -108,10 +113,15 @@ async def test_a_hundred_first_requests_load_the_routes_once(door: Door) -> None
 
 
 async def test_a_request_that_is_given_up_does_not_stop_the_loading(door: Door) -> None:
+    door.may_load.clear()
     first = asyncio.ensure_future(door.get("/"))
-    await asyncio.sleep(0)
+    await until(lambda: door.loads == 1)
     first.cancel()
+    await asyncio.wait({first})
+    assert first.cancelled()
+    door.may_load.set()
     assert (await door.get("/")).status_code == 204
+    assert door.loads == 1
 
 
 async def test_routes_that_cannot_be_loaded_are_an_error_with_an_id_and_tried_again(

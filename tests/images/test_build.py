@@ -137,7 +137,7 @@ async def test_a_container_starts_from_the_same_image(
             assert ran.text.strip() == next(one.version for one in lock.packages if one.name == "six")
             assert (await computer.run("touch /tmp/here /run/here")).ok
             assert not (await computer.run("ls /usr/bin/git")).ok
-    assert docker._api.has_image(f"sha256:{record.config}") is not None
+    assert docker._api.find_image_id(f"sha256:{record.config}") is not None
 
 
 def pack_hostile_files() -> bytes:
@@ -166,7 +166,7 @@ async def test_a_hostile_image_gets_nothing_that_it_asks_for(
     """Its health check, program, user and environment are not used, and its programs and devices give no rights."""
     api, files = docker._api, pack_hostile_files()
     _, _, record = built
-    if api.has_image(f"sha256:{record.config}") is None:
+    if api.find_image_id(f"sha256:{record.config}") is None:
         api.load_image(built[0].current / "image.tar")
     api.create("maker", {"Image": f"sha256:{record.config}", "Cmd": ["x"]})
     api.ask("PUT", "/containers/maker/archive?path=/", raw=[files], length=len(files), kind="application/x-tar")

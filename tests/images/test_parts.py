@@ -7,15 +7,19 @@ import json
 import os
 import shutil
 import tarfile
+import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from freehold.agents.catalogue import installation
 from freehold.errors import FreeholdError
-from freehold.images.artifacts import ImageFolder
+from freehold.images import command
+from freehold.images.artifacts import BuiltFile, ImageFolder, ImageRecord
 from freehold.images.bill_of_materials import make_bill_of_materials
 from freehold.images.build import make_disk, remove_old_images, unpack_root
 from freehold.images.layer import write_layer
@@ -293,6 +297,87 @@ def test_every_change_of_a_root_folder_is_found(tmp_path: Path) -> None:
     tool.chmod(before.st_mode & 0o7777)
     (root / "bin").unlink()
     changed("bin is missing|was changed")
+
+
+def plant_link(path: Path, target: str) -> None:
+    """Always of the same time."""
+    os.symlink(target, path)  # noqa: PTH211 - a Path would change the target
+    os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\n\0"), min_size=1, max_size=20).filter(
+    lambda name: name not in (".", "..", "usr", "bin") and len(os.fsencode(name)) < 200
+)
+TARGETS = st.text(
+    st.one_of(st.sampled_from("a/% 20\n\r\x0b\x85\u2028"), st.characters(codec="utf-8", exclude_characters="\0")),
+    min_size=1,
+)
+
+
+@given(st.dictionaries(NAMES, TARGETS.filter(lambda target: len(os.fsencode(target)) < 1000), max_size=4), TARGETS)
+@example({"a\x0bb\u2028c": "a b"}, "a%20b")
+@example({"link": "a"}, "a\nfile 0644 0 0 - planted")
+@example({"link": "a/b"}, "a//b")
+def test_the_list_of_a_root_folder_holds_every_name_and_every_target(links: dict[str, str], other: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root, tree_list = make_root(Path(name))
+        for link, target in links.items():
+            plant_link(root / link, target)
+        write_tree_list(root, tree_list)
+        for thorough in (False, True):
+            check_tree(root, tree_list, thorough=thorough)
+        for link, target in links.items():
+            if target != other and len(os.fsencode(other)) < 1000:
+                (root / link).unlink()
+                plant_link(root / link, other)
+                with pytest.raises(FreeholdError, match="was changed"):
+                    check_tree(root, tree_list, thorough=False)
+                return
+
+
+def test_a_list_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+    root, tree_list = make_root(tmp_path)
+    tree_list.write_bytes(b"file 0644\n")
+    with pytest.raises(FreeholdError, match="list cannot be read"):
+        check_tree(root, tree_list, thorough=False)
+
+
+def make_build(images: ImageFolder, name: str, archive: bytes) -> Path:
+    """A build with an archive alone, which becomes the current one."""
+    build = images.folder / name
+    build.mkdir()
+    (build / "image.tar").write_bytes(archive)
+    built = BuiltFile(hashlib.sha256(archive).hexdigest(), len(archive))
+    images.write_record(build, ImageRecord("1", LOCK.digest, LOCK.request, "", {"image.tar": built}))
+    images.current.unlink(missing_ok=True)
+    images.current.symlink_to(name)
+    return build
+
+
+def test_the_image_that_is_started_is_the_one_that_was_checked(tmp_path: Path) -> None:
+    """Another build becomes the current one between the two."""
+    images = ImageFolder(tmp_path, tmp_path / "lock")
+    write_lock(images.lock_path, LOCK)
+    old = make_build(images, "old", b"old")
+    started = images.resolve("built", "docker")
+    assert started == images.resolve_checked("built", "docker") == str(old / "image.tar")
+    Path(started).write_bytes(b"bad")
+    make_build(images, "new", b"new")
+    assert images.check("docker").files["image.tar"].size == 3
+    with pytest.raises(FreeholdError, match="is not what was built"):
+        images.check("docker", build=Path(started).parent)
+    (images.current / "image.tar").write_bytes(b"bad")
+    with pytest.raises(FreeholdError, match="is not what was built"):
+        images.resolve_checked("built", "docker")
+    assert images.resolve_checked("debian:12", "docker") == "debian:12"
+
+
+@pytest.mark.parametrize("words", [["/none/tool"], ["sleep", "1000"], ["false"]], ids=["absent", "slow", "failing"])
+def test_a_program_of_the_build_that_fails_is_named(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "COMMAND_TIMEOUT", 0.2 if words[0] == "sleep" else 60.0)
+    with pytest.raises(FreeholdError, match=Path(words[0]).name) as caught:
+        command.run_build_command(words)
+    assert caught.value.code == "image.command-failed"
 
 
 def test_a_planted_file_in_a_root_folder_is_found(tmp_path: Path) -> None:

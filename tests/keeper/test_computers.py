@@ -65,6 +65,21 @@ async def test_two_computers_have_their_own_files_processes_ports_and_limits(
         assert not (await other.run(crowd)).ok
 
 
+def test_a_second_computer_is_not_started_from_an_image_that_was_not_built_here(harness: FreeholdHarness) -> None:
+    """It is checked against its lock, as that of `main` is at boot."""
+    with pytest.raises(FreeholdError) as caught:
+        harness.call(StartComputer("second", image="built"))
+    assert caught.value.code == "image.not-built"
+    build = harness.home.images / "one"
+    (build / "root").mkdir(parents=True)
+    (build / "image.json").write_text("{}")
+    (harness.home.images / "current").symlink_to("one")
+    with pytest.raises(FreeholdError) as caught:
+        harness.call(StartComputer("second", image="built"))
+    assert caught.value.code == "image.tampered"
+    assert [one.name for one in harness.call(ListComputers()).computers] == ["main"]
+
+
 async def test_the_reserved_ports_of_a_second_computer_lead_nowhere(second: ComputerInfo) -> None:
     """Egress, models and host tools are served in `main` only, until the gateway is told otherwise."""
     async with Computer.connect(second.socket) as other:

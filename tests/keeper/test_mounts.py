@@ -12,11 +12,14 @@ from tests.support.freehold import FreeholdHarness
 from freehold.computer.mounts import mount_point
 from freehold.egress.vault import Vault
 from freehold.errors import FreeholdError
+from freehold.home import find_home
 from freehold.keeper.artifacts import check_artifacts
 from freehold.keeper.calls import MountStatus, RestartProgram
 from freehold.keeper.page.overview import render_overview
 from freehold.keeper.plan_reader import make_plan
 from freehold.manifest import require_manifest
+from freehold.manifest.sections.computer import MountSection
+from freehold.mounts.__main__ import identify_mount
 
 pytestmark = [
     pytest.mark.shared_processes,  # the keeper restarts programs that a test ends
@@ -71,7 +74,11 @@ def test_a_mount_of_the_manifest_survives_the_end_of_every_program_around_it(tmp
             Vault(freehold.home.vault).set("dav", KEY)
             await_content(freehold, server.bucket, "one")
             wait_until(lambda: read_mount(freehold).state == "ready")
-            os.kill(freehold.pid_of("mounts"), signal.SIGKILL)
+            program = freehold.pid_of("mounts")
+            os.kill(program, signal.SIGSTOP)
+            unanswered = ("down", "The program mounts does not answer")
+            wait_until(lambda: ((mount := read_mount(freehold)).state, mount.words) == unanswered)
+            os.kill(program, signal.SIGKILL)
             await_content(freehold, server.bucket, "two")
             computer = freehold.pid_of("computer")
             freehold.call(RestartProgram("computer"))
@@ -87,6 +94,50 @@ def test_a_mount_of_the_manifest_survives_the_end_of_every_program_around_it(tmp
             assert is_mounted(freehold)
             freehold.run("down", check=True)
             assert not is_mounted(freehold)
+
+
+def test_the_mounts_of_a_killed_keeper_are_removed_when_the_manifest_has_none_any_more(tmp_path: Path) -> None:
+    freehold = FreeholdHarness(tmp_path)
+    write_manifest(freehold, "http://127.0.0.1:9")
+    try:
+        with freehold.keeper() as keeper:
+            keeper.next("ready")
+            keeper.kill()
+        assert is_mounted(freehold)
+        freehold.home.manifest.write_text("")
+        with freehold.keeper() as keeper:
+            keeper.next("ready")
+            assert not is_mounted(freehold)
+            assert not freehold.home.mount_points.exists()
+    finally:
+        mount_point.MountPoints(freehold.home.mount_points).remove()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"target": "/mnt/other"},
+        {"kind": "s3"},
+        {"endpoint": "https://other.example.org"},
+        {"source": "other"},
+        {"user": "other"},
+        {"key": "secret:other"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_is_not_sent_to_one_server_is_never_sent_to_another(tmp_path: Path, change: dict[str, str]) -> None:
+    home = find_home(tmp_path)
+    mount = MountSection(
+        kind="webdav",
+        source="docs",
+        target="/mnt/dav",
+        endpoint="https://dav.example.org",
+        user="me",
+        key="secret:dav",
+    )
+    cache = home.mount_cache(identify_mount(mount))
+    assert home.mount_cache(identify_mount(mount.model_copy(update={"writable": True}))) == cache
+    assert home.mount_cache(identify_mount(mount.model_copy(update=change))) != cache
 
 
 def test_what_a_remote_mount_needs_is_named_when_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,6 +174,7 @@ S3, DAV, OWN = (f'[[computer.mounts]]\ntarget = "/mnt/a"\nkind = "{kind}"\n' for
         (OWN + 'source = "drive:"\nhosts = ["b.example"]', "key"),
         (OWN + 'source = "drive:"\nkey = "secret:a"', "hosts"),
         (OWN + 'source = "drive:"\nkey = "secret:a"\nhosts = ["https://b.example/x"]', "hosts[0]"),
+        (OWN + f'source = "drive:"\nkey = "secret:a"\nhosts = {["b.example"] * 33}', "hosts"),
     ],
 )
 def test_a_remote_mount_with_a_wrong_setting_is_refused(text: str, key: str) -> None:

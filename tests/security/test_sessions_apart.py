@@ -40,6 +40,8 @@ async def test_the_attempts_of_one_session_on_another_do_tell(computer: Computer
     class Together:
         """The same computer, in which nobody is apart."""
 
+        machine = computer.machine
+
         async def run(self, *command: object, apart: str | None = None, **more: object) -> object:
             return await computer.run(*command, apart="together", **more)  # type: ignore[arg-type]
 

@@ -46,6 +46,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SshHarne
         keeper.next("ready")
         wait_until(lambda: harness.programs()["ssh"].state == "idle")
         assert harness.programs()["ssh"].pid is None, "nothing runs before the first connection"
+        restarted = harness.run("restart", "ssh")
+        assert (restarted.returncode, restarted.stdout) == (0, "ssh starts with its first connection\n")
         harness.wait_ready()
         yield harness, keeper
         assert keeper.stop() == 0

@@ -1,22 +1,16 @@
 """A keeper that starts `tests.support.pds_gateway` as its gateway. Everything else is as shipped."""
 
-import functools
-from typing import Any
-
-from freehold.keeper import __main__
-from freehold.keeper.boot import Boot
+from freehold.home import Home
+from freehold.keeper import __main__, started_process
 
 
 def main() -> None:
-    make_gateway = Boot._make_gateway
+    gateway_command = started_process.gateway_command
 
-    @functools.wraps(make_gateway)
-    def make_pds_gateway(*arguments: Any) -> Any:
-        program = make_gateway(*arguments)
-        program.argv[program.argv.index("freehold.gateway")] = "tests.support.pds_gateway"
-        return program
+    def pds_gateway_command(home: Home) -> list[str]:
+        return [word.replace("freehold.gateway", "tests.support.pds_gateway") for word in gateway_command(home)]
 
-    Boot._make_gateway = make_pds_gateway  # type: ignore[method-assign, assignment]
+    started_process.gateway_command = pds_gateway_command  # before the keeper's modules take it
     __main__.main()
 
 

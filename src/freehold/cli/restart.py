@@ -30,7 +30,9 @@ def command(program: str, home: Home, as_json: bool) -> None:
         click.echo(json.dumps(encode(found)))
     elif found.state == "ready":
         click.echo(f"{program} is ready" + (f" (pid {found.pid})" if found.pid else ""))
-    if found.state != "ready":
+    elif found.state == "idle":
+        click.echo(f"{program} starts with its first connection")
+    if found.state not in ("ready", "idle"):
         raise FreeholdError(
             "program.not-ready",
             f"{program} is {found.state}" + (f": {found.last_error}" if found.last_error else ""),

@@ -57,18 +57,17 @@ class ImageFolder:
     def current(self) -> Path:
         return self.folder / "current"
 
-    def read_record(self) -> ImageRecord | None:
-        """The record of the current build; None when there is none."""
+    def read_record(self, build: Path | None = None) -> ImageRecord | None:
+        """The record of a build, or of the current one; None when there is none."""
+        path = (build or self.current) / RECORD
         try:
-            text = (self.current / RECORD).read_bytes()
+            text = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
             return decode(ImageRecord, json.loads(text))
         except (ValueError, WrongShape) as error:
-            raise FreeholdError(
-                "image.tampered", f"{self.current / RECORD} cannot be read: {error}", hint="freehold build"
-            ) from error
+            raise FreeholdError("image.tampered", f"{path} cannot be read: {error}", hint="freehold build") from error
 
     def write_record(self, folder: Path, record: ImageRecord) -> None:
         (folder / RECORD).write_text(json.dumps(encode(record), indent=1) + "\n")
@@ -80,12 +79,22 @@ class ImageFolder:
         # The build itself and not `current`, which another build may change while the computer starts.
         return str(self.current.resolve() / USED_BY[backend])
 
-    def check(self, backend: str | None = None, *, thorough: bool = False) -> ImageRecord:
+    def resolve_checked(self, image: str | None, backend: str) -> str | None:
+        """As `resolve`, and raises as `check` does when the image is `BUILT`."""
+        found = self.resolve(image, backend)
+        if image == BUILT and found is not None:
+            self.check(backend, build=Path(found).parent)
+        return found
+
+    def check(self, backend: str | None = None, *, build: Path | None = None, thorough: bool = False) -> ImageRecord:
         """Check the artifact of one backend, or all, against the record, and the record against the lock.
+
+        Without `build`, of the build that is the current one when this begins.
 
         Raises `image.not-built`, `image.changed` when the lock is another one than was built, and `image.tampered`.
         """
-        record = self.read_record()
+        build = build or self.current.resolve()
+        record = self.read_record(build)
         if record is None:
             raise FreeholdError(
                 "image.not-built",
@@ -101,12 +110,12 @@ class ImageFolder:
             )
         built = [ROOT if name == ROOT_LIST else name for name in record.files]
         for name in built if backend is None else [USED_BY[backend]]:
-            self._check_artifact(record, name, thorough=thorough)
+            self._check_artifact(build, record, name, thorough=thorough)
         return record
 
-    def _check_artifact(self, record: ImageRecord, name: str, *, thorough: bool) -> None:
+    def _check_artifact(self, build: Path, record: ImageRecord, name: str, *, thorough: bool) -> None:
         recorded = record.files.get(ROOT_LIST if name == ROOT else name)
-        path = self.current / (ROOT_LIST if name == ROOT else name)
+        path = build / (ROOT_LIST if name == ROOT else name)
         if recorded is None:
             raise FreeholdError(
                 "image.not-built",
@@ -118,4 +127,4 @@ class ImageFolder:
                 "image.tampered", f"{path} is not what was built", hint="Build it again: freehold build"
             )
         if name == ROOT:
-            check_tree(self.current / ROOT, path, thorough=thorough)
+            check_tree(build / ROOT, path, thorough=thorough)

@@ -31,7 +31,10 @@ SKIPPED = frozenset({"__pycache__", RUNTIME_LOCK.name})
 
 
 def hash_brain_request(suite: str) -> str:
-    """Changes when another Freehold, or another release of Debian, is to be packed."""
+    """Changes with the version of Freehold, what it requires and the release of Debian.
+
+    Code that is edited without a new version is packed by `freehold build lock --brain`.
+    """
     words = [suite, freehold.__version__, *PACKAGES, *_read_requirements()]
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 

@@ -33,22 +33,34 @@ def run_build_command(
     may_fail: bool = False,
 ) -> str:
     """Its standard output. With `inherit` the owner's environment is kept: proxies and settings of a package index."""
-    done = subprocess.run(
-        [os.fspath(word) for word in words],
-        env={**os.environ, **environment} if inherit else dict(environment),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=COMMAND_TIMEOUT,
-        check=False,
-    )
+    name = Path(words[0]).name
+    try:
+        done = subprocess.run(
+            [os.fspath(word) for word in words],
+            env={**os.environ, **environment} if inherit else dict(environment),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise FreeholdError(
+            "image.command-failed",
+            f"{name} did not end within {COMMAND_TIMEOUT:.0f} s",
+            hint="Is the package index slow, or the disk full? Try again",
+        ) from error
+    except OSError as error:
+        raise FreeholdError(
+            "image.command-failed", f"{name} could not be started: {error.strerror}", hint="Install it, then try again"
+        ) from error
     if done.returncode and not may_fail:
         said = (done.stderr.strip() or done.stdout.strip())[-2000:]
         raise FreeholdError(
             "image.command-failed",
-            f"{Path(words[0]).name} failed with exit code {done.returncode}: {said}",
+            f"{name} failed with exit code {done.returncode}: {said}",
             hint="Read what it says above; freehold build lock chooses the packages again",
         )
     return done.stdout

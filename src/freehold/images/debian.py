@@ -3,7 +3,6 @@
 import hashlib
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable
@@ -94,11 +93,12 @@ def install_debs(lock: ImageLock, pool: PackagePool, target: Path) -> None:
 
 def _write_repository(lock: ImageLock, pool: PackagePool, folder: Path) -> None:
     """A package source that has exactly what is locked, so that apt has nothing to choose."""
+    dpkg = require_program("dpkg-deb", "dpkg")
     paragraphs = []
     for package in lock.of_kind("deb"):
         path = pool.open_checked(package)
         shutil.copyfile(path, folder / package.file)  # an unprivileged build cannot enter the home
-        control = subprocess.run(["dpkg-deb", "-f", path], check=True, capture_output=True, text=True).stdout.rstrip()
+        control = run_build_command([dpkg, "-f", path]).rstrip()
         paragraphs.append(f"{control}\nFilename: ./{package.file}\nSize: {package.size}\nSHA256: {package.sha256}\n")
     index = "\n".join(paragraphs).encode()
     (folder / "Packages").write_bytes(index)

@@ -47,7 +47,10 @@ def check_tree(root: Path, tree_list: Path, *, thorough: bool) -> None:
     Not `thorough` compares kinds, modes, sizes, times and links, which takes a tenth of a second; a file that is
     written gets another time. `thorough` reads and hashes every file too.
     """
-    lines = tree_list.read_bytes().decode(errors="surrogateescape").splitlines()
+    # Not splitlines(): a name may have any of the other characters that this takes for the end of a line.
+    lines = tree_list.read_bytes().decode(errors="surrogateescape").split("\n")[:-1]
+    if any(line.count(" ") < 5 for line in lines):
+        raise _tampered(root, f"{tree_list.name} cannot be read")
     expected = {line.split(" ", 5)[5]: line for line in lines}
     for path, found in _walk(root):
         entry = _describe(root, path, found, with_content=thorough)
@@ -83,8 +86,13 @@ def _describe(root: Path, path: Path, found: os.stat_result, *, with_content: bo
         size = found.st_size
         content = hash_file(path) if with_content else ""
     elif kind == "link":
-        mode, content = 0o777, str(path.readlink()).replace(" ", "%20")
+        mode, content = 0o777, _quote(os.readlink(path))  # noqa: PTH115 - a Path would change it
     return TreeEntry(kind, mode, size, int(found.st_mtime), content, name)
+
+
+def _quote(target: str) -> str:
+    """Without spaces and ends of lines. Other targets never give the same text."""
+    return target.replace("%", "%25").replace(" ", "%20").replace("\n", "%0A")
 
 
 def _tampered(root: Path, what: str) -> FreeholdError:

@@ -155,7 +155,19 @@ class KeeperApi:
             from freehold.computer.mounts.remote_status import read_states
 
             states = await read_states(self.keeper.home.run / "mounts.sock")
-        return tuple(_describe_mount(mount, states) for mount in self.plan.mounts)
+        return tuple(self._describe_mount(mount, states) for mount in self.plan.mounts)
+
+    def _describe_mount(self, mount: MountPlan, states: dict[str, RemoteMountState]) -> calls.MountStatus:
+        """A mount that is not remote is part of the computer from its start."""
+        state: Literal["starting", "ready", "failing", "down"] = "ready"
+        words = ""
+        if mount.is_remote and (found := states.get(mount.target)) is not None:
+            state, words = found.state, found.words
+        elif mount.is_remote:
+            programs = [one for one in self.keeper.supervisor.programs() if one.name == "mounts" and one.starts]
+            is_starting = all(one.state == "starting" for one in programs)
+            state, words = ("starting", "") if is_starting else ("down", "The program mounts does not answer")
+        return calls.MountStatus(mount.kind, mount.source, mount.target, mount.writable, state, words)
 
     def _ports(self) -> list[calls.ListeningPort]:
         plan = self.plan
@@ -165,13 +177,3 @@ class KeeperApi:
             calls.ListeningPort("metrics", plan.metrics_host, plan.metrics_port),
         ]
         return [*ports, *(calls.ListeningPort(one.name, one.host, one.port) for one in plan.programs if one.port)]
-
-
-def _describe_mount(mount: MountPlan, states: dict[str, RemoteMountState]) -> calls.MountStatus:
-    """A mount that is not remote is part of the computer from its start."""
-    state: Literal["starting", "ready", "failing", "down"] = "ready"
-    words = ""
-    if mount.is_remote:
-        found = states.get(mount.target)
-        state, words = ("starting", "") if found is None else (found.state, found.words)
-    return calls.MountStatus(mount.kind, mount.source, mount.target, mount.writable, state, words)

@@ -26,8 +26,9 @@ def check_artifacts(plan: KeeperPlan, home: Home) -> None:
 
     Raises the error of the image when it is not what its lock and its record say.
     """
-    if plan.image_is_built:
-        ImageFolder(home.images, home.image_lock).check(plan.backend)
+    if plan.image_is_built and plan.image is not None:
+        # The build that is started, although another one may have become the current one meanwhile.
+        ImageFolder(home.images, home.image_lock).check(plan.backend, build=Path(plan.image).parent)
     missing = list(find_missing(plan))
     if missing:
         raise FreeholdError(

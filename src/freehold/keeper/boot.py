@@ -164,12 +164,16 @@ class Boot:
         return computer, gateway
 
     def _make_mount_points(self) -> MountPoints | None:
-        """None when the computer has no remote mounts."""
-        if not any(mount.is_remote for mount in self._plan.mounts):
+        """None when the computer has no remote mounts. Those that a killed keeper left are then removed."""
+        is_needed = any(mount.is_remote for mount in self._plan.mounts)
+        if not is_needed and not self._home.mount_points.is_dir():
             return None
         from freehold.computer.mounts.mount_point import MountPoints
 
         points = MountPoints(self._home.mount_points)
+        if not is_needed:
+            points.remove()
+            return None
         self._stack.callback(points.remove)
         return points
 

@@ -2,16 +2,20 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from freehold.errors import FreeholdError
 from freehold.keeper.calls import SleepStatus
 
 if TYPE_CHECKING:
     from freehold.computer.contract.backend import Machine
     from freehold.computer.library.use_server import Sleep
+
+log = logging.getLogger(__name__)
 
 SleepRecord = dict[str, int | float | str | None]
 RecordSleep = Callable[[str, SleepRecord], None]
@@ -47,7 +51,15 @@ class ComputerSleep:
         self._seconds = 0.0
         self._given_back: int | None = None
         self._server = UseServer(machine, after, self._note_sleep, self._note_wake)
-        self._serving = asyncio.create_task(self._server.run(listener), name="use of the computer")
+        self._serving = asyncio.create_task(self._serve(listener), name="use of the computer")
+
+    async def _serve(self, listener: socket.socket) -> None:
+        """After an unexpected error the computer stays awake, and its status says why."""
+        try:
+            await self._server.run(listener)
+        except Exception as error:
+            log.exception("The computer does not sleep any more")
+            self._server.trouble = FreeholdError("computer.cannot-sleep", f"The computer cannot sleep: {error}")
 
     def status(self) -> SleepStatus:
         current, trouble = self._server.current, self._server.trouble

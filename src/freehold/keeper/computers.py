@@ -107,6 +107,8 @@ class TemporaryComputers:
         workspace, home = self._folder(call.workspace), self._folder(call.home)
         if call.copy is not None:
             workspace = self._find_copy(call.copy)
+        images = ImageFolder(self._home.images, self._home.image_lock)
+        image = await asyncio.to_thread(images.resolve_checked, call.image, self._backend)
         own_folder.mkdir(parents=True, mode=0o700)
         try:
             for name in ("workspace", "home"):
@@ -117,7 +119,7 @@ class TemporaryComputers:
                     home or own_folder / "home",
                     limits=limits,
                     mounts=(Mount(self._home.agents, AGENTS_PATH),) if call.agents else (),
-                    image=ImageFolder(self._home.images, self._home.image_lock).resolve(call.image, self._backend),
+                    image=image,
                     hostname=call.name,
                 ),
                 self._home.computer_socket(call.name),

@@ -58,7 +58,7 @@ def _make_mounts(home: Home, manifest: Manifest) -> Iterator[tuple[str, RemoteMo
         settings = RemoteMountSettings(
             point=points.folder(number),
             lock=points.lock,
-            cache=home.mount_cache(mount.target),
+            cache=home.mount_cache(identify_mount(mount)),
             uid=DEFAULT_UID if os.geteuid() == 0 else os.geteuid(),
             writable=mount.writable,
             timeout=section.timeout,
@@ -72,6 +72,12 @@ def _make_mounts(home: Home, manifest: Manifest) -> Iterator[tuple[str, RemoteMo
             _log.warning("%s: %s", target, line)
 
         yield mount.target, RemoteMount(settings, read_folder, log=log)
+
+
+def identify_mount(mount: MountSection) -> tuple[str, ...]:
+    """Changes that were not sent to a server are never sent to another one, or as another user."""
+    where = (mount.target, mount.kind, mount.endpoint, mount.source, mount.user, mount.key)
+    return tuple(part or "" for part in where)
 
 
 def _read_folder(mount: MountSection, vault: Vault) -> RemoteFolder:

@@ -7,7 +7,7 @@ from freehold.manifest.model import Manifest
 def plan_program(manifest: Manifest) -> FeatureProgram | None:
     """A program of its own: it reads the keys of the mounts, which the keeper never does."""
     if not manifest.computer.mounts:
-        return None  # soon: every start of Freehold comes here
+        return None  # before the import below: every start of Freehold comes here
     from freehold.computer.mounts.rclone_remote import REMOTE_KINDS
 
     if not any(mount.kind in REMOTE_KINDS for mount in manifest.computer.mounts):

@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from tests.computer.isolates.conftest import NODE_PLACE, node_folder
 from tests.support.condition import until
 
-from freehold.computer import CodeContext, Computer
+from freehold.computer import CodeContext, Computer, Limits, Mount
 from freehold.computer.contract.conventions import GUEST_PYTHON
 from freehold.computer.isolates.execution import MAX_WAIT, ExecutionDeadline
 from freehold.computer.isolates.records import ITEM, MAX_ITEMS, RECORD, RESULT
 from freehold.errors import FreeholdError
+from freehold.guest.isolates.zygote import SPARES
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
@@ -66,6 +68,7 @@ ITEMS = {
     "a file without a name": b'{"role": "file"}\nx',
     "an unknown type": b'{"role": "value", "type": "text/html"}\nx',
     "a description that is a list": b"[]\nx",
+    "nothing": b"",
 }
 
 
@@ -198,6 +201,35 @@ async def test_a_process_of_a_session_cannot_touch_zygotes_parked_isolates_or_co
     alive = {one.pid for one in await computer.processes()}
     assert {pid for pid, parent in targets.items() if parent == 1} <= alive
     await context.delete()
+
+
+async def test_starts_that_fail_cost_neither_a_process_nor_a_descriptor_nor_a_folder() -> None:
+    """/tmp is full, then nobody may write to it, then there is no such package: more often than the guest has descriptors."""
+    limits = Limits(tmp=1 << 20, open_files=128)
+    async with Computer.start(limits=limits, mounts=[Mount(node_folder(), NODE_PLACE)]) as computer:
+        await computer.run("head -c 2M /dev/zero > /tmp/full")
+        for _ in range(100):
+            with pytest.raises(FreeholdError, match="No space left"):
+                await computer.javascript.execute("1")
+        await computer.run("rm /tmp/full && chmod 555 /tmp")
+        for _ in range(20):
+            with pytest.raises(FreeholdError, match="Permission denied"):
+                await computer.python.execute("1", outputs=("none",))
+            with pytest.raises(FreeholdError, match="Permission denied"):
+                await computer.python.contexts.create()
+        await computer.run("chmod 1777 /tmp")
+        for _ in range(5):
+            with pytest.raises(FreeholdError, match="unheard"):
+                await computer.python.contexts.create(packages=("unheard-of",))
+        assert await computer.javascript.evaluate("6 * 7") == 42
+        assert await computer.python.evaluate("6 * 7") == 42
+
+        async def only_spares_are_left() -> bool:
+            running = [one for one in await computer.processes() if one.state != "Z"]
+            folders = [one for one in await computer.files.list("/tmp") if one.name.startswith("isolate-")]
+            return len(running) <= 2 * (1 + SPARES) and not folders
+
+        await until(only_spares_are_left)
 
 
 async def test_a_guest_may_let_code_wait_for_its_turn_once() -> None:

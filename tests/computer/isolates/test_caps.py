@@ -12,6 +12,7 @@ import pytest_asyncio
 from tests.support.condition import until
 
 from freehold.computer import CodeContext, CodeResult, Computer, Grants, IsolateLimits
+from freehold.computer.contract.conventions import GUEST_PYTHON
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.shared_processes]
 
@@ -53,6 +54,30 @@ PYTHON_ENDED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "files",
         {**OF_A_GRANT, "limits": IsolateLimits(memory=32 << 20)},
     ),
+    "many empty files": (
+        "n = 0\nwhile True:\n  open(str(n), 'wb').close(); n += 1",
+        "files",
+        {**OF_A_GRANT, "limits": IsolateLimits(memory=8 << 20)},
+    ),
+    "files beside others that come and go": (
+        "import os, threading\ndef work():\n  while True: open('a', 'wb').close(); os.unlink('a')\n"
+        "threading.Thread(target=work).start()\n"
+        "n = 0\nwhile True:\n  open(str(n), 'wb').write(b'x' * 1000000); n += 1",
+        "files",
+        {**OF_A_GRANT, "limits": IsolateLimits(memory=32 << 20)},
+    ),
+    "files where nobody can look": (
+        "import os, time\nos.mkdir('a', 0o300)\nfor n in range(50): open(f'a/{n}', 'wb').write(b'x' * 1000000)\n"
+        "time.sleep(60)",
+        "files",
+        {**OF_A_GRANT, "limits": IsolateLimits(memory=32 << 20)},
+    ),
+    "files that are too deep to be seen": (
+        "import os, time\nfor _ in range(30): os.mkdir('a' * 200); os.chdir('a' * 200)\n"
+        "for n in range(50): open(str(n), 'wb').write(b'x' * 1000000)\ntime.sleep(60)",
+        "files",
+        {**OF_A_GRANT, "limits": IsolateLimits(memory=32 << 20)},
+    ),
     "a forged length": ("import os; os.write(100, b'\\x02\\xff\\xff\\xff\\x03' + b'x' * 1000)", "results", {}),
 }
 PYTHON_REFUSED = {
@@ -84,6 +109,7 @@ PYTHON_REFUSED = {
     "its own /proc": "open('/proc/self/maps')",
     "raising its limits": "import resource; resource.setrlimit(resource.RLIMIT_DATA, (2**40, 2**40))",
     "shared anonymous memory": "import mmap; mmap.mmap(-1, 10**9)",
+    "shared memory of a device": "import mmap, os; mmap.mmap(os.open('/dev/zero', os.O_RDWR), 1 << 30)",
     "a memory file": "import os; os.memfd_create('x')",
     "memory that looks like a stack": (
         "import ctypes\nmap = ctypes.CDLL(None).mmap\nmap.restype = ctypes.c_void_p\n"
@@ -118,6 +144,7 @@ JAVASCRIPT_REFUSED = {
     "datagrams": "await new Promise((_, no) => require('dgram').createSocket('udp4').on('error', no).bind())",
     "the workspace": "require('fs').readdirSync('/workspace')",
     "writing to /tmp": "require('fs').writeFileSync('/tmp/x', '')",
+    "writing to a device": "require('fs').openSync('/dev/zero', 'r+')",
     "the guest": "process.kill(1, 9)",
     "the zygote": "process.kill(process.ppid, 9)",
     "its own /proc": "require('fs').readFileSync('/proc/self/maps')",
@@ -131,6 +158,33 @@ JAVASCRIPT_REFUSED = {
     ),
     "a proxy as this": "new Proxy({}, {get: () => { throw new Error('caught') }}).x",
     "the internals of Node": "process.binding('process_wrap').Process.prototype.kill.call(null)",
+}
+
+# Prints its port, then every word that reaches it by TCP or as a datagram, until the word is "end".
+LISTENER = """
+import select, socket
+tcp = socket.create_server(("127.0.0.1", 0))
+datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+datagrams.bind("/workspace/out/datagrams")
+print(tcp.getsockname()[1], flush=True)
+word = b""
+while word != b"end":
+    ready = select.select([tcp, datagrams], [], [])[0][0]
+    word = ready.accept()[0].recv(9) if ready is tcp else ready.recv(9)
+    print(word.decode(), flush=True)
+"""
+PAIR = (
+    "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'pair', '/workspace/out/datagrams')"
+)
+WAYS_AROUND_A_PORT = {
+    "a plain connection": "socket.create_connection(there).send(b'plain')",
+    "sending before connecting": "socket.socket().sendto(b'sendto', 0x20000000, there)",
+    "a message before connecting": "socket.socket().sendmsg([b'sendmsg'], [], 0x20000000, there)",
+    "many messages before connecting": (
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True); "
+        "libc.sendmmsg(socket.socket().fileno(), None, 0, 0x20000000) and exec('raise OSError(ctypes.get_errno(), str())')"
+    ),
+    "multipath TCP": "s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); s.connect(there); s.send(b'multipath')",
 }
 
 
@@ -177,6 +231,7 @@ async def test_javascript_is_refused(computer: Computer, witness: CodeContext, w
     result = await computer.javascript.execute(JAVASCRIPT_REFUSED[what], timeout=20)
     await check(result, witness)
     assert result.error is not None or result.exit_code < 0, result
+    assert result.limit != "wall_time"
 
 
 async def test_a_full_heap_ends_javascript_alone(computer: Computer, witness: CodeContext) -> None:
@@ -284,3 +339,17 @@ async def test_a_network_grant_reaches_egress_and_no_other_port(computer: Comput
         result = await computer.python.execute(refused, grants=network)
         assert result.error is not None
         assert result.error.name == "PermissionError"
+
+
+async def test_neither_datagrams_nor_another_way_to_connect_reach_a_program_that_listens(computer: Computer) -> None:
+    async with await computer.spawn([GUEST_PYTHON, "-c", LISTENER]) as listener:
+        port = int(await listener.stdout.read())
+        ways = [f"import socket; there = '127.0.0.1', {port}; {way}" for way in WAYS_AROUND_A_PORT.values()]
+        for grants in (Grants(), Grants(network=True)):
+            for attempt in (PAIR, *ways):
+                result = await computer.python.execute(attempt, grants=grants)
+                assert result.error is not None, attempt
+                assert result.error.name == "PermissionError", attempt
+        for attempt in (ways[0], PAIR, PAIR.replace("b'pair'", "b'end'")):  # what no isolate does is heard
+            (await computer.run([GUEST_PYTHON, "-c", attempt], timeout=30)).check()
+        assert (await listener.stdout.read_all()).split() == [b"plain", b"pair", b"end"]

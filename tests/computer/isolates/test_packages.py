@@ -31,7 +31,9 @@ async def prepared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Co
     write(folder / "noise" / "node_modules" / "noise" / "index.js", "throw new Error('no such library')")
     for name in SMALL:
         write(folder / name / f"{name}.py", "")
-    async with Computer.start(mounts=[Mount(node_folder(), NODE_PLACE), Mount(folder, "/opt/packages")]) as computer:
+    write(folder / "notes" / "private.txt", "private")
+    mounts = [Mount(node_folder(), NODE_PLACE), Mount(folder, "/opt/packages"), Mount(folder / "notes", "/opt/notes")]
+    async with Computer.start(mounts=mounts) as computer:
         yield computer
 
 
@@ -55,6 +57,16 @@ async def test_without_it_the_package_is_not_there(prepared: Computer) -> None:
     result = await prepared.python.execute("import greeting")
     assert result.error is not None
     assert result.error.name == "ModuleNotFoundError"
+
+
+async def test_what_else_is_mounted_below_opt_is_not_granted(prepared: Computer) -> None:
+    assert (await prepared.run("cat /opt/notes/private.txt")).stdout == b"private"
+    python = await prepared.python.execute("open('/opt/notes/private.txt')")
+    assert python.error is not None
+    assert python.error.name == "PermissionError"
+    javascript = await prepared.javascript.execute("require('fs').readFileSync('/opt/notes/private.txt')")
+    assert javascript.error is not None
+    assert "EACCES" in javascript.error.message
 
 
 async def test_the_modules_of_a_package_may_have_other_names(prepared: Computer) -> None:

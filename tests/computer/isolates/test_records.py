@@ -1,6 +1,7 @@
 """The records of isolates: two copies of the same numbers, and a reader that no bytes can surprise."""
 
 import json
+import os
 import struct
 from typing import Any
 
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 from freehold.computer.contract import isolate_filter
 from freehold.computer.contract.conventions import AGENTS_PATH, EGRESS_PORT, GUEST_PATH
 from freehold.computer.isolates import records
-from freehold.computer.isolates.execution import read_code_error, read_said
+from freehold.computer.isolates.execution import ExecutionReceiver, read_code_error, read_said
+from freehold.computer.isolates.limits import IsolateLimits
 from freehold.computer.isolates.records import ITEM, RECORD, STDERR, STDOUT, RecordReader, read_item, read_table
 from freehold.errors import FreeholdError
 from freehold.guest.isolates import program, walls
 from freehold.guest.isolates import records as guest_records
 
-KINDS = st.tuples(st.sampled_from([STDOUT, STDERR, ITEM]), st.binary(max_size=50))
+KINDS = st.tuples(st.sampled_from([STDOUT, STDERR, ITEM]), st.binary(min_size=1, max_size=50))
 
 
 class only_protocol_errors:
@@ -94,6 +96,30 @@ def test_a_record_that_is_too_large_is_refused_by_its_header(size: int) -> None:
         list(RecordReader(100).feed(memoryview(struct.pack("<BI", ITEM, size))))
 
 
+@pytest.mark.parametrize("kind", [STDOUT, STDERR, ITEM])
+def test_a_record_without_content_is_refused(kind: int) -> None:
+    """They would count little and cost the host much."""
+    with pytest.raises(FreeholdError, match=f"a record of kind {kind} with 0 bytes"):
+        list(RecordReader(100).feed(memoryview(struct.pack("<BI", kind, 0))))
+
+
 def test_more_bytes_than_asked_for_are_refused() -> None:
     with pytest.raises(FreeholdError, match="more output"):
         list(RecordReader(10).feed(memoryview(bytes(11))))
+
+
+async def test_more_output_than_asked_for_is_refused_also_where_results_would_have_room() -> None:
+    receiver = ExecutionReceiver(IsolateLimits(output=10), 1.0, None)
+    record = RECORD.pack(STDERR, 5) + b"hello"
+    receiver.data(0, memoryview(record * 2))
+    with pytest.raises(FreeholdError, match="more output"):
+        receiver.data(0, memoryview(record))
+
+
+def test_a_kernel_without_a_wall_for_ports_grants_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = walls.Walls((), b"", b"")
+    os.close(built._make_ruleset((), network=True))
+    monkeypatch.setattr(built, "_version", 3)
+    with pytest.raises(walls.WallError, match=r"6\.7"):
+        built._make_ruleset((), network=True)
+    os.close(built.ruleset)

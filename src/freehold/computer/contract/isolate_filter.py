@@ -18,6 +18,9 @@ SET_OWNER = (8, 10, 15)
 """F_SETOWN, F_SETSIG and F_SETOWN_EX of fcntl: with them the kernel sends signals in the place of the isolate."""
 SET_OWNER_IOCTLS = (0x8901, 0x8902)
 AF_INET, AF_INET6, SOCK_STREAM, TYPE_MASK = 2, 10, 1, 0xF
+IPPROTO_TCP, MSG_FASTOPEN = 6, 0x20000000
+FLAGS_OF_SENDING = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
+"""Which argument has them."""
 INT = 0xFFFFFFFF
 
 _REFUSED = """
@@ -75,6 +78,9 @@ def _compile(seccomp: Any, network: bool) -> bytes:
         add(refuse, "fcntl", masked(1, INT, command))
     for request in SET_OWNER_IOCTLS:
         add(refuse, "ioctl", masked(1, INT, request))
+    for kind in range(16):
+        if kind != SOCK_STREAM:  # a pair of datagram sockets can send to the sockets of others by their paths
+            add(refuse, "socketpair", masked(1, TYPE_MASK, kind))
     if network:
         _allow_outgoing_tcp(seccomp, add, masked, refuse)
     else:
@@ -87,7 +93,11 @@ def _compile(seccomp: Any, network: bool) -> bytes:
 
 
 def _allow_outgoing_tcp(seccomp: Any, add: Any, masked: Any, refuse: int) -> None:
-    """Stream sockets of IPv4 and IPv6. Landlock holds the port: that of egress, and no other."""
+    """TCP over IPv4 and IPv6. Landlock holds the port: that of egress, and no other.
+
+    It does not see the other protocols of stream sockets (multipath TCP, SCTP, SMC), nor a connection that is made by
+    sending (TCP Fast Open).
+    """
     for family in range(64):
         if family not in (AF_INET, AF_INET6):
             add(refuse, "socket", masked(0, INT, family))
@@ -95,3 +105,6 @@ def _allow_outgoing_tcp(seccomp: Any, add: Any, masked: Any, refuse: int) -> Non
     for kind in range(16):
         if kind != SOCK_STREAM:
             add(refuse, "socket", masked(1, TYPE_MASK, kind))
+    add(refuse, "socket", seccomp.Arg(2, seccomp.GT, IPPROTO_TCP))
+    for name, place in FLAGS_OF_SENDING.items():
+        add(refuse, name, masked(place, MSG_FASTOPEN, MSG_FASTOPEN))

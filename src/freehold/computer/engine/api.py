@@ -58,7 +58,7 @@ class EngineApi:
     def version(self) -> str:
         return str(self._ask_object("GET", "/version", timeout=PROBE_TIMEOUT).get("Version", "unknown"))
 
-    def has_image(self, reference: str) -> str | None:
+    def find_image_id(self, reference: str) -> str | None:
         """The id of an image; None when the engine does not have it, or the reference is not one."""
         found = self.read_image(reference)
         return None if found is None else str(found.get("Id"))
@@ -67,7 +67,9 @@ class EngineApi:
         """What the engine says about an image; None as above."""
         try:
             return self._ask_object("GET", f"/images/{quote(reference, safe=':/@')}/json")
-        except EngineRefused:
+        except EngineRefused as error:
+            if error.status not in (400, 404):
+                raise
             return None
 
     def import_image(self, tar: bytes, repository: str, tag: str) -> None:
@@ -76,7 +78,7 @@ class EngineApi:
         answer = self.ask("POST", f"/images/create?{query}", raw=[tar], length=len(tar), kind="application/x-tar")
         found = re.search(r"[0-9a-f]{64}", json.dumps(answer))
         # Podman before 4.4 imports the image without the name that it was asked for.
-        if found is not None and self.has_image(f"{repository}:{tag}") is None:
+        if found is not None and self.find_image_id(f"{repository}:{tag}") is None:
             self.ask("POST", f"/images/{found.group()}/tag?{urlencode({'repo': repository, 'tag': tag})}")
 
     def load_image(self, archive: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from freehold.computer.contract.report import Isolation, LimitMechanism
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.engine.api import EngineApi, EngineRefused
+from freehold.computer.engine.filter_profile import make_filter_profile
 from freehold.computer.engine.handover import Handover
 from freehold.computer.engine.layout import describe_container, pack_empty_root
 from freehold.computer.engine.leftovers import make_container_labels, remove_leftovers
@@ -35,6 +36,7 @@ NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
 NONE = "0" * 16
 EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
 PENDING = ("NoNewPrivs", "Seccomp", "its process")
+NEEDS_PYTHON = "The image must have a working /usr/bin/python3"
 FROM_CGROUP = ("memory", "processes", "cpus")
 
 
@@ -63,14 +65,13 @@ class Container:
     cgroup: Cgroup | None
     isolation: Isolation
     errors: int
-    _handover: Handover
-    _guard: OrphanedContainerGuard
+    _cleanup: contextlib.ExitStack
 
     def remove(self) -> None:
         """Kill it and return when the engine has nothing left of it, or does not answer: then it is only killed."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             signal.pidfd_send_signal(self.process, signal.SIGKILL)
-        _remove(self.api, self.name, self._guard, self._handover)
+        self._cleanup.close()
         os.close(self.errors)
         os.close(self.process)
 
@@ -85,33 +86,46 @@ def start_container(api: EngineApi, order: ContainerOrder) -> Container:
         if os.geteuid() == 0:
             chown_tree(folder, order.uid)
     name = f"freehold-{secrets.token_hex(6)}"
-    handover = Handover(order.uid)
-    guard = OrphanedContainerGuard(api, name)
-    errors, errors_inside = os.pipe2(os.O_CLOEXEC)
-    try:
-        body = describe_container(
-            order.spec,
-            image=image,
-            uid=order.uid,
-            guest=order.guest,
-            handover=handover.folder,
-            labels=make_container_labels(order.link),
-        )
-        pid = _create_and_start(api, name, body)
-        handover.give(pid, [order.listener.fileno(), errors_inside], filters)
-        walls = _await_walls(api, name, pid, order.uid)
+    with contextlib.ExitStack() as handles, contextlib.ExitStack() as cleanup:
+        handover = Handover(order.uid)
+        cleanup.callback(handover.close)
+        cleanup.callback(OrphanedContainerGuard(api, name).close)
+        errors, errors_inside = os.pipe2(os.O_CLOEXEC)
+        handles.callback(os.close, errors)
+        with os.fdopen(errors_inside, "wb", buffering=0):
+            body = describe_container(
+                order.spec,
+                image=image,
+                uid=order.uid,
+                guest=order.guest,
+                handover=handover.folder,
+                profile=_pass_filter_profile(api, handover.folder),
+                labels=make_container_labels(order.link),
+            )
+            cleanup.callback(_remove, api, name)
+            pid = _create_and_start(api, name, body)
+            process = _open_process(pid)
+            handles.callback(os.close, process)
+            # Before the guest goes on: it then forbids inspection, and shows its namespaces to root only.
+            walls = _await_walls(api, name, pid, order.uid)
+            handover.give(pid, [order.listener.fileno(), errors_inside], filters)
         cgroup = find_group_of(pid)
         mechanisms = _describe_limits(cgroup)
         call_as_uid(order.uid, lambda: apply_rlimits(pid, order.spec.limits, mechanisms))
-        process = os.pidfd_open(pid)
-    except BaseException:
-        _remove(api, name, guard, handover)
-        os.close(errors)
-        raise
-    finally:
-        os.close(errors_inside)
-    isolation = Isolation(api.name, version, f"uid {order.uid} in a container", walls, mechanisms)
-    return Container(api, name, pid, process, cgroup, isolation, errors, handover, guard)
+        handles.pop_all()
+        isolation = Isolation(api.name, version, f"uid {order.uid} in a container", walls, mechanisms)
+        return Container(api, name, pid, process, cgroup, isolation, errors, cleanup.pop_all())
+
+
+def _pass_filter_profile(api: EngineApi, folder: Path) -> str:
+    """The profile as the engine takes it: docker its text, podman the path of a file."""
+    profile = make_filter_profile()
+    if api.name == "docker":
+        return profile
+    file = folder / "filters.json"
+    file.write_text(profile)
+    file.chmod(0o444)
+    return str(file)
 
 
 def _create_and_start(api: EngineApi, name: str, body: dict[str, Any]) -> int:
@@ -130,9 +144,20 @@ def _create_and_start(api: EngineApi, name: str, body: dict[str, Any]) -> int:
         raise FreeholdError(
             "computer.no-isolation",
             f"{api.name} started the computer, and it ended at once with exit code {state.exit_code}",
-            hint="The image must have a working /usr/bin/python3",
+            hint=NEEDS_PYTHON,
         )
     return state.pid
+
+
+def _open_process(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError as error:
+        raise _ended_at_once() from error
+
+
+def _ended_at_once() -> FreeholdError:
+    return FreeholdError("computer.no-isolation", "The computer ended as soon as it was started", hint=NEEDS_PYTHON)
 
 
 def _remove_leftovers(api: EngineApi, link: Path) -> None:
@@ -146,14 +171,10 @@ def _remove_leftovers(api: EngineApi, link: Path) -> None:
         ) from error
 
 
-def _remove(api: EngineApi, name: str, guard: OrphanedContainerGuard, handover: Handover) -> None:
-    try:
+def _remove(api: EngineApi, name: str) -> None:
+    # If the engine is gone, what it still knows of the container is removed by the next start.
+    with contextlib.suppress(FreeholdError):
         api.remove(name)
-    except FreeholdError:
-        pass  # the engine is gone; what it still knows of the container is removed by the next start
-    finally:
-        guard.close()
-        handover.close()
 
 
 def _describe_limits(cgroup: Cgroup | None) -> Mapping[str, LimitMechanism]:
@@ -169,10 +190,10 @@ def find_image(api: EngineApi, image: str | None) -> str:
     if image is None:
         root = pack_empty_root()
         tag = hashlib.sha256(root).hexdigest()[:16]
-        found = api.has_image(f"{EMPTY_REPOSITORY}:{tag}")
+        found = api.find_image_id(f"{EMPTY_REPOSITORY}:{tag}")
         if found is None:
             api.import_image(root, EMPTY_REPOSITORY, tag)
-            found = api.has_image(f"{EMPTY_REPOSITORY}:{tag}")
+            found = api.find_image_id(f"{EMPTY_REPOSITORY}:{tag}")
         if found is None:
             raise FreeholdError("computer.no-isolation", f"{api.name} did not keep the empty image")
         return found
@@ -221,7 +242,8 @@ def _unknown_image(image: str, why: str, hint: str) -> FreeholdError:
 def _await_walls(api: EngineApi, name: str, pid: int, uid: int) -> tuple[str, ...]:
     """Read the guest's state from the kernel until every wall stands. Reports only what the kernel confirms.
 
-    The filters come with the guest. What the engine builds is there before that, or never.
+    The filter comes last, and where Freehold is not root the process can be seen a moment later. What else the engine
+    builds is there before that, or never.
     """
     deadline = time.monotonic() + START_TIMEOUT
     missing = "the guest did not appear"
@@ -231,7 +253,7 @@ def _await_walls(api: EngineApi, name: str, pid: int, uid: int) -> tuple[str, ..
         except OSError as error:
             missing = f"its process cannot be seen: {error.strerror}"
             if not api.read_state(name).running:
-                break
+                raise _ended_at_once() from error
         if not missing:
             walls = (*(f"{each} namespace" for each in NAMESPACES), "read-only root", "no new privileges")
             walls = (*walls, "no capabilities", "filtered system calls")
@@ -260,11 +282,7 @@ def find_missing_container_wall(pid: int, uid: int) -> str:
     if {int(word) for word in status["Uid"].split()} != {uid}:
         return f"uid is {status['Uid']}"
     for name in NAMESPACES:
-        try:
-            inside = Path(f"/proc/{pid}/ns/{name}").readlink()
-        except PermissionError:
-            continue  # a guest that has forbidden inspection shows these links to root only
-        if inside == Path(f"/proc/self/ns/{name}").readlink():
+        if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
             return f"the {name} namespace is the host's"
     root = next(
         line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines() if line.split()[4] == "/"

@@ -30,7 +30,10 @@ head, rights, _, _ = s.recvmsg(8, 64)
 listener, errors = (int.from_bytes(rights[0][2][at:at + 4], "little") for at in (0, 4))
 size, data = int.from_bytes(head, "little"), b""
 while len(data) < size:
-    data += s.recv(size - len(data))
+    part = s.recv(size - len(data))
+    if not part:
+        sys.exit("the filters did not arrive")
+    data += part
 s.close()
 for name in set(os.environ) - set(sys.argv[1:]):
     del os.environ[name]

@@ -70,12 +70,15 @@ def describe_container(
     uid: int,
     guest: Path,
     handover: Path,
+    profile: str,
     labels: Mapping[str, str],
 ) -> dict[str, Any]:
     """The body of the request that creates the container. `handover` also gets the files of /etc.
 
+    `profile` is the system-call filter as this engine takes it.
+
     Nothing that an image asks for is left to it: neither its program, user and environment nor its health check, which
-    the engine would run beside the guest and outside of our filters.
+    the engine would run beside the guest and outside of its filters.
     """
     environment = {**BASE_ENVIRONMENT, **spec.environment}
     binds = [
@@ -100,11 +103,11 @@ def describe_container(
         "AttachStderr": False,
         "Healthcheck": {"Test": ["NONE"]},
         "Labels": dict(labels),
-        "HostConfig": {"Binds": binds, **_describe_walls(spec), **_describe_limits(spec)},
+        "HostConfig": {"Binds": binds, **_describe_walls(spec, profile), **_describe_limits(spec)},
     }
 
 
-def _describe_walls(spec: ComputerSpec) -> dict[str, Any]:
+def _describe_walls(spec: ComputerSpec, profile: str) -> dict[str, Any]:
     tmp = tmp_size(spec.limits)
     return {
         "NetworkMode": "none",
@@ -113,8 +116,7 @@ def _describe_walls(spec: ComputerSpec) -> dict[str, Any]:
         "Init": False,
         "AutoRemove": False,
         "Privileged": False,
-        # Ours are stricter than the engine's, and pid 1 applies them before it becomes the guest.
-        "SecurityOpt": ["no-new-privileges", "seccomp=unconfined"],
+        "SecurityOpt": ["no-new-privileges", f"seccomp={profile}"],
         "MaskedPaths": [*(f"/proc/{name}" for name in (*MASKED_FILES, *MASKED_FOLDERS)), "/sys", "/dev/mqueue"],
         "ReadonlyPaths": [f"/proc/{name}" for name in READ_ONLY_PROC],
         "Tmpfs": {

@@ -8,7 +8,8 @@ import sys
 
 from freehold.computer.engine.api import EngineApi
 
-# Waits for the end of its standard input, which the end of the keeper closes. An engine that restarts is waited for.
+# Waits for the end of its standard input, which the end of the keeper closes. An engine that restarts is waited for: only
+# an answer that the container is gone, or is being removed (409), is the end.
 _PROGRAM = """
 import socket, sys, time
 path, name = sys.argv[1:]
@@ -19,10 +20,12 @@ for _ in range(60):
             engine.settimeout(30)
             engine.connect(path)
             engine.sendall(f"DELETE /containers/{name}?force=1&v=1 HTTP/1.1\\r\\nHost: engine\\r\\nConnection: close\\r\\n\\r\\n".encode())
-            if engine.recv(4096):
-                break
+            with engine.makefile("rb") as answer:
+                if answer.readline().split()[1:2] in ([b"200"], [b"204"], [b"404"], [b"409"]):
+                    break
     except OSError:
-        time.sleep(1)
+        pass
+    time.sleep(1)
 """
 
 

@@ -149,6 +149,7 @@ class ExecutionReceiver:
     def __init__(self, limits: IsolateLimits, wall_time: float, listener: Listener | None) -> None:
         self.deadline = ExecutionDeadline(wall_time)
         self._reader = RecordReader(limits.output + limits.results + _MAX_OVERHEAD)
+        self._output_left = limits.output
         self._listener = listener
         self._parts: tuple[list[bytes], list[bytes]] = ([], [])
         self._items: list[ResultItem] = []
@@ -168,6 +169,9 @@ class ExecutionReceiver:
                 self._items.append(item)
                 self._tell(item)
             else:
+                self._output_left -= len(content)
+                if self._output_left < 0:
+                    raise protocol_error("more output of an isolate than was asked for")
                 self._parts[kind].append(content)
                 self._tell(OutputChunk("stderr" if kind else "stdout", content))
         if self.channel is not None:
@@ -211,7 +215,7 @@ class ExecutionReceiver:
             raise FreeholdError(
                 "computer.isolate-refused",
                 f"The isolate could not be sealed: {reply.escape_unprintable(str(refused)[:500])}",
-                hint="Grant only paths that exist inside the computer",
+                hint="Grant only paths that exist inside the computer, and the network only on Linux 6.7 or later",
             )
         error = read_code_error(said.get("error"))
         return CodeResult(

@@ -56,7 +56,7 @@ class ResultItem:
 
 
 class RecordReader:
-    """Turns the bytes of a channel into records. More than `most` bytes are refused."""
+    """Turns the bytes of a channel into records. More than `most` bytes are refused, and so are records without any."""
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -71,7 +71,7 @@ class RecordReader:
         at = 0
         while len(self._buffer) - at >= RECORD.size:
             kind, size = RECORD.unpack_from(self._buffer, at)
-            if kind > ITEM or size > MAX_ITEM:
+            if kind > ITEM or not 0 < size <= MAX_ITEM:
                 raise protocol_error(f"a record of kind {kind} with {size} bytes")
             if len(self._buffer) - at - RECORD.size < size:
                 break

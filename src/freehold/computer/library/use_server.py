@@ -109,7 +109,7 @@ class UseServer:
         """Why this computer cannot sleep."""
 
     async def run(self, listener: socket.socket) -> None:
-        """Until cancelled. The computer is awake at the end.
+        """Until cancelled, or an unexpected error. The computer is awake at the end.
 
         `listener` is the use socket. It exists before clients can reach the computer: each of them must be asked.
         """
@@ -169,6 +169,8 @@ class UseServer:
         began = time.monotonic()
         try:
             await asyncio.wait({waking, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+            if sleeping.done():
+                await sleeping  # an unexpected error is not kept until somebody comes
             if self.trouble is None:
                 await waking
             await self._machine.wake()

@@ -116,7 +116,7 @@ class VmMachine:
             with contextlib.suppress(FreeholdError):
                 # Once begun it is brought to an end, also if nobody waits for it any more.
                 return await asyncio.shield(asyncio.ensure_future(self._write_to_disk()))
-        if self._ended.done():
+        if self._ended.done() or self._vm is None:
             raise FreeholdError("computer.ended", "The computer has ended")
         return await self._freezer.sleep()
 
@@ -324,8 +324,8 @@ class VmMachine:
             return
         try:
             self._adopt(self._blueprint.load(self._saved, lambda: True, forgives=True))
-        except FreeholdError as error:
-            self._console = (self._console + f"{error.message}\n".encode())[-MAX_LAST_WORDS:]
+        except Exception as error:
+            self._console = (self._console + f"{error}\n".encode())[-MAX_LAST_WORDS:]
             self._is_lost = True
             raise
         finally:

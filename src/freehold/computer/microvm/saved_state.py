@@ -53,9 +53,13 @@ class SavedState:
 
     @classmethod
     def create_unnamed(cls, folder: Path) -> "SavedState":
-        """On disk, without a name: it is gone with this process, whatever happens to it."""
+        """On disk, without a name: it is gone with this process, whatever happens to it. Raises OSError."""
         memory = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `close` closes it
-        return cls(memory, tempfile.TemporaryFile(dir=folder))
+        try:
+            return cls(memory, tempfile.TemporaryFile(dir=folder))
+        except OSError:
+            memory.close()
+            raise
 
     @classmethod
     def open_folder(cls, folder: Path) -> "SavedState":

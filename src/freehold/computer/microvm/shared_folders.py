@@ -121,9 +121,13 @@ def share_folder(tools: VmTools, folder: Path, entering: list[str], mode: ShareM
             listener.bind(f"{place}/socket")
             listener.listen(1)
             process, told, going = _start(tools, folder, entering, listener.fileno(), mode)
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(f"{place}/socket")
-    return SharedFolders(process, connection, told, going)
+        share = SharedFolders(process, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), told, going)
+        try:
+            share.connection.connect(f"{place}/socket")
+        except OSError:  # the program has ended
+            share.end()
+            raise
+    return share
 
 
 def _start(

@@ -1,7 +1,8 @@
 """A machine that was booted once and saved. Computers start as copies of it.
 
-A template is named after all that it was made from, and holds nothing of an owner: it was booted with empty folders. It
-is used only if its bytes are those that were written, and if each file of the system that it remembers is as it was.
+A template is named after all that it was made from. It holds no file of an owner, because it is booted with empty
+folders, and no variable: a computer with an environment of its own boots without one. It is used only if its bytes are
+those that were written, and if each file of the system that it remembers is as it was.
 """
 
 import contextlib

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
 
 from freehold.errors import FreeholdError
+
+_log = logging.getLogger(__name__)
 
 
 class ThreadCalls:
@@ -21,7 +24,10 @@ class ThreadCalls:
         self.ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     async def call(self, function: Callable[[], None]) -> None:
-        """Raises what the function raises, and `computer.ended` if the thread has ended."""
+        """Raises the `FreeholdError` of the function, and `computer.ended` if the thread has ended.
+
+        Any other error of the function is logged and becomes `computer.unresponsive`: the thread goes on.
+        """
         done: asyncio.Future[None] = self._loop.create_future()
         with self._lock:
             if self._is_closed:
@@ -46,6 +52,9 @@ class ThreadCalls:
                 function()
             except FreeholdError as error:
                 self._settle(done, error)
+            except Exception as error:
+                _log.exception("A call in the thread of a virtual machine failed")
+                self._settle(done, FreeholdError("computer.unresponsive", f"The virtual machine failed: {error}"))
             else:
                 self._settle(done, None)
 

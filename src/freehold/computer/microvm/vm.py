@@ -102,15 +102,15 @@ class Vm:
 
     def save(self, saved: SavedState) -> None:
         """Write it to disk. It stands still afterwards, and is of no more use. If this raises, it goes on."""
-        self.control.ask("pause")
         try:
+            self.control.ask("pause")
             self._await_names()
             try:
                 save_machine(self.qmp, self.memory, saved)
-            except FreeholdError:
+            except BaseException:
                 continue_machine(self.qmp)
                 raise
-        except FreeholdError:
+        except BaseException:
             self.control.wake()
             raise
 
@@ -238,7 +238,7 @@ class Blueprint:
             for share in shares:
                 share.connection.close()
                 share.admit(order.uid)
-            if copying is not None and copying.wait(COPY_TIMEOUT) != 0:
+            if copying is not None and not _has_copied(copying):
                 raise FreeholdError("computer.no-isolation", "The memory of the machine cannot be read from the disk")
             port, control = QmpPort(sockets.qmp), ControlPort(sockets.control)
             yield Vm(qemu, tuple(shares), cgroup, port, control, sockets.streams, memory)
@@ -305,6 +305,13 @@ def find_missing_wall_inside(told: Mapping[str, object]) -> str:
     if told.get("shared") != []:
         return f"a namespace is the machine's own: {told.get('shared')}"
     return "" if "ro" in str(told.get("root")).split(",") else "its root is writable"
+
+
+def _has_copied(copying: subprocess.Popen[bytes]) -> bool:
+    try:
+        return copying.wait(COPY_TIMEOUT) == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

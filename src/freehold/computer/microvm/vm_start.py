@@ -58,12 +58,15 @@ def _choose_accelerator(drawn: Blueprint) -> tuple[Blueprint, Template | None]:
 
 
 def _prepare_template(blueprint: Blueprint, timeout: float) -> Template | None:
-    """None if these programs make none, or if it fails: the machine then boots. Raises DidNotBoot."""
-    if not blueprint.hardware.tools.can_save:
+    """None if the machine must boot: these programs make no template, or it fails, or it would hold the owner's variables.
+
+    Raises DidNotBoot.
+    """
+    if not blueprint.hardware.tools.can_save or blueprint.order.spec.environment:
         return None
     try:
         return find_template(blueprint, timeout)
-    except FreeholdError:
+    except (FreeholdError, OSError):
         return None
 
 

@@ -1,1 +1,1 @@
-"""Folders for a computer that are made from something else: an archive, or a commit of a git repository."""
+"""Folders for a computer that are made from something else: an archive, a commit of a git repository, or a folder on a server."""

@@ -5,7 +5,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from freehold.computer.mounts.unpacked import FolderWriter, UnpackedFolders
+from freehold.computer.mounts.unpacked import MAX_LINK, FolderWriter, UnpackedFolders
 from freehold.errors import FreeholdError
 
 
@@ -40,7 +40,8 @@ def _unpack_zip(archive: Path, writer: FolderWriter) -> None:
             if entry.is_dir():
                 writer.add_folder(entry.filename)
             elif stat.S_ISLNK(mode):
-                writer.add_link(entry.filename, packed.read(entry)[:4096].decode(errors="replace"))
+                with packed.open(entry) as file:
+                    writer.add_link(entry.filename, file.read(MAX_LINK + 1).decode(errors="replace"))
             else:
                 with packed.open(entry) as file:
                     writer.add_file(entry.filename, file.read, bool(mode & 0o100))

@@ -8,6 +8,7 @@ answers those that the helper leaves open.
 import asyncio
 import contextlib
 import errno
+import math
 import os
 import socket
 import struct
@@ -67,7 +68,9 @@ class FuseRelay:
         try:
             while not self._ended.done():
                 self._expire(loop.time())
-                await asyncio.wait([self._ended], timeout=min(1.0, self._timeout / 4))
+                # Every time limit is longer than the first two: none is set and over before this looks again.
+                left = min(1.0, self._timeout / 4, self._find_next_limit() - loop.time())
+                await asyncio.wait([self._ended], timeout=max(0.0, left))
             return self._ended.result()
         finally:
             self._close(loop)
@@ -185,6 +188,13 @@ class FuseRelay:
         for number in [number for number, deadline in self._interrupted.items() if deadline <= now]:
             self._drop(number)
             self._fail(number, errno.EINTR)
+
+    def _find_next_limit(self) -> float:
+        """Each table has the earliest limit first."""
+        return min(
+            (next(iter(limits.values())) for limits in (self._deadlines, self._interrupted, self._overdue) if limits),
+            default=math.inf,
+        )
 
     def _drop(self, number: int) -> None:
         del self._operations[number]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from freehold.computer.mounts.unpacked import FolderWriter, UnpackedFolders
+from freehold.computer.mounts.unpacked import MAX_LINK, FolderWriter, UnpackedFolders
 from freehold.errors import FreeholdError
 
 GIT_TIMEOUT = 120.0
@@ -73,7 +73,7 @@ def _write_tree(repository: Path, commit: str, writer: FolderWriter) -> None:
 
 def _write_blob(writer: FolderWriter, mode: str, name: str, output: IO[bytes], size: int) -> None:
     if mode == "120000":
-        writer.add_link(name, output.read(size).decode(errors="surrogateescape"))
+        writer.add_link(name, output.read(min(size, MAX_LINK + 1)).decode(errors="surrogateescape"))
     else:
         left = size
 

@@ -6,6 +6,7 @@ environment, not on a disk.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -44,7 +45,6 @@ class HelperOrder:
     writable: bool
     patience: float
     """Seconds that a server may be silent."""
-    max_memory: int = MAX_MEMORY
 
 
 def find_rclone() -> Path:
@@ -119,10 +119,39 @@ class HelperProcess:
             return
         started.set_result(process)
         assert process.stderr is not None
-        with process.stderr as output:
-            while line := output.readline(MAX_LINE):
-                report(line)
-        self.ended.set_result(process.wait())
+        try:
+            with process.stderr as output:
+                while line := output.readline(MAX_LINE):
+                    report(line)
+        finally:  # whatever it wrote, its end is known
+            process.kill()
+            self.ended.set_result(process.wait())
+
+
+class HandedFiles(contextlib.ExitStack):
+    """Open files for a process that is started now. `helper_inside.CONTROL` and `FUSE` get fixed numbers there, above
+    those that rclone uses for its own children: these files are above both, so that none is replaced by them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: list[int] = []
+
+    def add(self, descriptor: int) -> int:
+        """Its number in the process."""
+        lowest = max(helper_inside.CONTROL, helper_inside.FUSE) + 1
+        number = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+        self.callback(os.close, number)
+        self.numbers.append(number)
+        return number
+
+    def add_content(self, content: bytes) -> str:
+        descriptor = os.memfd_create("freehold")
+        try:
+            os.write(descriptor, content)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            return str(self.add(descriptor))
+        finally:
+            os.close(descriptor)
 
 
 def _start(order: HelperOrder, control: int, fuse: int) -> "subprocess.Popen[bytes]":
@@ -135,20 +164,10 @@ def _start(order: HelperOrder, control: int, fuse: int) -> "subprocess.Popen[byt
         descent += [f"--reuid={HELPER_UID}", f"--regid={HELPER_UID}", "--clear-groups", "--inh-caps=-all"]
     else:
         places = [str(path.absolute()) for path in sources]
-    with contextlib.ExitStack() as handed:
-
-        def hand_over(content: bytes) -> str:
-            descriptor = os.memfd_create("freehold")
-            handed.callback(os.close, descriptor)
-            os.write(descriptor, content)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            kept.append(descriptor)
-            return str(descriptor)
-
-        kept = [control, fuse]
-        words = list(_describe_sandbox(order, places, hand_over))
-        arguments = hand_over(b"".join(os.fsencode(word) + b"\0" for word in words))
-        # The descriptors get fixed numbers, above those that rclone uses for its own children.
+    with HandedFiles() as handed:
+        words = list(_describe_sandbox(order, places, handed.add_content))
+        arguments = handed.add_content(b"".join(os.fsencode(word) + b"\0" for word in words))
+        control, fuse = handed.add(control), handed.add(fuse)
         move = f"exec {helper_inside.CONTROL}<&{control} {helper_inside.FUSE}<&{fuse} {control}<&- {fuse}<&-"
         shell = ["/bin/bash", "-c", f'{move}; exec "$@"', "helper"]
         return subprocess.Popen(
@@ -158,7 +177,7 @@ def _start(order: HelperOrder, control: int, fuse: int) -> "subprocess.Popen[byt
             stderr=subprocess.PIPE,
             env={"PATH": "/usr/bin:/bin"},
             cwd="/",
-            pass_fds=kept,
+            pass_fds=handed.numbers,
             start_new_session=True,
         )
 
@@ -217,7 +236,7 @@ def _assign(endpoints: Sequence[ServerAddress]) -> Iterator[tuple[ServerAddress,
 
 def _describe_command(order: HelperOrder) -> list[str]:
     listen = [[address, one.port, is_added] for one, address, is_added in _assign(order.remote.endpoints)]
-    settings = json.dumps({"listen": listen, "data": order.max_memory, "file_size": MAX_FILE})
+    settings = json.dumps({"listen": listen, "data": MAX_MEMORY, "file_size": MAX_FILE})
     patience = f"{order.patience:g}s"
     command = [
         *("/usr/bin/python3", "-I", "-S", "/run/helper.py", "launch", settings),

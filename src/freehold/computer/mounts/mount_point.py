@@ -15,6 +15,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from freehold.errors import FreeholdError
@@ -44,18 +45,22 @@ class MountPoint:
             # A group of its own: what is mounted here must not also appear below, in the file system that holds it.
             _mount(None, self.folder, None, MS_PRIVATE)
             _mount(None, self.folder, None, MS_SHARED)
-        elif not _is_shared(self.folder):
+        elif not (holding := _find_mount_of(self.folder)).is_shared:
             raise FreeholdError(
                 "computer.no-fuse",
                 f"What is mounted at {self.folder} would not reach the computer: its file system is not a shared mount",
-                hint=f"As root: mount --make-shared {_mount_of(self.folder)[0]}, or start Freehold as root",
+                hint=f"As root: mount --make-shared {holding.place}, or start Freehold as root",
             )
 
     def mount(self, *, uid: int, writable: bool) -> int:
         """Mount a file system of which the returned descriptor is the device. Replaces the one that is mounted."""
         self.unmount()
         if os.geteuid() != 0:
-            return self._mount_by_program(writable)
+            try:
+                return self._mount_by_program(writable)
+            except BaseException:
+                self.unmount()
+                raise
         try:
             device = os.open(FUSE_DEVICE, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
@@ -72,15 +77,18 @@ class MountPoint:
     def unmount(self) -> None:
         """Take off the file system, but not the shared folder below it. Idempotent."""
         for _ in range(8):
-            kinds = [kind for place, kind in _list_mounts() if place == str(self.folder)]
+            kinds = [mount.kind for mount in _list_mounts() if mount.place == str(self.folder)]
             if not kinds or not kinds[-1].startswith("fuse"):
+                if os.geteuid() != 0:
+                    with contextlib.suppress(FileNotFoundError):
+                        self.folder.chmod(0)  # it was opened for fusermount3
                 return
             self._detach()
 
     def remove(self) -> None:
         """Idempotent."""
         for _ in range(8):
-            if not any(place == str(self.folder) for place, _ in _list_mounts()):
+            if not any(mount.place == str(self.folder) for mount in _list_mounts()):
                 break
             self._detach()
         with contextlib.suppress(FileNotFoundError):
@@ -89,33 +97,18 @@ class MountPoint:
     def _detach(self) -> None:
         if os.geteuid() == 0:
             _libc.umount2(os.fsencode(self.folder), MNT_DETACH | UMOUNT_NOFOLLOW)
-        elif program := shutil.which("fusermount3"):
-            subprocess.run(
-                [program, "-u", "-z", "--", self.folder], capture_output=True, timeout=FUSERMOUNT_TIMEOUT, check=False
-            )
+        elif shutil.which("fusermount3"):
+            _run_fusermount(["-u", "-z", "--", self.folder])
 
     def _mount_by_program(self, writable: bool) -> int:
-        program = shutil.which("fusermount3")
-        if program is None:
-            raise no_fuse("fusermount3 is not installed")
         options = f"fsname=freehold,nosuid,nodev,default_permissions,{'rw' if writable else 'ro'}"
         ours, theirs = socket.socketpair()
         with ours, theirs:
             self.folder.chmod(0o700)  # fusermount3 refuses a folder that its caller cannot write to
-            try:
-                done = subprocess.run(
-                    [program, "-o", options, "--", self.folder],
-                    env={"_FUSE_COMMFD": str(theirs.fileno()), "PATH": "/usr/bin:/bin"},
-                    pass_fds=[theirs.fileno()],
-                    capture_output=True,
-                    timeout=FUSERMOUNT_TIMEOUT,
-                    check=False,
-                )
-            finally:
-                if not os.path.ismount(self.folder):
-                    self.folder.chmod(0)
+            done = _run_fusermount(["-o", options, "--", self.folder], theirs.fileno())
             if done.returncode:
                 raise no_fuse(done.stderr.decode(errors="replace").strip()[:300] or "fusermount3 failed")
+            # From here on, every look at the folder waits until somebody answers at the device.
             _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
         return descriptors[0]
 
@@ -140,9 +133,11 @@ class MountPoints:
             MountPoint(self.folder(number)).prepare()
 
     def remove(self) -> None:
-        """Idempotent."""
+        """Also their folder. Idempotent."""
         for found in self._list():
             MountPoint(found).remove()
+        with contextlib.suppress(FileNotFoundError):
+            self._root.rmdir()
 
     @contextlib.contextmanager
     def held_empty(self) -> Iterator[None]:
@@ -194,25 +189,47 @@ def _mount(source: str | None, target: Path, kind: str | None, flags: int, data:
         raise no_fuse(f"{kind or 'a shared folder'} cannot be mounted at {target}: {os.strerror(ctypes.get_errno())}")
 
 
-def _list_mounts() -> list[tuple[str, str]]:
-    """Place and kind of every mount, the later ones above the earlier ones."""
+def _run_fusermount(words: list[str | Path], answer: int | None = None) -> "subprocess.CompletedProcess[bytes]":
+    """`answer` is a socket that gets the device. Raises `computer.no-fuse`."""
+    program = shutil.which("fusermount3")
+    if program is None:
+        raise no_fuse("fusermount3 is not installed")
+    environment = {"PATH": "/usr/bin:/bin"}
+    if answer is not None:
+        environment["_FUSE_COMMFD"] = str(answer)
+    try:
+        return subprocess.run(
+            [program, *words],
+            env=environment,
+            pass_fds=[] if answer is None else [answer],
+            capture_output=True,
+            timeout=FUSERMOUNT_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise no_fuse(f"fusermount3 did not end within {FUSERMOUNT_TIMEOUT:g} s") from None
+
+
+@dataclass(frozen=True)
+class _MountEntry:
+    place: str
+    kind: str
+    is_shared: bool
+
+
+def _list_mounts() -> list[_MountEntry]:
+    """Every mount of this machine, the later ones above the earlier ones. Their names may be any bytes."""
     found = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in os.fsdecode(Path("/proc/self/mountinfo").read_bytes()).split("\n")[:-1]:
         before, _, after = line.partition(" - ")
-        place = re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), before.split(" ")[4])
-        found.append((place, after.split(" ")[0]))
+        words = before.split(" ")
+        place = re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), words[4])
+        is_shared = any(word.startswith("shared:") for word in words[6:])
+        found.append(_MountEntry(place, after.split(" ")[0], is_shared))
     return found
 
 
-def _mount_of(folder: Path) -> tuple[str, bool]:
-    """The mount that holds a folder, and whether it is shared."""
-    best = ("/", False)
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        words = line.partition(" - ")[0].split(" ")
-        if folder.is_relative_to(words[4]) and len(words[4]) >= len(best[0]):
-            best = (words[4], any(word.startswith("shared:") for word in words[6:]))
-    return best
-
-
-def _is_shared(folder: Path) -> bool:
-    return _mount_of(folder)[1]
+def _find_mount_of(folder: Path) -> _MountEntry:
+    """The mount that holds a folder."""
+    holding = [mount for mount in _list_mounts() if folder.is_relative_to(mount.place)]
+    return max(reversed(holding), key=lambda mount: len(mount.place))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import re
 import time
@@ -19,6 +20,7 @@ from freehold.computer.mounts.rclone_remote import RemoteFolder, describe_remote
 from freehold.computer.mounts.remote_state import RemoteMountState, RemoteState
 from freehold.errors import FreeholdError
 
+_logger = logging.getLogger(__name__)
 Started = TypeVar("Started")
 FIRST_RETRY, MAX_RETRY = 0.5, 30.0
 STABLE_AFTER = 30.0
@@ -56,18 +58,16 @@ class RemoteMount:
         settings: RemoteMountSettings,
         read_folder: Callable[[], RemoteFolder],
         *,
-        changed: Callable[[], None] = lambda: None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._settings = settings
         self._read_folder = read_folder
         self._point = MountPoint(settings.point)
-        self._changed = changed
         self._log = log
         self._trouble = asyncio.Event()
         self._last_error = ""
         self._loop: asyncio.AbstractEventLoop
-        self.state: RemoteMountState = RemoteMountState("starting", "", time.time(), None, 0)
+        self.state: RemoteMountState = RemoteMountState("starting", "", None)
 
     async def run(self) -> None:
         """Until cancelled. Then nothing is mounted and no helper runs."""
@@ -83,11 +83,14 @@ class RemoteMount:
                     words = f"{error.message}. {error.hint}" if error.hint else error.message
                 except OSError as error:
                     words = f"The mount failed: {error.strerror or type(error).__name__}"
+                except Exception as error:  # the other mounts go on
+                    _logger.exception("The mount at %s failed", self._settings.point)
+                    words = f"The mount failed: {type(error).__name__}"
                 if self._last_error:
                     words = f"{words}: {self._last_error}"
                 if time.monotonic() - began > STABLE_AFTER:
                     wait = FIRST_RETRY
-                self._set("down", words, None, restarts=self.state.restarts + 1)
+                self._set("down", words, None)
                 await asyncio.sleep(wait)
                 wait = min(MAX_RETRY, wait * 2)
         finally:
@@ -120,7 +123,7 @@ class RemoteMount:
                             watch.cancel()
         finally:
             _end(helper)
-            await asyncio.wrap_future(helper.ended)
+            await asyncio.shield(asyncio.wrap_future(helper.ended))  # its thread still sets it
 
     def _mount(self) -> int:
         with hold_mounts(self._settings.lock):
@@ -169,12 +172,8 @@ class RemoteMount:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._trouble.set)
 
-    def _set(self, state: RemoteState, words: str, pid: int | None, *, restarts: int | None = None) -> None:
-        old = self.state
-        if (old.state, old.words, old.pid) != (state, words, pid):
-            since = old.since if old.state == state else time.time()
-            self.state = RemoteMountState(state, words, since, pid, old.restarts if restarts is None else restarts)
-            self._changed()
+    def _set(self, state: RemoteState, words: str, pid: int | None) -> None:
+        self.state = RemoteMountState(state, words, pid)
 
 
 async def _finish(start: Callable[[], Started], undo: Callable[[Started], None]) -> Started:
@@ -195,7 +194,7 @@ def _end(helper: HelperProcess) -> None:
 
 def _clean_line(line: bytes) -> str:
     text = line.decode(errors="replace").strip()
-    with contextlib.suppress(ValueError, AttributeError):
+    with contextlib.suppress(ValueError, AttributeError, RecursionError):
         text = str(json.loads(text).get("msg", text))
     text = _TIME.sub("", "".join(one if one.isprintable() else " " for one in text))[:MAX_LINE].strip()
     return f"The server refuses the key: {text}" if _REFUSED.search(text) else text

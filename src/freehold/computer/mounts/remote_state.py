@@ -10,11 +10,9 @@ RemoteState = Literal["starting", "ready", "failing", "down"]
 class RemoteMountState:
     """`failing`: it is mounted, and the server does not do what it should. `down`: it is not mounted.
 
-    `words` say what is wrong, or nothing. `since` is when this state began, in seconds since 1970. `pid` is the helper's.
+    `words` say what is wrong, or nothing. `pid` is the helper's.
     """
 
     state: RemoteState
     words: str
-    since: float
     pid: int | None
-    restarts: int

@@ -12,6 +12,8 @@ from freehold.errors import FreeholdError
 
 MAX_BYTES = 20 * 1024**3
 MAX_FILES = 1_000_000
+MAX_LINK = 4095
+"""Bytes of the target of a link: the kernel takes no more."""
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -60,6 +62,8 @@ class FolderWriter:
 
     def add_link(self, name: str, target: str) -> None:
         """A symbolic link, as text: nobody on the host follows it, and inside it leads to what is inside."""
+        if not 0 < len(os.fsencode(target)) <= MAX_LINK or "\0" in target:
+            raise self.refuse(f"the link {name[:200]!r} is empty, has a zero byte or more than {MAX_LINK} bytes")
         place = self.place(name)
         place.unlink(missing_ok=True)
         place.symlink_to(target)

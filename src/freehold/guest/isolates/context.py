@@ -41,8 +41,13 @@ class IsolateContext:
         self._start()
 
     def _start(self) -> None:
-        self.isolate = self._isolates.take(self._message)
-        self.folder = IsolateFolder(self._isolates.loop)
+        folder = IsolateFolder(self._isolates.loop)
+        try:
+            self.isolate = self._isolates.take(self._message)
+        except BaseException:
+            folder.remove()
+            raise
+        self.folder = folder
         self._idle_processor = 0.0
 
     def check_free(self) -> None:

@@ -26,7 +26,7 @@ PASSED_ON = ("code", "name", "arguments", "outputs", "typescript", "call")
 """What the isolate is told of a request as it is."""
 DIGEST = 64
 """Characters of a SHA-256 hash."""
-GRACE = 0.3
+GRACE = 2.0
 """Seconds between the interrupt and the kill of an execution in a context."""
 SIGXFSZ, SIGSEGV, SIGABRT, SIGTRAP, SIGILL, SIGBUS = 25, 11, 6, 5, 4, 7
 NEAR_LIMIT = 0.75
@@ -151,10 +151,10 @@ class Execution(Operation, IsolateUser):
         if self.context is not None:
             self._isolate, folder = self.context.isolate, self.context.folder
         else:
-            self._isolate = self._isolates.take(self._message)
             if self._inputs or self._message.get("outputs"):
                 self._folder = IsolateFolder(self._isolates.loop)
             folder = self._folder
+            self._isolate = self._isolates.take(self._message)  # last: what fails after it would leave it behind
         self._began = time.monotonic()
         self._processor_before = self._isolate.processor_time()
         self._isolate.begin(self, self._describe_request(folder), b"".join(self._parts), file)
@@ -218,7 +218,7 @@ class Execution(Operation, IsolateUser):
             self.stop("processor")
         else:
             folder = self._folder if self.context is None else self.context.folder
-            if folder is not None and folder.measure(self.limits.memory) > self.limits.memory:
+            if folder is not None and folder.measure(self.limits.memory, self._began) > self.limits.memory:
                 self.stop("files")
 
     def stop(self, limit: str | None) -> None:

@@ -32,8 +32,19 @@ _BIND_TCP, _CONNECT_TCP = 1, 2
 _FIRST_WITH_TRUNCATE, _FIRST_WITH_NETWORK, _FIRST_WITH_SCOPES = 3, 4, 6
 _ALL_SCOPES = 3
 PAGE = os.sysconf("SC_PAGE_SIZE")
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
-SHARED = ("/usr", "/opt", "/lib", "/lib64", "/etc/localtime", "/etc/ssl", "/etc/pki")
+READABLE_DEVICES = ("/dev/zero", "/dev/urandom", "/dev/random")
+"""A mapping of /dev/zero that can be written is memory that no limit counts."""
+SHARED = (
+    "/usr",
+    "/opt/agents",
+    "/opt/freehold",
+    "/opt/packages",
+    "/lib",
+    "/lib64",
+    "/etc/localtime",
+    "/etc/ssl",
+    "/etc/pki",
+)
 PROXY_PORT = 3128
 LIMITED = (resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 
@@ -101,6 +112,8 @@ class Walls:
         self._head = (len(program) // 8).to_bytes(8, "little") + address.to_bytes(8, "little")
 
     def _make_ruleset(self, grants: Sequence[Sequence[str]], network: bool) -> int:
+        if network and self._version < _FIRST_WITH_NETWORK:
+            raise WallError("the network grant needs Linux 6.7 or later, whose Landlock can hold it to one port")
         words = [self._rights]
         if self._version >= _FIRST_WITH_NETWORK:
             words.append(_BIND_TCP | _CONNECT_TCP)
@@ -110,11 +123,12 @@ class Walls:
         ruleset = self._call(_CREATE_RULESET, rules, len(rules), 0)
         for path in self._readable:
             self._allow(ruleset, path, _READ, needed=False)
-        for path in DEVICES:
-            self._allow(ruleset, path, _READ_FILE | _WRITE_FILE, needed=False)
+        for path in READABLE_DEVICES:
+            self._allow(ruleset, path, _READ_FILE, needed=False)
+        self._allow(ruleset, "/dev/null", _READ_FILE | _WRITE_FILE, needed=False)
         for path, mode in grants:
             self._allow(ruleset, path, self._rights if mode == "rw" else _READ, needed=True)
-        if network and self._version >= _FIRST_WITH_NETWORK:
+        if network:
             rule = _CONNECT_TCP.to_bytes(8, "little") + PROXY_PORT.to_bytes(8, "little")
             self._call(_ADD_RULE, ruleset, _NET_PORT, rule, 0)
         return ruleset

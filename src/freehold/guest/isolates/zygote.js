@@ -26,8 +26,8 @@ const exit = (code) => syscall(numbers.exit_group, code); // process.exit joins 
 // Walls. walls.py says why each is there.
 
 const READ = 1 | 4 | 8, OF_FILES = 1 | 2 | 4 | (1 << 14), CONNECT_TCP = 2, PROXY_PORT = 3128;
-const SHARED = ['/usr', '/opt', '/lib', '/lib64', '/etc/localtime', '/etc/ssl', '/etc/pki'];
-const DEVICES = ['/dev/null', '/dev/zero', '/dev/urandom', '/dev/random'];
+const SHARED = ['/usr', '/opt/agents', '/opt/freehold', '/opt/packages', '/lib', '/lib64', '/etc/localtime', '/etc/ssl', '/etc/pki'];
+const READABLE_DEVICES = ['/dev/zero', '/dev/urandom', '/dev/random'];
 const RLIMIT_FSIZE = 1, RLIMIT_DATA = 2, RLIMIT_NOFILE = 7;
 const version = syscall(numbers.landlock_create_ruleset, 0, 0, 1);
 if (version < 1) throw new Error('this kernel has no Landlock, which keeps isolates from files');
@@ -54,12 +54,14 @@ function allow(ruleset, path, access, needed) {
   fs.closeSync(place);
 }
 function makeRuleset(grants, network) {
+  if (network && version < 4) throw new Error('the network grant needs Linux 6.7 or later, whose Landlock can hold it to one port');
   const handled = words(rights, ...(version >= 4 ? [3] : []), ...(version >= 6 ? [3] : []));
   const ruleset = check(syscall(numbers.landlock_create_ruleset, handled, handled.length, 0), 'Landlock');
   for (const path of SHARED) allow(ruleset, path, READ, false);
-  for (const path of DEVICES) allow(ruleset, path, 2 | 4, false);
+  for (const path of READABLE_DEVICES) allow(ruleset, path, 4, false);
+  allow(ruleset, '/dev/null', 2 | 4, false);
   for (const [path, mode] of grants) allow(ruleset, path, mode === 'rw' ? rights : READ, true);
-  if (network && version >= 4) check(syscall(numbers.landlock_add_rule, ruleset, 2, words(CONNECT_TCP, PROXY_PORT), 0), 'Landlock');
+  if (network) check(syscall(numbers.landlock_add_rule, ruleset, 2, words(CONNECT_TCP, PROXY_PORT), 0), 'Landlock');
   return ruleset;
 }
 const sharedRuleset = makeRuleset([], false);

@@ -54,8 +54,10 @@ class Zygote:
         mine, its = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         self._control = mine
         self._stderr, stderr = os.pipe()
-        addon = children.null if program.addon is None else _nameless_file(program.addon)
+        addon = children.null
         try:
+            if program.addon is not None:
+                addon = _nameless_file(program.addon)
             environment = {name: value for name, value in children.environment.items() if name in KEPT_VARIABLES}
             message = {
                 "argv": program.command,
@@ -189,7 +191,8 @@ def _nameless_file(content: bytes) -> int:
     """A descriptor of a file that has no name and that nobody can write any more."""
     writer = os.open("/tmp", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o500)  # noqa: S108
     try:
-        os.write(writer, content)
+        while content:
+            content = content[os.write(writer, content) :]
         return os.open(f"/proc/self/fd/{writer}", os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(writer)

@@ -73,6 +73,7 @@ class MountSection(Section):
     )
     hosts: tuple[str, ...] = Field(
         default=(),
+        max_length=32,
         description="The hosts that a remote of rclone needs, with a port unless it is 443. Nothing else is reached.",
         examples=[["www.googleapis.com", "oauth2.googleapis.com"]],
         strict=False,
