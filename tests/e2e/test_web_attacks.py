@@ -267,7 +267,8 @@ def test_a_file_is_never_a_worker_of_ours(freehold: RunningFreehold, page: Page)
     for kind in ("Worker", "SharedWorker"):
         started = page.evaluate(
             """([kind, path]) => new Promise((done) => {
-            try { const one = new window[kind](path); one.onerror = () => done('refused') }
+            // Kept, because a worker that nobody holds may be collected before it says that it failed.
+            try { const one = new window[kind](path); window.kept = one; one.onerror = () => done('refused') }
             catch { done('refused') }
             })""",
             [kind, "/v1/files/content?path=worker.js"],

@@ -1,5 +1,6 @@
 """A complete Freehold in a folder of its own: its home, its ports and its processes."""
 
+import contextlib
 import json
 import os
 import select
@@ -150,7 +151,10 @@ class KeeperProcess:
 
     def kill(self) -> None:
         """SIGKILL, and wait until all its descendants have ended."""
-        watched = [os.pidfd_open(pid) for pid in self.family()]
+        watched = []
+        for pid in self.family():
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile by itself
+                watched.append(os.pidfd_open(pid))
         self.process.kill()
         self.process.wait()
         for descriptor in watched:

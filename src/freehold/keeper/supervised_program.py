@@ -141,6 +141,7 @@ class SupervisedProgram:
             await asyncio.sleep(0)  # its first step: it listens when it is idle, or has failed
             if not starting.done():
                 self._set_state("idle")
+                self._changes.notify()  # it may have been idle before, and a restart waits for this start
             await asyncio.wait({starting, waking}, return_when=asyncio.FIRST_COMPLETED)
             if not starting.done():
                 return None

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -250,16 +249,6 @@ def find_missing_wall(pid: int, uid: int) -> str:
             if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
                 return f"the {name} namespace is the host's"
     return ""
-
-
-def is_ready_for_signal(pid: int, number: signal.Signals) -> bool:
-    """Whether the guest is prepared for this signal. Before that the kernel drops it, as for any pid 1."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return False
-    (mask,) = (line.split()[1] for line in lines if line.startswith("SigBlk:"))
-    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def _explain_failure(helper: subprocess.Popen[bytes], tools: SandboxTools) -> FreeholdError:

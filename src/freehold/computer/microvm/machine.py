@@ -8,7 +8,6 @@ import signal
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
 from freehold.computer.contract.report import Isolation, LimitEvent, MachineUsage, SleepReport
@@ -22,8 +21,10 @@ from freehold.computer.microvm.thread_calls import ThreadCalls
 from freehold.computer.microvm.vm import Blueprint, Vm, VmOrder
 from freehold.computer.microvm.vm_start import start_vm
 from freehold.computer.walls.disk_guard import DiskGuard
+from freehold.computer.walls.event_delivery import EventDelivery
 from freehold.computer.walls.freezer import Freezer
 from freehold.computer.walls.limit_watch import LimitEvents
+from freehold.computer.walls.processes import blocks_signal
 from freehold.errors import FreeholdError
 
 MAX_LAST_WORDS = 4096
@@ -46,12 +47,11 @@ class VmMachine:
         self._loop = asyncio.get_running_loop()
         self._started: asyncio.Future[Vm] = self._loop.create_future()
         self._ended: asyncio.Future[int] = self._loop.create_future()
-        self._callbacks: list[Callable[[LimitEvent], None]] = []
-        self._reported: deque[LimitEvent] = deque()
+        self._events = EventDelivery(self._loop)
         self._console = b""
         self._console_size = 0
         self._relay = StreamRelay(self._note_end)
-        self._events = LimitEvents(order.spec.limits)
+        self._limit_events = LimitEvents(order.spec.limits)
         self._vm: Vm | None = None
         self._blueprint: Blueprint | None = None
         self._isolation: Isolation | None = None
@@ -197,7 +197,7 @@ class VmMachine:
         if vm is None:
             return
         deadline = time.monotonic() + grace
-        while time.monotonic() < deadline and not _blocks_sigterm(str(vm.control.ask("status").get("status"))):
+        while time.monotonic() < deadline and not _is_ready_for_end(vm):
             time.sleep(READY_POLL_SECONDS)
         vm.control.ask("stop", signal=int(signal.SIGTERM))
 
@@ -210,17 +210,11 @@ class VmMachine:
         is_silent = self.is_asleep or self._is_saving or time.monotonic() < self._silent_until
         if not is_silent and not self._sample(USAGE_TIMEOUT):
             self._silent_until = time.monotonic() + SILENT_PAUSE
-        self._deliver_events()
+        self._events.deliver()
         return self._usage
 
     def subscribe(self, callback: Callable[[LimitEvent], None]) -> Callable[[], None]:
-        self._callbacks.append(callback)
-
-        def unsubscribe() -> None:
-            with contextlib.suppress(ValueError):
-                self._callbacks.remove(callback)
-
-        return unsubscribe
+        return self._events.subscribe(callback)
 
     def _sample(self, timeout: float) -> bool:
         """Read the counters of the machine's kernel. False if it does not answer."""
@@ -233,25 +227,10 @@ class VmMachine:
             # A kill that one thread has counted must be reported before the other asks.
             with self._counting:
                 self._usage = found
-                for event in self._events.find(found):
-                    self._report_event(event)
+                for event in self._limit_events.find(found):
+                    self._events.report(event)
             return True
         return False
-
-    def _deliver_events(self) -> None:
-        while self._reported:
-            event = self._reported.popleft()
-            for callback in tuple(self._callbacks):
-                callback(event)
-
-    def _report_event(self, event: LimitEvent) -> None:
-        self._reported.append(event)
-        self._call_in_loop(self._deliver_events)
-
-    def _call_in_loop(self, callback: Callable[[], None]) -> None:
-        # RuntimeError: the loop is closed already, so there is nothing to call.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(callback)
 
     def _note_end(self, status: int) -> None:
         """The guest has ended, says the machine. It has nothing more to do."""
@@ -275,12 +254,14 @@ class VmMachine:
                     vm, self._blueprint = start_vm(self._order, stack)
                 except BaseException as error:
                     failure = error
-                    self._call_in_loop(lambda: None if self._started.done() else self._started.set_exception(failure))
+                    self._events.call_in_loop(
+                        lambda: None if self._started.done() else self._started.set_exception(failure)
+                    )
                     return
                 try:
                     self._isolation = self._blueprint.describe_isolation(vm.walls)
                     self._adopt(vm)
-                    self._call_in_loop(lambda: None if self._started.done() else self._started.set_result(vm))
+                    self._events.call_in_loop(lambda: None if self._started.done() else self._started.set_result(vm))
                     while not self._order.cancelled.is_set() and not self._is_lost:
                         self._watch()
                     status = KILLED if self._exit is None else self._exit
@@ -289,7 +270,7 @@ class VmMachine:
                     self._forget_saved()
         finally:
             self._calls.close()
-            self._call_in_loop(lambda: self._finish(status))
+            self._events.call_in_loop(lambda: self._finish(status))
 
     def _adopt(self, vm: Vm) -> None:
         spec = self._order.spec
@@ -387,9 +368,8 @@ class VmMachine:
         self._sample(ANSWER_TIMEOUT)
         with contextlib.suppress(FreeholdError):
             for event in disk.check(self._usage.cpu_seconds):
-                self._report_event(event)
+                self._events.report(event)
 
 
-def _blocks_sigterm(status: str) -> bool:
-    masks = [line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:")]
-    return bool(masks) and bool(int(masks[0], 16) >> (signal.SIGTERM - 1) & 1)
+def _is_ready_for_end(vm: Vm) -> bool:
+    return blocks_signal(str(vm.control.ask("status").get("status")), signal.SIGTERM)

@@ -147,3 +147,17 @@ def _descendants(root: int) -> Iterator[int]:
         pid = waiting.pop()
         yield pid
         waiting.extend(children.get(pid, ()))
+
+
+def is_ready_for_signal(pid: int, number: signal.Signals) -> bool:
+    """Whether a guest is prepared for this signal. Before that the kernel drops it, as for any pid 1."""
+    try:
+        return blocks_signal(Path(f"/proc/{pid}/status").read_text(), number)
+    except OSError:
+        return False
+
+
+def blocks_signal(status: str, number: signal.Signals) -> bool:
+    """Whether a process takes this signal from a descriptor. `status` is its file in /proc."""
+    masks = [line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:")]
+    return bool(masks) and bool(int(masks[0], 16) >> (number - 1) & 1)
