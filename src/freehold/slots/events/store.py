@@ -31,7 +31,7 @@ from freehold.slots.events.contract import (
     ReadEvents,
     ResendDeadLetters,
 )
-from freehold.slots.events.delivery import EventDelivery
+from freehold.slots.events.delivery import SinkDelivery
 from freehold.slots.events.log import MAX_LOOKED_AT, EventLog
 from freehold.slots.events.pump import EventPump
 from freehold.slots.events.schema import STEPS
@@ -65,7 +65,7 @@ class EventStore:
         self._log = EventLog(folder, max_bytes)
         self._pump = EventPump(folder, self._log, timeline, kinds)
         self._threads: ThreadPoolExecutor | None = None
-        self._delivery = None if sink is None else EventDelivery(sink, self._log, timeline, kinds, self._in_thread)
+        self._delivery = None if sink is None else SinkDelivery(sink, self._log, timeline, kinds, self._in_thread)
         self._connected = asyncio.Event()
         self._grown = asyncio.Event()
         self._is_pumping = False
