@@ -7,6 +7,7 @@ from freehold.agents.sessions.permission_request import make_text_request
 from freehold.agents.tools.definitions import ask_permission
 from freehold.agents.tools.tool import HostTool, Json, ToolCaller
 from freehold.slots import Slot, SlotCall, SlotCaller
+from freehold.slots.errors import SlotError
 from freehold.slots.orchestrator.contract import (
     MAX_FOLDER,
     UNFINISHED,
@@ -120,8 +121,12 @@ def _changes_tool(slot: Slot) -> HostTool:
 def _end_tools(slot: Slot) -> list[HostTool]:
     async def merge(caller: ToolCaller, given: Json) -> str:
         changes = await _call(slot, caller, GetChanges(given["id"]))
-        request = make_text_request("host", f"Merge the changes of: {changes.run.title}", _describe(changes))
-        await ask_permission(caller, request)
+        # Of a run that works on, nothing is shown, and it could finish while the owner reads.
+        if changes.run.state in UNFINISHED or changes.run.outcome != "pending":
+            word = "has not finished" if changes.run.state in UNFINISHED else "has no changes that wait"
+            raise SlotError("orchestrator", "conflict", f"The run {changes.run.id} {word}")
+        words = f"{_tell_hidden(changes)}{_describe(changes)}"
+        await ask_permission(caller, make_text_request("host", f"Merge the changes of: {changes.run.title}", words))
         return _line(await _call(slot, caller, TakeChanges(given["id"], "merge")))
 
     async def drop(caller: ToolCaller, given: Json) -> str:
@@ -146,11 +151,28 @@ def _line(run: Run) -> str:
 
 
 def _describe(found: RunChanges) -> str:
+    text = _write_changes(found)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n… (cut off)"
+
+
+def _write_changes(found: RunChanges) -> str:
     parts = [_line(found.run)]
     for one in found.files:
         mark = "  others have changed it too" if one.conflict else ""
         parts.append(f"{one.kind} {one.path} ({one.size} bytes){mark}")
         if one.diff:
             parts.append(one.diff)
-    text = "\n".join(parts)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n… (cut off)"
+    return "\n".join(parts)
+
+
+def _tell_hidden(found: RunChanges) -> str:
+    """What a question about these changes begins with when it cannot show all of them."""
+    run = found.run
+    all_ = run.added + run.changed + run.removed
+    without = sum(one.diff is None and one.kind != "removed" for one in found.files)
+    facts = [
+        *([f"{all_ - len(found.files)} of {all_} files are not listed"] if all_ > len(found.files) else []),
+        *([f"the content of {without} files is not shown"] if without else []),
+        *(["the rest is cut off"] if len(_write_changes(found)) > MAX_SHOWN else []),
+    ]
+    return f"NOT EVERYTHING IS SHOWN HERE: {'; '.join(facts)}. Look at the run {run.id} first.\n\n" if facts else ""
