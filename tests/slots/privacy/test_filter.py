@@ -101,7 +101,7 @@ async def recorded(place: SlotPlace, name: SlotName, mode: str) -> tuple[Slot, R
     contract, recorder = find_contract(name), Recorder()
     assert contract is not None
     privacy = PrivacyFilter(name, mode, Pseudonyms(place.home.root, place.timeline), MachineUser())  # type: ignore[arg-type]
-    slot = Slot(contract, recorder, place.timeline, privacy=privacy)  # type: ignore[arg-type]
+    slot = Slot(contract, recorder, place.timeline, privacy=privacy)
     await slot.connect()
     return slot, recorder
 
