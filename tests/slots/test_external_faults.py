@@ -126,7 +126,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", ["beads", "orchestrator", "pods"])
+@pytest.mark.parametrize("name", ["beads", "memory", "orchestrator", "pods"])
 async def test_a_network_that_fails_in_a_write_is_told_once_and_the_write_happens_once(
     bench: SlotBench, tmp_path: Path, hasty: Callable[[float], None], name: SlotName, fault: Fault
 ) -> None:
