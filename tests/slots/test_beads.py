@@ -167,6 +167,22 @@ async def test_an_update_of_an_older_version_changes_nothing(beads: Slot) -> Non
     assert (await beads.call(GetBead(item.id), OWNER)).bead.title == "b"
 
 
+async def test_closed_items_are_listed_by_the_moment_of_their_closing(beads: Slot) -> None:
+    made = [await create(beads, f"item {n}", priority=n % 3) for n in range(7)]
+    for one in made:
+        await beads.call(CloseBead(one.id, "done"), OWNER)
+    found: list[Bead] = []
+    cursor = None
+    while True:
+        page = await beads.call(ListBeads(status="closed", limit=3, cursor=cursor), OWNER)
+        found += page.beads
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert sorted(one.id for one in found) == sorted(one.id for one in made)
+    assert found == sorted(found, key=lambda one: (one.closed or 0, one.id), reverse=True)
+
+
 async def test_lists_are_filtered_and_paged(beads: Slot) -> None:
     made = [await create(beads, f"Ärger {n}", priority=n % 3, labels=(f"l{n % 2}",)) for n in range(7)]
     found: list[Bead] = []

@@ -190,7 +190,7 @@ export interface BeadImport {
   kept: number;
 }
 
-/** Items by priority and age. Send `cursor` to get the next page; null on the last one. */
+/** Items by priority and age, those that are closed the last one first. Send `cursor` to get the next page; null on the last one. */
 export interface BeadPage {
   beads: Bead[];
   cursor: string | null;

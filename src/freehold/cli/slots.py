@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from freehold.agents.visible_text import make_visible
 from freehold.cli._options import home_option, json_option
 from freehold.cli._slots import open_place, use_slot
 from freehold.errors import FreeholdError
@@ -185,5 +186,5 @@ async def _try(home: Home, name: "SlotName", as_json: bool) -> bool:
             mark = click.style("ok", fg="green") if step.error is None else click.style("failed", fg="red")
             click.echo(f"{mark}  {step.name}  ({step.seconds * 1000:.0f} ms)")
             if step.error is not None:
-                click.echo(f"    {step.error}\n    {step.hint}")
+                click.echo(make_visible(f"    {step.error}\n    {step.hint}"))
     return works

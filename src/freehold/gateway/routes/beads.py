@@ -123,7 +123,7 @@ class BeadWorkBody(BaseModel):
 
 
 class BeadPageBody(BaseModel):
-    """Items by priority and age. Send `cursor` to get the next page; null on the last one."""
+    """Items by priority and age, those that are closed the last one first. Send `cursor` to get the next page; null on the last one."""
 
     beads: list[BeadBody]
     cursor: str | None
@@ -226,7 +226,8 @@ class BeadRoutes:
         limit: Limit = 50,
         cursor: Annotated[str | None, Query(max_length=400)] = None,
     ) -> BeadPageBody:
-        """Items that match everything that is given. `ready`: open and not blocked."""
+        """Items that match everything that is given. `ready`: open and not blocked. With `status` closed, the last closed
+        is first."""
         wanted = ListBeads(status, ready, kind, label, holder, parent, text, limit, cursor)
         page = await self._slot.call(wanted, _caller(request))
         return BeadPageBody(beads=[bead_body(bead) for bead in page.beads], cursor=page.cursor)
