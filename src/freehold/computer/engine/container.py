@@ -26,6 +26,7 @@ from freehold.computer.walls.cgroups import Cgroup, find_group_of
 from freehold.computer.walls.credentials import call_as_uid
 from freehold.computer.walls.landlock import SESSIONS_APART, can_separate_sessions
 from freehold.computer.walls.limit_watch import apply_rlimits, describe_mechanisms
+from freehold.computer.walls.mount_table import read_mounts
 from freehold.computer.walls.ownership import chown_tree
 from freehold.computer.walls.seccomp import compile_filters
 from freehold.errors import FreeholdError
@@ -284,7 +285,5 @@ def find_missing_container_wall(pid: int, uid: int) -> str:
     for name in NAMESPACES:
         if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
             return f"the {name} namespace is the host's"
-    root = next(
-        line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines() if line.split()[4] == "/"
-    )
-    return "" if "ro" in root[5].split(",") else "its root is writable"
+    root = next((mount for mount in reversed(read_mounts(pid)) if mount.place == "/"), None)
+    return "" if root is not None and "ro" in root.options else "its root is writable"

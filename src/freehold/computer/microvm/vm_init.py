@@ -295,12 +295,13 @@ class Requests:
         ns = f"/proc/{self.guest}/ns"
         names = ("pid", "mnt", "ipc", "uts", "cgroup")
         shared = [name for name in names if os.readlink(f"{ns}/{name}") == os.readlink(f"/proc/self/ns/{name}")]  # noqa: PTH115
-        mounts = [line.split() for line in read(f"/proc/{self.guest}/mountinfo").splitlines()]
+        with open(f"/proc/{self.guest}/mountinfo", "rb") as file:  # noqa: PTH123 - names in it may be any bytes
+            mounts = [line.split(b" ") for line in file.read().split(b"\n")[:-1]]
         return {
             "status": read(f"/proc/{self.guest}/status"),
             "landlock": landlock,
             "shared": shared,
-            "root": next((words[5] for words in mounts if words[4] == "/"), ""),
+            "root": next((words[5].decode() for words in reversed(mounts) if words[4] == b"/"), ""),
         }
 
     def do_usage(self, request: dict[str, Any]) -> dict[str, Any]:
