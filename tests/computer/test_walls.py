@@ -1,11 +1,13 @@
 """The walls: what is visible inside, the user on the host, and that no wall is ever left out."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import stat
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.removal import remove_tree
 from freehold.computer.walls import ownership, seccomp
+from freehold.computer.walls.credentials import start_as_uid
 from freehold.computer.walls.folder_check import check_mounts
 from freehold.computer.walls.owner_walk import OwnerWalk, TooManyEntries
 from freehold.computer.walls.ownership import chown_tree
@@ -246,6 +249,43 @@ async def test_a_sandbox_without_walls_is_detected(private: Path, monkeypatch: p
     monkeypatch.setattr(sandbox, "START_TIMEOUT", 1.0)
     with pytest.raises(FreeholdError, match="did not build every wall"):
         await Computer.start()
+
+
+@as_root
+async def test_a_sandbox_that_keeps_a_privilege_of_the_keeper_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bubblewrap itself, outside of the walls, must have nothing of root."""
+    monkeypatch.setattr(sandbox, "start_as_uid", lambda uid: contextlib.nullcontext())
+    monkeypatch.setattr(sandbox, "START_TIMEOUT", 1.0)
+    with pytest.raises(FreeholdError, match="did not build every wall"):
+        await Computer.start()
+
+
+@as_root
+def test_what_a_thread_starts_as_another_user_has_nothing_of_root() -> None:
+    """Not its uids, its groups or its capabilities. The thread is root again afterwards, and no other thread changes."""
+    seen: list[str] = []
+    before = (os.getresuid(), os.getresgid(), os.getgroups())
+
+    def start() -> None:
+        with start_as_uid(64242):
+            seen.append(subprocess.run(["/bin/cat", "/proc/self/status"], capture_output=True, text=True).stdout)
+        seen.append(repr((os.getresuid(), os.getresgid(), os.getgroups())))
+        with contextlib.suppress(ZeroDivisionError), start_as_uid(64242):
+            1 / 0  # noqa: B018
+        seen.append(repr((os.getresuid(), os.getresgid(), os.getgroups())))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    status = {name: value.split() for name, _, value in (line.partition(":") for line in seen[0].splitlines())}
+    assert status["Uid"] == status["Gid"] == ["64242"] * 4
+    assert status["Groups"] == []
+    assert status["NoNewPrivs"] == ["1"]
+    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(status[name][0], 16) == 0
+    assert seen[1:] == [repr(before)] * 2
+    assert (os.getresuid(), os.getresgid(), os.getgroups()) == before
+    assert "NoNewPrivs:\t0" in Path("/proc/self/status").read_text()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.computer.machines import host_pid
+from tests.support.condition import DEADLINE
 
 from freehold.computer import Computer, Limits, Process
+from freehold.computer.contract.conventions import GUEST_PYTHON
+from freehold.computer.contract.guest_archive import guest_archive
+from freehold.computer.contract.transport import listen_at
 from freehold.computer.library import frames
 from freehold.errors import FreeholdError
 
@@ -210,3 +214,25 @@ def test_signals_are_numbers() -> None:
     from freehold.guest.kernel import signals
 
     assert int(signals.SIGKILL) == signal.SIGKILL
+
+
+async def test_it_ends_when_its_host_is_gone(tmp_path: Path) -> None:
+    """A host that is killed before the kernel has tied their lives together leaves no guest behind."""
+    reader, writer = os.pipe()
+    with listen_at(tmp_path / "link") as listener:
+        words = ["--listen", str(listener.fileno()), "--ends-with", str(writer)]
+        guest = await asyncio.create_subprocess_exec(
+            *["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--as-pid-1"],
+            *["--die-with-parent", GUEST_PYTHON, str(guest_archive()), *words],
+            pass_fds=[listener.fileno(), writer],
+        )
+        os.close(writer)
+        try:
+            async with asyncio.timeout(DEADLINE):
+                _, connection = await asyncio.open_unix_connection(str(tmp_path / "link"))
+                os.close(reader)
+                assert await guest.wait() == 0
+        finally:
+            if guest.returncode is None:
+                guest.kill()
+        connection.close()

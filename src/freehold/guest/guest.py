@@ -32,7 +32,7 @@ SHUTDOWN_GRACE = 3.0
 
 
 class Guest:
-    def __init__(self, listener: int, workspace: bytes, held: Iterable[int]) -> None:
+    def __init__(self, listener: int, workspace: bytes, held: Iterable[int], ends_with: int | None = None) -> None:
         os.set_inheritable(listener, False)
         os.set_blocking(2, False)  # the host stops reading what is too much, and a guest that waits for it would hang
         kernel.forbid_inspection()
@@ -48,6 +48,8 @@ class Guest:
         self._listener.setblocking(False)
         self.loop.watch(listener, READ, self._accept_link)
         self.loop.watch(self._term, READ, self._on_sigterm)
+        if ends_with is not None:
+            self.loop.watch(ends_with, 0, self._host_ended)
         self.loop.add_job(leftovers.remove_leftovers(leftovers.read_mounts()))
 
     def run(self) -> None:
@@ -82,6 +84,10 @@ class Guest:
         sender = kernel.read_sender(self._term)
         if sender == 0:  # from outside our pid namespace; no process inside can do that
             self.shut_down()
+
+    def _host_ended(self, events: int) -> None:
+        """Nobody reads the pipe any more. So it ends even if its host died before the kernel tied their lives together."""
+        self._end()
 
     def shut_down(self) -> None:
         """Send SIGTERM to all processes and end when they are gone. After the grace the rest dies with pid 1."""
@@ -238,5 +244,6 @@ def main() -> None:
     os.umask(0o022)
     workspace = os.fsencode(options.get("--workspace", "/workspace"))
     held = [int(port) for port in options.get("--hold", "").split(",") if port]
-    guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/", held)
+    ends_with = int(options["--ends-with"]) if "--ends-with" in options else None
+    guest = Guest(int(options["--listen"]), workspace if os.access(workspace, os.X_OK) else b"/", held, ends_with)
     guest.run()

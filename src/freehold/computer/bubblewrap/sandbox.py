@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from freehold.computer.contract.report import Isolation
 from freehold.computer.contract.spec import ComputerSpec
 from freehold.computer.walls.bind_stage import stage_sources
 from freehold.computer.walls.cgroups import Cgroup, find_parents, make_cgroup, remove_stale_cgroups
-from freehold.computer.walls.credentials import call_as_uid
+from freehold.computer.walls.credentials import call_as_uid, start_as_uid
 from freehold.computer.walls.inside import describe_etc
 from freehold.computer.walls.landlock import SESSIONS_APART, can_separate_sessions
 from freehold.computer.walls.limit_watch import apply_rlimits, describe_mechanisms
@@ -40,7 +40,8 @@ RUN_ARCHIVE = f"import zipimport;exec(zipimport.zipimporter({GUEST_PATH!r}).get_
 PYTHON = (GUEST_PYTHON, "-I", "-S", "-E", "-c", RUN_ARCHIVE, "--listen")
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 NONE = "0" * 16
-EXPECTED = {"NoNewPrivs": "1", "Seccomp": "2", "CapEff": NONE, "CapPrm": NONE, "CapBnd": NONE, "CapAmb": NONE}
+UNPRIVILEGED = {"NoNewPrivs": "1", "CapInh": NONE, "CapEff": NONE, "CapPrm": NONE, "CapAmb": NONE}
+EXPECTED = {**UNPRIVILEGED, "CapBnd": NONE, "Seccomp": "2"}
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,9 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
         quota = use_project_quota((order.spec.workspace, order.spec.home), order.spec.limits)
         mechanisms = describe_mechanisms(cgroup, quota)
         filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
-        helper, child_info = _start_bwrap(order, tools, filters, cgroup, _gather_sources(order))
-        with os.fdopen(child_info, "rb") as answer:
-            remove_stale_cgroups(parents)  # while bubblewrap builds the walls
-            guest = _find_guest(helper, answer.read(), tools)
+        helper, child_info = _start_bwrap(order, tools, filters, _gather_sources(order))
+        guest = _find_guest(helper, child_info, cgroup, tools)
+        remove_stale_cgroups(parents)  # while bubblewrap builds the walls
         walls = _await_walls(helper, guest, order.uid, tools)
         call_as_uid(order.uid, lambda: apply_rlimits(guest, order.spec.limits, mechanisms))
     except BaseException:
@@ -132,33 +132,28 @@ def _gather_sources(order: SandboxOrder) -> BindSources:
 
 
 def _start_bwrap(
-    order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], cgroup: Cgroup | None, sources: BindSources
+    order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], sources: BindSources
 ) -> tuple[subprocess.Popen[bytes], int]:
     """The process, and the pipe in which bubblewrap reports its child: JSON, or nothing if it failed."""
     info, info_inside = os.pipe()
     handed = [info_inside]
+    guest = [*PYTHON, str(order.listener), "--hold", ",".join(map(str, RESERVED_PORTS)), "--ends-with", "2"]
     try:
         arguments = _write_arguments(order, filters, sources, info_inside, handed)
-        helper = subprocess.Popen(
-            [
-                *_describe_descent(order, tools, cgroup),
-                tools.bwrap,
-                "--args",
-                str(arguments),
-                "--",
-                *PYTHON,
-                str(order.listener),
-                "--hold",
-                ",".join(map(str, RESERVED_PORTS)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={"PATH": "/usr/bin:/bin"},
-            cwd="/",
-            pass_fds=[*handed, order.listener],
-            start_new_session=True,
-        )
+        with start_as_uid(order.uid):
+            helper = subprocess.Popen(
+                [tools.bwrap, "--args", str(arguments), "--", *guest],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={"PATH": "/usr/bin:/bin"},
+                cwd="/",
+                pass_fds=[*handed, order.listener],
+                start_new_session=True,
+            )
+    except OSError as error:
+        os.close(info)
+        raise explain_bwrap_error(f"{tools.bwrap}: {error.strerror}", tools.bwrap).error() from error
     except BaseException:
         os.close(info)
         raise
@@ -168,21 +163,29 @@ def _start_bwrap(
     return helper, info
 
 
-def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: SandboxTools) -> int:
-    if not child_info:
-        raise _explain_failure(helper, tools)
-    return int(json.loads(child_info)["child-pid"])
+def _find_guest(helper: subprocess.Popen[bytes], child_info: int, cgroup: Cgroup | None, tools: SandboxTools) -> int:
+    """The pid of the guest, which is in the cgroups like bubblewrap itself.
 
-
-def _describe_descent(order: SandboxOrder, tools: SandboxTools, cgroup: Cgroup | None) -> list[str]:
-    """The programs that run before bubblewrap: join the cgroups, then drop every privilege."""
-    steps: list[str] = []
-    if cgroup is not None:
-        steps += cgroup.entering_command()
-    steps += [tools.setpriv, "--no-new-privs"]
-    if os.geteuid() == 0:
-        steps += [f"--reuid={order.uid}", f"--regid={order.uid}", "--clear-groups", "--inh-caps=-all"]
-    return steps
+    Both join them while bubblewrap builds the walls: nobody can reach the guest before `start_sandbox` has returned.
+    """
+    with os.fdopen(child_info, "rb") as answer:
+        try:
+            if cgroup is not None:
+                cgroup.add(helper.pid)
+            if said := answer.read():
+                guest = int(json.loads(said)["child-pid"])
+                if cgroup is not None:
+                    cgroup.add(guest)
+                return guest
+        except ProcessLookupError:  # bubblewrap has ended
+            pass
+        except OSError as error:
+            raise FreeholdError(
+                "computer.no-isolation",
+                f"The computer cannot be put into its control group: {error.strerror}",
+                hint="Run freehold doctor to see which limits this machine can hold",
+            ) from error
+    raise _explain_failure(helper, tools)
 
 
 def _write_arguments(
@@ -218,7 +221,7 @@ def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: S
         if helper.poll() is not None:
             raise _explain_failure(helper, tools)
         try:
-            missing = find_missing_wall(guest, uid)
+            missing = find_privilege(helper.pid, uid) or find_missing_wall(guest, uid)
         except OSError:
             continue
         if not missing:
@@ -235,19 +238,32 @@ def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: S
 
 def find_missing_wall(pid: int, uid: int) -> str:
     """The first wall that the kernel does not show for a process; empty if all stand."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    for name, expected in EXPECTED.items():
-        if status[name] != expected:
-            return f"{name} is {status[name]}"
-    if {int(word) for word in status["Uid"].split()} != {uid}:
-        return f"uid is {status['Uid']}"
+    if difference := _compare_status(pid, uid, EXPECTED):
+        return difference
     for name in NAMESPACES:
         # A guest that has forbidden inspection hides these links from users other than root. Its empty bounding set,
         # checked above, is only possible in a user namespace of its own.
         with contextlib.suppress(PermissionError):
             if Path(f"/proc/{pid}/ns/{name}").readlink() == Path(f"/proc/self/ns/{name}").readlink():
                 return f"the {name} namespace is the host's"
+    return ""
+
+
+def find_privilege(pid: int, uid: int) -> str:
+    """What bubblewrap, which is outside of the walls, still has of the keeper's privileges; empty if nothing."""
+    return _compare_status(pid, uid, UNPRIVILEGED)
+
+
+def _compare_status(pid: int, uid: int, expected: Mapping[str, str]) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    for name, value in expected.items():
+        if status[name] != value:
+            return f"{name} is {status[name]}"
+    if {int(word) for word in status["Uid"].split()} != {uid}:
+        return f"uid is {status['Uid']}"
+    if os.geteuid() == 0 and (status["Groups"] or {int(word) for word in status["Gid"].split()} != {uid}):
+        return f"gid is {status['Gid']}, groups are {status['Groups'] or 'none'}"
     return ""
 
 
