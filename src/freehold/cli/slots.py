@@ -134,7 +134,6 @@ def move(name: str, target: Literal["local", "external"], home: Home) -> None:
 
 
 async def _move(home: Home, name: "SlotName", target: Literal["local", "external"]) -> "MoveReport":
-    from freehold.manifest.sections.slots import SlotSection
     from freehold.slots.host import make_slot, read_section
     from freehold.slots.transfer import move_records
 
@@ -144,7 +143,8 @@ async def _move(home: Home, name: "SlotName", target: Literal["local", "external
             raise FreeholdError(
                 "slot.conflict", f"slots.{name} is {section.mode}, so it cannot be moved", hint="freehold slots"
             )
-        there = SlotSection(mode=target, required=section.required, settings=section.settings)
+        # With the same privacy filter: the owner's export has the values that pseudonyms stand for.
+        there = section.model_copy(update={"mode": target})
         source, goal = make_slot(name, section, place), make_slot(name, there, place)
         try:
             await source.connect()
