@@ -23,6 +23,7 @@ from tests.support.cut_proxy import CutProxy, Fault, running_proxy
 from tests.support.full_disk import fill_disk
 from tests.support.postgres import running_postgres
 from tests.support.solid import SolidPod
+from tests.support.webhook import SECRET, running_webhook
 
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
@@ -32,6 +33,7 @@ from freehold.slots.beads.contract import CreateBead, ListBeads
 from freehold.slots.contract import SlotWrite
 from freehold.slots.events import delivery as event_delivery
 from freehold.slots.events import jetstream
+from freehold.slots.events import webhook as webhook_module
 from freehold.slots.events.contract import GetDelivery, PublishEvent
 from freehold.slots.host import make_slot
 from freehold.slots.memory.contract import ListMemories, StoreMemory
@@ -42,7 +44,7 @@ from freehold.slots.pods.contract import GetDocument, PutDocument
 
 pytestmark = pytest.mark.shared_processes
 OWNER = SlotCaller("owner")
-FAULTS: tuple[Fault, ...] = ("refused", "hung", "slow", "wrong", "cut")
+FAULTS: tuple[Fault, ...] = ("refused", "hung", "slow", "wrong", "cut", "torn")
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,37 @@ async def test_events_pass_a_network_that_fails_once_each_and_in_order(
             assert (await stream.stream_info(bench.unique)).state.messages == 20
         finally:
             await client.close()
+        assert len(bench.place.timeline.read(kinds=["events.sink_lost"])) == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_webhook_behind_a_network_that_fails_gets_each_event_whole_and_in_order(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    """A repetition has the id of the first, by which the receiver knows it."""
+    monkeypatch.setattr(event_delivery, "MIN_DELAY", 0.01)
+    monkeypatch.setattr(event_delivery, "MAX_DELAY", 0.1)
+    monkeypatch.setattr(webhook_module, "TIMEOUT", 0.5)
+    place = replace(bench.place, environ={"HOOK": SECRET})
+    with running_webhook() as receiver, running_proxy(("127.0.0.1", receiver.port)) as proxy:
+        settings = {"url": f"http://127.0.0.1:{proxy.port}/hook", "secret": "env:HOOK", "kinds": "test.*"}
+        slot = make_slot("events", SlotSection(mode="external", settings=settings), place)
+        async with running(slot):
+            await slot.call(PublishEvent("com.example.told", {"n": 0}, "s"), OWNER)
+            await until(lambda: len(receiver.received) == 1)
+            proxy.set(fault)
+            for number in range(1, 10):
+                await slot.call(PublishEvent("com.example.told", {"n": number, "x": "x" * 5000}, "s"), OWNER)
+            await until(lambda: bool(bench.place.timeline.read(kinds=["events.sink_lost"])))
+            monkeypatch.setattr(webhook_module, "TIMEOUT", 15.0)
+            proxy.set("none")
+            await until(lambda: bool(bench.place.timeline.read(kinds=["events.sink_recovered"])))
+            await until(lambda: len(set(receiver.ids)) == 10)
+        first = {id: event["data"]["n"] for id, event in reversed([*zip(receiver.ids, receiver.received, strict=True)])}
+        assert sorted(first.values()) == list(range(10))
+        seen = list(dict.fromkeys(event["data"]["n"] for event in receiver.received))
+        assert seen == list(range(10))
+        assert receiver.forged == 0
         assert len(bench.place.timeline.read(kinds=["events.sink_lost"])) == 1
 
 
@@ -363,8 +396,6 @@ async def bait() -> AsyncIterator[tuple[int, list[bytes]]]:
 async def test_no_server_leads_freehold_to_another_address(
     bench: SlotBench, bait: tuple[int, list[bytes]], name: SlotName, status: str
 ) -> None:
-    from tests.support.webhook import SECRET
-
     from freehold.slots.events.cloud_event import CloudEvent
     from freehold.slots.events.sink import SinkAway
     from freehold.slots.events.webhook import Webhook
