@@ -145,6 +145,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "GET /v1/slots/beads/export",
         "GET /v1/slots/beads/items",
         "GET /v1/slots/beads/items/{bead}",
+        "GET /v1/slots/beads/items/{bead}/changes",
         "PATCH /v1/slots/beads/items/{bead}",
         "POST /v1/slots/beads/import",
         "POST /v1/slots/beads/items",

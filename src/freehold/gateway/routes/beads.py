@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
-from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RequestBody, UrlFlag, UrlId
+from freehold.gateway.inputs import DIGITS, MAX_NUMBER, RecordBody, RequestBody, UrlFlag, UrlId
 from freehold.gateway.principal import principal_of
 from freehold.gateway.routing import delete, get, patch, post
 from freehold.history.calls import ListEntries
@@ -197,7 +197,7 @@ class CommentBeadBody(RequestBody):
 
 
 class ImportBeadsBody(RequestBody):
-    records: list[dict[str, Any]] = Field(max_length=MAX_RECORDS)
+    records: list[RecordBody] = Field(max_length=MAX_RECORDS)
     key: Key = None
 
 
