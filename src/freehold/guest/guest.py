@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import _socket
-import os
 import sys
 
 from freehold.guest import kernel, leftovers
-from freehold.guest.files import FileBatch
-from freehold.guest.kernel import signals
+from freehold.guest.kernel import os, signals
 from freehold.guest.link import GuestLink, Operation
 from freehold.guest.loop import READ, Loop, log_error
 from freehold.guest.process import ChildProcesses, GuestProcess
-from freehold.guest.process_list import ListeningSockets, MemoryMeasurement, ProcessList, SocketOwners, measure_usage
 from freehold.guest.process_table import list_processes, send_signal
 from freehold.guest.relay import GuestForward, GuestListener, ReservedPorts
 from freehold.guest.spawn import OperationError
-from freehold.guest.terminal import GuestTerminals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +21,7 @@ if TYPE_CHECKING:
 
     from freehold.guest.isolates.service import Isolates
     from freehold.guest.link import GuestChannel
+    from freehold.guest.terminal import GuestTerminals
 
     Begin = Callable[["Guest", GuestChannel, dict[str, Any]], Operation | None]
 
@@ -42,7 +39,7 @@ class Guest:
         self._ignore_signals()
         self._term = kernel.open_signal_descriptor(signals.SIGTERM)
         self.children = ChildProcesses(self.loop, workspace, kernel.open_signal_descriptor(signals.SIGCHLD))
-        self.terminals = GuestTerminals(self.children)
+        self._terminals: GuestTerminals | None = None
         self._isolates: Isolates | None = None
         self._listener = _socket.socket(fileno=listener)
         self._listener.setblocking(False)
@@ -54,6 +51,16 @@ class Guest:
 
     def run(self) -> None:
         self.loop.run()
+
+    # What the first command does not need is loaded when it is needed: a computer starts in a few milliseconds.
+
+    @property
+    def terminals(self) -> GuestTerminals:
+        if self._terminals is None:
+            from freehold.guest.terminal import GuestTerminals
+
+            self._terminals = GuestTerminals(self.children)
+        return self._terminals
 
     @property
     def isolates(self) -> Isolates:
@@ -146,6 +153,8 @@ def _spawn(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Oper
 
 
 def _files(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.files import FileBatch
+
     return FileBatch(guest.loop, channel, guest.children.workspace, request)
 
 
@@ -164,22 +173,32 @@ def _listen(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Ope
 
 
 def _processes(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import ProcessList
+
     return ProcessList(guest.children, channel)
 
 
 def _listeners(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import ListeningSockets
+
     return ListeningSockets(guest.children, channel)
 
 
 def _holders(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import SocketOwners
+
     return SocketOwners(guest.children, channel, request)
 
 
 def _memory(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> Operation:
+    from freehold.guest.process_list import MemoryMeasurement
+
     return MemoryMeasurement(guest.children, channel, request)
 
 
 def _stats(guest: Guest, channel: GuestChannel, request: dict[str, Any]) -> None:
+    from freehold.guest.process_list import measure_usage
+
     channel.finish({"ok": measure_usage()})
 
 
