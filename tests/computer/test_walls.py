@@ -16,6 +16,7 @@ from tests.computer.machines import host_pid
 
 from freehold.computer.bubblewrap import requirements, sandbox
 from freehold.computer.bubblewrap.backend import Bubblewrap
+from freehold.computer.bubblewrap.layout import MAX_COPIED, open_public_file
 from freehold.computer.bubblewrap.requirements import (
     SandboxTools,
     explain_bwrap_error,
@@ -29,6 +30,7 @@ from freehold.computer.library.removal import remove_tree
 from freehold.computer.walls import ownership, seccomp
 from freehold.computer.walls.credentials import start_as_uid
 from freehold.computer.walls.folder_check import check_mounts
+from freehold.computer.walls.inside import SHARED_ETC
 from freehold.computer.walls.owner_walk import OwnerWalk, TooManyEntries
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
@@ -157,6 +159,37 @@ async def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FreeholdError) as caught:
         await Computer.start(image=str(tmp_path))
     assert caught.value.code == "computer.no-python"
+
+
+def test_only_small_files_that_everybody_may_read_are_copied_into_a_computer(tmp_path: Path) -> None:
+    """Neither a link in an image nor a private file or folder of the host gives anything to it."""
+    base = tmp_path / "image"
+    (base / "etc" / "open").mkdir(parents=True)
+    (base / "etc" / "closed").mkdir(mode=0o700)
+    for name, mode in (("open/public", 0o644), ("open/private", 0o640), ("closed/public", 0o644), ("large", 0o644)):
+        (base / "etc" / name).write_bytes(b"x" * (MAX_COPIED + 1 if name == "large" else 3))
+        (base / "etc" / name).chmod(mode)
+    (base / "etc" / "link").symlink_to("open/public")
+    (base / "etc" / "folder-link").symlink_to("open")
+    os.mkfifo(base / "etc" / "pipe", 0o644)
+    found = open_public_file(base, "etc/open/public")
+    assert found is not None
+    with os.fdopen(found, "rb") as file:
+        assert file.read() == b"xxx"
+    for name in ("open/private", "closed/public", "large", "link", "folder-link/public", "pipe", "open", "missing"):
+        assert open_public_file(base, f"etc/{name}") is None, name
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "etc").symlink_to(base / "etc")
+    assert open_public_file(tmp_path / "linked", "etc/open/public") is None
+
+
+async def test_the_shared_files_of_etc_are_those_of_the_host_and_cannot_be_changed() -> None:
+    async with Computer.start() as computer:
+        names = [name for name in SHARED_ETC if Path("/etc", name).is_file()]
+        assert names
+        for name in names:
+            assert await computer.files.read(f"/etc/{name}") == Path("/etc", name).read_bytes()
+            assert not (await computer.run(f"echo x >> /etc/{name} || chmod 666 /etc/{name} || rm /etc/{name}")).ok
 
 
 # No computer starts with a wall missing

@@ -193,24 +193,28 @@ def _write_arguments(
 ) -> int:
     """Write bubblewrap's arguments to a memory file: the environment must not appear on a command line."""
 
-    def hand_over(content: bytes) -> str:
-        descriptor = os.memfd_create("freehold")
+    def hand_over(descriptor: int) -> str:
         handed.append(descriptor)
+        return str(descriptor)
+
+    def write(content: bytes) -> str:
+        descriptor = os.memfd_create("freehold")
+        number = hand_over(descriptor)
         os.write(descriptor, content)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        return str(descriptor)
+        return number
 
     spec = order.spec
     words = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1"]
     words += ["--uid", str(AGENT_UID), "--gid", str(AGENT_GID), "--hostname", spec.hostname]
     words += ["--cap-drop", "ALL", "--info-fd", str(info)]
     for program in filters:
-        words += ["--add-seccomp-fd", hand_over(program)]
-    words += describe_root(spec, sources)
+        words += ["--add-seccomp-fd", write(program)]
+    words += describe_root(spec, sources, hand_over)
     for path, content in describe_etc(spec.hostname).items():
-        words += ["--perms", "0444", "--file", hand_over(content.encode()), path]
+        words += ["--perms", "0444", "--file", write(content.encode()), path]
     words += ["--remount-ro", "/", "--chdir", WORKSPACE, *describe_environment(spec)]
-    return int(hand_over(b"".join(os.fsencode(word) + b"\0" for word in words)))
+    return int(write(b"".join(os.fsencode(word) + b"\0" for word in words)))
 
 
 def _await_walls(helper: subprocess.Popen[bytes], guest: int, uid: int, tools: SandboxTools) -> tuple[str, ...]:
