@@ -73,8 +73,3 @@ def check_pattern(media: str) -> str:
 
 def media_matches(pattern: str, media: str | None) -> bool:
     return media is not None and fnmatchcase(media, pattern)
-
-
-def is_inside(folder: str, path: str) -> bool:
-    """Whether a path is a folder or in it. `notes/` holds `notes/a`, not `notesx`."""
-    return path.startswith(folder) or path == folder.removesuffix("/")

@@ -45,7 +45,7 @@ from freehold.slots.pods.contract import (
     PodRecords,
     PutDocument,
 )
-from freehold.slots.pods.grants import MAX_ACCESSES, STEPS_OF_CALL, find_mode
+from freehold.slots.pods.grants import STEPS_OF_CALL, find_mode, remember_access
 from freehold.slots.pods.json_patch import patch_json
 from freehold.slots.pods.schema import STEPS
 from freehold.slots.statement import Steps
@@ -300,11 +300,7 @@ class PodStore:
 
     def _remember(self, caller: SlotCaller, act: AccessAct, path: str) -> None:
         with self._timeline.transaction() as tx:
-            cursor = tx.execute(
-                "INSERT INTO pods_access (at, who, agent, act, path) VALUES (?, ?, ?, ?, ?)",
-                (time.time(), caller.name, caller.agent, act, path),
-            )
-            tx.execute("DELETE FROM pods_access WHERE number <= ?", ((cursor.lastrowid or 0) - MAX_ACCESSES,))
+            remember_access(tx, caller, act, path, time.time())
 
 
 def _require_owner(caller: SlotCaller) -> None:
