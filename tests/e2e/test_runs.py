@@ -171,3 +171,45 @@ async def test_the_page_shows_runs_and_merges_them_on_a_phone(freehold: RunningF
     await expect(page.get_by_role("button", name="Merge: For the page")).to_be_hidden()
     assert freehold.file("page.txt").read_text().strip() == "words"
     await page.set_viewport_size({"width": 1280, "height": 800})
+
+
+async def test_a_conflict_is_shown_on_the_page_and_overwritten_only_when_the_owner_confirms(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    page = owner_page.page
+    await write(freehold, "conflict.txt", "old\n")
+    run = await spawn(freehold, "WRITE /workspace/conflict.txt of-the-run\nSAY Done.", folder=".", title="Conflicting")
+    await finish(freehold, run["id"])
+    await write(freehold, "conflict.txt", "of the owner\n")
+    await page.goto(freehold.pages + "/runs")
+    await page.get_by_role("button", name="Merge: Conflicting").click()
+    dialog = page.get_by_role("dialog", name="Conflicting")
+    await expect(dialog).to_contain_text("changed by others too")
+    await expect(dialog.get_by_role("region", name="Changed lines")).to_contain_text("of-the-run")
+    assert freehold.file("conflict.txt").read_text() == "of the owner\n"
+
+    async def is_overwritten() -> bool:
+        """A second press confirms, unless it comes too soon or too late."""
+        button = dialog.get_by_role("button", name="Overwrite and merge")
+        await button.evaluate_all("found => found.forEach((one) => one.click())")
+        await page.wait_for_timeout(400)
+        return freehold.file("conflict.txt").read_text().strip() == "of-the-run"
+
+    await until(is_overwritten)
+    await expect(dialog).to_have_count(0)
+
+
+async def test_a_run_is_started_on_the_page_with_a_budget_and_without_questions(
+    freehold: RunningFreehold, owner_page: OwnerPage
+) -> None:
+    page = owner_page.page
+    await page.goto(freehold.pages + "/runs")
+    await page.get_by_label("Task").fill("SAY Started on the page.")
+    await page.get_by_label("Folder to copy").fill(".")
+    await page.get_by_role("combobox", name="Agent").select_option("builtin")
+    await page.get_by_label("Budget in dollars").fill("2.5")
+    await page.get_by_label("It may ask you").uncheck()
+    await page.get_by_role("button", name="Start run").press("Enter")
+    card = page.get_by_role("listitem").filter(has_text="SAY Started on the page.").first
+    await expect(card).to_contain_text("done")
+    await expect(card).to_contain_text("of $2.50")

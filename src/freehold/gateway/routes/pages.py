@@ -42,6 +42,7 @@ PAGES = (
     "/settings/look",
     "/settings/models",
     "/settings/room",
+    "/settings/slots",
     "/settings/storage",
 )
 
