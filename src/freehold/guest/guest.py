@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     Begin = Callable[["Guest", GuestChannel, dict[str, Any]], Operation | None]
 
 SHUTDOWN_GRACE = 3.0
+FATAL = (
+    *(signals.SIGSEGV, signals.SIGBUS, signals.SIGFPE, signals.SIGILL, signals.SIGABRT),
+    signals.SIGPIPE,  # Python ignores it, and the start of a child sets the default again
+)
 
 
 class Guest:
@@ -71,21 +75,20 @@ class Guest:
         return self._isolates
 
     def _ignore_signals(self) -> None:
-        """Use handlers, not SIG_IGN, because a child process then starts with the defaults."""
+        """The kernel drops every signal to pid 1 that it has no handler for, and a child starts with the defaults.
+
+        Elsewhere there are handlers that do nothing: SIG_IGN would be inherited by children.
+        """
+        if os.getpid() == 1:
+            for number in (signals.SIGINT, signals.SIGXFSZ):  # Python handles the first and ignores the second
+                signals.signal(number, signals.SIG_DFL)
+            return
         for number in signals.valid_signals():
-            if number in (
-                signals.SIGSEGV,
-                signals.SIGBUS,
-                signals.SIGFPE,
-                signals.SIGILL,
-                signals.SIGABRT,
-                signals.SIGPIPE,
-            ):
-                continue
-            try:
-                signals.signal(number, _nothing)
-            except (OSError, ValueError):
-                continue
+            if number not in FATAL:
+                try:
+                    signals.signal(number, _nothing)
+                except (OSError, ValueError):
+                    continue
 
     def _on_sigterm(self, events: int) -> None:
         sender = kernel.read_sender(self._term)
