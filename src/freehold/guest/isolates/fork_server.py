@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 CHANNEL = 100
 """The descriptor of the isolate's channel: far from those that programs open themselves."""
 DESCRIPTORS = 3
+MAX_HELD = 16 * 1024
+"""Bytes of a record that waits for the next one."""
 
 
 def serve(walls: Walls, live: Callable[[Walls], None]) -> None:
@@ -164,7 +166,20 @@ def read_request_with_file() -> tuple[bytes, int | None]:
     return read_exactly(length), files[0] if files else None
 
 
-def write_record(kind: int, payload: bytes) -> None:
-    data = memoryview(RECORD.pack(kind, len(payload)) + payload)
-    while data:
-        data = data[os.write(CHANNEL, data) :]
+class RecordWriter:
+    """Writes records to the channel. One that may wait goes together with the next, so that the guest wakes once."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def write(self, kind: int, payload: bytes, *, may_wait: bool = False) -> None:
+        data, self._held = self._held + RECORD.pack(kind, len(payload)) + payload, b""
+        if may_wait and len(data) <= MAX_HELD:
+            self._held = data
+            return
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(CHANNEL, rest) :]
+
+
+records = RecordWriter()

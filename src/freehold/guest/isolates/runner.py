@@ -11,7 +11,7 @@ import sys
 import traceback
 from time import perf_counter
 
-from freehold.guest.isolates.fork_server import read_exactly, read_request, write_record
+from freehold.guest.isolates.fork_server import read_exactly, read_request, records
 from freehold.guest.isolates.records import ITEM, RESULT
 from freehold.guest.isolates.walls import WallError, Walls
 
@@ -81,7 +81,7 @@ class IsolateRunner:
         except BaseException as error:  # its own display methods and streams as well, and a late interrupt
             result.setdefault("error", [type(error).__name__, "", ""])
         result["seconds"] = perf_counter() - began
-        write_record(RESULT, json.dumps(result).encode())
+        records.write(RESULT, json.dumps(result).encode())
 
     def _seal(self, request: dict[str, Any]) -> None:
         limits = request["limits"]
@@ -95,7 +95,7 @@ class IsolateRunner:
             )
             os.chdir(request.get("folder") or "/")
         except (WallError, OSError) as error:
-            write_record(RESULT, json.dumps({"refused": str(error)}).encode())
+            records.write(RESULT, json.dumps({"refused": str(error)}).encode())
             os._exit(REFUSED)
         self._sealed = True
 
@@ -139,7 +139,7 @@ def send_files(patterns: Iterable[str]) -> None:
 
 
 def send_item(head: dict[str, Any], content: bytes) -> None:
-    """What was written before comes before."""
+    """What was written before comes before. The value of the code is its last item, and its result follows at once."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    write_record(ITEM, json.dumps(head).encode() + b"\n" + content)
+    records.write(ITEM, json.dumps(head).encode() + b"\n" + content, may_wait=head["role"] == "value")
