@@ -158,8 +158,7 @@ class PostgresTables:
         steps = self._steps_of_call[type(request)](request, context)
         if not isinstance(request, SlotWrite | SlotUpkeep):
             return await _run_steps(connection, steps)
-        # Statements that answer nothing are sent with the next one that does, or with the end of the transaction.
-        async with connection.pipeline(), connection.transaction():
+        async with connection.transaction():
             if isinstance(request, SlotUpkeep):
                 return await _run_steps(connection, steps)
             once = answer_once(self._contract.name, request, caller, steps, context.now)
@@ -280,9 +279,7 @@ async def _run_steps(connection: "psycopg.AsyncConnection[Row]", steps: Steps[T]
         while True:
             rows: list[Row] = []
             if statement.only != "sqlite":
-                sql = cast("Any", statement.sql.replace("?", "%s"))
-                cursor = await connection.execute(sql, statement.parameters or None)
-                rows = await cursor.fetchall() if statement.has_rows else []
+                rows = await _execute(connection, statement.sql.replace("?", "%s"), statement.parameters)
             statement = steps.send(rows)
     except StopIteration as done:
         result: T = done.value

@@ -21,11 +21,6 @@ class Statement:
     parameters: Sequence[Value] = ()
     only: Literal["postgres", "sqlite"] | None = None
 
-    @property
-    def has_rows(self) -> bool:
-        """False for a plain change, whose driver need not wait for an answer."""
-        return not self.sql.lstrip().startswith(("INSERT", "UPDATE", "DELETE")) or "RETURNING" in self.sql
-
 
 Steps: TypeAlias = Generator[Statement, list[Row], T]
 
