@@ -52,8 +52,10 @@ class IsolateUser:
 
 
 class Isolate:
-    def __init__(self, zygote: Zygote) -> None:
+    def __init__(self, zygote: Zygote, limits: bytes = b"") -> None:
         self.zygote = zygote
+        self.sealed_for = limits
+        """The limits of the only kind of request that it can run: it seals itself while it is parked. Empty: any."""
         self._loop = zygote.loop
         self.pid = 0
         self.over = False
