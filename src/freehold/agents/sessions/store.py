@@ -202,6 +202,14 @@ class SessionStore:
             touch_session(tx, session)
         return stored
 
+    def tool_calls(self, session: str, turn: int) -> list[tuple[str, str]]:
+        """The kind and the title of each tool call that has begun in a turn."""
+        sql = (
+            "SELECT DISTINCT json_extract(data, '$.kind'), json_extract(data, '$.title') FROM agents_event"
+            " WHERE session = ? AND turn = ? AND kind = 'tool'"
+        )
+        return [(str(kind), str(title)) for kind, title in self.timeline.query(sql, (session, turn))]
+
     def events(
         self, session: str, *, after: int = 0, before: int | None = None, limit: int = 500, last: bool = False
     ) -> list[SessionEventRow]:
