@@ -26,6 +26,8 @@ LDP = "http://www.w3.org/ns/ldp#"
 _MEDIA = "http://www.w3.org/ns/iana/media-types/"
 _MODIFIED = "http://purl.org/dc/terms/modified"
 _SIZE = "http://www.w3.org/ns/posix/stat#size"
+UNQUOTED = "/!~*'()"
+"""What stands for itself in an address, as in JavaScript: a server signs and lists addresses in that form only."""
 _CONTAINERS = frozenset({f"{LDP}Container", f"{LDP}BasicContainer"})
 _SETTINGS = ("url", "issuer", "client_id", "client_secret", "privacy")
 
@@ -85,7 +87,7 @@ class SolidServer:
             graph = None
         if not isinstance(graph, list):
             raise slot_unavailable("pods", "the listing of a folder is not JSON-LD")
-        return _read_listing(graph, self._url(folder), folder)
+        return read_listing(graph, self._url(folder), folder)
 
     async def write(self, path: str, media: str, content: bytes, *, if_match: str | None, is_new: bool) -> DocumentInfo:
         headers = {"content-type": media}
@@ -138,7 +140,7 @@ class SolidServer:
         return info
 
     def _url(self, path: str) -> str:
-        return self._base + quote(path, safe="/")
+        return self._base + quote(path, safe=UNQUOTED)
 
     async def _send(
         self,
@@ -196,7 +198,7 @@ def _require(answer: SolidReply, path: str) -> SolidReply:
     raise slot_unavailable("pods", f"the server answered {status} {answer.reason}".strip())
 
 
-def _read_listing(graph: list[Any], base: str, folder: str) -> list[DocumentInfo]:
+def read_listing(graph: list[Any], base: str, folder: str) -> list[DocumentInfo]:
     nodes = _merge_nodes(graph)
     found = []
     for member in nodes.get(base, {}).get(f"{LDP}contains", []):
