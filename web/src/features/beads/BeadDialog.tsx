@@ -109,14 +109,16 @@ export function BeadDialog({ bead, titleOf, onChange, onClose }: BeadDialogProps
           </ul>
         </section>
       </div>
-      <div className="dialog-foot">
-        <button type="button" disabled={isEditing} onClick={() => setIsEditing(true)}>
-          Edit
-        </button>
-        <button type="button" onClick={onClose}>
-          Done
-        </button>
-      </div>
+      {!isEditing && (
+        <div className="dialog-foot">
+          <button type="button" onClick={() => setIsEditing(true)}>
+            Edit
+          </button>
+          <button type="button" onClick={onClose}>
+            Done
+          </button>
+        </div>
+      )}
     </Dialog>
   );
 }
