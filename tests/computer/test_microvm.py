@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.computer.test_backend_conformance import make_spec, running
 from tests.computer.virtual_machines import VM_SYSTEM, micro_vm, skip_unless_it_can_save
+from tests.soak.vm_sleep import sleep_and_wake
 from tests.support.condition import until, wait_until
 from tests.support.processes import read_command
 
@@ -226,6 +227,14 @@ async def test_a_machine_that_sleeps_on_disk_uses_no_memory_and_its_servers_go_o
         assert seen == list(range(seen[0], seen[0] + 5))
         assert (tmp_path / "one/workspace/log").stat().st_size > size
         assert writer.exit is None
+
+
+async def test_a_server_and_a_terminal_go_on_after_each_sleep_on_disk(
+    machine_and_computer: tuple[VmMachine, Computer],
+) -> None:
+    """200 times: python -m tests.soak.vm_sleep"""
+    skip_unless_it_can_save()
+    await sleep_and_wake(*machine_and_computer, times=3)
 
 
 HOLDER = """

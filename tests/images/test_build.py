@@ -97,6 +97,16 @@ def test_a_build_has_every_artifact_and_a_record_of_it(built: tuple[ImageFolder,
     assert images.check(thorough=True) == record
 
 
+def test_no_import_in_an_image_reads_the_source_of_a_compiled_module(
+    built: tuple[ImageFolder, ImageLock, ImageRecord],
+) -> None:
+    """The image does not change: its compiled modules are taken as they are (PEP 552)."""
+    root = Path(built[0].resolve(BUILT, "bubblewrap") or "")
+    flags = [path.read_bytes()[4:8] for path in root.rglob("usr/lib/python3*/__pycache__/*.pyc")]
+    assert len(flags) > 100
+    assert set(flags) == {bytes([1, 0, 0, 0])}
+
+
 def read_config(archive: Path, record: ImageRecord) -> dict[str, Any]:
     command = ["tar", "-xOf", str(archive), f"blobs/sha256/{record.config}"]
     config: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
