@@ -41,8 +41,6 @@ from freehold.slots.timeline_tables import TimelineTables
 from freehold.strict_json import WrongShape
 from freehold.timeline import Timeline
 
-WRITERS = 16
-"""Threads. Writes that wait at the same time are stored in one transaction."""
 LOOK_AGAIN = 0.1
 """Seconds after which a process that does not pump in the background looks for new events."""
 FORGET_INTERVAL = 5.0
@@ -61,7 +59,7 @@ class EventStore:
     ) -> None:
         self.kind = "local" if sink is None else sink.kind
         self._timeline = timeline
-        self._tables = TimelineTables(CONTRACT, timeline, STEPS, STEPS_OF_CALL, threads=WRITERS)
+        self._tables = TimelineTables(CONTRACT, timeline, STEPS, STEPS_OF_CALL)
         self._log = EventLog(folder, max_bytes)
         self._pump = EventPump(folder, self._log, timeline, kinds)
         self._threads: ThreadPoolExecutor | None = None
