@@ -28,6 +28,7 @@ from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.removal import remove_tree
 from freehold.computer.walls import ownership, seccomp
+from freehold.computer.walls.cgroups import find_parents
 from freehold.computer.walls.credentials import start_as_uid
 from freehold.computer.walls.folder_check import check_mounts
 from freehold.computer.walls.inside import SHARED_ETC
@@ -282,6 +283,19 @@ async def test_a_sandbox_without_walls_is_detected(private: Path, monkeypatch: p
     monkeypatch.setattr(sandbox, "START_TIMEOUT", 1.0)
     with pytest.raises(FreeholdError, match="did not build every wall"):
         await Computer.start()
+
+
+async def test_a_computer_is_in_its_control_groups_and_this_process_is_not() -> None:
+    """The thread that starts it is in them for a moment. Inside, the group is the root of all groups."""
+    own = Path("/proc/self/cgroup").read_text()
+    async with Computer.start() as computer:
+        assert (await computer.run("cut -d: -f3 /proc/self/cgroup /proc/1/cgroup | sort -u")).text.strip() == "/"
+        parents = find_parents()
+        outside = Path(f"/proc/{host_pid(computer)}/cgroup").read_text()
+        assert outside.count(f"/freehold-{os.getpid()}-") == len(
+            {line for line in outside.splitlines() if set(line.split(":")[1].split(",")) & set(parents)}
+        )
+        assert {task.read_text() for task in Path("/proc/self/task").glob("*/cgroup")} == {own}
 
 
 @as_root

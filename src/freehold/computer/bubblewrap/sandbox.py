@@ -91,9 +91,13 @@ def start_sandbox(order: SandboxOrder) -> Sandbox:
         quota = use_project_quota((order.spec.workspace, order.spec.home), order.spec.limits)
         mechanisms = describe_mechanisms(cgroup, quota)
         filters = compile_filters(nameless_files=mechanisms["memory"] != "watch")
-        helper, child_info = _start_bwrap(order, tools, filters, _gather_sources(order))
-        guest = _find_guest(helper, child_info, cgroup, tools)
-        remove_stale_cgroups(parents)  # while bubblewrap builds the walls
+        sources = _gather_sources(order)
+        descent = [] if cgroup is None else cgroup.entering_command_of_version_2()
+        with contextlib.nullcontext() if cgroup is None else cgroup.entered(parents):
+            helper, child_info = _start_bwrap(order, tools, filters, sources, descent)
+        with os.fdopen(child_info, "rb") as answer:
+            remove_stale_cgroups(parents)  # while bubblewrap builds the walls
+            guest = _find_guest(helper, answer.read(), tools)
         walls = _await_walls(helper, guest, order.uid, tools)
         call_as_uid(order.uid, lambda: apply_rlimits(guest, order.spec.limits, mechanisms))
     except BaseException:
@@ -132,17 +136,21 @@ def _gather_sources(order: SandboxOrder) -> BindSources:
 
 
 def _start_bwrap(
-    order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], sources: BindSources
+    order: SandboxOrder, tools: SandboxTools, filters: Sequence[bytes], sources: BindSources, descent: Sequence[str]
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """The process, and the pipe in which bubblewrap reports its child: JSON, or nothing if it failed."""
+    """The process, and the pipe in which bubblewrap reports its child: JSON, or nothing if it failed.
+
+    `descent` joins groups with the privileges of this process, which are dropped after it.
+    """
     info, info_inside = os.pipe()
     handed = [info_inside]
     guest = [*PYTHON, str(order.listener), "--hold", ",".join(map(str, RESERVED_PORTS)), "--ends-with", "2"]
     try:
         arguments = _write_arguments(order, filters, sources, info_inside, handed)
-        with start_as_uid(order.uid):
+        with contextlib.nullcontext() if descent else start_as_uid(order.uid):
+            steps = [*descent, *_drop_privileges(order, tools)] if descent else []
             helper = subprocess.Popen(
-                [tools.bwrap, "--args", str(arguments), "--", *guest],
+                [*steps, tools.bwrap, "--args", str(arguments), "--", *guest],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -163,29 +171,18 @@ def _start_bwrap(
     return helper, info
 
 
-def _find_guest(helper: subprocess.Popen[bytes], child_info: int, cgroup: Cgroup | None, tools: SandboxTools) -> int:
-    """The pid of the guest, which is in the cgroups like bubblewrap itself.
+def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: SandboxTools) -> int:
+    if not child_info:
+        raise _explain_failure(helper, tools)
+    return int(json.loads(child_info)["child-pid"])
 
-    Both join them while bubblewrap builds the walls: nobody can reach the guest before `start_sandbox` has returned.
-    """
-    with os.fdopen(child_info, "rb") as answer:
-        try:
-            if cgroup is not None:
-                cgroup.add(helper.pid)
-            if said := answer.read():
-                guest = int(json.loads(said)["child-pid"])
-                if cgroup is not None:
-                    cgroup.add(guest)
-                return guest
-        except ProcessLookupError:  # bubblewrap has ended
-            pass
-        except OSError as error:
-            raise FreeholdError(
-                "computer.no-isolation",
-                f"The computer cannot be put into its control group: {error.strerror}",
-                hint="Run freehold doctor to see which limits this machine can hold",
-            ) from error
-    raise _explain_failure(helper, tools)
+
+def _drop_privileges(order: SandboxOrder, tools: SandboxTools) -> list[str]:
+    """The program that drops every privilege after another one has joined the groups."""
+    steps = [tools.setpriv, "--no-new-privs"]
+    if os.geteuid() == 0:
+        steps += [f"--reuid={order.uid}", f"--regid={order.uid}", "--clear-groups", "--inh-caps=-all"]
+    return steps
 
 
 def _write_arguments(

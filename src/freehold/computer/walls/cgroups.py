@@ -8,12 +8,13 @@ import contextlib
 import itertools
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from freehold.computer.contract.spec import Limits
+from freehold.errors import FreeholdError
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
@@ -86,15 +87,35 @@ class Cgroup:
 
     def entering_command(self) -> list[str]:
         """The beginning of a command line: it joins the groups and becomes the program that follows."""
-        return ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, self.process_files), "--"]
+        return _enter(self.process_files)
 
-    def add(self, pid: int) -> None:
-        """Move a process into the groups. What it starts from then on is in them as well.
+    def entering_command_of_version_2(self) -> list[str]:
+        """The same for the groups that a single thread cannot join. Empty if there are none."""
+        files = {folder / "cgroup.procs" for kind, folder in self.folders.items() if self.versions[kind] == 2}
+        return _enter(sorted(files)) if files else []
 
-        The kernel waits about 10 ms in the first of several moves, until no processor is in the middle of a fork.
+    @contextlib.contextmanager
+    def entered(self, parents: Mapping[str, CgroupParent]) -> Iterator[None]:
+        """What this thread starts meanwhile is in the groups of version 1 from its first instruction.
+
+        A thread moves itself at once. For the move of a whole process the kernel waits about 10 ms, until no processor
+        is in the middle of a fork.
         """
-        for entrance in self.process_files:
-            entrance.write_text(str(pid))
+        kinds = [kind for kind, version in self.versions.items() if version == 1]
+        try:
+            try:
+                for kind in kinds:
+                    (self.folders[kind] / "tasks").write_text("0")
+            except OSError as error:
+                raise FreeholdError(
+                    "computer.no-isolation",
+                    f"The computer cannot be put into its control group: {error.strerror}",
+                    hint="Run freehold doctor to see which limits this machine can hold",
+                ) from error
+            yield
+        finally:
+            for kind in kinds:
+                (parents[kind].folder / "tasks").write_text("0")
 
     def processes(self) -> list[int]:
         for entrance in self.process_files:
@@ -180,6 +201,8 @@ class Cgroup:
                 return
         with contextlib.suppress(OSError):
             for pid in self.processes():
+                if pid == os.getpid():
+                    continue  # a thread of ours that has not left it: see `entered`
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         # Frozen processes of version 1 end when they are thawed.
@@ -222,6 +245,10 @@ class Cgroup:
             if name == key:
                 return int(value)
         return None
+
+
+def _enter(files: Iterable[Path]) -> list[str]:
+    return ["/bin/sh", "-c", ENTER_GROUPS, "sh", *map(str, files), "--"]
 
 
 def make_cgroup(limits: Limits, parents: Mapping[str, CgroupParent]) -> Cgroup | None:
