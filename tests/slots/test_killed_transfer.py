@@ -174,7 +174,7 @@ def test_what_a_pseudonym_stands_for_does_not_leave_with_a_move(
     freehold(home, "memory", "add", "Write to mara.olsen@example.org about the tent")
     freehold(home, "slots", "move", "memory", "--to", "external")
     with psycopg.connect(bench.settings["url"]) as connection:
-        ((body, search),) = connection.execute(f"SELECT body, search FROM {bench.unique}.memory_entry").fetchall()  # type: ignore[arg-type]
+        ((body, search),) = connection.execute(f"SELECT body, search FROM {bench.unique}.memory_entry").fetchall()
     assert "mara" not in body + search
     assert "[mail " in body
     assert "mara.olsen@example.org" in freehold(home, "memory")
