@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.faults.test_keeper_disk import needs_root, small_disk
-from tests.slots.conftest import SlotBench
+from tests.slots.conftest import SlotBench, Where
 from tests.slots.test_faults import running, told
 from tests.support.condition import until
 from tests.support.cut_proxy import CutProxy, Fault, running_proxy
@@ -27,6 +27,7 @@ from tests.support.webhook import SECRET, running_webhook
 
 from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCall, SlotCaller, SlotError, SlotName
+from freehold.slots import neighbour as neighbour_module
 from freehold.slots import postgres as postgres_module
 from freehold.slots import slot as slot_module
 from freehold.slots.beads.contract import CreateBead, ListBeads
@@ -37,7 +38,6 @@ from freehold.slots.events import webhook as webhook_module
 from freehold.slots.events.contract import GetDelivery, PublishEvent
 from freehold.slots.host import make_slot
 from freehold.slots.memory.contract import ListMemories, StoreMemory
-from freehold.slots.orchestrator import neighbour as neighbour_module
 from freehold.slots.orchestrator.contract import ListRuns, SpawnRun
 from freehold.slots.pods import solid as solid_module
 from freehold.slots.pods.contract import GetDocument, PutDocument
@@ -59,10 +59,11 @@ class External:
 
 
 @contextlib.contextmanager
-def make_external(bench: SlotBench, name: SlotName, tmp_path: Path) -> Iterator[External]:
-    settings, place = bench.settings_of(name), bench.place_of(name)
+def make_external(bench: SlotBench, name: SlotName, tmp_path: Path, where: Where = "external") -> Iterator[External]:
+    place = bench.place_of(name, where)
+    settings = bench.neighbour_settings if where == "neighbour" else bench.settings_of(name)
     with contextlib.ExitStack() as stack:
-        if name in ("beads", "memory"):
+        if name in ("beads", "memory") and where == "external":
             (tmp_path / "pg").mkdir()
             folder = bench.request.getfixturevalue("postgres").folder
             path = tmp_path / "pg" / ".s.PGSQL.5432"
@@ -128,11 +129,22 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", ["beads", "memory", "orchestrator", "pods"])
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("beads", "external"),
+        ("beads", "neighbour"),
+        ("memory", "external"),
+        ("orchestrator", "external"),
+        ("pods", "external"),
+    ],
+)
 async def test_a_network_that_fails_in_a_write_is_told_once_and_the_write_happens_once(
-    bench: SlotBench, tmp_path: Path, hasty: Callable[[float], None], name: SlotName, fault: Fault
+    bench: SlotBench, tmp_path: Path, hasty: Callable[[float], None], name: SlotName, where: Where, fault: Fault
 ) -> None:
-    with make_external(bench, name, tmp_path) as external:
+    if where == "neighbour":
+        bench.neighbour.forget_beads()
+    with make_external(bench, name, tmp_path, where) as external:
         slot = external.slot
         async with running(slot):
             await until(lambda: slot.status.state == "ok")
@@ -363,7 +375,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
 
 @pytest.mark.parametrize("more", [b"\r\n", b"content-encoding: gzip\r\n\r\n"], ids=["endless", "packed"])
-@pytest.mark.parametrize("name", ["orchestrator", "pods"])
+@pytest.mark.parametrize("name", ["beads", "orchestrator", "pods"])
 async def test_a_server_that_answers_without_end_is_cut_off(bench: SlotBench, name: SlotName, more: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with endless(HEAD + more, b" " * 262_144) as port:
@@ -392,7 +404,7 @@ async def bait() -> AsyncIterator[tuple[int, list[bytes]]]:
 
 
 @pytest.mark.parametrize("status", ["301", "302", "307", "308"])
-@pytest.mark.parametrize("name", ["events", "orchestrator", "pods"])
+@pytest.mark.parametrize("name", ["beads", "events", "orchestrator", "pods"])
 async def test_no_server_leads_freehold_to_another_address(
     bench: SlotBench, bait: tuple[int, list[bytes]], name: SlotName, status: str
 ) -> None:

@@ -158,6 +158,11 @@ export interface Bead {
   version: number;
 }
 
+/** Who calls: the owner, or a token, and who acts by it. */
+export interface BeadCaller {
+  name: string;
+}
+
 /** One change in the history of an item. */
 export interface BeadChange {
   version: number;
@@ -266,6 +271,13 @@ export interface ChosenLetters {
   sequences?: number[];
   /** The same request with the same key has its effect once. */
   key?: string | null;
+}
+
+export interface ClaimBead {
+  /** The same request with the same key has its effect once. */
+  key?: string | null;
+  /** The owner can set this session on the item: it becomes the holder. */
+  session?: string | null;
 }
 
 export interface CloseBead {

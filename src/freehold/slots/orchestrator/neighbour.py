@@ -1,15 +1,14 @@
 """Calls of the orchestrator slot, sent to another Freehold over its API."""
 
-import asyncio
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-import httpx2
-
-from freehold.slots.bounded_http import make_client
+from freehold.slots.answers import check_key
 from freehold.slots.contract import Reply, SlotCall, SlotCaller
-from freehold.slots.errors import SlotError, SlotProblem, slot_unavailable
+from freehold.slots.neighbour import NeighbourApi
 from freehold.slots.orchestrator.contract import (
     GetChanges,
     GetRun,
@@ -28,18 +27,7 @@ from freehold.slots.orchestrator.contract import (
 from freehold.slots.settings import ExternalSettings
 from freehold.strict_json import WrongShape, decode
 
-TIMEOUT = 8.0
-MAX_REPLY = 32 * 1024 * 1024
 RUNS = "/v1/slots/orchestrator/runs"
-HERE = frozenset({"localhost", "127.0.0.1", "::1"})
-_PROBLEMS: Mapping[str, SlotProblem] = {
-    "disabled": "disabled",
-    "not-found": "not-found",
-    "claimed": "claimed",
-    "invalid": "invalid",
-    "denied": "denied",
-    "conflict": "conflict",
-}
 
 
 class NeighbourRuns:
@@ -49,41 +37,23 @@ class NeighbourRuns:
     records_events = False
 
     def __init__(self, settings: ExternalSettings) -> None:
-        settings.require_known("url", "token", "privacy")
-        url = settings.require("url").rstrip("/")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or parts.path:
-            raise settings.wrong(
-                "slots.orchestrator.settings.url is not the address of a Freehold",
-                'url = "https://freehold.example.com"',
-            )
-        if parts.scheme == "http" and parts.hostname not in HERE:
-            raise settings.wrong("slots.orchestrator.settings.url is not encrypted", "Use https beyond this machine")
-        token = settings.secret("token")
-        if token is None:
-            raise settings.wrong("slots.orchestrator.settings.token is missing", 'token = "secret:NAME"')
-        self._url = url
-        self._headers = {"authorization": f"Bearer {token.reveal()}"}
-        self._http: httpx2.AsyncClient | None = None
+        self._api = NeighbourApi(settings)
 
     async def connect(self) -> None:
-        if self._http is None:
-            self._http = make_client(MAX_REPLY, base_url=self._url, headers=self._headers, timeout=TIMEOUT)
+        self._api.open()
         await self.health()
 
     async def health(self) -> None:
-        await self._send("GET", f"{RUNS}?limit=1")
+        await self._send("GET", RUNS, query={"limit": 1})
 
     async def close(self) -> None:
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
+        await self._api.close()
 
     async def call(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
         try:
             return cast("Reply", await self._answer(request, caller))
         except (WrongShape, KeyError, TypeError, ValueError) as error:
-            raise slot_unavailable("orchestrator", f"the reply of {self._url} is not valid: {error}") from error
+            raise self._api.wrong_reply(error) from error
 
     async def _answer(self, request: SlotCall[Any], caller: SlotCaller) -> Any:
         match request:
@@ -116,39 +86,17 @@ class NeighbourRuns:
     async def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
     ) -> Any:
-        if self._http is None:
-            raise slot_unavailable("orchestrator", "it is not connected")
-        params = {name: value for name, value in (query or {}).items() if value is not None}
-        try:
-            async with asyncio.timeout(TIMEOUT):
-                answer = await self._http.request(method, path, json=body, params=params)
-        except (httpx2.HTTPError, OSError, TimeoutError) as error:
-            raise slot_unavailable(
-                "orchestrator", (str(error) or type(error).__name__).splitlines()[0][:200]
-            ) from error
-        try:
-            found = answer.json()
-        except (ValueError, RecursionError):
-            found = None
-        if answer.is_success and isinstance(found, dict):
-            return found
-        raise self._read_error(answer.status_code, found)
-
-    def _read_error(self, status: int, body: object) -> SlotError:
-        error = body.get("error") if isinstance(body, dict) else None
-        if not isinstance(error, dict) or not isinstance(error.get("code"), str):
-            return slot_unavailable("orchestrator", f"{self._url} answered {status}, and not as a Freehold does")
-        message = "".join(one if one.isprintable() else " " for one in str(error.get("message", ""))[:500])
-        problem = _PROBLEMS.get(error["code"].rpartition(".")[2]) if error["code"].startswith("orchestrator.") else None
-        if problem is None or problem == "disabled":
-            return slot_unavailable("orchestrator", message or error["code"][:100])
-        return SlotError("orchestrator", problem, message)
+        return await self._api.send(method, path, body, query)
 
 
 def _with_key(body: dict[str, Any], caller: SlotCaller) -> dict[str, Any]:
-    """There, all callers of this Freehold are one. Keys of two callers must not meet."""
+    """There, all callers of this Freehold are one. Keys of two callers, and two keys of one, must not meet."""
     key = body.pop("key", None)
-    return body if key is None else {**body, "key": f"{caller.name[:60]} {key}"[:200]}
+    if key is None:
+        return body
+    check_key("orchestrator", key)
+    digest = hashlib.sha256(json.dumps([caller.name, key]).encode()).hexdigest()
+    return {**body, "key": digest}
 
 
 def _run(value: object) -> Run:
