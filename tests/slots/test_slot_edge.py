@@ -27,7 +27,7 @@ PROGRAM = SlotCaller("token:sync")
 class SurprisingImplementation:
     """Raises what no implementation should."""
 
-    kind: Literal["external"] = "external"
+    kind: str = "external"
     records_events = True
     fails = True
     works = 0
