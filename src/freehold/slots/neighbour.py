@@ -2,9 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -19,6 +19,7 @@ IDLE_SECONDS = 2.0
 """How long a connection waits for its next request. The other side closes it after five seconds."""
 ACTOR_HEADER = "freehold-actor"
 HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+", re.ASCII)
 _PROBLEMS: Mapping[str, SlotProblem] = {
     "not-found": "not-found",
     "claimed": "claimed",
@@ -37,13 +38,13 @@ class NeighbourApi:
         where = f"slots.{settings.slot}.settings"
         settings.require_known("url", "token", "privacy")
         self.url = settings.require("url").rstrip("/")
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or parts.path:
+        parts = _read_address(self.url)
+        if parts is None:
             raise settings.wrong(
                 f"{where}.url is not the address of a Freehold",
                 'url = "https://freehold.example.com"',
             )
-        if parts.scheme == "http" and parts.hostname not in HERE:
+        if parts.scheme == "http" and parts.host not in HERE:
             raise settings.wrong(f"{where}.url is not encrypted", "Use https beyond this machine")
         token = settings.secret("token")
         if token is None:
@@ -73,8 +74,13 @@ class NeighbourApi:
         query: Mapping[str, Any] | None = None,
         *,
         actor: str | None = None,
+        seconds: float | None = None,
     ) -> Any:
-        """The object that it answers with. `actor`: who acts by the token, as the other side is to know it."""
+        """The object that it answers with. `actor`: who acts by the token, as the other side is to know it.
+
+        `seconds`: how long the answer may take, where that is longer than usual.
+        """
+        allowed = seconds or TIMEOUT
         if self._http is None:
             raise slot_unavailable(self._slot, "it is not connected")
         params = {name: value for name, value in (query or {}).items() if value is not None}
@@ -83,8 +89,10 @@ class NeighbourApi:
         if body is not None:
             content, headers["content-type"] = self._write(body), "application/json"
         try:
-            async with asyncio.timeout(TIMEOUT):
-                answer = await self._http.request(method, path, content=content, params=params, headers=headers)
+            async with asyncio.timeout(allowed):
+                answer = await self._http.request(
+                    method, path, content=content, params=params, headers=headers, timeout=allowed
+                )
         except (httpx2.HTTPError, OSError, TimeoutError) as error:
             raise slot_unavailable(self._slot, (str(error) or type(error).__name__).splitlines()[0][:200]) from error
         except UnicodeEncodeError:
@@ -124,6 +132,17 @@ class NeighbourApi:
         if problem is None:
             return slot_unavailable(self._slot, message or code[:100])
         return SlotError(self._slot, problem, message, hint=hint)
+
+
+def _read_address(url: str) -> httpx2.URL | None:
+    """A scheme, a host, and perhaps a port; None for anything else."""
+    try:
+        found = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        return None
+    is_address = found.scheme in ("http", "https") and _HOST.fullmatch(found.host) and (found.port or 0) < 65536
+    is_more = found.userinfo or found.path not in ("", "/") or found.query or found.fragment
+    return found if is_address and not is_more else None
 
 
 def _visible(text: object) -> str:

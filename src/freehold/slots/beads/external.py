@@ -1,7 +1,5 @@
 """The beads slot, kept in a PostgreSQL database or by another Freehold: the address says which."""
 
-from urllib.parse import urlsplit
-
 from freehold.slots.contract import SlotImplementation
 from freehold.slots.host import SlotPlace
 from freehold.slots.settings import ExternalSettings
@@ -21,4 +19,4 @@ def make_external(_place: SlotPlace, settings: ExternalSettings) -> SlotImplemen
 
 
 def is_neighbour(url: str) -> bool:
-    return urlsplit(url).scheme in ("http", "https")
+    return url.lower().startswith(("http://", "https://"))
