@@ -9,7 +9,6 @@ import secrets
 import select
 import signal
 import socket
-import sys
 import tarfile
 import time
 from collections.abc import Mapping
@@ -87,6 +86,8 @@ def start_container(api: EngineApi, order: ContainerOrder) -> Container:
     What does not wait for another is asked of the engine at the same time.
     """
     filters = compile_filters()
+    # Without an image pid 1 is ours, and where the kernel counts its filters they are awaited.
+    confirms = order.spec.image is None and count_filters(os.getpid()) is not None
     name = f"freehold-{secrets.token_hex(6)}"
     with (
         contextlib.ExitStack() as handles,
@@ -111,7 +112,7 @@ def start_container(api: EngineApi, order: ContainerOrder) -> Container:
                 uid=order.uid,
                 guest=order.guest,
                 handover=handover.folder,
-                profile=_pass_filter_profile(api, order.spec, handover.folder),
+                profile=_pass_filter_profile(api, handover.folder, is_short=confirms),
                 labels=make_container_labels(order.link),
             )
             cleanup.callback(_remove, api, name)
@@ -125,16 +126,16 @@ def start_container(api: EngineApi, order: ContainerOrder) -> Container:
         cgroup = find_group_of(pid)
         mechanisms = _describe_limits(cgroup)
         call_as_uid(order.uid, lambda: apply_rlimits(pid, order.spec.limits, mechanisms))
-        if order.spec.image is None:
-            _await_filters(pid, process, count + len(filters))
+        if confirms:
+            _await_filters(pid, process, (count or 0) + len(filters))
         handles.pop_all()
         isolation = Isolation(api.name, asking.result(), f"uid {order.uid} in a container", walls, mechanisms)
         return Container(api, name, pid, process, cgroup, isolation, errors, cleanup.pop_all())
 
 
-def _pass_filter_profile(api: EngineApi, spec: ComputerSpec, folder: Path) -> str:
+def _pass_filter_profile(api: EngineApi, folder: Path, *, is_short: bool) -> str:
     """The profile as the engine takes it: docker its text, podman the path of a file."""
-    profile = make_short_profile() if spec.image is None else make_filter_profile()
+    profile = make_short_profile() if is_short else make_filter_profile()
     if api.name == "docker":
         return profile
     file = folder / "filters.json"
@@ -291,7 +292,7 @@ def _await_walls(api: EngineApi, name: str, pid: int, uid: int) -> tuple[str, ..
 def _await_filters(pid: int, process: int, wanted: int) -> None:
     """Until pid 1 has this many filters. Raises `computer.no-isolation`."""
     deadline = time.monotonic() + START_TIMEOUT
-    while (found := count_filters(pid)) < wanted:
+    while (found := count_filters(pid) or 0) < wanted:
         if select.select([process], [], [], 0.001)[0]:
             raise _ended_at_once()
         if time.monotonic() > deadline:
@@ -302,11 +303,11 @@ def _await_filters(pid: int, process: int, wanted: int) -> None:
             )
 
 
-def count_filters(pid: int) -> int:
-    """How many filters of system calls a process has. Kernels before 5.9 do not tell: as if it had all."""
+def count_filters(pid: int) -> int | None:
+    """How many filters of system calls a process has. None: kernels before 5.9 do not tell."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"^Seccomp_filters:\s*(\d+)", status, re.MULTILINE)
-    return sys.maxsize if found is None else int(found[1])
+    return None if found is None else int(found[1])
 
 
 def find_missing_container_wall(pid: int, uid: int) -> str:
