@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.faults.test_keeper_disk import needs_root, small_disk
 from tests.slots.conftest import SlotBench, Where
+from tests.slots.memory.test_embedding import FakeProvider
 from tests.slots.test_faults import running, told
 from tests.support.condition import until
 from tests.support.cut_proxy import CutProxy, Fault, running_proxy
@@ -44,6 +45,7 @@ from freehold.slots.pods.contract import GetDocument, PutDocument
 
 pytestmark = pytest.mark.shared_processes
 OWNER = SlotCaller("owner")
+MAX_MEMORY = 7_900
 FAULTS: tuple[Fault, ...] = ("refused", "hung", "slow", "wrong", "cut", "torn")
 
 
@@ -256,13 +258,22 @@ def open_folder() -> Iterator[Path]:
 
 
 @needs_root
+@pytest.mark.parametrize("name", ["beads", "memory"])
 async def test_a_database_whose_disk_is_full_loses_nothing_and_takes_the_same_write_once_there_is_room(
-    bench: SlotBench,
+    bench: SlotBench, name: SlotName
 ) -> None:
     text = os.urandom(30_000).hex()
 
-    def write(number: int) -> CreateBead:
-        return CreateBead(f"item {number}", text, key=f"k{number}")
+    def write(number: int) -> SlotWrite[Any]:
+        if name == "beads":
+            return CreateBead(f"item {number}", text, key=f"k{number}")
+        return StoreMemory(f"item {number} {text[:MAX_MEMORY]}", key=f"k{number}")
+
+    async def list_stored(slot: Slot) -> list[str]:
+        if name == "beads":
+            return [one.title for one in (await slot.call(ListBeads(limit=200), OWNER)).beads]
+        found = (await slot.call(ListMemories(limit=200), OWNER)).memories
+        return [one.text.rpartition(" ")[0] for one in found]
 
     with (
         open_folder() as parent,
@@ -270,7 +281,11 @@ async def test_a_database_whose_disk_is_full_loses_nothing_and_takes_the_same_wr
         running_postgres(disk) as server,
     ):
         settings = {"url": server.url, "schema": bench.unique}
-        async with running(make_slot("beads", SlotSection(mode="external", settings=settings), bench.place)) as slot:
+        place = bench.place
+        if name == "memory":
+            settings["embedding"] = "ours/letters"
+            place = replace(bench.place, embed=FakeProvider().embed)
+        async with running(make_slot(name, SlotSection(mode="external", settings=settings), place)) as slot:
             await until(lambda: slot.status.state == "ok")
             ballast = fill_disk(disk, 0)
             done = 0
@@ -285,8 +300,7 @@ async def test_a_database_whose_disk_is_full_loses_nothing_and_takes_the_same_wr
             await until(is_stored)
             for number in range(done + 1):
                 assert await problem_of(slot, write(number)) == "none"
-            found = (await slot.call(ListBeads(limit=200), OWNER)).beads
-            assert sorted(one.title for one in found) == sorted(f"item {number}" for number in range(done + 1))
+            assert sorted(await list_stored(slot)) == sorted(f"item {number}" for number in range(done + 1))
 
 
 @needs_root
