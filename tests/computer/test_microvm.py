@@ -140,7 +140,7 @@ def test_a_template_is_read_again_only_when_it_may_have_changed(
             assert opened is not None
             return opened[1].result()
 
-    wait_until(lambda: time.time() - (template.folder / "devices").stat().st_ctime > SETTLED_AFTER)
+    wait_until(lambda: time.time() - (template.folder / "memory").stat().st_ctime > SETTLED_AFTER)
     assert is_right()
     assert len(read) == 1
     assert is_right()
