@@ -14,7 +14,15 @@ from freehold.errors import FreeholdError
 from freehold.gateway.services import Services
 from freehold.slots.contract import Reply, SlotCall, SlotCaller
 from freehold.slots.orchestrator.contract import RunChange, RunEvent
-from freehold.slots.orchestrator.engine import ChangeCounts, ChildReport, ChildSpec, IsOverBudget, Report
+from freehold.slots.orchestrator.engine import (
+    ChangeCounts,
+    ChildReport,
+    ChildSpec,
+    IsOverBudget,
+    Report,
+    SessionCost,
+    SessionWanted,
+)
 
 
 class ScriptedRuns:
@@ -29,13 +37,12 @@ class ScriptedRuns:
         self.events: dict[str, list[RunEvent]] = {}
         self.changes: dict[str, tuple[RunChange, ...]] = {}
         self.salvaged: list[str] = []
+        self.unpriced: set[str] = set()
         self.dropped: list[str] = []
 
-    async def open_session(
-        self, agent: str | None, model: str | None, title: str, parent: str | None, who: str
-    ) -> tuple[str, str]:
+    async def open_session(self, wanted: SessionWanted) -> tuple[str, str]:
         self.opened += 1
-        return f"session-{self.opened}", agent or "builtin"
+        return f"session-{self.opened}", wanted.agent or "builtin"
 
     def launch(self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget) -> None:
         self.children[child.id] = (child, report, is_over_budget)
@@ -46,11 +53,12 @@ class ScriptedRuns:
     async def read_events(self, session: str, after: int, limit: int) -> tuple[RunEvent, ...]:
         return tuple(one for one in self.events.get(session, []) if one.seq > after)[:limit]
 
-    async def cost_of(self, session: str) -> float:
-        return self.costs.get(session, 0.0)
+    async def cost_of(self, session: str) -> SessionCost:
+        return SessionCost(self.costs.get(session, 0.0), session not in self.unpriced)
 
-    async def compare(self, id: str) -> tuple[RunChange, ...]:
-        return self.changes.get(id, ())
+    async def compare(self, id: str) -> tuple[tuple[RunChange, ...], int]:
+        found = self.changes.get(id, ())
+        return found[:200], len(found)
 
     async def merge(self, id: str, why: str, who: str, *, force: bool) -> None:
         """Once, as the real one."""
@@ -106,7 +114,7 @@ def running_neighbour(folder: Path) -> Iterator[Neighbour]:
         async with running_gateway(folder, '[slots]\norchestrator = "local"\nbeads = "local"\n') as gateway:
             await use_scripted_runs(gateway)
             await until(lambda: gateway.services.slots.beads.status.state == "ok")
-            headers = gateway.token("orchestrator", "prompt", "beads", name="neighbour")
+            headers = gateway.token("orchestrator", "prompt", "files", "beads", name="neighbour")
             token, loop = headers["authorization"].removeprefix("Bearer "), asyncio.get_running_loop()
             found.append(Neighbour(gateway.url, token, gateway.services, loop))
             started.set()

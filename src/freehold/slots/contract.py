@@ -26,6 +26,8 @@ class SlotCall(TypedCall[Reply_co], Generic[Reply_co]):
     """
     record_identifiers: ClassVar[frozenset[str]] = frozenset()
     """The same for the keys of records that the call stores."""
+    seconds_allowed: ClassVar[float | None] = None
+    """How long a call may take that is known to be slow, such as a merge of many files. None: as long as any."""
 
 
 class SlotWrite(SlotCall[Reply_co], Generic[Reply_co]):

@@ -205,14 +205,19 @@ class Slot:
             log.warning("what the privacy filter found could not be recorded", extra={"error": error.message})
 
     async def _ask(self, request: SlotCall[Reply], caller: SlotCaller) -> Reply:
+        # A call that is known to be slow tells nothing about the slot when it takes too long.
+        is_slow = type(request).seconds_allowed is not None
+        allowed = type(request).seconds_allowed or CALL_TIMEOUT
         try:
-            async with asyncio.timeout(CALL_TIMEOUT):
+            async with asyncio.timeout(allowed):
                 reply = await self._inner.call(request, caller)
         except TimeoutError:
-            self._note_lost(f"no answer within {CALL_TIMEOUT:g} s")
-            raise slot_unavailable(self.name, f"no answer within {CALL_TIMEOUT:g} s") from None
+            late = slot_unavailable(self.name, f"no answer within {allowed:g} s")
+            if not is_slow:
+                self._note_lost(f"no answer within {allowed:g} s")
+            raise late from None
         except SlotError as error:
-            if error.problem == "unavailable":
+            if error.problem == "unavailable" and not is_slow:
                 self._note_lost(error.message)
             raise
         except Exception as error:
