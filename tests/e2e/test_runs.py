@@ -242,3 +242,15 @@ async def test_a_run_whose_gateway_was_killed_while_it_asked_never_works_in_the_
     )
     assert prompted.json()["error"]["code"] == "session.run.conflict"
     assert not freehold.file("escaped.txt").exists()
+
+
+async def test_changes_that_are_more_than_text_say_so(freehold: RunningFreehold) -> None:
+    made = "mkdir -p .git/hooks && ln -s /etc/passwd link && echo x > .git/hooks/pre-commit && chmod 755 .git/hooks/*"
+    run = await spawn(freehold, f"RUN cd /workspace && {made} && echo y > plain.txt\nSAY Done.")
+    assert (await finish(freehold, run["id"]))["state"] == "done"
+    found = await freehold.call("GET", f"{RUNS}/{run['id']}/changes")
+    traits = {one["path"]: one["traits"] for one in found["files"]}
+    assert (found["total"], traits["link"], traits["plain.txt"]) == (3, ["a link to /etc/passwd"], [])
+    program, starts = traits[".git/hooks/pre-commit"]
+    assert program == "a program (mode 755)"
+    assert starts.startswith("runs by itself: ")
