@@ -99,7 +99,9 @@ async def test_a_template_is_used_only_if_its_bytes_and_the_system_are_as_they_w
     known = tmp_path / "known"
     known.write_text("a file of the system")
     found = known.lstat()
-    described = [found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    described = [found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    (template.folder / "system").write_text(json.dumps({str(known): [found.st_dev + 1, *described[1:]]}))
+    assert not template.is_usable()
     (template.folder / "system").write_text(json.dumps({str(known): described}))
     assert template.is_usable()
     with template.opened() as opened:
@@ -138,7 +140,7 @@ def test_a_template_is_read_again_only_when_it_may_have_changed(
             assert opened is not None
             return opened[1].result()
 
-    wait_until(lambda: time.time() - (template.folder / "devices").stat().st_ctime > SETTLED_AFTER)
+    wait_until(lambda: time.time() - (template.folder / "memory").stat().st_ctime > SETTLED_AFTER)
     assert is_right()
     assert len(read) == 1
     assert is_right()
@@ -162,6 +164,17 @@ def test_memory_is_saved_without_its_empty_pages(tmp_path: Path) -> None:
         copy_data(memory.fileno(), saved.fileno())
         assert (tmp_path / "saved").read_bytes() == (tmp_path / "memory").read_bytes()
         assert sum(end - start for start, end in find_data(saved.fileno())) <= len(filled) * 65536
+
+
+def test_memory_that_cannot_be_read_as_a_whole_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing would be zeros in the machine that continues."""
+    read = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, place: read(file, size, place)[:-4096])
+    with (tmp_path / "memory").open("w+b") as memory, (tmp_path / "saved").open("w+b") as saved:
+        memory.write(b"x" * 4096 * 3)
+        memory.flush()
+        with pytest.raises(OSError, match="Input/output error"):
+            copy_data(memory.fileno(), saved.fileno())
 
 
 async def test_variables_of_an_owner_are_in_no_template(

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
 import os
+import platform
 import shutil
 import stat
 import subprocess
@@ -27,8 +29,8 @@ from freehold.computer.bubblewrap.requirements import (
 from freehold.computer.contract.spec import ComputerSpec, Mount
 from freehold.computer.library.computer import Computer
 from freehold.computer.library.removal import remove_tree
-from freehold.computer.walls import ownership, seccomp
-from freehold.computer.walls.cgroups import find_parents
+from freehold.computer.walls import credentials, ownership, seccomp
+from freehold.computer.walls.cgroups import Cgroup, find_parents
 from freehold.computer.walls.credentials import start_as_uid
 from freehold.computer.walls.folder_check import check_mounts
 from freehold.computer.walls.inside import SHARED_ETC
@@ -292,7 +294,7 @@ async def test_a_computer_is_in_its_control_groups_and_this_process_is_not() -> 
         assert (await computer.run("cut -d: -f3 /proc/self/cgroup /proc/1/cgroup | sort -u")).text.strip() == "/"
         parents = find_parents()
         outside = Path(f"/proc/{host_pid(computer)}/cgroup").read_text()
-        assert outside.count(f"/freehold-{os.getpid()}-") == len(
+        assert outside.count(f"/freehold-{os.getpid()}.") == len(
             {line for line in outside.splitlines() if set(line.split(":")[1].split(",")) & set(parents)}
         )
         assert {task.read_text() for task in Path("/proc/self/task").glob("*/cgroup")} == {own}
@@ -301,10 +303,51 @@ async def test_a_computer_is_in_its_control_groups_and_this_process_is_not() -> 
 @as_root
 async def test_a_sandbox_that_keeps_a_privilege_of_the_keeper_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """bubblewrap itself, outside of the walls, must have nothing of root."""
+    monkeypatch.setattr(Cgroup, "entering_command_of_version_2", lambda self: [])
     monkeypatch.setattr(sandbox, "start_as_uid", lambda uid: contextlib.nullcontext())
     monkeypatch.setattr(sandbox, "START_TIMEOUT", 1.0)
     with pytest.raises(FreeholdError, match="did not build every wall"):
         await Computer.start()
+
+
+@as_root
+async def test_a_sandbox_is_not_lost_if_its_thread_cannot_become_root_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is that of the system, not one of bubblewrap, and the check after every test finds no process."""
+
+    @contextlib.contextmanager
+    def start_and_fail(uid: int) -> Iterator[None]:
+        with start_as_uid(uid):
+            yield
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(Cgroup, "entering_command_of_version_2", lambda self: [])
+    monkeypatch.setattr(sandbox, "start_as_uid", start_and_fail)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        await Computer.start()
+
+
+@as_root
+def test_a_thread_takes_back_what_it_can_if_a_step_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    before = (os.getresuid(), os.getresgid(), os.getgroups())
+    call, set_gids = credentials._call, credentials._CALLS[platform.machine()][0]
+
+    def fail_for_gids(number: int, *values: int) -> None:
+        if number == set_gids:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        call(number, *values)
+
+    def start() -> None:
+        try:
+            with start_as_uid(64242):
+                monkeypatch.setattr(credentials, "_call", fail_for_gids)
+        except OSError as error:
+            seen.extend([error.errno, os.getresuid(), os.getresgid(), os.getgroups()])
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert seen == [errno.EPERM, before[0], (64242,) * 3, before[2]]
 
 
 @as_root

@@ -199,9 +199,10 @@ async def test_a_conflict_is_shown_on_the_page_and_overwritten_only_when_the_own
     await expect(dialog).to_have_count(0)
 
 
-async def test_a_run_is_started_on_the_page_with_a_budget_and_without_questions(
+async def test_a_run_is_started_on_the_page_and_a_budget_that_nothing_measures_is_refused(
     freehold: RunningFreehold, owner_page: OwnerPage
 ) -> None:
+    """The model of the tests has no price."""
     page = owner_page.page
     await page.goto(freehold.pages + "/runs")
     await page.get_by_label("Task").fill("SAY Started on the page.")
@@ -210,6 +211,46 @@ async def test_a_run_is_started_on_the_page_with_a_budget_and_without_questions(
     await page.get_by_label("Budget in dollars").fill("2.5")
     await page.get_by_label("It may ask you").uncheck()
     await page.get_by_role("button", name="Start run").press("Enter")
+    await expect(page.get_by_text("has no known prices, so that a budget cannot be kept")).to_be_visible()
+    await page.get_by_label("Budget in dollars").fill("")
+    await page.get_by_role("button", name="Start run").press("Enter")
     card = page.get_by_role("listitem").filter(has_text="SAY Started on the page.").first
     await expect(card).to_contain_text("done")
-    await expect(card).to_contain_text("of $2.50")
+
+
+async def test_a_run_whose_gateway_was_killed_while_it_asked_never_works_in_the_workspace(
+    freehold: RunningFreehold,
+) -> None:
+    run = await spawn(freehold, "WRITE /workspace/escaped.txt words\nSAY Done.")
+
+    async def list_asked() -> list[str]:
+        return [one["id"] for one in await freehold.call("GET", "/v1/approvals") if one["session"] == run["session"]]
+
+    await until(list_asked)
+    (asked,) = await list_asked()
+    await freehold.kill_gateway()
+
+    async def is_over() -> bool:
+        return (await freehold.call("GET", f"{RUNS}/{run['id']}"))["finished"] is not None
+
+    await until(is_over)
+    assert await list_asked() == []
+    answered = await freehold.http.post(f"/v1/approvals/{asked}", json={"answer": "once"})
+    assert answered.json()["error"]["code"] == "session.run.conflict"
+    prompted = await freehold.http.post(
+        f"/v1/sessions/{run['session']}/prompt", json={"text": "RUN touch /workspace/escaped.txt", "key": "again"}
+    )
+    assert prompted.json()["error"]["code"] == "session.run.conflict"
+    assert not freehold.file("escaped.txt").exists()
+
+
+async def test_changes_that_are_more_than_text_say_so(freehold: RunningFreehold) -> None:
+    made = "mkdir -p .git/hooks && ln -s /etc/passwd link && echo x > .git/hooks/pre-commit && chmod 755 .git/hooks/*"
+    run = await spawn(freehold, f"RUN cd /workspace && {made} && echo y > plain.txt\nSAY Done.")
+    assert (await finish(freehold, run["id"]))["state"] == "done"
+    found = await freehold.call("GET", f"{RUNS}/{run['id']}/changes")
+    traits = {one["path"]: one["traits"] for one in found["files"]}
+    assert (found["total"], traits["link"], traits["plain.txt"]) == (3, ["a link to /etc/passwd"], [])
+    program, starts = traits[".git/hooks/pre-commit"]
+    assert program == "a program (mode 755)"
+    assert starts.startswith("runs by itself: ")

@@ -1,10 +1,10 @@
-"""Work items: the same in the home and in a database."""
+"""Work items: the same in the home, in a database, and in another Freehold."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.slots.conftest import Mode, SlotBench
+from tests.slots.conftest import SlotBench, Where
 
 from freehold.slots import Slot, SlotCaller, SlotError
 from freehold.slots.beads.assignment import describe_work
@@ -33,9 +33,9 @@ AGENT = SlotCaller("session:a1")
 OTHER = SlotCaller("session:b2")
 
 
-@pytest.fixture(params=["local", "external"])
+@pytest.fixture(params=["local", "external", "neighbour"])
 async def beads(bench: SlotBench, request: pytest.FixtureRequest) -> AsyncIterator[Slot]:
-    mode: Mode = request.param
+    mode: Where = request.param
     async with bench.open("beads", mode) as slot:
         yield slot
 
@@ -331,8 +331,9 @@ async def test_an_import_with_a_cycle_stores_nothing(beads: Slot) -> None:
     assert (await beads.call(ListBeads(), OWNER)).beads == ()
 
 
-async def test_what_is_exported_from_one_place_is_the_same_in_the_other(bench: SlotBench) -> None:
-    async with bench.open("beads", "local") as local, bench.open("beads", "external") as external:
+@pytest.mark.parametrize("mode", ["external", "neighbour"])
+async def test_what_is_exported_from_one_place_is_the_same_in_the_other(bench: SlotBench, mode: Where) -> None:
+    async with bench.open("beads", "local") as local, bench.open("beads", mode) as external:
         first = await create(local, "first", labels=("x",), description="dé\n")
         second = await create(local, "second", needs=(first.id,), parent=None)
         await local.call(ClaimBead(first.id), AGENT)

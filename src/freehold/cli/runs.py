@@ -21,7 +21,7 @@ run_argument = click.argument("run", metavar="RUN")
 
 def _open(home: Home) -> "AbstractContextManager[SyncFreehold]":
     """Only a Freehold that runs can run agents."""
-    return running_freehold(home, "runs", "orchestrator", "prompt")
+    return running_freehold(home, "runs", "orchestrator", "prompt", "files")
 
 
 @click.group(invoke_without_command=True)
@@ -132,12 +132,15 @@ def changes(run: str, home: Home, as_json: bool) -> None:
         click.echo(json.dumps([one.model_dump() for one in found.files]))
         return
     for one in found.files:
-        mark = "  (others have changed it too)" if one.conflict else ""
+        marks = (*one.traits, *(["others have changed it too"] if one.conflict else []))
+        mark = f"  ({'; '.join(marks)})" if marks else ""
         click.echo(make_visible(f"{one.kind} {one.path}, {one.size} bytes{mark}", lines=False))
         if one.diff:
             click.echo(make_visible(one.diff))
     if not found.files:
         click.echo("There are no changes to take.")
+    elif found.total > len(found.files):
+        click.echo(f"NOT ALL ARE SHOWN: {found.total - len(found.files)} of {found.total} files are not listed here.")
 
 
 @command.command()

@@ -142,7 +142,7 @@ def _serve_host_tools(
         lambda: services.computer_access.egress,
         list_ports,
         find_preview,
-        lambda session: engine.own_computer(session) or services.computer_access.computer,
+        lambda session: engine.sessions.dependencies.computer_of(session),
     )
     tools = [
         *make_host_tools(dependencies),

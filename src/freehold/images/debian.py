@@ -26,17 +26,32 @@ CLEAN = (
 )
 
 # With a fixed date Python compiles modules so that each import reads the source again and compares its hash. Nothing in an
-# image changes after the build, and it is checked at boot: the compiled module is enough (PEP 552).
+# image changes after the build, and it is checked at boot: the compiled module is enough (PEP 552), if it is that of its
+# source now. The key of the hash is the number of the Python that compiled it; where that Python hashes otherwise than
+# this one, the module stays as it was.
 TRUST_COMPILED = """
-import os, sys
+import _imp, importlib.util, os, stat, sys
+
+def read(path, size=-1):
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        return file.read(size) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+
 for folder, _, names in os.walk(sys.argv[1]):
     for name in names:
         path = os.path.join(folder, name)
-        if name.endswith(".pyc") and not os.path.islink(path):
+        if not name.endswith(".pyc") or not stat.S_ISREG(os.lstat(path).st_mode):
+            continue
+        head = read(path, 16)
+        if len(head) < 16 or head[4:8] != bytes([3, 0, 0, 0]):
+            continue
+        try:
+            source = read(importlib.util.source_from_cache(path))
+        except (ValueError, OSError):
+            continue
+        if _imp.source_hash(int.from_bytes(head[:4], "little"), source) == head[8:]:
             with open(path, "r+b") as file:
-                if file.read(8)[4:] == bytes([3, 0, 0, 0]):
-                    file.seek(4)
-                    file.write(bytes([1]))
+                file.seek(4)
+                file.write(bytes([1]))
 """
 
 

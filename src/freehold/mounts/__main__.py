@@ -94,7 +94,8 @@ def make_bridge_finder(settings: RemoteMountSettings) -> ServerFinder:
 def identify_mount(mount: MountSection) -> tuple[str, ...]:
     """Changes that were not sent to a server are never sent to another one, or as another user."""
     where = (mount.target, mount.kind, mount.endpoint, mount.source, mount.user, mount.key)
-    return tuple(part or "" for part in where)
+    who = (mount.issuer,) if mount.issuer else ()  # the caches of mounts without one keep their names
+    return tuple(part or "" for part in (*where, *who))
 
 
 def _read_folder(mount: MountSection, vault: Vault) -> RemoteFolder:

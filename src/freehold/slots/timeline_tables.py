@@ -63,7 +63,7 @@ class TimelineTables:
 
     async def carry_out(self, request: SlotCall[Reply], caller: SlotCaller, make_steps: StepsOfOneCall) -> Reply:
         """The reply of these steps, in one transaction with the answer for a repetition and the timeline event."""
-        context = CallContext(caller, self._clock())
+        context = CallContext(caller, round(self._clock(), 6))
         if not isinstance(request, SlotWrite | SlotUpkeep):
             read = partial(run_steps, make_steps(request, context), self._read)
             return cast("Reply", await self._run(read))

@@ -1,5 +1,6 @@
 """A hostile agent with every host tool of the slots: it neither sees nor changes what belongs to another agent."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from itertools import product
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from tests.agents.tools.test_bead_tools import no_secret
 from tests.agents.tools.test_event_tools import Asked
-from tests.support.scripted_runs import ScriptedRuns
+from tests.support.scripted_runs import Neighbour, ScriptedRuns, running_neighbour
 
 from freehold.agents.tools.beads import make_bead_tools
 from freehold.agents.tools.events import make_event_tools
@@ -176,3 +177,42 @@ async def test_no_host_tool_shows_or_changes_what_belongs_to_another_agent(
     assert MARK not in await introduce_session(slots["memory"], "hostile", "claude")
     assert await state() == before
     assert (tmp_path / "pods" / "private" / "x.txt").read_text() == MARK
+
+
+@pytest.fixture
+def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbour]:
+    with running_neighbour(tmp_path_factory.mktemp("neighbour")) as found:
+        yield found
+
+
+async def test_no_host_tool_reaches_a_run_of_another_agent_at_another_freehold(
+    neighbour: Neighbour, tmp_path: Path
+) -> None:
+    there = neighbour.services.slots.engine.engine
+    assert isinstance(there, ScriptedRuns)
+    settings = {"url": neighbour.url, "token": "env:T"}
+    with Timeline(tmp_path / "timeline.db") as timeline:
+        place = SlotPlace(Home(tmp_path, tmp_path), timeline, no_secret, {"T": neighbour.token})
+        slot = make_slot("orchestrator", SlotSection(mode="external", settings=settings), place)
+        await slot.connect()
+        ids = []
+        for caller in (CODEX, OWNER):
+            run = await slot.call(SpawnRun(f"Say {MARK}", title=MARK), caller)
+            there.events[run.session] = [RunEvent(1, "t", "message", {"text": MARK})]
+            there.changes[run.id] = (RunChange(f"{MARK}.py", "added", 1, None, False),)
+            done = there.tell(run.id, ChildReport(state="done", changes=ChangeCounts(added=1)))
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done, neighbour.loop))
+            ids += [run.id, run.session]
+        before = (await slot.call(ListRuns(), OWNER)).runs
+        asked = Asked("reject")
+        for tool in make_run_tools(slot):
+            for given in attempts(tool, ids):
+                try:
+                    answer = str(await tool.call(ToolCaller("hostile", asked.ask), tool.check(given)))
+                except FreeholdError as error:
+                    answer = f"{error.message} {error.hint}"
+                assert MARK not in answer, (tool.name, given)
+        assert MARK not in str(asked.seen)
+        assert (await slot.call(ListRuns(), OWNER)).runs == before
+        assert (there.ended, there.merged, there.dropped) == ([], [], [])
+        await slot.close()

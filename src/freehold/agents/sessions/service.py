@@ -95,9 +95,19 @@ class SessionService:
     # Sessions
 
     async def open(
-        self, agent: str | None, title: str | None, model: str | None, *, who: str, parent: str | None = None
+        self,
+        agent: str | None,
+        title: str | None,
+        model: str | None,
+        *,
+        who: str,
+        parent: str | None = None,
+        of_run: bool = False,
     ) -> SessionRow:
-        """Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`."""
+        """Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`.
+
+        The agent of a session `of_run` works in the computer of its run and nowhere else.
+        """
         await self.ready.wait()
         manifest = self.dependencies.manifest
         definition = find_agent(manifest, agent or manifest.agents.default)
@@ -109,7 +119,9 @@ class SessionService:
             )
         if model is None or model not in manifest.models:
             choose_provider(definition, manifest)
-        row = await run_blocking(self._store.create, definition.name, title, model, who=who, parent=parent)
+        row = await run_blocking(
+            self._store.create, definition.name, title, model, who=who, parent=parent, of_run=of_run
+        )
         self._watchers.publish_session(row)
         return row
 
@@ -255,6 +267,7 @@ class SessionService:
         """Whether a new prompt has to wait, and the status of its session then. Raises when it takes no prompt."""
         self._refuse_while_stopped()
         row = await self.get(session)
+        self.dependencies.refuse_ended_run(session)
         if row.archived:
             raise FreeholdError("session.archived.conflict", "This session is archived", hint="Unarchive it first")
         runner = self._runners.get(session)
@@ -322,8 +335,10 @@ class SessionService:
                     await runner.stopped.wait()
 
     async def stop(self, session: str, reason: str) -> None:
-        """Ends the agent of one session, with the prompts that wait. Returns when it has ended."""
+        """Ends the agent of one session, with the prompts and questions that wait. Returns when it has ended."""
         await self._stop_runner(session, reason)
+        await self._drop_queued(session)
+        await self.dependencies.approvals.withdraw(session, orphaned=True)
 
     async def _stop_runner(self, session: str, reason: str) -> None:
         runner = self._runners.get(session)
@@ -357,6 +372,7 @@ class SessionService:
         self._refuse_while_stopped()
         runner = self._runners.get(session)
         if runner is None:
+            self.dependencies.refuse_ended_run(session)
             assert self._group is not None  # `run` comes first
             runner = self._runners[session] = SessionRunner(
                 self.dependencies, session, self.admission, self.memory, idle=self._idle
@@ -393,6 +409,8 @@ class SessionService:
             self._runners.pop(runner.session, None)
             runner.ready.set()
             runner.stopped.set()
+        if self.dependencies.has_ended_run(runner.session):
+            await self._drop_queued(runner.session)
         waits = await run_blocking(self._store.turns.find_next, runner.session) is not None
         if waits and not self._is_stopped():
             self._wake(runner.session)

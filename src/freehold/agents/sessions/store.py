@@ -50,21 +50,37 @@ class SessionStore:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.turns = TurnStore(timeline)
+        self._of_runs: set[str] = set()
 
     def prepare(self) -> None:
         """Creates or migrates the tables. Call it before anything else. Idempotent."""
         self.timeline.ensure_schema("agents", *SCHEMA)
+        self._of_runs = {row[0] for row in self.timeline.query("SELECT id FROM agents_session WHERE of_run = 1")}
+
+    def is_of_run(self, session: str) -> bool:
+        """Whether it belongs to a run: its agent works in the computer of the run, or not at all. Does not block."""
+        return session in self._of_runs
 
     def create(
-        self, agent: str, title: str | None, model: str | None, *, who: str, parent: str | None = None
+        self,
+        agent: str,
+        title: str | None,
+        model: str | None,
+        *,
+        who: str,
+        parent: str | None = None,
+        of_run: bool = False,
     ) -> SessionRow:
         session = secrets.token_hex(8)
+        if of_run:
+            self._of_runs.add(session)
         with self.timeline.transaction() as tx:
             at = current_instant()
             tx.execute(
-                "INSERT INTO agents_session (id, title, named, agent, model, status, created, updated, parent, number) "
-                "VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?, (SELECT coalesce(max(number), 0) + 1 FROM agents_session))",
-                (session, title or "New session", title is not None, agent, model, at, at, parent),
+                "INSERT INTO agents_session (id, title, named, agent, model, status, created, updated, parent, of_run,"
+                " number) VALUES (?, ?, ?, ?, ?, 'idle', ?, ?, ?, ?,"
+                " (SELECT coalesce(max(number), 0) + 1 FROM agents_session))",
+                (session, title or "New session", title is not None, agent, model, at, at, parent, of_run),
             )
             tx.append("session.opened", {"session": session, "agent": agent}, who=who)
         return self.get(session)

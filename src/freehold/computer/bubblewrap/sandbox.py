@@ -144,31 +144,41 @@ def _start_bwrap(
     """
     info, info_inside = os.pipe()
     handed = [info_inside]
-    guest = [*PYTHON, str(order.listener), "--hold", ",".join(map(str, RESERVED_PORTS)), "--ends-with", "2"]
+    helper: subprocess.Popen[bytes] | None = None
     try:
         arguments = _write_arguments(order, filters, sources, info_inside, handed)
+        steps = [*descent, *_drop_privileges(order, tools)] if descent else []
         with contextlib.nullcontext() if descent else start_as_uid(order.uid):
-            steps = [*descent, *_drop_privileges(order, tools)] if descent else []
-            helper = subprocess.Popen(
-                [*steps, tools.bwrap, "--args", str(arguments), "--", *guest],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                env={"PATH": "/usr/bin:/bin"},
-                cwd="/",
-                pass_fds=[*handed, order.listener],
-                start_new_session=True,
-            )
-    except OSError as error:
-        os.close(info)
-        raise explain_bwrap_error(f"{tools.bwrap}: {error.strerror}", tools.bwrap).error() from error
+            helper = _spawn(order, tools, [*steps, tools.bwrap, "--args", str(arguments)], handed)
     except BaseException:
         os.close(info)
+        if helper is not None:  # it runs, but this thread could not become what it was
+            helper.kill()
+            _remove(helper, None)
         raise
     finally:
         for descriptor in handed:
             os.close(descriptor)
     return helper, info
+
+
+def _spawn(
+    order: SandboxOrder, tools: SandboxTools, command: Sequence[str], handed: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    guest = [*PYTHON, str(order.listener), "--hold", ",".join(map(str, RESERVED_PORTS)), "--ends-with", "2"]
+    try:
+        return subprocess.Popen(
+            [*command, "--", *guest],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={"PATH": "/usr/bin:/bin"},
+            cwd="/",
+            pass_fds=[*handed, order.listener],
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise explain_bwrap_error(f"{tools.bwrap}: {error.strerror}", tools.bwrap).error() from error
 
 
 def _find_guest(helper: subprocess.Popen[bytes], child_info: bytes, tools: SandboxTools) -> int:

@@ -132,11 +132,14 @@ def continue_machine(qmp: QmpPort) -> None:
 
 
 def copy_data(source: int, target: int) -> None:
-    """Copy what is not zero. The target gets the same size, and holes for the rest."""
+    """Copy what is not zero. The target gets the same size, and holes for the rest. Raises OSError."""
     os.ftruncate(target, os.fstat(source).st_size)
     for start, end in find_data(source):
         for place in range(start, end, COPY_STEP):
-            data = os.pread(source, min(COPY_STEP, end - place), place)
+            wanted = min(COPY_STEP, end - place)
+            data = os.pread(source, wanted, place)
+            if len(data) < wanted:  # the rest would be zeros in the copy
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
             for first, last in _find_filled(data):
                 _write_all(target, data[first:last], place + first)
 

@@ -2,8 +2,11 @@
 
 A template is named after all that it was made from. It holds no file of an owner, because it is booted with empty
 folders, and no variable: a computer with an environment of its own boots without one. It is used only if its bytes are
-those that were written, and if each file of the system that it remembers is as it was. The bytes are read again after
-each boot of this machine, and whenever the file has changed.
+those that were written, and if each file of the system that it remembers is as it was: its device, inode, mode, size and
+the times of its last change. The bytes are read again after each boot of this machine, and whenever one of these differs.
+
+A change that leaves them as they were is not noticed before the next boot: through a mapping that was writable already,
+or below the file system. Only root can make one, since the folder is root's alone.
 """
 
 import contextlib
@@ -28,7 +31,7 @@ from freehold.computer.microvm.vm import Blueprint, Vm
 from freehold.computer.walls.ownership import chown_tree
 from freehold.errors import FreeholdError
 
-FORMAT = 2
+FORMAT = 3
 MAX_TEMPLATES = 4
 ATTRIBUTES_LIVE = 1.1
 """Seconds after which the machine forgets what it knows about the empty folders: virtiofsd says 1."""
@@ -170,7 +173,7 @@ def _describe_state(saved: SavedState) -> str:
 
 
 def _describe_file(found: os.stat_result) -> list[int]:
-    return [found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    return [found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def find_template(blueprint: Blueprint, timeout: float) -> Template:

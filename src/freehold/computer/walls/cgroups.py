@@ -7,6 +7,7 @@ delegated group) gets none; the limits are then enforced by rlimits and the watc
 import contextlib
 import itertools
 import os
+import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
 PERIOD = 100_000
 PREFIX = "freehold-"
+GROUP_NAME = re.compile(PREFIX + r"(?P<pid>\d+)[.-](?P<started>\d+)(?:\.(?P<namespace>\d+))?[.-]\d+")
+"""Before 0.2 the name had no namespace, and hyphens between its parts. That version ignores those with dots."""
 
 # Joins the cgroups while it still has the permission, then becomes the next program.
 ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
@@ -253,7 +256,7 @@ def _enter(files: Iterable[Path]) -> list[str]:
 
 def make_cgroup(limits: Limits, parents: Mapping[str, CgroupParent]) -> Cgroup | None:
     """A new group with the limits set, or None if no group can be created."""
-    name = f"{PREFIX}{os.getpid()}-{_read_start_time(os.getpid())}-{next(_serial)}"
+    name = f"{PREFIX}{os.getpid()}.{_read_start_time(os.getpid())}.{_own_pid_namespace()}.{next(_serial)}"
     folders: dict[str, Path] = {}
     versions: dict[str, Version] = {}
     for controller, parent in parents.items():
@@ -307,17 +310,26 @@ def _forbid_swap(folder: Path, controller: str) -> None:
 
 
 def remove_stale_cgroups(parents: Mapping[str, CgroupParent]) -> int:
-    """Kill and remove groups whose keeper has ended. Returns the number of removed folders."""
-    removed = 0
+    """Kill and remove groups whose keeper has ended. Returns the number of removed folders.
+
+    A keeper in another pid namespace cannot be seen from here, so its groups are its own affair.
+    """
+    removed, namespace = 0, _own_pid_namespace()
     for parent in set(parents.values()):
-        for folder in parent.folder.glob(f"{PREFIX}*-*-*"):
-            _, pid, started, _ = folder.name.split("-")
-            if _read_start_time(int(pid)) == started:
+        for folder in parent.folder.glob(f"{PREFIX}*"):
+            name = GROUP_NAME.fullmatch(folder.name)
+            if name is None or name["namespace"] not in (None, namespace):
+                continue
+            if _read_start_time(int(name["pid"])) == name["started"]:
                 continue
             group = Cgroup({"any": folder}, {"any": parent.version})
             group.kill()
             removed += group.remove()
     return removed
+
+
+def _own_pid_namespace() -> str:
+    return str(Path("/proc/self/ns/pid").stat().st_ino)
 
 
 def _read_start_time(pid: int) -> str:

@@ -10,7 +10,7 @@ import ctypes
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 _CALLS = {"x86_64": (119, 117, 116), "aarch64": (149, 147, 159)}
 """setresgid, setresuid, setgroups."""
@@ -41,11 +41,9 @@ def start_as_uid(uid: int) -> Iterator[None]:
         _call(set_uids, uid, uid, 0)
         yield
     finally:
-        _call(set_uids, _KEEP, 0, _KEEP)
-        _call(set_uids, *uids)
-        _call(set_gids, *gids)
         numbers = (ctypes.c_uint32 * len(groups))(*groups)
-        _call(set_groups, len(groups), ctypes.addressof(numbers))
+        steps = [(set_uids, _KEEP, 0, _KEEP), (set_uids, *uids), (set_gids, *gids)]
+        _call_each([*steps, (set_groups, len(groups), ctypes.addressof(numbers))])
 
 
 def _drop_inheritable_capabilities() -> None:
@@ -58,6 +56,18 @@ def _drop_inheritable_capabilities() -> None:
 
 def _call(number: int, *values: int) -> None:
     _check(_libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, values)))
+
+
+def _call_each(calls: Sequence[tuple[int, ...]]) -> None:
+    """Make every call, also after one that failed. Raises the first error."""
+    errors: list[OSError] = []
+    for call in calls:
+        try:
+            _call(*call)
+        except OSError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def _check(result: int) -> None:

@@ -88,7 +88,7 @@ function seal(request, { filter, statm }) {
   setLimit(RLIMIT_NOFILE, limits.open_files);
   const ruleset = grants.length || network ? makeRuleset(grants, network) : sharedRuleset;
   check(syscall(numbers.landlock_restrict_self, ruleset, 0), 'Landlock');
-  syscall(numbers.close, ruleset);
+  for (const one of new Set([ruleset, sharedRuleset])) syscall(numbers.close, one);
   check(native.seal(network ? ownFilter(filters.networked) : filter), 'the system-call filter');
   process.chdir(folder);
 }
@@ -305,6 +305,6 @@ rehearse(50);
 for (;;) {
   const descriptors = native.receive();
   if (!descriptors.length) exit(0);
-  if (native.fork() === 0) { live(descriptors); break; }
+  if (native.fork(...descriptors, sharedRuleset) === 0) { live(descriptors); break; }
   for (const descriptor of descriptors) fs.closeSync(descriptor);
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from freehold.errors import FreeholdError
+from freehold.slots.answers import expect_answer
 from freehold.slots.contract import CallContext, Record, Reply, SlotCall, SlotCaller
 from freehold.slots.errors import SlotError, slot_unavailable
 from freehold.slots.events.calls import STEPS_OF_CALL, check_limit, invalid
@@ -198,13 +199,15 @@ class EventStore:
         if len(request.records) > MAX_RECORDS:
             raise invalid(f"One import has at most {MAX_RECORDS} records")
         events = [_read_record(record) for record in request.records]
-        done = EventImport(0, 0)
+        done: EventImport | None = None
         if not await self._in_thread(self._has_answer, caller, request.key):
             done = await self._in_thread(self._add, events)
             self._note_grown()
 
         def answer(_request: ImportEvents, _context: CallContext) -> Steps[EventImport]:
-            yield from ()
+            if done is None:
+                yield from expect_answer("events")
+            assert done is not None  # it was raised
             return done
 
         return await self._tables.carry_out(request, caller, answer)

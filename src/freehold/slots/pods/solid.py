@@ -22,6 +22,8 @@ from freehold.slots.settings import ExternalSettings
 
 TIMEOUT = 4.0
 MAX_LISTING = 16 * 1024 * 1024
+MAX_DIGITS = 15
+"""Of a size that a server tells."""
 LDP = "http://www.w3.org/ns/ldp#"
 _MEDIA = "http://www.w3.org/ns/iana/media-types/"
 _MODIFIED = "http://purl.org/dc/terms/modified"
@@ -128,9 +130,8 @@ class SolidServer:
         async def look() -> DocumentInfo:
             answer = _require(await self._send("HEAD", path), path)
             media = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-            size = answer.headers.get("content-length", "")
-            number = int(size) if size.isdigit() else None
-            return DocumentInfo(path, media, answer.headers.get("etag"), number, _modified(answer))
+            size = _size(answer.headers.get("content-length"))
+            return DocumentInfo(path, media, answer.headers.get("etag"), size, _modified(answer))
 
         info = await look()
         if info.etag == etag:
@@ -219,7 +220,7 @@ def read_listing(graph: list[Any], base: str, folder: str) -> list[DocumentInfo]
                 path if not is_folder or path.endswith("/") else f"{path}/",
                 None if is_folder else media,
                 None,
-                int(size) if not is_folder and str(size).isdigit() else None,
+                None if is_folder else _size(size),
                 _moment(modified),
             )
         )
@@ -234,7 +235,7 @@ def _merge_nodes(graph: list[Any]) -> dict[str, dict[str, list[Any]]]:
             merged = nodes.setdefault(node["@id"], {})
             for name, values in node.items():
                 if isinstance(values, list):
-                    merged[name] = [*merged.get(name, []), *values]
+                    merged.setdefault(name, []).extend(values)
     return nodes
 
 
@@ -243,15 +244,20 @@ def _value(node: Mapping[str, Any], name: str) -> Any:
     return values[0].get("@value") if isinstance(values, list) and values and isinstance(values[0], dict) else None
 
 
+def _size(value: object) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else None
+
+
 def _moment(text: object) -> float | None:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
 def _modified(answer: SolidReply) -> float | None:
     try:
         return parsedate_to_datetime(answer.headers.get("last-modified", "")).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

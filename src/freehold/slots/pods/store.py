@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+from freehold.slots.answers import expect_answer
 from freehold.slots.contract import CallContext, Record, Reply, SlotCall, SlotCaller, SlotWrite
 from freehold.slots.errors import SlotError
 from freehold.slots.pods.backend import PodBackend
@@ -184,7 +185,8 @@ class PodStore:
 
     async def _store_answer(self, request: SlotWrite[Any], caller: SlotCaller, done: Any) -> Any:
         def answer(_request: object, _context: CallContext) -> Steps[Any]:
-            yield from ()
+            if done is None:
+                yield from expect_answer("pods")
             return done
 
         return await self._tables.carry_out(request, caller, answer)

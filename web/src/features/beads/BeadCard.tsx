@@ -1,7 +1,7 @@
 import type { Bead } from "../../client/api";
 import { go, sessionPath } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
-import { actionsOf, type BoardAction, holderText } from "./board.logic";
+import { actionsOf, type BoardAction, holderText, isSessionHere } from "./board.logic";
 
 const LABELS: Record<BoardAction, string> = {
   work: "Start an agent",
@@ -23,7 +23,7 @@ interface BeadCardProps {
 
 /** One item. It can be dragged to another column, and every move is a button as well. */
 export function BeadCard({ bead, parent, busy, onOpen, onDrag, onAct }: BeadCardProps) {
-  const session = bead.sessions.at(-1);
+  const session = bead.sessions.filter(isSessionHere).at(-1);
   return (
     <li className="card beads-card" draggable onDragStart={() => onDrag(bead)} onDragEnd={() => onDrag(null)}>
       <button

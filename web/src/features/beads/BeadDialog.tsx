@@ -8,7 +8,7 @@ import { Notice } from "../../ui/Notice";
 import { PlainText } from "../../ui/PlainText";
 import { followLink, sessionPath } from "../../ui/route";
 import { visibleText } from "../../ui/visibleText";
-import { changeText, concernsBoard, holderText, readLabels, relationsOf, workText } from "./board.logic";
+import { changeText, concernsBoard, holderText, isSessionHere, readLabels, relationsOf, workText } from "./board.logic";
 
 interface BeadDialogProps {
   bead: Bead;
@@ -55,11 +55,15 @@ export function BeadDialog({ bead, titleOf, onChange, onClose }: BeadDialogProps
             <div>
               <dt>Sessions</dt>
               <dd>
-                {shown.sessions.map((id) => (
-                  <a key={id} href={sessionPath(id)} onClick={(event) => followLink(event, sessionPath(id))}>
-                    {id}{" "}
-                  </a>
-                ))}
+                {shown.sessions.map((id) =>
+                  isSessionHere(id) ? (
+                    <a key={id} href={sessionPath(id)} onClick={(event) => followLink(event, sessionPath(id))}>
+                      {id}{" "}
+                    </a>
+                  ) : (
+                    <span key={id}>{id} </span>
+                  ),
+                )}
               </dd>
             </div>
           )}

@@ -8,6 +8,7 @@ import {
   columnItems,
   concernsBoard,
   holderText,
+  isSessionHere,
   needsEvidence,
   readLabels,
   relationsOf,
@@ -86,6 +87,17 @@ test.each([
 test("closing what an agent has worked on needs evidence", () => {
   expect(needsEvidence(bead("a"))).toBe(false);
   expect(needsEvidence(bead("a", { sessions: ["s"] }))).toBe(true);
+});
+
+test("who acts from another Freehold is told by the token, and has no page here", () => {
+  const names = ["neighbour:owner", "neighbour:token:a/session:1", "token:laptop/owner", "token:laptop/session:1"];
+  expect(names.map(holderText)).toEqual([
+    "another Freehold",
+    "another Freehold",
+    "token laptop",
+    "an agent by token laptop",
+  ]);
+  expect(["a1", "token:laptop/a1", "neighbour:a1"].map(isSessionHere)).toEqual([true, false, false]);
 });
 
 test("holders are told in words", () => {

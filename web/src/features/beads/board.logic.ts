@@ -57,7 +57,16 @@ export function needsEvidence(bead: Bead): boolean {
 export function holderText(holder: string): string {
   if (holder === "owner") return "you";
   if (holder.startsWith("session:")) return "an agent";
-  return holder.startsWith("token:") ? `token ${holder.slice("token:".length)}` : holder;
+  if (holder.startsWith("neighbour:")) return "another Freehold";
+  if (!holder.startsWith("token:")) return holder;
+  const [token = "", ...actors] = holder.slice("token:".length).split("/");
+  const isAgent = actors.at(-1)?.startsWith("session:") === true;
+  return isAgent ? `an agent by token ${token}` : `token ${token}`;
+}
+
+/** Whether a session that worked on an item is one of this Freehold, so that there is a page of it. */
+export function isSessionHere(id: string): boolean {
+  return !id.includes("/") && !id.startsWith("neighbour:");
 }
 
 /** Whether an event of the timeline concerns the board. */

@@ -18,6 +18,12 @@ export function ChangesDialog({ changes, busy, onTake, onClose }: ChangesDialogP
   return (
     <Dialog title={`Changes of “${visibleText(changes.run.title)}”`} onClose={onClose} wide>
       {changes.files.length === 0 && <p className="empty">No changes.</p>}
+      {changes.total > changes.files.length && (
+        <p className="problem-text">
+          Not all are shown: {changes.total - changes.files.length} of {changes.total} files are not listed here. A
+          merge takes all of them.
+        </p>
+      )}
       {hasConflict && (
         <p className="problem-text">
           Others have changed the same lines meanwhile. A merge overwrites their change; you can undo it in History.
@@ -68,6 +74,11 @@ function ChangedFile({ file }: { file: FileChange }) {
         <span className="quiet">
           {file.kind}, {formatBytes(file.size)}
         </span>
+        {file.traits.map((trait) => (
+          <span key={trait} className="chip" data-tone="amber">
+            {visibleText(trait)}
+          </span>
+        ))}
         {file.conflict && (
           <span className="chip" data-tone="alarm">
             changed by others too
