@@ -142,6 +142,7 @@ REACHES: dict[RouteScope, set[str]] = {
     },
     "beads": {
         "DELETE /v1/slots/beads/items/{bead}/needs/{needs}",
+        "GET /v1/slots/beads/caller",
         "GET /v1/slots/beads/export",
         "GET /v1/slots/beads/items",
         "GET /v1/slots/beads/items/{bead}",
