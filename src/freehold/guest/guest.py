@@ -80,8 +80,10 @@ class Guest:
         Elsewhere there are handlers that do nothing: SIG_IGN would be inherited by children.
         """
         if os.getpid() == 1:
-            for number in (signals.SIGINT, signals.SIGXFSZ):  # Python handles the first and ignores the second
-                signals.signal(number, signals.SIG_DFL)
+            # What Python ignores, and what a host ignores that was started with nohup, children would ignore as well.
+            for number in signals.valid_signals() - {signals.SIGPIPE}:
+                if number == signals.SIGINT or signals.getsignal(number) == signals.SIG_IGN:
+                    signals.signal(number, signals.SIG_DFL)
             return
         for number in signals.valid_signals():
             if number not in FATAL:
