@@ -13,6 +13,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
+from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +101,12 @@ def test_a_build_has_every_artifact_and_a_record_of_it(built: tuple[ImageFolder,
 def test_no_import_in_an_image_reads_the_source_of_a_compiled_module(
     built: tuple[ImageFolder, ImageLock, ImageRecord],
 ) -> None:
-    """The image does not change: its compiled modules are taken as they are (PEP 552)."""
+    """The image does not change: its compiled modules are taken as they are (PEP 552), but for a source that is a link."""
     root = Path(built[0].resolve(BUILT, "bubblewrap") or "")
-    flags = [path.read_bytes()[4:8] for path in root.rglob("usr/lib/python3*/__pycache__/*.pyc")]
-    assert len(flags) > 100
-    assert set(flags) == {bytes([1, 0, 0, 0])}
+    modules = list(root.rglob("usr/lib/python3*/__pycache__/*.pyc"))
+    assert len(modules) > 100
+    checked = [path for path in modules if path.read_bytes()[4:8] != bytes([1, 0, 0, 0])]
+    assert [path.name for path in checked if not Path(source_from_cache(str(path))).is_symlink()] == []
 
 
 def read_config(archive: Path, record: ImageRecord) -> dict[str, Any]:
