@@ -7,9 +7,11 @@ sockets on which this answers are in the network of the helper, where there is n
 import asyncio
 import contextlib
 import socket
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from email.utils import formatdate
+from typing import IO
 from urllib.parse import quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -142,9 +144,14 @@ class SolidBridge:
             await answer(request.scope, request.receive, send)
 
     async def _write(self, path: str, request: Request) -> Response:
-        size = request.headers.get("content-length", "")
+        """Nothing is sent before all of it is here: some servers empty a document when an upload begins."""
         try:
-            await self._folder.write(path, _read_body(request), int(size) if size.isdigit() else None)
+            with tempfile.TemporaryFile() as whole:
+                size = 0
+                async for part in request.stream():
+                    size += await asyncio.to_thread(whole.write, part)
+                whole.seek(0)
+                await self._folder.write(path, _read_parts(whole), size)
         except BaseException:
             now = time.monotonic()
             self._failed = {one: until for one, until in self._failed.items() if until > now}
@@ -216,7 +223,6 @@ def _describe_entry(found: DocumentInfo) -> str:
     )
 
 
-async def _read_body(request: Request) -> AsyncIterator[bytes]:
-    async for part in request.stream():
-        if part:
-            yield part
+async def _read_parts(whole: IO[bytes]) -> AsyncIterator[bytes]:
+    while part := await asyncio.to_thread(whole.read, CHUNK):
+        yield part
