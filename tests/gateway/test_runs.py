@@ -74,12 +74,14 @@ async def test_a_token_without_the_scope_files_neither_merges_nor_reads_changes(
     read = await gateway.http.get(f"{RUNS}/{run}/changes", headers=headers)
     assert read.json()["error"]["code"] == "identity.wrong-scope"
     assert runs.merged == []
+    heard = await gateway.http.get(f"{RUNS}/{run}/events", headers=gateway.token("orchestrator", "files", name="deaf"))
+    assert heard.json()["error"]["code"] == "identity.wrong-scope"
     dropped = await gateway.http.post(f"{RUNS}/{run}/changes", json={"how": "drop"}, headers=headers)
     assert dropped.json()["outcome"] == "dropped"
 
 
 async def test_a_run_that_does_not_exist_is_not_found(gateway: RunningGateway, runs: ScriptedRuns) -> None:
-    headers = gateway.token("orchestrator", "files")
+    headers = gateway.token("orchestrator", "files", "prompt")
     for path in ("", "/events", "/changes"):
         answer = await gateway.http.get(f"{RUNS}/none{path}", headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "orchestrator.not-found")

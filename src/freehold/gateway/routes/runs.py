@@ -168,7 +168,8 @@ class RunRoutes:
         limit: Annotated[int, Query(ge=1, le=MAX_EVENTS), DIGITS] = 100,
         wait: Annotated[int, Query(ge=0, le=5, description="Seconds to wait for an event."), DIGITS] = 0,
     ) -> RunEventsBody:
-        """What its agent says and does, after a cursor."""
+        """What its agent says and does, after a cursor. Needs the scope prompt as well."""
+        principal_of(request.scope).require("prompt")
         found = await self._slot.call(ReadRun(run, after, limit, float(wait)), _caller(request))
         events = [RunEventBody(seq=one.seq, at=one.at, kind=one.kind, data=dict(one.data)) for one in found.events]
         return RunEventsBody(run=run_body(found.run), events=events, cursor=found.cursor)
