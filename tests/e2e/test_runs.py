@@ -164,11 +164,10 @@ async def test_the_page_shows_runs_and_merges_them_on_a_phone(freehold: RunningF
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Show changes: For the page").click()
     await expect(page.get_by_role("dialog")).to_contain_text("page.txt")
-    await page.keyboard.press("Escape")
     assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    await page.get_by_role("button", name="Merge: For the page").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Merge").click()
     await until(lambda: freehold.file("page.txt").exists())
-    await expect(page.get_by_role("button", name="Merge: For the page")).to_be_hidden()
+    await expect(page.get_by_role("button", name="Show changes: For the page")).to_be_hidden()
     assert freehold.file("page.txt").read_text().strip() == "words"
     await page.set_viewport_size({"width": 1280, "height": 800})
 
@@ -182,7 +181,7 @@ async def test_a_conflict_is_shown_on_the_page_and_overwritten_only_when_the_own
     await finish(freehold, run["id"])
     await write(freehold, "conflict.txt", "of the owner\n")
     await page.goto(freehold.pages + "/runs")
-    await page.get_by_role("button", name="Merge: Conflicting").click()
+    await page.get_by_role("button", name="Show changes: Conflicting").click()
     dialog = page.get_by_role("dialog", name="Conflicting")
     await expect(dialog).to_contain_text("changed by others too")
     await expect(dialog.get_by_role("region", name="Changed lines")).to_contain_text("of-the-run")

@@ -26,7 +26,6 @@ const RUNS = "/v1/slots/orchestrator/runs";
 const LABELS: Record<RunAction, string> = {
   stop: "End",
   changes: "Show changes",
-  merge: "Merge",
   drop: "Drop changes",
 };
 

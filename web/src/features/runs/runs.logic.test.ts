@@ -36,7 +36,7 @@ describe("runs", () => {
 
   it("offers what can be done", () => {
     expect(actionsOf(run({ state: "working" }))).toEqual(["stop"]);
-    expect(actionsOf(run({ added: 1 }))).toEqual(["changes", "merge", "drop"]);
+    expect(actionsOf(run({ added: 1 }))).toEqual(["changes", "drop"]);
     expect(actionsOf(run({ added: 1, outcome: "merged" }))).toEqual([]);
     expect(actionsOf(run({ outcome: "none" }))).toEqual([]);
   });

@@ -51,12 +51,12 @@ export function changesText(run: Run): string {
   return run.outcome === "pending" ? files : `${files}, ${run.outcome}`;
 }
 
-export type RunAction = "stop" | "changes" | "merge" | "drop";
+export type RunAction = "stop" | "changes" | "drop";
 
 /** What can be done with a run, in the order of the buttons. */
 export function actionsOf(run: Run): RunAction[] {
   if (!isFinished(run)) return ["stop"];
-  return run.outcome === "pending" && run.added + run.changed + run.removed > 0 ? ["changes", "merge", "drop"] : [];
+  return run.outcome === "pending" && run.added + run.changed + run.removed > 0 ? ["changes", "drop"] : [];
 }
 
 /** Whether an event of the timeline concerns the runs. */
