@@ -18,7 +18,7 @@ from tests.support.solid import SolidPod, running_solid
 from freehold.computer.mounts.rclone_remote import RemoteFolder
 from freehold.mounts.__main__ import make_bridge_finder
 from freehold.mounts.solid_bridge import SolidBridge
-from freehold.mounts.solid_folder import PodAccount, SolidFolder
+from freehold.mounts.solid_folder import PodAccount, PodRefused, SolidFolder
 from freehold.observe.secrets import Secret
 
 pytestmark = [
@@ -131,6 +131,40 @@ async def test_a_failed_upload_neither_deletes_the_document_nor_replaces_what_ot
             assert (await rclone.request(method, path)).status_code == 403
         for path in ("/%2e%2e/x", "/a/%2e%2e/%2e%2e/x", "/a//b", "/a%00b", "/a%0ab"):
             assert (await rclone.request("PROPFIND", path)).status_code == 400
+
+
+async def test_nothing_is_sent_before_all_of_it_is_there() -> None:
+    """Some servers empty a document when an upload begins, and keep what came of one that breaks off."""
+    sent: list[str] = []
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"half"
+        raise ConnectionError
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.method)
+        if request.method == "GET":
+            return httpx2.Response(200, headers={"etag": '"2"'}, content=broken())
+        return httpx2.Response(200, headers={"etag": '"2"', "content-length": "9" * 5000})
+
+    folder = SolidFolder(PodAccount("https://pod.example/", "", "id", Secret("secret")), 5.0)
+    await folder.close()
+    folder._http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+    with pytest.raises(ConnectionError):
+        await folder.write("a.txt", broken())
+    assert sent == []
+    folder._known["a.txt"] = '"1"'  # another version than the server has now, which is copied first
+
+    async def whole() -> AsyncIterator[bytes]:
+        yield b"all"
+
+    with pytest.raises((ConnectionError, PodRefused)):
+        await folder.write("a.txt", whole())
+    with pytest.raises((ConnectionError, PodRefused)):
+        await folder.move("a.txt", "b.txt")
+    assert "PUT" not in sent
+    assert "DELETE" not in sent
+    await folder.close()
 
 
 async def test_a_wrong_key_and_a_lost_server_are_said_and_a_pod_that_is_not_writable_is_not_changed(

@@ -7,11 +7,9 @@ sockets on which this answers are in the network of the helper, where there is n
 import asyncio
 import contextlib
 import socket
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from email.utils import formatdate
-from typing import IO
 from urllib.parse import quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -144,14 +142,8 @@ class SolidBridge:
             await answer(request.scope, request.receive, send)
 
     async def _write(self, path: str, request: Request) -> Response:
-        """Nothing is sent before all of it is here: some servers empty a document when an upload begins."""
         try:
-            with tempfile.TemporaryFile() as whole:
-                size = 0
-                async for part in request.stream():
-                    size += await asyncio.to_thread(whole.write, part)
-                whole.seek(0)
-                await self._folder.write(path, _read_parts(whole), size)
+            await self._folder.write(path, request.stream())
         except BaseException:
             now = time.monotonic()
             self._failed = {one: until for one, until in self._failed.items() if until > now}
@@ -221,8 +213,3 @@ def _describe_entry(found: DocumentInfo) -> str:
         f"<d:resourcetype>{kind}</d:resourcetype>{size}{modified}</d:prop>"
         "<d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
     )
-
-
-async def _read_parts(whole: IO[bytes]) -> AsyncIterator[bytes]:
-    while part := await asyncio.to_thread(whole.read, CHUNK):
-        yield part

@@ -4,15 +4,17 @@ The server tells by an ETag which version of a document it has. Each change name
 document was changed elsewhere since it was read here, what it was is kept beside it under another name.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import json
 import mimetypes
+import tempfile
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
+from typing import IO
 from urllib.parse import quote, urlsplit
 
 import httpx2
@@ -20,16 +22,16 @@ import httpx2
 from freehold.errors import FreeholdError
 from freehold.observe.secrets import Secret
 from freehold.slots.bounded_http import BoundedTransport
+from freehold.slots.pods.checks import RESERVED_ENDINGS
 from freehold.slots.pods.contract import DocumentInfo
-from freehold.slots.pods.solid import UNQUOTED, read_listing
+from freehold.slots.pods.solid import UNQUOTED, read_listing, read_modified, read_size
 from freehold.slots.pods.solid_sign_in import SignInFailed, SolidSignIn, is_safe
 
 MAX_LISTING = 16 * 1024 * 1024
 MAX_DOCUMENT = 1 << 40
 MAX_KNOWN = 10_000
 MAX_DEPTH = 64
-AUXILIARY = (".acl", ".acr", ".meta")
-"""Documents that say who may read others, and what others are. They are not part of the folder."""
+CHUNK = 128 * 1024
 _DOCUMENT = {"is_document": True}
 
 
@@ -129,13 +131,13 @@ class SolidFolder:
             self._remember(path, _require(answer, path).headers.get("etag"))
             yield answer
 
-    async def write(
-        self, path: str, content: AsyncIterator[bytes], length: int | None, media: str | None = None
-    ) -> None:
+    async def write(self, path: str, content: AsyncIterator[bytes], media: str | None = None) -> None:
         """A document keeps its media type. `media` is that of a new one, else its name decides."""
         headers = {"content-type": media or mimetypes.guess_type(path)[0] or "application/octet-stream"}
-        if length is not None:
-            headers["content-length"] = str(length)
+        async with _gathered(content) as whole:
+            await self._replace(path, headers, whole)
+
+    async def _replace(self, path: str, headers: dict[str, str], whole: "_WholeContent") -> None:
         now = await self._head(path)
         if now is None:
             headers["if-none-match"] = "*"
@@ -145,7 +147,8 @@ class SolidFolder:
                 if self._known.get(path, etag) != etag:
                     await self._keep_other(path, etag)
                 headers["if-match"] = etag
-        async with self._sent("PUT", path, headers, content=content) as answer:
+        headers["content-length"] = str(whole.size)
+        async with self._sent("PUT", path, headers, content=whole.read()) as answer:
             _require(answer, path)
         # The server tells the new ETag only to who asks.
         written = await self._head(path)
@@ -174,9 +177,7 @@ class SolidFolder:
                 await self.move(child.path, target + child.path.removeprefix(source), depth + 1)
         else:
             async with self.opened(source) as answer:
-                size = answer.headers.get("content-length", "")
-                length = int(size) if size.isdigit() else None
-                await self.write(target, answer.aiter_raw(), length, answer.headers.get("content-type"))
+                await self.write(target, answer.aiter_raw(), answer.headers.get("content-type"))
         await self.delete(source)
 
     async def _keep_other(self, path: str, etag: str) -> None:
@@ -189,20 +190,22 @@ class SolidFolder:
                 raise PodRefused(412, f"{path[:200]!a} changes elsewhere at the moment")
             headers = {"content-type": answer.headers.get("content-type", "application/octet-stream")}
             headers["if-none-match"] = "*"
-            async with self._sent("PUT", copy, headers, content=answer.aiter_raw()) as put:
-                if put.status_code != 412:
-                    _require(put, copy)
+            async with _gathered(answer.aiter_raw()) as whole:
+                headers["content-length"] = str(whole.size)
+                async with self._sent("PUT", copy, headers, content=whole.read()) as put:
+                    if put.status_code != 412:
+                        _require(put, copy)
 
     async def _describe(self, path: str, headers: Mapping[str, str]) -> DocumentInfo:
         if path.endswith("/"):
-            return DocumentInfo(path, None, None, None, _read_moment(headers))
-        size = headers.get("content-length", "")
-        if not size.isdigit():  # the listing knows it
+            return DocumentInfo(path, None, None, None, read_modified(headers))
+        size = read_size(headers.get("content-length"))
+        if size is None:  # the listing knows it
             folder = path.rpartition("/")
             for one in await self.list_folder(folder[0] + folder[1]):
                 if one.path == path:
                     return one
-        return DocumentInfo(path, "", None, int(size) if size.isdigit() else None, _read_moment(headers))
+        return DocumentInfo(path, "", None, size, read_modified(headers))
 
     async def _head(self, path: str) -> Mapping[str, str] | None:
         """None if there is nothing. A document is never found at the name of a folder."""
@@ -247,8 +250,31 @@ class SolidFolder:
             raise PodRefused(502, words) from error
 
 
+@dataclass(frozen=True)
+class _WholeContent:
+    size: int
+    _file: IO[bytes]
+
+    async def read(self) -> AsyncIterator[bytes]:
+        while part := await asyncio.to_thread(self._file.read, CHUNK):
+            yield part
+
+
+@contextlib.asynccontextmanager
+async def _gathered(content: AsyncIterator[bytes]) -> AsyncIterator[_WholeContent]:
+    """All of a content, in a file of this machine. Some servers empty a document when an upload begins, and keep what
+    came of one that breaks off: so nothing is sent before all of it is here."""
+    with tempfile.TemporaryFile() as file:
+        size = 0
+        async for part in content:
+            size += await asyncio.to_thread(file.write, part)
+        file.seek(0)
+        yield _WholeContent(size, file)
+
+
 def is_auxiliary(path: str) -> bool:
-    return any(part.endswith(AUXILIARY) for part in path.split("/"))
+    """Whether it says who may read others, or what others are. Such a document is not part of the folder."""
+    return any(part.lower().endswith(RESERVED_ENDINGS) for part in path.split("/"))
 
 
 def _require(answer: httpx2.Response, path: str) -> httpx2.Response:
@@ -259,10 +285,3 @@ def _require(answer: httpx2.Response, path: str) -> httpx2.Response:
 
 async def _read_listing(answer: httpx2.Response) -> bytes:
     return b"".join([part async for part in answer.aiter_bytes()])  # bounded by its transport
-
-
-def _read_moment(headers: Mapping[str, str]) -> float | None:
-    try:
-        return parsedate_to_datetime(headers.get("last-modified", "")).timestamp()
-    except ValueError:
-        return None

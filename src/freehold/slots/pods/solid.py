@@ -79,7 +79,9 @@ class SolidServer:
         answer = _require(await self._send("GET", path), path)
         content = answer.content
         media = answer.headers.get("content-type", "application/octet-stream").partition(";")[0].strip().lower()
-        return DocumentInfo(path, media, answer.headers.get("etag"), len(content), _modified(answer)), content
+        return DocumentInfo(
+            path, media, answer.headers.get("etag"), len(content), read_modified(answer.headers)
+        ), content
 
     async def list_folder(self, folder: str) -> list[DocumentInfo]:
         answer = _require(await self._send("GET", folder, accept="application/ld+json"), folder)
@@ -104,8 +106,8 @@ class SolidServer:
         etag = answer.headers.get("etag")
         if etag is None:
             asked = _require(await self._send("HEAD", path), path)
-            return DocumentInfo(path, media, asked.headers.get("etag"), len(content), _modified(asked))
-        return DocumentInfo(path, media, etag, len(content), _modified(answer))
+            return DocumentInfo(path, media, asked.headers.get("etag"), len(content), read_modified(asked.headers))
+        return DocumentInfo(path, media, etag, len(content), read_modified(answer.headers))
 
     async def patch_n3(self, path: str, patch: str, *, if_match: str | None) -> DocumentInfo:
         headers = {"content-type": "text/n3", **({} if if_match is None else {"if-match": if_match})}
@@ -130,8 +132,8 @@ class SolidServer:
         async def look() -> DocumentInfo:
             answer = _require(await self._send("HEAD", path), path)
             media = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-            size = _size(answer.headers.get("content-length"))
-            return DocumentInfo(path, media, answer.headers.get("etag"), size, _modified(answer))
+            size = read_size(answer.headers.get("content-length"))
+            return DocumentInfo(path, media, answer.headers.get("etag"), size, read_modified(answer.headers))
 
         info = await look()
         if info.etag == etag:
@@ -220,7 +222,7 @@ def read_listing(graph: list[Any], base: str, folder: str) -> list[DocumentInfo]
                 path if not is_folder or path.endswith("/") else f"{path}/",
                 None if is_folder else media,
                 None,
-                None if is_folder else _size(size),
+                None if is_folder else read_size(size),
                 _moment(modified),
             )
         )
@@ -244,7 +246,8 @@ def _value(node: Mapping[str, Any], name: str) -> Any:
     return values[0].get("@value") if isinstance(values, list) and values and isinstance(values[0], dict) else None
 
 
-def _size(value: object) -> int | None:
+def read_size(value: object) -> int | None:
+    """A size as a server tells it; None for what is no number, or one that nothing has."""
     text = str(value)
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else None
 
@@ -256,8 +259,8 @@ def _moment(text: object) -> float | None:
         return None
 
 
-def _modified(answer: SolidReply) -> float | None:
+def read_modified(headers: Mapping[str, str]) -> float | None:
     try:
-        return parsedate_to_datetime(answer.headers.get("last-modified", "")).timestamp()
+        return parsedate_to_datetime(headers.get("last-modified", "")).timestamp()
     except (ValueError, OverflowError):
         return None
