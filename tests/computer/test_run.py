@@ -30,7 +30,9 @@ async def test_a_command_ignores_no_signal_although_its_host_does() -> None:
     try:
         async with Computer.start() as computer:
             ignored = await computer.run("grep SigIgn /proc/self/status")
-            assert int(ignored.stdout.split()[1], 16) == 0
+            numbers = {number + 1 for number in range(64) if int(ignored.stdout.split()[1], 16) >> number & 1}
+            # A C library keeps two numbers for itself, and no program can set what those do.
+            assert numbers.isdisjoint(signal.valid_signals())
     finally:
         signal.signal(signal.SIGHUP, before)
 
