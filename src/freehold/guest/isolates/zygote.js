@@ -9,6 +9,8 @@ const crypto = require('node:crypto');
 const net = require('node:net');
 const { stripTypeScriptTypes } = require('node:module');
 
+const { startSigintWatchdog, stopSigintWatchdog } = process.binding?.('contextify') ?? {};
+
 const addon = { exports: {} };
 process.dlopen(addon, '/proc/self/fd/1');
 const native = addon.exports;
@@ -189,11 +191,22 @@ function handle(request, inputs) {
       code = stripTypeScriptTypes(code, { mode: 'strip' });
     }
     // A context must survive an endless loop. The watcher costs a thread, so isolates for one execution have none.
+    if (request.keep && !request.rehearsal) keepWatcher();
     const value = compile(code, name).runInThisContext(request.keep ? { breakOnSigint: true } : {});
     if (value === null || typeof value?.then !== 'function') return finish(execution, false, value);
     if (request.keep) process.once('SIGINT', interrupted);
     value.then((result) => finish(execution, false, result), (error) => finish(execution, true, error));
   } catch (error) { finish(execution, true, error); }
+}
+// Node starts its watcher of SIGINT for each script and ends it after. In a context it is kept, which saves that thread
+// each time. A listener takes the signal from it, so that after one it is started anew.
+let watches = false, listened = false;
+function keepWatcher() {
+  if (!startSigintWatchdog) return; // a later Node
+  if (watches && (listened || process.listenerCount('SIGINT'))) { stopSigintWatchdog(); watches = listened = false; }
+  if (watches || process.listenerCount('SIGINT')) return;
+  startSigintWatchdog();
+  watches = true;
 }
 function interrupted() {
   if (current) finish(current, true, { name: 'Interrupted', message: 'The execution was interrupted' });
@@ -274,6 +287,7 @@ function live([channel, out, err]) {
     sendRecord(RESULT, Buffer.from(JSON.stringify({ exit: (code ?? process.exitCode ?? 0) & 255, seconds: (performance.now() - execution.began) / 1000 })));
     exit(0);
   };
+  process.on('newListener', (name) => { if (name === 'SIGINT') listened = true; });
   process.on('uncaughtException', (error) => {
     if (current && !current.request.keep) finish(current, true, error);
     else writeAll(2, Buffer.from(`Uncaught ${error?.stack ?? error}\n`));
