@@ -15,6 +15,7 @@ from freehold.manifest.sections.slots import SlotSection
 from freehold.slots import Slot, SlotCaller, SlotError
 from freehold.slots.host import make_slot
 from freehold.slots.orchestrator.contract import (
+    PERMISSIONS,
     GetChanges,
     GetRun,
     ListRuns,
@@ -404,6 +405,7 @@ async def test_without_a_running_freehold_nothing_is_begun(bench: SlotBench) -> 
         SpawnRun("x", folder="/etc"),
         SpawnRun("x", folder="a/../../b"),
         SpawnRun("x", budget=0.0),
+        SpawnRun("x", permissions=("root",)),  # type: ignore[arg-type]
         ListRuns(limit=0),
         ListRuns(cursor="x"),
         ReadRun("x", seconds=99.0),
@@ -496,7 +498,8 @@ async def test_runs_of_before_are_there_after_a_migration(bench: SlotBench) -> N
             " VALUES ('old', 's', 'builtin', 'Old', 'done', 1, 1.0, 'none')"
         )
     async with bench.open("orchestrator", "local") as slot:
-        assert (await slot.call(GetRun("old"), OWNER)).title == "Old"
+        old = await slot.call(GetRun("old"), OWNER)
+        assert (old.title, old.permissions, old.began_by) == ("Old", PERMISSIONS, "owner")
         assert (await spawn(slot, SlotCaller("session:s"))).depth == 2
 
 

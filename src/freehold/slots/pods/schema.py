@@ -15,4 +15,12 @@ STEPS = (
     """
     + answers_table("pods"),
     "CREATE INDEX pods_access_same ON pods_access (who, path, act, at)",
+    # Grants of single conversations.
+    """
+    CREATE TABLE pods_session_grant (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, agent TEXT NOT NULL, folder TEXT NOT NULL,
+        mode TEXT NOT NULL, once INTEGER NOT NULL, granted REAL NOT NULL
+    );
+    CREATE INDEX pods_session_grant_session ON pods_session_grant (session, number);
+    """,
 )

@@ -46,7 +46,7 @@ from freehold.slots.pods.contract import (
     PodRecords,
     PutDocument,
 )
-from freehold.slots.pods.grants import STEPS_OF_CALL, find_mode, remember_access
+from freehold.slots.pods.grants import STEPS_OF_CALL, find_mode, remember_access, use_session_grant
 from freehold.slots.pods.json_patch import patch_json
 from freehold.slots.pods.schema import STEPS
 from freehold.slots.statement import Steps
@@ -289,7 +289,8 @@ class PodStore:
         """An agent reaches only what the owner has granted. What others than the owner do is remembered."""
         if caller.session is not None:
             found = find_mode((await self._tables.call(ListGrants(), caller)).grants, path)
-            if found != "write" and found != mode:
+            is_granted = found in ("write", mode)
+            if not is_granted and not await self._tables.in_thread(self._use_grant, caller.session, mode, path):
                 await self._tables.in_thread(self._remember, caller, "refused", path)
                 raise SlotError(
                     "pods",
@@ -299,6 +300,10 @@ class PodStore:
                 )
         if not caller.is_owner:
             await self._tables.in_thread(self._remember, caller, act, path)
+
+    def _use_grant(self, session: str, mode: AccessMode, path: str) -> bool:
+        with self._timeline.transaction() as tx:
+            return use_session_grant(tx, session, mode, path)
 
     def _remember(self, caller: SlotCaller, act: AccessAct, path: str) -> None:
         with self._timeline.transaction() as tx:
