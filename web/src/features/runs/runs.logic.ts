@@ -51,6 +51,30 @@ export function changesText(run: Run): string {
   return run.outcome === "pending" ? files : `${files}, ${run.outcome}`;
 }
 
+/** What a run may do besides working in its computer. */
+export const PERMISSIONS: readonly { name: Run["permissions"][number]; words: string }[] = [
+  { name: "ask", words: "ask you" },
+  { name: "network", words: "use the network by your rules" },
+  { name: "pods", words: "use personal documents granted to its agent" },
+  { name: "memory", words: "remember and recall" },
+  { name: "beads", words: "read and change work items" },
+  { name: "events", words: "publish events" },
+  { name: "history", words: "read history and undo" },
+  { name: "runs", words: "begin runs" },
+];
+
+/** What a run may not do; empty when it may do everything. */
+export function limitsText(run: Run): string {
+  const missing = PERMISSIONS.filter(({ name }) => !run.permissions.includes(name));
+  return missing.length === 0 ? "" : `May not: ${missing.map(({ words }) => words).join(", ")}`;
+}
+
+/** Who began a run; empty for the owner. */
+export function beganText(run: Run): string {
+  if (run.began_by.startsWith("token:")) return `begun by the program ${run.began_by.slice("token:".length)}`;
+  return run.began_by.startsWith("session:") ? "begun by an agent" : "";
+}
+
 export type RunAction = "stop" | "changes" | "drop";
 
 /** What can be done with a run, in the order of the buttons. */
