@@ -1,4 +1,7 @@
-"""The tables of the pods slot: grants, and who reached what. Documents are elsewhere. A released step is never edited."""
+"""The tables of the pods slot: grants, accesses, and writes that have begun. Documents are elsewhere.
+
+A released step is never edited.
+"""
 
 from freehold.slots.answers import answers_table
 
@@ -22,5 +25,12 @@ STEPS = (
         mode TEXT NOT NULL, once INTEGER NOT NULL, granted REAL NOT NULL
     );
     CREATE INDEX pods_session_grant_session ON pods_session_grant (session, number);
+    """,
+    """
+    CREATE TABLE pods_begun (
+        caller TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, before TEXT NOT NULL, after TEXT, at REAL NOT NULL,
+        PRIMARY KEY (caller, key)
+    );
+    CREATE INDEX pods_begun_at ON pods_begun (at);
     """,
 )
