@@ -14,6 +14,7 @@ import {
   beganText,
   changesText,
   concernsRuns,
+  copyText,
   costText,
   limitsText,
   PERMISSIONS,
@@ -235,13 +236,13 @@ function RunCard({ run, busy, onAct }: { run: Run; busy: boolean; onAct: RunTree
         <span>{visibleText(run.agent)}</span>
         <time dateTime={run.created}>{formatDateTime(secondsOf(run.created))}</time>
         {beganText(run) !== "" && <span>{visibleText(beganText(run))}</span>}
-        {run.folder !== null && <span>copy of {visibleText(run.folder)}</span>}
+        {run.folder !== null && <span>{copyText(run.folder)}</span>}
         {costText(run, formatDollars) !== "" && <span>{costText(run, formatDollars)}</span>}
         {changesText(run) !== "" && <span>{changesText(run)}</span>}
       </p>
       {limitsText(run) !== "" && <p className="quiet runs-facts">{limitsText(run)}</p>}
       {run.error !== null && <p className="problem-text">{visibleText(run.error)}</p>}
-      <div className="runs-facts">
+      <div className="runs-facts runs-actions">
         <button
           type="button"
           className="small"

@@ -5,6 +5,7 @@ import {
   beganText,
   changesText,
   concernsRuns,
+  copyText,
   costText,
   limitsText,
   PERMISSIONS,
@@ -54,6 +55,15 @@ describe("runs", () => {
     );
     expect(beganText(run({ began_by: "token:script" }))).toBe("begun by the program script");
     expect(beganText(run({ began_by: "session:a1" }))).toBe("begun by an agent");
+  });
+
+  it("says of what a run has a copy", () => {
+    expect([".", "./", "site", "a/b/"].map(copyText)).toEqual([
+      "copy of the workspace",
+      "copy of the workspace",
+      "copy of site",
+      "copy of a/b",
+    ]);
   });
 
   it("offers what can be done", () => {

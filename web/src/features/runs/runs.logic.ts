@@ -1,4 +1,5 @@
 import type { Run } from "../../client/api";
+import { visibleText } from "../../ui/visibleText";
 
 const FINISHED: ReadonlySet<Run["state"]> = new Set(["done", "failed", "ended"]);
 
@@ -35,6 +36,12 @@ export function toneOf(run: Run): "leaf" | "alarm" | "amber" | undefined {
   if (run.state === "needs_you") return "amber";
   if (run.state === "failed") return "alarm";
   return run.state === "ended" ? undefined : "leaf";
+}
+
+/** Of what a run has a copy. */
+export function copyText(folder: string): string {
+  const path = folder.replace(/^[./]+|\/+$/g, "");
+  return path === "" ? "copy of the workspace" : `copy of ${visibleText(path)}`;
 }
 
 /** What it has cost, of how much; empty when nothing is known. */
