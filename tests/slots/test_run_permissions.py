@@ -21,6 +21,7 @@ from freehold.slots.orchestrator.contract import (
     TakeChanges,
     TerminateRun,
 )
+from freehold.slots.orchestrator.engine import SessionWanted
 
 SCRIPT, OTHER = SlotCaller("token:script"), SlotCaller("token:other")
 ADMIN = SlotCaller("token:admin", is_admin=True)
@@ -142,6 +143,33 @@ async def test_what_a_run_at_a_neighbour_costs_is_known_here_although_nobody_ask
         await until(lambda: stored() == [(0.125, None)])
         await end_at_neighbour(bench, run)
         await until(lambda: stored()[0][1] is not None)
+
+
+async def test_a_run_whose_caller_has_gone_is_begun_or_not_there(
+    bench: SlotBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never stored without being launched: it would keep one of few places."""
+    async with bench.open(NAME, "local") as slot:
+        engine, opening, go_on = engine_of(bench), asyncio.Event(), asyncio.Event()
+        open_session = engine.open_session
+
+        async def slow(wanted: SessionWanted) -> tuple[str, str]:
+            opening.set()
+            await go_on.wait()
+            return await open_session(wanted)
+
+        monkeypatch.setattr(engine, "open_session", slow)
+        calling = asyncio.ensure_future(spawn(slot, key="k"))
+        await opening.wait()
+        calling.cancel()
+        # The same request again, while the first one is still under way.
+        again = asyncio.ensure_future(spawn(slot, key="k"))
+        go_on.set()
+        run = await again
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        assert (list(engine.children), engine.opened) == ([run.id], 1)
+        assert [one.id for one in (await slot.call(ListRuns(), OWNER)).runs] == [run.id]
 
 
 async def test_the_cost_of_all_runs_of_a_session_is_told(bench: SlotBench) -> None:

@@ -47,6 +47,8 @@ LOOK_AGAIN = 0.25
 BUDGET_INTERVAL = 1.0
 MAX_ASKING = 86_400.0
 """Seconds for which a run waits for one answer of the owner. It keeps a computer and a place of few."""
+MAX_REPORTS, REPORT_DELAY = 720, 5.0
+"""How often the end of a run is told when it cannot be stored, and the seconds between."""
 LIMITS = {"memory": 2 * 1024**3, "disk": 4 * 1024**3}
 
 log = logging.getLogger(__name__)
@@ -177,8 +179,18 @@ class SessionRunEngine:
         finally:
             self._ends.pop(child.id, None)
             self._permissions.pop(child.session, None)
-        with suppress(FreeholdError):
-            await report(ChildReport(state=state, error=error))
+        await self._tell_end(child, report, ChildReport(state=state, error=error))
+
+    async def _tell_end(self, child: ChildSpec, report: Report, news: ChildReport) -> None:
+        """Also when the disk is full for a while: a run that nobody knows to be over would keep its place."""
+        for _ in range(MAX_REPORTS):
+            try:
+                await report(news)
+            except FreeholdError as problem:
+                log.warning("the end of a run was not recorded: %s", problem.message, extra={"run": child.id})
+            else:
+                return
+            await asyncio.sleep(REPORT_DELAY)
 
     async def _work(
         self, child: ChildSpec, report: Report, is_over_budget: IsOverBudget

@@ -119,6 +119,10 @@ class FarRuns:
         )
         await self._change(sql, (cost, finished, self._place, id))
 
+    async def forget(self, before: float) -> None:
+        """Runs that finished before this moment. The other side has forgotten them too."""
+        await self._change("DELETE FROM orchestrator_far_run WHERE finished < ?", (before,))
+
     async def find(self, id: str) -> FarRun | None:
         """None for a run that nobody here began."""
         sql = "SELECT parent, depth, began_by, cost, finished FROM orchestrator_far_run WHERE place = ? AND id = ?"

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import itertools
 import json
 import logging
 import time
@@ -30,13 +31,17 @@ from freehold.slots.orchestrator.contract import (
     TerminateRun,
 )
 from freehold.slots.orchestrator.far_runs import FarRuns, check_own_count
-from freehold.slots.orchestrator.store import check_page
+from freehold.slots.orchestrator.store import KEPT_RUNS, check_page
 from freehold.slots.settings import ExternalSettings
 from freehold.strict_json import WrongShape, decode
 from freehold.timeline import Timeline
 
 RUNS = "/v1/slots/orchestrator/runs"
 LOOK_INTERVAL = 15.0
+AT_ONCE = 8
+"""Requests at the same time."""
+FORGET_EVERY = 240
+"""Looks after which runs of long ago are forgotten."""
 _WRONG = (WrongShape, KeyError, TypeError, ValueError)
 """What reading an answer raises that has another shape."""
 
@@ -60,9 +65,11 @@ class NeighbourRuns:
 
     async def work(self) -> None:
         """Looks at the runs that go on, so that what they cost counts here although nobody asks for them."""
-        while True:
+        for number in itertools.count():
             await asyncio.sleep(LOOK_INTERVAL)
             try:
+                if number % FORGET_EVERY == 0:
+                    await self._far.forget(time.time() - KEPT_RUNS)
                 for id in await self._far.list_unfinished():
                     await self._look(id)
             except (SlotError, *_WRONG) as error:
@@ -139,13 +146,10 @@ class NeighbourRuns:
 
     async def _look(self, id: str) -> bool:
         """Whether a run has not finished. One that is forgotten there has."""
-        try:
-            return (await self._get(id)).finished is None
-        except SlotError as error:
-            if error.problem != "not-found":
-                raise
-        await self._far.note_seen(id, None, time.time())
-        return False
+        found = await self._find(id)
+        if found is None:
+            await self._far.note_seen(id, None, time.time())
+        return found is not None and found.finished is None
 
     async def _list(self, request: ListRuns, caller: SlotCaller) -> RunPage:
         session = request.parent if caller.session is None else caller.session
@@ -160,16 +164,21 @@ class NeighbourRuns:
         """The runs of one session of here, each asked for by its id: the other side does not know whose they are."""
         before = check_page(request)
         rows = await self._far.list_own(session, before, request.limit + 1)
-        found: list[Run] = []
-        for _, id in rows[: request.limit]:
-            try:
-                found.append(await self._get(id))
-            except SlotError as error:
-                if error.problem != "not-found":  # forgotten there
-                    raise
-        runs = tuple(one for one in found if not request.active or one.finished is None)
+        ids, found = [id for _, id in rows[: request.limit]], list[Run | None]()
+        for first in range(0, len(ids), AT_ONCE):
+            found += await asyncio.gather(*(self._find(id) for id in ids[first : first + AT_ONCE]))
+        runs = tuple(one for one in found if one is not None and (not request.active or one.finished is None))
         cursor = str(rows[request.limit - 1][0]) if len(rows) > request.limit else None
         return RunPage(runs, cursor, await self._far.count_cost(session))
+
+    async def _find(self, id: str) -> Run | None:
+        """None for one that is forgotten there."""
+        try:
+            return await self._get(id)
+        except SlotError as error:
+            if error.problem != "not-found":
+                raise
+            return None
 
     async def _get(self, id: str) -> Run:
         return await self._run(await self._send("GET", _path(id)))

@@ -125,6 +125,12 @@ class OrchestratorStore:
 
     async def _spawn(self, request: SpawnRun, caller: SlotCaller) -> Run:
         _check_spawn(request)
+        spawning = asyncio.ensure_future(self._spawn_once(request, caller))
+        spawning.add_done_callback(_ignore_result)
+        # Also when the caller has gone: a run that is stored and not launched would keep its place.
+        return await asyncio.shield(spawning)
+
+    async def _spawn_once(self, request: SpawnRun, caller: SlotCaller) -> Run:
         # One after the other: what is refused for a bound has made no session.
         async with self._lock_key(request, caller), self._spawning:
             if await self._is_answered(request, caller):
@@ -507,6 +513,12 @@ def _check_bounds(found: tuple[int, int, int]) -> None:
         raise SlotError("orchestrator", "conflict", f"You have {own} runs already", hint="Wait for one of them")
     if depth >= MAX_DEPTH:
         raise SlotError("orchestrator", "denied", f"A run may begin others only {MAX_DEPTH - 1} deep")
+
+
+def _ignore_result(done: "asyncio.Future[Run]") -> None:
+    """Who waits gets it. When nobody waits any more, a refusal is no error of ours."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _answer_with(run: Run) -> Any:
