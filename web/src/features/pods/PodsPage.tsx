@@ -89,6 +89,11 @@ export default function PodsPage() {
             <button type="button" className="text-button" disabled={folder === ""} onClick={() => setFolder("")}>
               All documents
             </button>
+            {folder !== "" && (
+              <span className="quiet" aria-hidden="true">
+                /
+              </span>
+            )}
             {trailOf(folder).map((one) => (
               <button
                 key={one}
