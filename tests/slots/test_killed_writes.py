@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -111,11 +112,15 @@ async def test_killed_puts_and_deletions_leave_what_others_wrote(bench: SlotBenc
             kill_in(bench, "local", "after the write", request)
         assert (await slot.call(put, OWNER)).path == "a.txt"
         assert (await slot.call(delete, OWNER)).path == "b.txt"
-        kill_in(bench, "local", "after the write", PutDocument("a.txt", "text/plain", "second", key="k4"))
-        await slot.call(PutDocument("a.txt", "text/plain", "third"), OWNER)
-        with pytest.raises(SlotError, match="has changed since"):
-            await slot.call(PutDocument("a.txt", "text/plain", "second", key="k4"), OWNER)
-        assert (await slot.call(GetDocument("a.txt"), OWNER)).content == b"third"
+        known = (await slot.call(GetDocument("a.txt"), OWNER)).info.etag
+        second, gone = PutDocument("a.txt", "text/plain", "second", if_match=known, key="k4"), replace(delete, key="k8")
+        await slot.call(PutDocument("b.txt", "text/plain", "old"), OWNER)
+        for request in (second, gone):
+            kill_in(bench, "local", "after the write", request)
+            await slot.call(PutDocument(request.path, "text/plain", "third"), OWNER)
+            with pytest.raises(SlotError, match="has changed"):
+                await slot.call(request, OWNER)
+            assert (await slot.call(GetDocument(request.path), OWNER)).content == b"third"
 
 
 async def test_what_was_refused_may_be_sent_again_with_its_key(bench: SlotBench) -> None:

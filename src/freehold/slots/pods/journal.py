@@ -26,11 +26,14 @@ class BegunWrite:
     before: str
     after: str | None
 
-    def has_happened(self, now: str, path: str) -> bool:
-        """Whether it was carried out, when the document is as it is now. Raises `pods.conflict` when nobody can tell."""
+    def has_happened(self, now: str, path: str, *, is_whole: bool) -> bool:
+        """Whether it was carried out, when the document is as it is now. Raises `pods.conflict` when nobody can tell.
+
+        `is_whole`: it writes the whole document, so that it can be done again, also over what a server has half written.
+        """
         if now == self.after:
             return True
-        if now == self.before:
+        if now == self.before or is_whole:
             return False
         raise SlotError(
             "pods",

@@ -198,7 +198,7 @@ class PodStore:
         begun: BegunWrite | None = await self._tables.in_thread(self._journal.find, request, caller)
         if begun is not None and isinstance(request, PutDocument | PatchDocument | DeleteDocument):
             found = await self._find_document(request.path)
-            if begun.has_happened(version_of(found), request.path):
+            if begun.has_happened(version_of(found), request.path, is_whole=isinstance(request, PutDocument)):
                 return DeletedDocument(request.path) if found is None else found[0]
 
         async def note(before: str, after: str | None) -> None:
