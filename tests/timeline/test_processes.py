@@ -3,11 +3,13 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 from freehold.timeline import Timeline
+from freehold.timeline.database import FORMAT, check_format
 
 # Says every number on its pipe only after the event was acknowledged. State and event go together.
 WRITER = """
@@ -80,6 +82,7 @@ def test_a_write_that_was_killed_before_its_commit_is_not_stored(tmp_path: Path)
     code = """
 import os, signal, sys
 from freehold.timeline import Timeline
+
 with Timeline(sys.argv[1]) as timeline, timeline.transaction() as tx:
     tx.append("test.counted")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -89,3 +92,25 @@ with Timeline(sys.argv[1]) as timeline, timeline.transaction() as tx:
         assert timeline.last() is None
         assert timeline.append("test.counted").seq == 1
         assert timeline.verify() == []
+
+
+def test_a_timeline_that_another_process_makes_meanwhile_is_not_taken_for_a_foreign_one(tmp_path: Path) -> None:
+    """The tables appear between two looks of the first process at the new file."""
+    path = tmp_path / "timeline.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    made: list[str] = []
+
+    def make_tables(statement: str) -> None:
+        if statement == "PRAGMA user_version" and not made:
+            made.append(statement)
+            subprocess.run([sys.executable, "-c", WRITER, path, "other", "1"], check=True, capture_output=True)
+
+    connection.set_trace_callback(make_tables)
+    try:
+        assert check_format(connection, path) == 0
+        assert made
+        connection.set_trace_callback(None)
+        assert check_format(connection, path) == FORMAT
+    finally:
+        connection.close()

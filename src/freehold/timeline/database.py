@@ -3,7 +3,8 @@
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -120,11 +121,25 @@ def _missing(path: Path) -> FreeholdError:
     )
 
 
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is read inside is of one moment, also while another process makes the tables."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
 def check_format(connection: sqlite3.Connection, path: Path) -> int:
     """The format of the file; 0 for a new one. Refuses other databases and the files of a newer Freehold."""
-    (made_by,) = connection.execute("PRAGMA application_id").fetchone()
-    found = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    with _one_moment(connection):
+        (made_by,) = connection.execute("PRAGMA application_id").fetchone()
+        found = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if made_by != APPLICATION_ID and (made_by or tables):
         raise FreeholdError(
             "timeline.foreign",
