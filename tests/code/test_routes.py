@@ -73,6 +73,18 @@ async def test_the_synchronous_client_runs_code_with_files(freehold: RunningFree
     assert await asyncio.to_thread(script) == '"text"'
 
 
+async def test_a_file_of_the_computer_runs_by_the_api(freehold: RunningFreehold) -> None:
+    freehold.file("sum.py").write_text("import sys\nprint(sys.argv[1:])\n40 + 2\n")
+    async with Freehold(freehold.url, token=freehold.token, timeout=DEADLINE) as home:
+        run = await home.code.execute_file("python", "sum.py", arguments=("a",))
+        assert (run.stdout, run.items[0].text) == ("['a']\n", "42")
+        with pytest.raises(FreeholdError, match=r"none\.py"):
+            await home.code.execute_file("python", "none.py")
+    both = {"language": "python", "code": "1", "file": "sum.py"}
+    assert (await freehold.http.post("/v1/code/execute", json=both)).status_code == 400
+    assert (await freehold.http.post("/v1/code/stream", json=both)).status_code == 400
+
+
 async def test_a_request_that_is_given_up_ends_its_code(freehold: RunningFreehold) -> None:
     """The context is free again, and its variables are there."""
     context = (

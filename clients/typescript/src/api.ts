@@ -583,6 +583,7 @@ export interface EventRecords {
   cursor: string | null;
 }
 
+/** `file` is a file of the computer to run instead of the code; relative paths are below the workspace. */
 export interface ExecuteCode {
   code?: string;
   module?: string | null;
@@ -592,6 +593,7 @@ export interface ExecuteCode {
   inputs?: Record<string, string>;
   outputs?: string[];
   language: "python" | "javascript" | "typescript" | "wasm";
+  file?: string | null;
   limits?: CodeLimits;
   grants?: CodeGrants;
 }

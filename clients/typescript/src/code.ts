@@ -51,6 +51,16 @@ export class Code {
     return this.link.connection.post("/v1/code/execute", body);
   }
 
+  /** Run a file of the computer, as `execute` runs code. Relative paths are below the workspace. */
+  executeFile(
+    language: Language,
+    path: string,
+    { limits, grants, ...options }: RunOptions & IsolateOptions = {},
+  ): Promise<CodeResult> {
+    const body = { ...describe("", options), ...describeIsolate(language, { limits, grants }), file: path };
+    return this.link.connection.post("/v1/code/execute", body);
+  }
+
   /** As `execute`, with each part as it arrives. Leaving the loop ends the code. */
   stream(
     language: Language,

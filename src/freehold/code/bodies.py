@@ -65,6 +65,10 @@ class RunCodeBody(RequestBody):
             raise FreeholdError("request.bad-value", "Send the code or a module, not both")
         return _decode(self.module, "The module")
 
+    @property
+    def has_code(self) -> bool:
+        return bool(self.code) or self.module is not None
+
     def read_options(self) -> dict[str, Any]:
         """For `execute` of a language or a context."""
         return {
@@ -77,7 +81,10 @@ class RunCodeBody(RequestBody):
 
 
 class ExecuteCodeBody(RunCodeBody):
+    """`file` is a file of the computer to run instead of the code; relative paths are below the workspace."""
+
     language: LanguageName
+    file: Path | None = None
     limits: CodeLimitsBody = CodeLimitsBody()
     grants: CodeGrantsBody = CodeGrantsBody()
 

@@ -44,6 +44,11 @@ async def _run_while_wanted(request: Request, execution: Coroutine[None, None, C
         await asyncio.gather(running, hung_up, return_exceptions=True)
 
 
+def _refuse_both(body: ExecuteCodeBody) -> None:
+    if body.has_code:
+        raise FreeholdError("request.bad-value", "Send the code or the path of a file, not both")
+
+
 class CodeRoutes:
     def __init__(self, context: RouteContext) -> None:
         self._services = context.services
@@ -59,9 +64,12 @@ class CodeRoutes:
     async def execute_code(self, body: ExecuteCodeBody, request: Request) -> CodeResultBody:
         """Run code in a sealed process of its own, and wait for its end. A caller that hangs up ends it."""
         limits, grants = read_limits(body.limits), read_grants(body.grants)
-        execution = self._language(body.language).execute(
-            body.read_code(), limits=limits, grants=grants, **body.read_options()
-        )
+        language, options = self._language(body.language), body.read_options()
+        if body.file is None:
+            execution = language.execute(body.read_code(), limits=limits, grants=grants, **options)
+        else:
+            _refuse_both(body)
+            execution = language.execute_file(body.file, limits=limits, grants=grants, **options)
         return describe_code_result(await _run_while_wanted(request, execution))
 
     @post(
@@ -76,6 +84,8 @@ class CodeRoutes:
 
         Each line is JSON; an empty line means that the code still runs.
         """
+        if body.file is not None:
+            raise FreeholdError("request.bad-value", "A file is run by /v1/code/execute")
         limits, grants = read_limits(body.limits), read_grants(body.grants)
         language = self._language(body.language)
         parts = language.stream(body.read_code(), limits=limits, grants=grants, **body.read_options())

@@ -41,6 +41,24 @@ class AsyncCode:
             "/v1/code/execute", CodeRun, {**body, "language": language, **_options(limits, grants)}
         )
 
+    async def execute_file(
+        self,
+        language: Language,
+        path: str,
+        *,
+        call: str | None = None,
+        arguments: tuple[str, ...] = (),
+        timeout: float | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+        outputs: tuple[str, ...] = (),
+        limits: Mapping[str, float] | None = None,
+        grants: Mapping[str, Any] | None = None,
+    ) -> CodeRun:
+        """Run a file of the computer, as `execute` runs code. Relative paths are below the workspace."""
+        body = _describe("", call, arguments, timeout, inputs, outputs)
+        body |= {"language": language, "file": path, **_options(limits, grants)}
+        return await self._connection.post("/v1/code/execute", CodeRun, body)
+
     async def stream(
         self,
         language: Language,
