@@ -1,0 +1,10 @@
+"""Routines as a feature."""
+
+from freehold.features import Feature
+
+FEATURE = Feature(
+    name="routines",
+    title="Routines",
+    section="freehold.routines.section:RoutinesSection",
+    checks="freehold.routines.checks",
+)
