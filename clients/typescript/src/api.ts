@@ -7,10 +7,27 @@ export interface AccountSignIn {
   origin: string;
 }
 
+export interface AddChannel {
+  kind: "email" | "matrix" | "telegram" | "webpush";
+  /** Default: the kind. */
+  name?: string | null;
+  settings?: Record<string, string | number>;
+  /** The token or password. It is kept in the vault. */
+  secret?: string | null;
+}
+
 /** A host name, `*.` and a host name, or an address, with an optional port. */
 export interface AddEgressRule {
   verdict: "allow" | "deny";
   pattern: string;
+}
+
+/** As the browser gives it. */
+export interface AddPushSubscription {
+  endpoint: string;
+  p256dh: string;
+  auth: string;
+  label?: string;
 }
 
 /** An answer that the agent itself offers. `sent_for` says for which answer of the owner it is sent to the agent. */
@@ -261,6 +278,55 @@ export interface ChangedPath {
   path: string;
 }
 
+/**
+ * One channel. `owner` is null until it is paired. `settings` has no secret.
+ *
+ * `waiting` messages are not sent yet; `dropped` had no place. `strangers` counts messages of anybody else, who get no
+ * answer. `error` says why it is `away`.
+ */
+export interface ChannelInfo {
+  name: string;
+  kind: "email" | "matrix" | "telegram" | "webpush";
+  settings: Record<string, unknown>;
+  preferences: ChannelPreferences;
+  owner: string | null;
+  added: string;
+  paired: string | null;
+  state: "ok" | "away";
+  since: string;
+  error: string | null;
+  waiting: number;
+  strangers: number;
+  dropped: number;
+}
+
+/** How the owner pairs a channel. `code` is null when it was sent through the channel and is typed in the page. */
+export interface ChannelPairing {
+  words: string;
+  code: string | null;
+  link: string | null;
+  expires: string;
+}
+
+/** What is told through a channel, and when. */
+export interface ChannelPreferences {
+  tells: ("needs_you" | "finished" | "failed" | "budget" | "routine")[];
+  quiet_from: string | null;
+  quiet_until: string | null;
+  zone: string;
+  batch: number;
+  words: boolean;
+}
+
+export interface ChannelRemoved {
+  name: string;
+}
+
+/** The channel has taken a message. */
+export interface ChannelTest {
+  sent: boolean;
+}
+
 export interface ChosenLetters {
   /** None: all of them. */
   sequences?: number[];
@@ -409,6 +475,10 @@ export interface ComponentHealth {
   since: string;
   last_error: string | null;
   required: boolean;
+}
+
+export interface ConfirmChannel {
+  code: string;
 }
 
 export interface CreateBead {
@@ -1024,6 +1094,11 @@ export interface OpenTerminal {
   folder?: string;
 }
 
+export interface PairChannel {
+  /** Your own address, for Matrix and e-mail. */
+  address?: string | null;
+}
+
 /** An `exact` rule matches one subject, any other a pattern with `*`. A rule with a session ends with it. */
 export interface PermissionRule {
   id: number;
@@ -1170,6 +1245,19 @@ export interface PublishedEvent {
   type: string;
   subject: string | null;
   at: string;
+}
+
+/** The public key with which a browser subscribes. */
+export interface PushKey {
+  key: string;
+}
+
+/** A browser that gets messages. `service` is the host of its push service. */
+export interface PushSubscription {
+  id: string;
+  label: string;
+  service: string;
+  added: string;
 }
 
 /** Whether Freehold is ready, since when, and if not, why. */
@@ -1485,6 +1573,18 @@ export interface SetBudget {
   month_cost?: number | null;
   day_tokens?: number | null;
   month_tokens?: number | null;
+}
+
+export interface SetChannelPreferences {
+  tells: ("needs_you" | "finished" | "failed" | "budget" | "routine")[];
+  /** `22:00`, in `zone`. */
+  quiet_from?: string | null;
+  quiet_until?: string | null;
+  zone?: string;
+  /** Seconds for which news is collected. */
+  batch?: number;
+  /** Whether messages have the words of agents. */
+  words?: boolean;
 }
 
 export interface SetOption {

@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from freehold.client._async.beads import AsyncBeads
+from freehold.client._async.channels import AsyncChannels
 from freehold.client._async.code import AsyncCode
 from freehold.client._async.connection import AsyncConnection
 from freehold.client._async.credentials import AsyncSignIns, AsyncTokens
@@ -45,6 +46,7 @@ class AsyncFreehold:
         self.preview = AsyncPreview(self._connection)
         self.ssh = AsyncSsh(self._connection)
         self.code = AsyncCode(self._connection)
+        self.channels = AsyncChannels(self._connection)
         self.sessions = AsyncSessions(self._connection)
         self.beads = AsyncBeads(self._connection)
         self.memory = AsyncMemory(self._connection)

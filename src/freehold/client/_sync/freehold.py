@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from freehold.client._sync.beads import SyncBeads
+from freehold.client._sync.channels import SyncChannels
 from freehold.client._sync.code import SyncCode
 from freehold.client._sync.connection import SyncConnection
 from freehold.client._sync.credentials import SyncSignIns, SyncTokens
@@ -46,6 +47,7 @@ class SyncFreehold:
         self.preview = SyncPreview(self._connection)
         self.ssh = SyncSsh(self._connection)
         self.code = SyncCode(self._connection)
+        self.channels = SyncChannels(self._connection)
         self.sessions = SyncSessions(self._connection)
         self.beads = SyncBeads(self._connection)
         self.memory = SyncMemory(self._connection)

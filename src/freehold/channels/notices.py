@@ -1,0 +1,211 @@
+"""Writes into the outbox what the owner is told, because the timeline has it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from freehold.agents.sessions.approval_store import ApprovalRow, ApprovalStore
+from freehold.agents.sessions.store import SessionStore
+from freehold.channels.contract import Tell
+from freehold.channels.kinds import max_text, receives
+from freehold.channels.outbox import REPLY, DraftMessage, StoredMessage, add_message, set_text
+from freehold.channels.quiet_hours import find_due
+from freehold.channels.section import ChannelsSection
+from freehold.channels.store import ChannelRow
+from freehold.channels.words import FRAME, MAX_EXCERPT, Mask, excerpt, show_title, show_words, word_approval
+from freehold.errors import FreeholdError
+from freehold.timeline import Timeline, TimelineEvent, Transaction
+
+KINDS = (
+    "approval.asked",
+    "egress.question_asked",
+    "turn.ended",
+    "models.budget_reached",
+    "routines.reported",
+)
+"""The timeline events of which the owner is told."""
+URGENT_DELAY = 5.0
+"""Seconds before the owner is told that an agent waits: whoever looks at the page has answered by then."""
+_FAILED = frozenset({"error", "interrupted", "refusal"})
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What happened, before it is worded for one channel. `words` are of an agent, `lines` are ours."""
+
+    tell: Tell
+    subject: str
+    link: str
+    lines: tuple[str, ...] = ()
+    words: str = ""
+    session: str | None = None
+    approval: ApprovalRow | None = None
+    origin: tuple[str, str] | None = None
+    """The channel that it answers, and the message there."""
+
+
+class NoticeWriter:
+    """Blocking. `write` stores all messages about one event together with the position behind it."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        sessions: SessionStore,
+        section: ChannelsSection,
+        base_url: str,
+        mask: Mask,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._timeline = timeline
+        self._sessions = sessions
+        self._approvals = ApprovalStore(timeline)
+        self._section = section
+        self._base_url = base_url
+        self._mask = mask
+        self._clock = clock
+
+    def write(self, event: TimelineEvent, channels: Sequence[ChannelRow]) -> None:
+        notice = self._describe(event)
+        with self._timeline.transaction() as tx:
+            if notice is not None:
+                for row in channels:
+                    self._add(tx, row, notice, f"event:{event.seq}")
+            tx.execute("UPDATE channels_position SET seq = ? WHERE seq < ?", (event.seq, event.seq))
+
+    def is_stale(self, message: StoredMessage) -> bool:
+        """Whether the owner has answered or read it in the meantime."""
+        if message.tell == REPLY or message.reply_to is not None:
+            return False
+        if message.approval is not None:
+            try:
+                return self._approvals.get(message.approval).state != "pending"
+            except FreeholdError:
+                return True
+        if message.session is None or message.tell not in ("finished", "failed"):
+            return False
+        try:
+            return not self._sessions.get(message.session).unread
+        except FreeholdError:
+            return True
+
+    def _describe(self, event: TimelineEvent) -> Notice | None:
+        data = event.data
+        try:
+            if event.kind == "approval.asked":
+                return self._describe_approval(self._approvals.get(str(data["approval"])))
+            if event.kind == "turn.ended":
+                return self._describe_turn(str(data["session"]), data.get("turn"), str(data.get("stop_reason")))
+        except FreeholdError:  # it was deleted meanwhile
+            return None
+        if event.kind == "egress.question_asked":
+            target = show_title(str(data["target"]), self._mask)
+            line = "A program in the computer wants to reach an address that no rule allows. Answer it in the page."
+            return Notice("needs_you", f"Network request: {target}", f"{self._base_url}/network", (line,))
+        if event.kind == "models.budget_reached":
+            words = f"The limit {data.get('limit')} of {data.get('scope')} is reached: {data.get('spent')} of {data.get('of')}."
+            link = f"{self._base_url}/settings/budgets"
+            return Notice("budget", "A budget is reached", link, (show_title(words, self._mask),))
+        title = show_title(str(data.get("routine") or "routine"), self._mask)
+        failed = data.get("outcome") not in ("done", None)
+        subject = f"Routine {title}{' failed' if failed else ''}"
+        session = data.get("session")
+        link = self.link(session) if isinstance(session, str) else f"{self._base_url}/routines"
+        words = show_words(str(data.get("text") or ""), self._mask)
+        return Notice("routine", subject, link, (), words, session if isinstance(session, str) else None)
+
+    def _describe_approval(self, approval: ApprovalRow) -> Notice | None:
+        if approval.state != "pending":
+            return None
+        title = show_title(self._sessions.get(approval.session).title, self._mask)
+        return Notice(
+            "needs_you", f"An agent needs you: {title}", self.link(approval.session), (), "", approval.session, approval
+        )
+
+    def _describe_turn(self, session: str, turn: object, reason: str) -> Notice | None:
+        row = self._sessions.get(session)
+        if not isinstance(turn, int):
+            return None
+        origin = find_origin(self._sessions.turns.get(session, turn).key)
+        if reason == "cancelled" and origin is None:
+            return None
+        title = show_title(row.title, self._mask)
+        messages = [
+            str(one.data["text"])
+            for one in self._sessions.events(session, last=True, limit=200)
+            if one.turn == turn and one.kind == "message"
+        ]
+        errors = [
+            str(one.data.get("message"))
+            for one in self._sessions.events(session, last=True, limit=20)
+            if one.turn == turn and one.kind == "error"
+        ]
+        failed = reason in _FAILED
+        outcome = "Failed" if failed else "Cancelled" if reason == "cancelled" else "Finished"
+        lines = tuple(show_title(error, self._mask) for error in errors[-1:]) if failed else ()
+        words = show_words(messages[-1], self._mask) if messages else ""
+        tell: Tell = "failed" if failed else "finished"
+        return Notice(tell, f"{outcome}: {title}", self.link(session), lines, words, session, None, origin)
+
+    def _add(self, tx: Transaction, row: ChannelRow, notice: Notice, key: str) -> None:
+        """One message for one channel, unless the owner wants none of this kind there."""
+        now, preferences = self._clock(), row.preferences
+        answers = notice.origin is not None and notice.origin[0] == row.name
+        if row.owner is None or (not answers and (notice.tell not in preferences.tells or notice.origin is not None)):
+            return
+        if answers:
+            assert notice.origin is not None
+            draft = DraftMessage(key, REPLY, notice.subject, "", notice.link, now, reply_to=notice.origin[1])
+        else:
+            delay = min(preferences.batch, URGENT_DELAY) if notice.tell == "needs_you" else preferences.batch
+            due = find_due(preferences, now, delay)
+            draft = DraftMessage(key, notice.tell, notice.subject, "", notice.link, due)
+        if notice.approval is not None:
+            draft = replace(draft, approval=notice.approval.id, digest=notice.approval.digest)
+        number = add_message(tx, row.name, replace(draft, session=notice.session), now)
+        if number is not None:
+            text, answerable = self._word(row, notice, number)
+            set_text(tx, number, text, answerable=answerable)
+
+    def _word(self, row: ChannelRow, notice: Notice, number: int) -> tuple[str, bool]:
+        if notice.approval is not None:
+            return self._word_approval(row, notice.approval, number)
+        limit = min(MAX_EXCERPT if notice.origin is None else max_text(row.kind) - FRAME, max_text(row.kind) - FRAME)
+        words = [excerpt(notice.words, max(limit, 100))] if notice.words and row.preferences.words else []
+        return "\n".join([*notice.lines, *words]), False
+
+    def _word_approval(self, row: ChannelRow, approval: ApprovalRow, number: int) -> tuple[str, bool]:
+        data = approval.as_json()
+        if not row.preferences.words:
+            return "Look at the question in the page, and answer it there.", False
+        asked = word_approval(data, max_text(row.kind), self._mask)
+        what = "It asks you a question." if approval.is_question else "It asks for a permission."
+        if not asked.whole:
+            return f"{what} This channel cannot show all of it. Look at it in the page, and answer it there.", False
+        # A host tool acts on Freehold itself: it opens the network, or takes back changes.
+        may_answer = self._section.approvals and receives(row.kind) and data["kind"] != "host"
+        if not may_answer:
+            return f"{what}\n{asked.text}\nAnswer it in the page.", False
+        if not approval.is_question:
+            how = "Reply /allow or /deny to this message"
+        elif data["details"]["options"] or data["details"]["free_text"]:
+            choices = "\n".join(show_title(str(one), self._mask) for one in data["details"]["options"])
+            how = f"{choices}\nReply to this message with your answer".lstrip()
+        else:
+            how = "Reply /allow for yes or /deny for no"
+        return f"{what}\n{asked.text}\n{how}, or to number {number}. Your answer counts once.", True
+
+    def link(self, session: str | None) -> str:
+        """The page of a session, or the first page."""
+        return f"{self._base_url}/sessions?id={session}" if session is not None else self._base_url
+
+
+def make_prompt_key(channel: str, message: str) -> str:
+    """The idempotency key of a prompt that came through a channel."""
+    return f"channel:{channel}:{message}"
+
+
+def find_origin(key: str) -> tuple[str, str] | None:
+    """The channel and the message that a prompt came from."""
+    word, _, rest = key.partition(":")
+    channel, found, message = rest.partition(":")
+    return (channel, message) if word == "channel" and found else None
