@@ -21,12 +21,23 @@ KINDS = (
     "egress.question_asked",
     "turn.ended",
     "models.budget_reached",
-    "routines.reported",
+    "routine.run_done",
+    "routine.run_failed",
+    "routine.run_uncertain",
+    "routine.paused",
 )
 """The timeline events of which the owner is told."""
 URGENT_DELAY = 5.0
 """Seconds before the owner is told that an agent waits: whoever looks at the page has answered by then."""
 _FAILED = frozenset({"error", "interrupted", "refusal"})
+_ROUTINE_WORDS = {
+    "routine.run_done": "done",
+    "routine.run_failed": "failed",
+    "routine.run_uncertain": "it is not known whether it ran",
+    "routine.paused": "paused",
+}
+_ROUTINE_KEY = "routine:"
+"""How the key of a routine's prompt begins: its end is told as that of the routine."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +116,24 @@ class NoticeWriter:
             words = f"The limit {data.get('limit')} of {data.get('scope')} is reached: {data.get('spent')} of {data.get('of')}."
             link = f"{self._base_url}/settings/budgets"
             return Notice("budget", "A budget is reached", link, (show_title(words, self._mask),))
-        title = show_title(str(data.get("routine") or "routine"), self._mask)
-        failed = data.get("outcome") not in ("done", None)
-        subject = f"Routine {title}{' failed' if failed else ''}"
-        session = data.get("session")
+        return self._describe_routine(event)
+
+    def _describe_routine(self, event: TimelineEvent) -> Notice | None:
+        """The end of a run, unless it says that there is nothing to report; and a routine that was paused for its failures."""
+        data = event.data
+        reason, session = data.get("error") or data.get("reason"), data.get("session")
+        if data.get("quiet") or (event.kind == "routine.paused" and reason is None):
+            return None
+        title = show_title(str(data.get("routine")), self._mask)
+        lines = (show_title(str(reason), self._mask),) if reason else ()
+        subject = f"Routine {title}: {_ROUTINE_WORDS[event.kind]}"
+        words = self._read_last_message(session) if isinstance(session, str) else ""
         link = self.link(session) if isinstance(session, str) else f"{self._base_url}/routines"
-        words = show_words(str(data.get("text") or ""), self._mask)
-        return Notice("routine", subject, link, (), words, session if isinstance(session, str) else None)
+        return Notice("routine", subject, link, lines, words, session if isinstance(session, str) else None)
+
+    def _read_last_message(self, session: str) -> str:
+        found = self._sessions.find_last_event(session, "message")
+        return "" if found is None else show_words(str(found.data["text"]), self._mask)
 
     def _describe_approval(self, approval: ApprovalRow) -> Notice | None:
         if approval.state != "pending":
@@ -125,8 +147,9 @@ class NoticeWriter:
         row = self._sessions.get(session)
         if not isinstance(turn, int):
             return None
-        origin = find_origin(self._sessions.turns.get(session, turn).key)
-        if reason == "cancelled" and origin is None:
+        key = self._sessions.turns.get(session, turn).key
+        origin = find_origin(key)
+        if key.startswith(_ROUTINE_KEY) or (reason == "cancelled" and origin is None):
             return None
         title = show_title(row.title, self._mask)
         messages = [

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from freehold.channels.contract import IncomingAttachment, IncomingMessage
-from freehold.timeline import Timeline
+from freehold.timeline import Json, Timeline
 
 MAX_WAITING = 100
 """Messages of one channel that wait to be carried out. More are not taken."""
@@ -50,6 +50,8 @@ class ReceivedMessages:
                 ).rowcount
                 if made:
                     last += 1
+                    seen: dict[str, Json] = {"channel": channel, "message": message.id, "text": message.text[:2000]}
+                    tx.append("channels.message_received", seen, who=f"channel:{channel}")
                     waiting += state == "new"
                     refused += state == "done"
             tx.execute(
