@@ -7,4 +7,5 @@ FEATURE = Feature(
     title="Routines",
     section="freehold.routines.section:RoutinesSection",
     checks="freehold.routines.checks",
+    service="freehold.routines.service:make_service",
 )

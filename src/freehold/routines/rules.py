@@ -99,7 +99,7 @@ def _check_texts(spec: RoutineSection) -> Iterator[RuleProblem]:
         yield RuleProblem(
             "command",
             "A command cannot contain {{: what a trigger tells could become a part of the command",
-            'Read it from the variable: echo "$ROUTINE_DATA"',
+            "Read it from standard input: it is there as JSON",
         )
     if spec.checklist is not None and not _is_inside(spec.checklist):
         yield RuleProblem(

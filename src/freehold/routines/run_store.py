@@ -49,6 +49,8 @@ class Claimed:
 
     begun: tuple[RoutineRun, ...]
     replaced: tuple[RoutineRun, ...]
+    is_cut: bool = False
+    """Whether there may be more."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,13 @@ class RunStore:
         """The run that works in a session, or waits there for the owner."""
         rows = self._timeline.query(f"{_RUN} WHERE session = ? AND state IN ('started', 'parked')", (session,))
         return read_run(rows[0]) if rows else None
+
+    def is_of_routine(self, session: str, routine: str | None = None) -> bool:
+        """Whether a routine, or this one, has worked in a session."""
+        where, given = "session = ?", [session]
+        if routine is not None:
+            where, given = f"{where} AND routine = ?", [*given, routine]
+        return bool(self._timeline.query(f"SELECT 1 FROM routines_run WHERE {where} LIMIT 1", given))  # noqa: S608
 
     def find_next_time(self) -> float | None:
         """When something is due next."""
@@ -230,6 +239,10 @@ class RunStore:
             made = insert_run(tx, routine, cause, now, begin, data, who=who)
         return None if made is None else self.get(made)
 
+    def note_refusal(self, name: str, error: FreeholdError) -> None:
+        """Records that something happened and began no run."""
+        self._timeline.append("routine.trigger_refused", {"routine": name, "code": error.code, "error": error.message})
+
     @staticmethod
     def _check_rate(tx: Transaction, routine: Routine, now: float) -> None:
         ((recent,),) = tx.execute(
@@ -253,7 +266,7 @@ class RunStore:
         begun, replaced = list[RoutineRun](), list[RoutineRun]()
         with self._timeline.transaction() as tx:
             rows = tx.execute(
-                f"{_RUN} WHERE state = 'due' AND begin <= ? ORDER BY number LIMIT ?", (now, BATCH)
+                f"{_RUN} WHERE state = 'due' AND held = 0 AND begin <= ? ORDER BY number LIMIT ?", (now, BATCH)
             ).fetchall()
             for run in map(read_run, rows):
                 found = tx.execute(f"{_ROUTINE} WHERE name = ?", (run.routine,)).fetchone()
@@ -276,7 +289,7 @@ class RunStore:
                     self._hold(tx, routine, run, now)
                     if routine.spec.overlap == "replace":
                         replaced += map(read_run, others)
-        return Claimed(tuple(begun), tuple(replaced))
+        return Claimed(tuple(begun), tuple(replaced), len(rows) == BATCH)
 
     def _find_refusal(self, tx: Transaction, routine: Routine, run: RoutineRun, now: float) -> str | None:
         if routine.state == "paused" and not run.cause.startswith(MANUAL):

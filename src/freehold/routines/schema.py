@@ -19,8 +19,9 @@ SCHEMA = (
         UNIQUE (routine, cause)
     );
     CREATE INDEX routines_run_routine ON routines_run (routine, number);
+    CREATE INDEX routines_run_session ON routines_run (session) WHERE session IS NOT NULL;
     CREATE INDEX routines_run_due ON routines_run (begin) WHERE state = 'due';
-    CREATE INDEX routines_run_open ON routines_run (session) WHERE state IN ('started', 'parked');
+    CREATE INDEX routines_run_open ON routines_run (routine) WHERE state IN ('started', 'parked');
     CREATE TABLE routines_position (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     """,
 )

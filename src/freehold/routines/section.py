@@ -78,7 +78,7 @@ class RoutineSection(Section):
     command: str | None = Field(
         default=None,
         max_length=MAX_COMMAND,
-        description="Work: a shell command in the computer. What the trigger tells is in the variable ROUTINE_DATA.",
+        description="Work: a shell command in the computer. What the trigger tells is on its standard input, as JSON.",
         examples=["make -C site nightly"],
     )
     checklist: str | None = Field(

@@ -95,9 +95,16 @@ class SessionService:
     # Sessions
 
     async def open(
-        self, agent: str | None, title: str | None, model: str | None, *, who: str, parent: str | None = None
+        self,
+        agent: str | None,
+        title: str | None,
+        model: str | None,
+        *,
+        who: str,
+        parent: str | None = None,
+        id: str | None = None,
     ) -> SessionRow:
-        """Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`."""
+        """`id` is one that was never used. Raises `agent.not-found`, `agent.not-installed` or `agent.no-model`."""
         await self.ready.wait()
         manifest = self.dependencies.manifest
         definition = find_agent(manifest, agent or manifest.agents.default)
@@ -109,7 +116,7 @@ class SessionService:
             )
         if model is None or model not in manifest.models:
             choose_provider(definition, manifest)
-        row = await run_blocking(self._store.create, definition.name, title, model, who=who, parent=parent)
+        row = await run_blocking(self._store.create, definition.name, title, model, who=who, parent=parent, id=id)
         self._watchers.publish_session(row)
         return row
 
@@ -324,6 +331,20 @@ class SessionService:
     async def stop(self, session: str, reason: str) -> None:
         """Ends the agent of one session, with the prompts that wait. Returns when it has ended."""
         await self._stop_runner(session, reason)
+
+    async def release(self, session: str, reason: str) -> bool:
+        """Ends the agent of a session that waits for the owner, so that it costs nothing meanwhile. False if none waits.
+
+        What it asks stays. The answer is sent as the next prompt, which starts it again.
+        """
+        if not await run_blocking(self.dependencies.approvals.store.mark_orphaned, session):
+            return False
+        runner = self._runners.get(session)
+        if runner is not None:
+            runner.kill(AgentError("agent.stopped", reason))
+            runner.wake()
+            await runner.stopped.wait()
+        return True
 
     async def _stop_runner(self, session: str, reason: str) -> None:
         runner = self._runners.get(session)

@@ -56,9 +56,17 @@ class SessionStore:
         self.timeline.ensure_schema("agents", *SCHEMA)
 
     def create(
-        self, agent: str, title: str | None, model: str | None, *, who: str, parent: str | None = None
+        self,
+        agent: str,
+        title: str | None,
+        model: str | None,
+        *,
+        who: str,
+        parent: str | None = None,
+        id: str | None = None,
     ) -> SessionRow:
-        session = secrets.token_hex(8)
+        """With an `id` that the caller has stored before, a caller that crashed in between finds the session again."""
+        session = id or secrets.token_hex(8)
         with self.timeline.transaction() as tx:
             at = current_instant()
             tx.execute(

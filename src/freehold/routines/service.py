@@ -1,0 +1,336 @@
+"""Routines inside the gateway: wakes when something is due, begins runs, and sees how they end.
+
+Everything that must survive a crash is stored before it is acted on. What this object holds in memory can be lost.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from functools import partial
+
+from freehold.agents.sessions.service import SessionService
+from freehold.agents.threads import run_blocking
+from freehold.egress.models import ActiveStop
+from freehold.errors import FreeholdError
+from freehold.gateway.context import RouteContext
+from freehold.keeper.client import KeeperClient
+from freehold.routines.after_trigger import AfterTrigger
+from freehold.routines.clock import Clock, WallClock
+from freehold.routines.command_work import CommandWork
+from freehold.routines.event_watch import EventWatch
+from freehold.routines.file_watch import FileWatch
+from freehold.routines.prompt_work import PromptWork
+from freehold.routines.records import OPEN, Routine, RoutineRun
+from freehold.routines.routine_store import RoutineStore
+from freehold.routines.rules import WorkKind, work_of
+from freehold.routines.run_store import RunEnd, RunStore
+from freehold.routines.section import RoutineSection, RoutinesSection
+from freehold.routines.work import RoutineWork
+from freehold.slots import Slot
+from freehold.timeline import TimelineEvent
+
+KINDS = ("turn.ended", "approval.asked", "approval.answered", "session.deleted", "routine.*")
+"""Timeline events that a run may wait for, or that begin one."""
+POSITION = "timeline"
+BUDGET_INTERVAL = 1.0
+PARK_GRACE = 60.0
+"""Seconds that the agent of a run that waits for the owner is kept, for an owner who is there."""
+RETRY_DELAY = 5.0
+SAVE_INTERVAL = 200
+"""Events after which the position is saved though none of them began a run."""
+UNEXPECTED = "Freehold has an error: freehold logs shows the cause"
+STOPPED = "The kill switch is on"
+
+log = logging.getLogger("freehold.routines")
+
+
+def make_service(context: RouteContext) -> "RoutineService":
+    """The service of the gateway."""
+    services = context.services
+    wanted = services.manifest.section(RoutinesSection).named
+    events = services.slots.get("events")
+    service = RoutineService(context.sessions, wanted, events=events, files=services.keeper)
+
+    async def stop(_stop: ActiveStop) -> None:
+        await service.stop_all()
+
+    services.models.on_stop(stop)
+    return service
+
+
+class RoutineService:
+    """A service of the gateway. `run` must run as long as it is used."""
+
+    def __init__(
+        self,
+        sessions: SessionService,
+        wanted: Mapping[str, RoutineSection],
+        *,
+        events: Slot | None = None,
+        files: KeeperClient | None = None,
+        clock: Clock | None = None,
+        grace: float = PARK_GRACE,
+    ) -> None:
+        """`wanted` are the routines of the manifest. Without `events` or `files`, nothing of that kind begins a run.
+
+        `grace` is how long the agent of a parked run is kept, in seconds.
+        """
+        self._sessions = sessions
+        self._wanted = wanted
+        self._grace = grace
+        self.routines = RoutineStore(sessions.dependencies.store.timeline, clock or WallClock())
+        self.runs = RunStore(self.routines)
+        prompts, commands = PromptWork(sessions, self.runs), CommandWork(sessions.dependencies)
+        self._works: dict[WorkKind, RoutineWork] = {"prompt": prompts, "checklist": prompts, "command": commands}
+        self._after = AfterTrigger(self.runs)
+        self._changed = asyncio.Event()
+        self._routines_changed = asyncio.Event()
+        self._moved: dict[str, asyncio.Event] = {}
+        """For each run that is watched: set when it was parked, goes on or has ended."""
+        self._group: asyncio.TaskGroup | None = None
+        self._watches: list[Callable[[], Awaitable[None]]] = []
+        if files is not None:
+            self._watches.append(FileWatch(self.runs, files, self._wait_routines_changed).run)
+        if events is not None:
+            self._watches.append(EventWatch(self.runs, events, self._wait_routines_changed).run)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._sessions.ready.wait()
+        await run_blocking(self.routines.prepare)
+        await run_blocking(self.routines.adopt_manifest, self._wanted)
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            begin = await self._find_begin()
+            for run in await run_blocking(self.runs.list_open):
+                group.create_task(self._live(run, recovering=True))
+            loops: tuple[Callable[[], Awaitable[None]], ...] = (
+                self._keep_time,
+                partial(self._follow_timeline, begin),
+                *self._watches,
+            )
+            for loop in loops:
+                group.create_task(_keep_going(loop))
+
+    async def _wait_routines_changed(self, seconds: float | None = None) -> None:
+        """Returns when a routine was added or changed, or after so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._routines_changed.wait()
+
+    # Time
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._changed.clear()
+            if await run_blocking(self.runs.find_next_time) is not None:
+                await self._begin_due()
+            await self.routines.clock.wait(await run_blocking(self.runs.find_next_time), self._changed)
+
+    async def _begin_due(self) -> None:
+        assert self._group is not None
+        is_cut = True
+        while is_cut:
+            is_cut = await run_blocking(self.runs.make_due)
+            claimed = await run_blocking(
+                partial(self.runs.claim, stopped=STOPPED if self._sessions.dependencies.models.stopped else None)
+            )
+            for run in claimed.replaced:
+                self._group.create_task(self._cancel(run, "A newer run has replaced it"))
+            for run in claimed.begun:
+                self._group.create_task(self._live(run))
+            is_cut = is_cut or claimed.is_cut
+
+    # One run
+
+    async def _live(self, run: RoutineRun, *, recovering: bool = False) -> None:
+        """Does the work of a run, and sees that it keeps to its bounds."""
+        routine = await run_blocking(self.routines.find, run.routine)
+        if routine is None:
+            await self._end(run, RunEnd("cancelled", error="The routine was removed"))
+            return
+        work = self._works[work_of(routine.spec)]
+        try:
+            end = await (work.recover(routine, run) if recovering else work.begin(routine, run))
+        except FreeholdError as error:
+            end = RunEnd("failed", error=error.message)
+        except Exception:
+            # A bug in one run must not end the others.
+            log.exception("a run of a routine failed unexpectedly", extra={"routine": run.routine, "run": run.id})
+            end = RunEnd("failed", error=UNEXPECTED)
+        if end is not None:
+            await self._end(run, end)
+        else:
+            await self._settle(run.id)
+            await self._guard(routine, run.id)
+
+    async def _settle(self, id: str) -> None:
+        """Looks whether a run has ended or waits for the owner. Idempotent."""
+        run = await run_blocking(self.runs.get, id)
+        routine = await run_blocking(self.routines.find, run.routine)
+        if run.state not in OPEN or run.session is None or routine is None:
+            return
+        waiting = await run_blocking(self._sessions.dependencies.approvals.store.list_pending, run.session)
+        if waiting and routine.spec.asks == "refuse":
+            for approval in waiting:
+                with suppress(FreeholdError):  # answered meanwhile
+                    await self._sessions.answer(approval.id, "reject", who=f"routine:{routine.name}")
+            return
+        if waiting:
+            await self._park(run, str(waiting[0].data.get("title", "")))
+            return
+        end = await self._works[work_of(routine.spec)].settle(routine, run)
+        if end is not None:
+            await self._end(run, end)
+        elif run.state == "parked" and await run_blocking(self.runs.move, run.id, "started"):
+            self._note_moved(run.id)
+            self._spawn(self._guard(routine, run.id))
+
+    async def _park(self, run: RoutineRun, why: str) -> None:
+        if await run_blocking(partial(self.runs.move, run.id, "parked", why=f"It asks: {why}"[:500])):
+            self._note_moved(run.id)
+            self._spawn(self._release_later(run))
+
+    async def _release_later(self, run: RoutineRun) -> None:
+        """Ends an agent that waits for an owner who is not there. The answer starts it again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await self._wait_moved(run.id)
+                return
+        if run.session is not None and (await run_blocking(self.runs.get, run.id)).state == "parked":
+            await self._sessions.release(run.session, "It waits for the owner")
+
+    async def _guard(self, routine: Routine, id: str) -> None:
+        """Ends a run that works too long or costs too much. Returns when it does not work any more."""
+        run = await run_blocking(self.runs.get, id)
+        work, longest = self._works[work_of(routine.spec)], routine.spec.longest
+        most = await self._find_most(routine)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + longest
+        while run.state == "started":
+            left = deadline - loop.time()
+            if left <= 0:
+                await self._break_off(run, f"It worked for {longest} s, which is its longest")
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left if most is None else min(left, BUDGET_INTERVAL)):
+                    await self._wait_moved(id)
+            run = await run_blocking(self.runs.get, id)
+            if most is not None and run.state == "started" and (await work.measure_cost(run) or 0.0) >= most:
+                await self._break_off(run, f"It has cost {most:.2f} US dollars, which is its budget")
+                return
+
+    async def _find_most(self, routine: Routine) -> float | None:
+        """What this run may cost: its own budget, or what is left of that of the day."""
+        spec = routine.spec
+        found = [] if spec.budget is None else [spec.budget]
+        if spec.budget_day is not None:
+            since = self.runs.find_day_begin(routine, self.routines.clock.now())
+            found.append(max(0.0, spec.budget_day - await run_blocking(self.runs.sum_cost, routine.name, since)))
+        return min(found) if found else None
+
+    async def _break_off(self, run: RoutineRun, reason: str) -> None:
+        routine = await run_blocking(self.routines.find, run.routine)
+        work = None if routine is None else self._works[work_of(routine.spec)]
+        cost = None
+        if work is not None:
+            with suppress(FreeholdError):
+                cost = await work.measure_cost(run)
+        # First how it has ended, then the end: what that causes is not taken for an end of its own.
+        await self._end(run, RunEnd("failed", error=reason, cost=cost))
+        if work is not None:
+            await work.stop(run, reason)
+
+    async def _cancel(self, run: RoutineRun, reason: str) -> None:
+        await self._end(run, RunEnd("cancelled", error=reason))
+        routine = await run_blocking(self.routines.find, run.routine)
+        if routine is not None:
+            await self._works[work_of(routine.spec)].stop(run, reason)
+
+    async def cancel(self, id: str, who: str) -> RoutineRun:
+        """Ends a run, also one that is due or waits for the owner. Idempotent. Raises `routine.run.not-found`."""
+        run = await run_blocking(self.runs.get, id)
+        if run.finished is None:
+            await self._cancel(run, f"{who} ended it")
+        return await run_blocking(self.runs.get, id)
+
+    async def _end(self, run: RoutineRun, end: RunEnd) -> None:
+        await run_blocking(self.runs.end, run.id, end)
+        self._note_moved(run.id)
+
+    async def stop_all(self) -> None:
+        """The kill switch. Agents are ended by it anyway; commands are ended here."""
+        with suppress(FreeholdError):
+            for run in await run_blocking(self.runs.list_open):
+                await self._cancel(run, "The owner stopped all agents")
+
+    # Events
+
+    async def _find_begin(self) -> int:
+        """From which timeline event on events were not seen yet."""
+        stored = await run_blocking(self.routines.read_position, POSITION)
+        if stored is not None:
+            return int(stored)
+        last = await run_blocking(self.routines.timeline.last)
+        begin = 0 if last is None else last.seq
+        await run_blocking(self.routines.save_position, POSITION, str(begin))
+        return begin
+
+    async def _follow_timeline(self, begin: int) -> None:
+        unsaved = 0
+        async with aclosing(self.routines.timeline.follow(begin, KINDS)) as events:
+            async for event in events:
+                await self._see(event)
+                unsaved += 1
+                if unsaved >= SAVE_INTERVAL or not event.kind.startswith("routine."):
+                    await run_blocking(self.routines.save_position, POSITION, str(event.seq))
+                    unsaved = 0
+
+    async def _see(self, event: TimelineEvent) -> None:
+        """Idempotent: after a crash the last events are seen again."""
+        if event.kind.startswith("routine."):
+            self._changed.set()
+            if not event.kind.startswith("routine.run_"):
+                changed, self._routines_changed = self._routines_changed, asyncio.Event()
+                changed.set()
+        else:
+            run = await run_blocking(self.runs.find_open, str(event.data.get("session")))
+            if run is not None:
+                await self._settle(run.id)
+        await self._after.see(event)
+
+    # Waiting for a run
+
+    async def _wait_moved(self, id: str) -> None:
+        await self._moved.setdefault(id, asyncio.Event()).wait()
+
+    def _note_moved(self, id: str) -> None:
+        moved = self._moved.pop(id, None)
+        if moved is not None:
+            moved.set()
+
+    def _spawn(self, work: "Awaitable[None]") -> None:
+        assert self._group is not None
+        self._group.create_task(_keep_quiet(work))
+
+
+async def _keep_quiet(work: Awaitable[None]) -> None:
+    try:
+        await work
+    except FreeholdError as error:
+        log.warning("a run of a routine cannot be looked after: %s", error)
+    except Exception:
+        log.exception("a run of a routine cannot be looked after")
+
+
+async def _keep_going(loop: Callable[[], Awaitable[None]]) -> None:
+    """Runs a loop again after whatever ended it: a disk that was full, for example."""
+    while True:
+        try:
+            await loop()
+        except FreeholdError as error:
+            log.warning("routines try again in a moment: %s", error)
+        except Exception:
+            log.exception("routines try again in a moment")
+        await asyncio.sleep(RETRY_DELAY)
