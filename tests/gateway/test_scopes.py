@@ -129,6 +129,19 @@ REACHES: dict[RouteScope, set[str]] = {
         "POST /v1/slots/orchestrator/runs/{run}/changes",
         "POST /v1/slots/orchestrator/runs/{run}/stop",
     },
+    "routines": {
+        "DELETE /v1/routines/{name}",
+        "GET /v1/routines",
+        "GET /v1/routines/{name}",
+        "GET /v1/routines/{name}/runs",
+        "GET /v1/routines/{name}/runs/{run}",
+        "POST /v1/routines",
+        "POST /v1/routines/plan",
+        "POST /v1/routines/{name}/pause",
+        "POST /v1/routines/{name}/resume",
+        "POST /v1/routines/{name}/run",
+        "POST /v1/routines/{name}/runs/{run}/stop",
+    },
     "events": {
         "GET /v1/slots/events",
         "GET /v1/slots/events/dead",
@@ -157,6 +170,7 @@ REACHES: dict[RouteScope, set[str]] = {
         "POST /v1/slots/beads/items/{bead}/work",
     },
     "admin": {
+        "POST /v1/routines/{name}/webhook",
         "GET /v1/slots/pods/access",
         "POST /v1/slots/pods/grants",
         "POST /v1/slots/pods/grants/revoke",

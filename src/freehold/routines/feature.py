@@ -8,4 +8,5 @@ FEATURE = Feature(
     section="freehold.routines.section:RoutinesSection",
     checks="freehold.routines.checks",
     service="freehold.routines.service:make_service",
+    routes="freehold.routines.routes:RoutineRoutes",
 )

@@ -109,6 +109,16 @@ class RunStore:
         sql = f"{_RUN} WHERE {' AND '.join(where)} ORDER BY number DESC LIMIT ?"
         return [read_run(row) for row in self._timeline.query(sql, (*given, limit))]
 
+    def list_recent(self, routines: Sequence[str], count: int) -> dict[str, list[RoutineRun]]:
+        """The last runs of each of these routines, the newest first."""
+        found: dict[str, list[RoutineRun]] = {}
+        for name in routines:
+            found[name] = self.list_runs(name, limit=count)
+        return found
+
+    def sum_costs(self, routines: Sequence[str], since: float) -> dict[str, float]:
+        return {name: self.sum_cost(name, since) for name in routines}
+
     def list_open(self) -> list[RoutineRun]:
         """The runs that have started and not ended, the oldest first."""
         rows = self._timeline.query(f"{_RUN} WHERE state IN ('started', 'parked') ORDER BY number")

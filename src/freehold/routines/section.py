@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, Strict
 
 from freehold.manifest.sections.base import Section
-from freehold.manifest.units import Seconds, Words
+from freehold.manifest.units import Seconds
 
 MAX_PROMPT = 32 * 1024
 MAX_COMMAND = 8 * 1024
 MAX_PATTERNS = 20
 MAX_PATTERN = 500
 
+FilePatterns = Annotated[tuple[Annotated[str, Field(max_length=MAX_PATTERN)], ...], Strict(False)]
 Overlap = Literal["skip", "queue", "replace"]
 Missed = Literal["skip", "one", "all"]
 UnattendedAsks = Literal["park", "refuse"]
@@ -35,7 +36,7 @@ class RoutineSection(Section):
     at: str | None = Field(
         default=None, max_length=40, description="Trigger: once, at this time.", examples=["2027-01-01T09:00"]
     )
-    files: Words = Field(
+    files: FilePatterns = Field(
         default=(),
         max_length=MAX_PATTERNS,
         description="Trigger: a file of the workspace that matches one of these patterns has changed.",

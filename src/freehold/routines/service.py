@@ -15,7 +15,6 @@ from freehold.egress.models import ActiveStop
 from freehold.errors import FreeholdError
 from freehold.gateway.context import RouteContext
 from freehold.keeper.client import KeeperClient
-from freehold.routines.after_trigger import AfterTrigger
 from freehold.routines.clock import Clock, WallClock
 from freehold.routines.command_work import CommandWork
 from freehold.routines.event_watch import EventWatch
@@ -26,11 +25,12 @@ from freehold.routines.routine_store import RoutineStore
 from freehold.routines.rules import WorkKind, work_of
 from freehold.routines.run_store import RunEnd, RunStore
 from freehold.routines.section import RoutineSection, RoutinesSection
+from freehold.routines.timeline_trigger import MESSAGE, TimelineTrigger
 from freehold.routines.work import RoutineWork
 from freehold.slots import Slot
 from freehold.timeline import TimelineEvent
 
-KINDS = ("turn.ended", "approval.asked", "approval.answered", "session.deleted", "routine.*")
+KINDS = ("turn.ended", "approval.asked", "approval.answered", "session.deleted", "routine.*", MESSAGE)
 """Timeline events that a run may wait for, or that begin one."""
 POSITION = "timeline"
 BUDGET_INTERVAL = 1.0
@@ -83,12 +83,14 @@ class RoutineService:
         self.runs = RunStore(self.routines)
         prompts, commands = PromptWork(sessions, self.runs), CommandWork(sessions.dependencies)
         self._works: dict[WorkKind, RoutineWork] = {"prompt": prompts, "checklist": prompts, "command": commands}
-        self._after = AfterTrigger(self.runs)
+        self._triggers = TimelineTrigger(self.runs)
         self._changed = asyncio.Event()
         self._routines_changed = asyncio.Event()
         self._moved: dict[str, asyncio.Event] = {}
         """For each run that is watched: set when it was parked, goes on or has ended."""
         self._group: asyncio.TaskGroup | None = None
+        self.ready = asyncio.Event()
+        """Set when the tables are there and the routines of the manifest are in them."""
         self._watches: list[Callable[[], Awaitable[None]]] = []
         if files is not None:
             self._watches.append(FileWatch(self.runs, files, self._wait_routines_changed).run)
@@ -100,6 +102,7 @@ class RoutineService:
         await self._sessions.ready.wait()
         await run_blocking(self.routines.prepare)
         await run_blocking(self.routines.adopt_manifest, self._wanted)
+        self.ready.set()
         async with asyncio.TaskGroup() as group:
             self._group = group
             begin = await self._find_begin()
@@ -298,7 +301,7 @@ class RoutineService:
             run = await run_blocking(self.runs.find_open, str(event.data.get("session")))
             if run is not None:
                 await self._settle(run.id)
-        await self._after.see(event)
+        await self._triggers.see(event)
 
     # Waiting for a run
 

@@ -1,4 +1,4 @@
-"""Routines that begin when another routine or a session has ended."""
+"""Routines that begin when another routine or a session has ended, or the owner has sent a message on a channel."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ from freehold.timeline import TimelineEvent
 MAX_CHAIN = 10
 """Runs that began each after the other. A circle of routines ends there."""
 ENDED = ("routine.run_done", "routine.run_failed")
+MESSAGE = "channels.message_received"
 
 
-class AfterTrigger:
+class TimelineTrigger:
     def __init__(self, runs: RunStore) -> None:
         self._runs = runs
 
@@ -23,6 +24,8 @@ class AfterTrigger:
             await run_blocking(self._see_run, event)
         elif event.kind == "turn.ended":
             await run_blocking(self._see_turn, event)
+        elif event.kind == MESSAGE:
+            await run_blocking(self._see_message, event)
 
     def _see_run(self, event: TimelineEvent) -> None:
         wanted = f"routine:{event.data.get('routine')}"
@@ -47,9 +50,16 @@ class AfterTrigger:
             if routine.spec.after == f"session:{session}" or (of_any and routine.spec.after == "session"):
                 self._trigger(routine, event, {"session": session, "turn": event.data.get("turn")})
 
+    def _see_message(self, event: TimelineEvent) -> None:
+        """Channels record messages of the paired owner only. One that begins with / is a command to the channel."""
+        channel, text = str(event.data.get("channel")), str(event.data.get("text", ""))
+        for routine in self._runs.routines.list_triggered("message"):
+            if routine.spec.message in ("*", channel) and not text.startswith("/"):
+                self._trigger(routine, event, {"channel": channel, "text": text})
+
     def _trigger(self, routine: Routine, event: TimelineEvent, told: dict[str, Any]) -> None:
         try:
-            self._runs.trigger(routine.name, f"after:{event.seq}", told)
+            self._runs.trigger(routine.name, f"timeline:{event.seq}", told)
         except FreeholdError as error:
             # Paused or removed meanwhile, or triggered too often: that is recorded, and nothing is lost by it.
             self._runs.note_refusal(routine.name, error)
