@@ -38,7 +38,7 @@ class MailServer:
 
 def _authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
     known = isinstance(data, LoginPassword) and (data.login, data.password) == (USER.encode(), PASSWORD.encode())
-    return AuthResult(success=known)
+    return AuthResult(success=known, handled=False)
 
 
 def make_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:

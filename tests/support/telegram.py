@@ -35,6 +35,9 @@ class TelegramDouble:
 
     sent: list[dict[str, Any]] = field(default_factory=list)
     updates: list[dict[str, Any]] = field(default_factory=list)
+    """Those that are not confirmed."""
+    said: list[dict[str, Any]] = field(default_factory=list)
+    """Every message to the bot."""
     files: dict[str, bytes] = field(default_factory=dict)
     mistakes: list[str] = field(default_factory=list)
     polls: int = 0
@@ -62,7 +65,8 @@ class TelegramDouble:
                 **({} if reply_to is None else {"reply_to_message": {"message_id": reply_to}}),
                 **more,
             }
-            self._add({"message": {name: value for name, value in message.items() if value is not None}})
+            self.said.append({name: value for name, value in message.items() if value is not None})
+            self._add({"message": self.said[-1]})
             return self._numbers
 
     def push(self, update: dict[str, Any]) -> None:
@@ -155,6 +159,10 @@ class TelegramDouble:
                     self.send_header("Content-Length", str(len(content)))
                     self.end_headers()
                     self.wfile.write(content)
+
+            def handle(self) -> None:
+                with contextlib.suppress(ConnectionError):
+                    super().handle()
 
             def log_message(self, format: str, *args: object) -> None:
                 """Nothing."""

@@ -175,18 +175,12 @@ class _Conversation:
             if settings.security == "starttls":
                 smtp.starttls(context=context)
             if self._secret is not None:
-                self._log_in(smtp, self._secret)
+                smtp.login(settings.user, self._secret.reveal())
             work(smtp)
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 smtp.quit()
         finally:
             smtp.close()
-
-    def _log_in(self, smtp: smtplib.SMTP, secret: Secret) -> None:
-        try:
-            smtp.login(self._settings.user, secret.reveal())
-        except smtplib.SMTPServerDisconnected:  # some servers hang up instead of saying no
-            raise smtplib.SMTPAuthenticationError(535, b"") from None
 
     def hang_up(self) -> None:
         """Idempotent."""
