@@ -62,6 +62,8 @@ class Feature:
     service: str | None = None
     """Reference to `(RouteContext) -> FeatureService`. The gateway constructs it before its routes and runs it while it
     lives; routes find it with `RouteContext.service`. Light to import: every start of the gateway loads it."""
+    tools: str | None = None
+    """Reference to `(Services) -> list[HostTool]`: the host tools that agents get. Light to import."""
     routes: str | None = None
     """Reference to a group of routes, constructed with a `RouteContext`; each route declares its scope."""
     metrics: str | None = None

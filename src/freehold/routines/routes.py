@@ -24,15 +24,13 @@ from freehold.routines.bodies import (
     RoutineRunPageBody,
     RoutineTimesBody,
     RunRoutineBody,
-    as_moment,
     describe_routine,
     describe_run,
 )
 from freehold.routines.records import Routine
-from freehold.routines.routine_store import zone_name, zone_of
+from freehold.routines.routine_store import plan_times, zone_name, zone_of
 from freehold.routines.rules import check_routine
 from freehold.routines.run_store import MANUAL
-from freehold.routines.schedule import list_following, read_hours, read_schedule
 from freehold.routines.section import RoutineSection
 from freehold.routines.service import RoutineService
 from freehold.routines.webhook import MAX_BODY, make_secret, read_body, refused, secret_name, verify_request
@@ -97,11 +95,8 @@ class RoutineRoutes:
         service = await self._open()
         check_routine("plan", body.routine)
         clock = service.routines.clock
-        zone = zone_of(body.routine, clock)
-        schedule = read_schedule(body.routine, zone, clock.now())
-        hours = read_hours(body.routine.hours, zone)
-        times = () if schedule is None else list_following(schedule, hours, clock.now(), body.count)
-        return RoutineTimesBody(times=[as_moment(one) for one in times], zone=zone_name(zone))
+        times = plan_times(body.routine, clock, body.count)
+        return RoutineTimesBody(times=times, zone=zone_name(zone_of(body.routine, clock)))
 
     @get("/v1/routines/{name}", scope="routines")
     async def get_routine(self, name: UrlName) -> RoutineBody:

@@ -1,6 +1,7 @@
 """The routines: added, changed, paused and removed by any process, each change together with its timeline event."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,7 +15,7 @@ from freehold.routines.records import (
     read_routine,
 )
 from freehold.routines.rules import TriggerKind, check_routine, trigger_of
-from freehold.routines.schedule import find_next, read_hours, read_schedule, read_zone
+from freehold.routines.schedule import find_next, list_following, read_hours, read_schedule, read_zone
 from freehold.routines.schema import SCHEMA
 from freehold.routines.section import RoutineSection
 from freehold.timeline import Timeline, Transaction
@@ -218,3 +219,13 @@ def zone_of(spec: RoutineSection, clock: Clock) -> ZoneInfo:
 
 def zone_name(zone: ZoneInfo) -> str:
     return zone.key or str(zone)
+
+
+def plan_times(spec: RoutineSection, clock: Clock, count: int) -> list[datetime]:
+    """The next times at which a routine would begin, in its zone; none for one that does not begin at times."""
+    zone = zone_of(spec, clock)
+    schedule = read_schedule(spec, zone, clock.now())
+    if schedule is None:
+        return []
+    found = list_following(schedule, read_hours(spec.hours, zone), clock.now(), count)
+    return [datetime.fromtimestamp(moment, zone) for moment in found]
