@@ -52,7 +52,7 @@ class TelegramDouble:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def say(self, text: str, *, sender: int = OWNER, reply_to: int | None = None, **more: Any) -> int:
+    def say(self, text: str | None, *, sender: int = OWNER, reply_to: int | None = None, **more: Any) -> int:
         """A person writes to the bot. Returns the number of the message."""
         with self._changed:
             self._numbers += 1
@@ -67,7 +67,7 @@ class TelegramDouble:
             }
             self.said.append({name: value for name, value in message.items() if value is not None})
             self._add({"message": self.said[-1]})
-            return self._numbers
+            return int(self.said[-1]["message_id"])
 
     def push(self, update: dict[str, Any]) -> None:
         """Any update."""

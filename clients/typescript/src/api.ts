@@ -30,6 +30,13 @@ export interface AddPushSubscription {
   label?: string;
 }
 
+export interface AddRoutine {
+  name: string;
+  routine: RoutineSection;
+  /** Change the routine of this name, if there is one. */
+  replace?: boolean;
+}
+
 /** An answer that the agent itself offers. `sent_for` says for which answer of the owner it is sent to the agent. */
 export interface AgentAnswer {
   name: string;
@@ -508,7 +515,7 @@ export interface CreateFolder {
 /** The new token with its secret, which is not shown again. */
 export interface CreatedToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -814,6 +821,11 @@ export interface HistoryPlan {
 export interface HistorySize {
 }
 
+/** `run` is null for a message that has begun a run before. */
+export interface HookAnswer {
+  run: string | null;
+}
+
 export interface ImportBeads {
   records: Record<string, unknown>[];
   /** The same request with the same key has its effect once. */
@@ -875,7 +887,7 @@ export interface Me {
   handle: string | null;
   sign_in: string | null;
   /** The scopes of the API token; null for a browser, which has all scopes. */
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[] | null;
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[] | null;
   /** The address of the recovery page, on the machine itself. It works when the gateway does not. */
   recovery: string;
   /** The slots that are on. The pages of others are not in the navigation. */
@@ -1039,7 +1051,7 @@ export interface Need {
 /** A token to create. */
 export interface NewToken {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   /** Days until it expires; null for never. */
   days?: number | null;
 }
@@ -1117,6 +1129,11 @@ export interface PlanHistory {
   choose?: Record<string, "old" | "mine"> | null;
   since?: number | null;
   of?: SessionTurn | null;
+}
+
+export interface PlanRoutine {
+  routine: RoutineSection;
+  count?: number;
 }
 
 export interface PodAccess {
@@ -1318,7 +1335,7 @@ export interface RequestSshKey {
 export interface RequestToken {
   /** The name of the new token. */
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
 }
 
 /** `begun` is false for the gateway itself: it answers before it restarts. */
@@ -1410,6 +1427,142 @@ export interface RewindSession {
   restore_id?: string | null;
 }
 
+/** One routine. `settings` has the keys that are set. `recent` are its last runs, the newest first. */
+export interface Routine {
+  name: string;
+  source: string;
+  state: "on" | "paused" | "over";
+  reason: string | null;
+  trigger: "cron" | "every" | "at" | "files" | "webhook" | "event" | "after" | "message";
+  work: "prompt" | "command" | "checklist";
+  next: string | null;
+  zone: string;
+  failures: number;
+  session: string | null;
+  cost: number;
+  settings: Record<string, unknown>;
+  last: RoutineRun | null;
+  recent: RoutineRunMark[];
+}
+
+/** Where the requests go, and the secret that signs them. It is shown once. */
+export interface RoutineHook {
+  url: string;
+  secret: string;
+}
+
+/** By name. Send `cursor` as `after` to get the next page; null on the last one. */
+export interface RoutinePage {
+  routines: Routine[];
+  cursor: string | null;
+}
+
+export interface RoutineRemoved {
+  name: string;
+}
+
+/** One run. `data` is what the trigger told: it comes from outside. `cost` in US dollars. */
+export interface RoutineRun {
+  id: string;
+  number: number;
+  routine: string;
+  state: "due" | "started" | "parked" | "done" | "failed" | "uncertain" | "skipped" | "cancelled";
+  cause: string;
+  due: string;
+  begin: string;
+  attempt: number;
+  started: string | null;
+  finished: string | null;
+  session: string | null;
+  turn: number | null;
+  cost: number | null;
+  quiet: boolean;
+  result: string | null;
+  error: string | null;
+  data: Record<string, unknown>;
+}
+
+/** A run in the strip of the last ones. */
+export interface RoutineRunMark {
+  id: string;
+  state: "due" | "started" | "parked" | "done" | "failed" | "uncertain" | "skipped" | "cancelled";
+  due: string;
+  cost: number | null;
+  quiet: boolean;
+}
+
+/** The newest first. Send `cursor` as `before` to get the next page; null on the last one. */
+export interface RoutineRunPage {
+  runs: RoutineRun[];
+  cursor: number | null;
+}
+
+/** A trigger, a piece of work, and bounds. Exactly one trigger and one piece of work are set. */
+export interface RoutineSection {
+  /** Whether it may begin by itself. */
+  enabled?: boolean;
+  /** Trigger: times as cron writes them: minute, hour, day, month, weekday. */
+  cron?: string | null;
+  /** Trigger: again and again after this time. */
+  every?: number | string | null;
+  /** Trigger: once, at this time. */
+  at?: string | null;
+  /** Trigger: a file of the workspace that matches one of these patterns has changed. */
+  files?: string[];
+  /** Trigger: a signed request to /v1/hooks/NAME, as Standard Webhooks describes it. */
+  webhook?: boolean;
+  /** Trigger: an event of the events slot with this type; a * at the end stands for the rest. */
+  event?: string | null;
+  /** Trigger: the end of a run of another routine (`routine:NAME`), or of a turn of a session (`session:ID`, or `session` for any that no routine has begun). */
+  after?: string | null;
+  /** Trigger: a message of the owner on this channel; * for any channel. */
+  message?: string | null;
+  /** The time zone of cron, at and hours; by default that of this machine. */
+  zone?: string | null;
+  /** Work: a prompt to an agent. `{{ name }}` stands for what the trigger tells, always as quoted data. */
+  prompt?: string | null;
+  /** Work: a shell command in the computer. What the trigger tells is on its standard input, as JSON. */
+  command?: string | null;
+  /** Work: a file of the workspace with what to look after. The agent stays quiet when there is nothing to report, and is not even started while the file is empty. */
+  checklist?: string | null;
+  /** The agent; by default agents.default. */
+  agent?: string | null;
+  /** The model; by default that of the agent. */
+  model?: string | null;
+  /** `new`: each run has a session of its own. `same`: all runs go on with one. Or the id of a session. */
+  session?: string;
+  /** US dollars that one run may cost. It is ended at it. */
+  budget?: number | null;
+  /** US dollars that all runs of a day may cost. */
+  budget_day?: number | null;
+  /** How long a run may work. Then it is ended. */
+  longest?: number | string;
+  /** The part of the day in which it may begin. */
+  hours?: string | null;
+  /** What happens when the run before has not ended or waits for you: `skip` the new one, `queue` it, or `replace` the old one. */
+  overlap?: "skip" | "queue" | "replace";
+  /** Which of the times that passed while everything was off are made up for. */
+  missed?: "skip" | "one" | "all";
+  /** How many at most, with missed = "all". */
+  missed_most?: number;
+  /** How many runs may begin in an hour, whatever triggers them. */
+  most_per_hour?: number;
+  /** How often a run that failed is tried again. */
+  retries?: number;
+  /** How long the first retry waits. Each further one waits twice as long. */
+  retry_delay?: number | string;
+  /** Failures in a row after which it is paused. */
+  pause_after?: number;
+  /** What happens when the agent asks for a permission: `park` lets the run wait for you, `refuse` answers no. Your rules for permissions count as always. */
+  asks?: "park" | "refuse";
+}
+
+/** When the routine would begin; empty when it does not begin at times. */
+export interface RoutineTimes {
+  times: string[];
+  zone: string;
+}
+
 /** One agent with one prompt, in a throw-away computer. `cost` includes that of the runs below it. */
 export interface Run {
   id: string;
@@ -1470,6 +1623,11 @@ export interface RunEvents {
 export interface RunPage {
   runs: Run[];
   cursor: string | null;
+}
+
+export interface RunRoutine {
+  /** What the run is told, as data. */
+  text?: string | null;
 }
 
 export interface SearchMemories {
@@ -1842,7 +2000,7 @@ export interface TokenAnswer {
 /** One API token. Its secret is shown only when it is created. */
 export interface TokenInfo {
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   created: string;
   expires: string | null;
   used: string | null;
@@ -1918,7 +2076,7 @@ export interface UsageReport {
 export interface WaitingDevice {
   code: string;
   name: string;
-  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "admin")[];
+  scopes: ("read" | "prompt" | "files" | "terminal" | "history" | "beads" | "pods" | "memory" | "events" | "orchestrator" | "routines" | "admin")[];
   address: string;
 }
 

@@ -2,6 +2,7 @@
 
 import type { EndedCount, HealthReport, Me, Meta } from "./api.ts";
 import { Beads } from "./beads.ts";
+import { Channels } from "./channels.ts";
 import { Code } from "./code.ts";
 import { Connection } from "./connection.ts";
 import { SignIns, Tokens } from "./credentials.ts";
@@ -40,6 +41,7 @@ export class Freehold {
   readonly preview: Preview;
   readonly ssh: Ssh;
   readonly code: Code;
+  readonly channels: Channels;
   readonly sessions: Sessions;
   readonly beads: Beads;
   readonly memory: Memory;
@@ -63,6 +65,7 @@ export class Freehold {
     this.preview = new Preview(link);
     this.ssh = new Ssh(link);
     this.code = new Code(link);
+    this.channels = new Channels(link);
     this.sessions = new Sessions(link);
     this.beads = new Beads(link);
     this.memory = new Memory(link);

@@ -18,6 +18,7 @@ PAGES = (
     "/",
     "/sign-in",
     "/device",
+    "/channels",
     "/code",
     "/sessions",
     "/history",
