@@ -1,6 +1,8 @@
 """Telegram through a double of its Bot API: paired by a code, told what happens, and deaf to everybody else."""
 
 import asyncio
+import time
+from datetime import UTC, datetime, timedelta
 
 from tests.channels.conftest import ChannelGateway, OpenGateway
 from tests.support.condition import until
@@ -138,3 +140,40 @@ async def test_a_removed_channel_leaves_no_secret_and_asks_no_more(
     assert reply.status_code == 200
     assert await gateway.service.list() == []
     assert await asyncio.to_thread(vault.list) == []
+
+
+async def test_news_is_collected_into_one_message(gateway: ChannelGateway, telegram: TelegramDouble) -> None:
+    await gateway.pair_telegram(telegram)
+    await gateway.prefer(batch=3600)
+    sessions = [await gateway.finish_turn("words " * 1_000, title=f"Task {number}") for number in range(3)]
+    timeline = gateway.gateway.services.timeline
+    await until(lambda: len(timeline.query("SELECT 1 FROM channels_message WHERE tell = 'finished'")) == 3)
+    with timeline.transaction() as tx:
+        tx.execute("UPDATE channels_message SET due = ? WHERE state = 'waiting'", (time.time() - 1,))
+    await gateway.post("/telegram/test")
+    await until(lambda: any("Task 0" in text for text in telegram.texts()))
+    (text,) = [text for text in telegram.texts() if "Task" in text]
+    assert text.startswith("3 pieces of news\n")
+    assert all(f"Finished: Task {number}" in text for number in range(3))
+    assert all(f"/sessions?id={session}" in text for session in sessions)
+    # A reply to it would be for several sessions.
+    number = telegram.number_of("Task 0")
+    await until(lambda: gateway.service.outbox.find_sent("telegram", str(number)))
+    telegram.say("Go on", reply_to=number)
+    await until(lambda: any("several sessions" in text for text in telegram.texts()))
+
+
+async def test_in_quiet_hours_only_answers_to_the_owner_are_sent(
+    gateway: ChannelGateway, telegram: TelegramDouble
+) -> None:
+    await gateway.pair_telegram(telegram)
+    now = datetime.now(UTC)
+    begin, end = now - timedelta(hours=2), now + timedelta(hours=2)
+    await gateway.prefer(batch=0, quiet_from=f"{begin:%H:%M}", quiet_until=f"{end:%H:%M}", zone="UTC")
+    await gateway.finish_turn("done", title="At night")
+    timeline = gateway.gateway.services.timeline
+    found = await until(lambda: timeline.query("SELECT due, at FROM channels_message WHERE tell = 'finished'"))
+    assert found[0][0] - found[0][1] > 3600
+    telegram.say("/status")
+    await until(lambda: any("wait for you" in text for text in telegram.texts()))
+    assert not any("At night" in text for text in telegram.texts())

@@ -115,7 +115,7 @@ async def test_a_browser_that_is_gone_is_forgotten(gateway: ChannelGateway, serv
 
     async def is_forgotten() -> bool:
         found = await gateway.gateway.http.get("/v1/channels/webpush/subscriptions", headers=gateway.headers)
-        return found.json() == []
+        return bool(found.json() == [])
 
     await gateway.post("/webpush/test", status=503)
     await until(is_forgotten)

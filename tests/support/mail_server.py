@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
@@ -32,7 +32,7 @@ class MailServer:
         if self.refusal is not None:
             return self.refusal
         content = envelope.original_content or b""
-        self.mails.append(cast("EmailMessage", message_from_bytes(content, policy=policy.default)))
+        self.mails.append(message_from_bytes(content, policy=policy.default))
         return "250 OK"
 
 

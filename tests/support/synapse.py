@@ -40,10 +40,10 @@ class MatrixAccount:
         assert reply.status_code == status, reply.text
         return reply.json()
 
-    def find_invitation(self) -> str | None:
-        """A room into which somebody has invited this account."""
+    def find_invitation(self) -> str:
+        """A room into which somebody has invited this account; empty when there is none."""
         invited = self.call("GET", "/sync?timeout=0").get("rooms", {}).get("invite", {})
-        return next(iter(invited), None)
+        return next(iter(invited), "")
 
     def join(self, room: str, *, status: int = 200) -> None:
         self.call("POST", f"/join/{quote(room)}", {}, status=status)

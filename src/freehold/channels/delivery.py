@@ -8,6 +8,7 @@ from collections.abc import Callable
 from freehold.channels.contract import ChannelAway, ChannelRefused, OutgoingMessage, OwnerChannel
 from freehold.channels.outbox import Outbox, StoredMessage
 from freehold.channels.store import ChannelRow, ChannelStore
+from freehold.channels.words import FRAME, cut, measure
 from freehold.gateway.rate_limit import RateLimit
 
 MIN_DELAY, MAX_DELAY = 1.0, 300.0
@@ -63,7 +64,7 @@ class ChannelDelivery:
         """Returns when the server has them, or does not take them."""
         assert self._row.owner is not None
         delay = MIN_DELAY
-        message = merge(group)
+        message = merge(group, self._channel.max_text)
         while True:
             pause = self._limit.wait("")
             if pause:
@@ -88,14 +89,18 @@ class ChannelDelivery:
             await _wait(self._retry_now, wait * random.uniform(0.75, 1.0))  # noqa: S311 - not a secret
 
 
-def merge(group: list[StoredMessage]) -> OutgoingMessage:
-    """Several pieces of news are one message."""
+def merge(group: list[StoredMessage], limit: int) -> OutgoingMessage:
+    """Several pieces of news are one message. Each has its link, and the same room for words."""
     first = group[0]
     key = f"{first.id}-{first.key}"
     if len(group) == 1:
         return OutgoingMessage(key, first.subject, first.text, first.link, first.reply_to)
-    parts = [f"{one.subject}\n{one.text}".strip() + f"\n{one.link}" for one in group]
-    base = first.link.split("/sessions", 1)[0]
+    base = "/".join(first.link.split("/", 3)[:3])
+    room = (limit - FRAME) // len(group)
+    parts = [
+        cut(f"{one.subject}\n{one.text}".strip(), max(60, room - measure(one.link) - 3)) + f"\n{one.link}"
+        for one in group
+    ]
     return OutgoingMessage(key, f"{len(group)} pieces of news", "\n\n".join(parts), base)
 
 

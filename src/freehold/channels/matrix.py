@@ -24,7 +24,7 @@ from freehold.channels.contract import (
 )
 from freehold.channels.http_calls import HttpCaller
 from freehold.channels.kinds import FindSecret, MatrixSettings, max_text
-from freehold.channels.words import measure
+from freehold.channels.words import cut
 from freehold.errors import FreeholdError
 
 POLL = 25.0
@@ -95,9 +95,7 @@ class MatrixChannel:
         )
 
     async def send(self, message: OutgoingMessage, owner: OwnerAddress) -> str | None:
-        text = f"{message.subject}\n{message.text}".strip()
-        if measure(text) > self.max_text:
-            text = text[: self.max_text // 2] + "…"
+        text = cut(f"{message.subject}\n{message.text}".strip(), self.max_text)
         content: dict[str, Any] = {"msgtype": "m.text", "body": f"{text}\n{message.link}"}
         if message.reply_to is not None:
             content["m.relates_to"] = {"m.in_reply_to": {"event_id": message.reply_to}}

@@ -139,9 +139,11 @@ class NoticeWriter:
         if approval.state != "pending":
             return None
         title = show_title(self._sessions.get(approval.session).title, self._mask)
-        return Notice(
-            "needs_you", f"An agent needs you: {title}", self.link(approval.session), (), "", approval.session, approval
-        )
+        origin = None
+        if approval.turn is not None:
+            origin = find_origin(self._sessions.turns.get(approval.session, approval.turn).key)
+        subject, link = f"An agent needs you: {title}", self.link(approval.session)
+        return Notice("needs_you", subject, link, session=approval.session, approval=approval, origin=origin)
 
     def _describe_turn(self, session: str, turn: object, reason: str) -> Notice | None:
         row = self._sessions.get(session)

@@ -78,10 +78,11 @@ class ChannelReception:
 
     async def _take(self, batch: IncomingBatch) -> None:
         ours, strangers = list[IncomingMessage](), batch.ignored
+        pairs = await asyncio.to_thread(self._pairing.is_open, self._row.name)
         for message in batch.messages:
             if OwnerAddress(message.sender, message.chat) == self._row.owner:
                 ours.append(message)
-            elif await self._is_code(message):
+            elif pairs and await self._is_code(message):
                 await self._handlers.paired()
             else:
                 strangers += 1
@@ -100,8 +101,6 @@ class ChannelReception:
 
     async def _is_code(self, message: IncomingMessage) -> bool:
         """Whether a stranger says the code. Nobody is told whether there is one."""
-        if not await asyncio.to_thread(self._pairing.is_open, self._row.name):
-            return False
         sender = OwnerAddress(message.sender, message.chat)
         who = self._row.who
         return await asyncio.to_thread(lambda: self._pairing.try_code(self._row, message.text, sender, who=who))

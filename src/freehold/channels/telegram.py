@@ -19,7 +19,7 @@ from freehold.channels.contract import (
 )
 from freehold.channels.http_calls import HttpCaller
 from freehold.channels.kinds import FindSecret, TelegramSettings, max_text
-from freehold.channels.words import measure
+from freehold.channels.words import cut, measure
 
 if TYPE_CHECKING:
     from freehold.observe.secrets import Secret
@@ -56,10 +56,7 @@ class TelegramChannel:
         return PairingOffer(f"Send /pair {code} to @{name} in Telegram", link)
 
     async def send(self, message: OutgoingMessage, owner: OwnerAddress) -> str | None:
-        text = f"{message.subject}\n{message.text}".strip()
-        room = self.max_text - measure(message.link) - 1
-        if measure(text) > room:
-            text = text[: room // 2 - 1] + "…"
+        text = cut(f"{message.subject}\n{message.text}".strip(), self.max_text - measure(message.link) - 1)
         body: dict[str, Any] = {
             "chat_id": int(owner.chat),
             "text": f"{text}\n{message.link}",

@@ -42,6 +42,14 @@ def measure(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def cut(text: str, limit: int) -> str:
+    """At most so many units of UTF-16, and a sign that there is more."""
+    if measure(text) <= limit:
+        return text
+    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * max(0, limit - 1)].decode("utf-16-le", "ignore")
+    return kept.rstrip() + "…"
+
+
 def quote(text: str) -> str:
     """Each line behind a bar."""
     return "\n".join(BAR + line for line in text.split("\n"))
@@ -52,8 +60,8 @@ def excerpt(text: str, limit: int) -> str:
     quoted = quote(text.strip())
     if measure(quoted) <= limit:
         return quoted
-    # A character is at most two units, and bars are added to what is cut off too.
-    return quoted[: max(0, limit // 2 - 40)].rstrip() + "…\n(The page has the rest.)"
+    rest = "\n(The page has the rest.)"
+    return cut(quoted, limit - len(rest)) + rest
 
 
 def word_approval(data: dict[str, Any], limit: int, mask: Mask) -> ApprovalWords:

@@ -17,7 +17,9 @@ export function ChannelCard({ channel, onChange, onRemove }: ChannelCardProps) {
   const [isTrying, setIsTrying] = useState(false);
   const toasts = useToasts();
   const path = `/v1/channels/${encodeURIComponent(channel.name)}`;
-  const { preferences } = channel;
+  // What was just chosen is shown until the list is loaded again.
+  const [chosen, setChosen] = useState<{ over: Preferences; value: Preferences } | null>(null);
+  const preferences = chosen?.over === channel.preferences ? chosen.value : channel.preferences;
 
   async function tryIt() {
     setIsTrying(true);
@@ -32,9 +34,11 @@ export function ChannelCard({ channel, onChange, onRemove }: ChannelCardProps) {
   }
 
   async function save(changed: Preferences) {
+    setChosen({ over: channel.preferences, value: changed });
     try {
       await request(`${path}/preferences`, { method: "PATCH", body: changed });
     } catch (error) {
+      setChosen(null);
       toasts.failed(error);
     }
     onChange();
