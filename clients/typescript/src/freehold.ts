@@ -12,6 +12,7 @@ import { History } from "./history.ts";
 import { Memory } from "./memory.ts";
 import { Pods } from "./pods.ts";
 import { Preview } from "./preview.ts";
+import { Routines } from "./routines.ts";
 import { Runs } from "./runs.ts";
 import { Sessions } from "./sessions.ts";
 import type { Wire } from "./socket.ts";
@@ -48,6 +49,7 @@ export class Freehold {
   readonly events: Events;
   readonly pods: Pods;
   readonly runs: Runs;
+  readonly routines: Routines;
   private readonly connection: Connection;
 
   constructor(url: string, options: FreeholdOptions) {
@@ -72,6 +74,7 @@ export class Freehold {
     this.events = new Events(link);
     this.pods = new Pods(link);
     this.runs = new Runs(link);
+    this.routines = new Routines(link);
   }
 
   /** The caller and its scopes. */

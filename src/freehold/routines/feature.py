@@ -1,6 +1,6 @@
 """Routines as a feature."""
 
-from freehold.features import Feature
+from freehold.features import ControlCenterPage, Feature
 
 FEATURE = Feature(
     name="routines",
@@ -11,4 +11,5 @@ FEATURE = Feature(
     tools="freehold.routines.tools:make_routine_tools",
     routes="freehold.routines.routes:RoutineRoutes",
     commands={"routines": "freehold.routines.cli:command"},
+    pages=(ControlCenterPage("/routines", "Routines"),),
 )

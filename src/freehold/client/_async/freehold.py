@@ -14,6 +14,7 @@ from freehold.client._async.history import AsyncHistory
 from freehold.client._async.memory import AsyncMemory
 from freehold.client._async.pods import AsyncPods
 from freehold.client._async.preview import AsyncPreview
+from freehold.client._async.routines import AsyncRoutines
 from freehold.client._async.runs import AsyncRuns
 from freehold.client._async.sessions import AsyncSessions
 from freehold.client._async.ssh import AsyncSsh
@@ -53,6 +54,7 @@ class AsyncFreehold:
         self.events = AsyncEvents(self._connection)
         self.pods = AsyncPods(self._connection)
         self.runs = AsyncRuns(self._connection)
+        self.routines = AsyncRoutines(self._connection)
 
     async def __aenter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ from freehold.client._sync.history import SyncHistory
 from freehold.client._sync.memory import SyncMemory
 from freehold.client._sync.pods import SyncPods
 from freehold.client._sync.preview import SyncPreview
+from freehold.client._sync.routines import SyncRoutines
 from freehold.client._sync.runs import SyncRuns
 from freehold.client._sync.sessions import SyncSessions
 from freehold.client._sync.ssh import SyncSsh
@@ -54,6 +55,7 @@ class SyncFreehold:
         self.events = SyncEvents(self._connection)
         self.pods = SyncPods(self._connection)
         self.runs = SyncRuns(self._connection)
+        self.routines = SyncRoutines(self._connection)
 
     def __enter__(self) -> Self:
         return self

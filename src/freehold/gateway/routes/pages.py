@@ -29,6 +29,7 @@ PAGES = (
     "/beads",
     "/events",
     "/pods",
+    "/routines",
     "/runs",
     "/memory",
     "/network",
